@@ -27,7 +27,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@touch $@
 
 demo: setup ## measure a windowed aggregation for some two minutes, and write its report
-	@$(BIN)/python -m bench._demo
+	@$(BIN)/python -m bench.support.demo
 
 test: setup ## a quarter of an hour on two cores: unit tests, then those that start Spark or a broker
 	$(UNIT_TESTS)

@@ -1,1 +1,1 @@
-"""Performance programs: each measures one room against a baseline taken in the same run."""
+"""Performance programs: each measures one part of the instrument against a baseline taken in the same run."""

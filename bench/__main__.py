@@ -1,7 +1,7 @@
-"""Runs the performance programs of this folder and prints one table, each figure beside its floor and its goal.
+"""Runs the performance programs of these packages and prints one table, each figure beside its floor and its goal.
 
     python -m bench                        all of them but those in `APART`, which are made by name alone
-    python -m bench --only generation      some of them, by name, separated by commas
+    python -m bench --only generation      some of them, by the last part of the name, separated by commas
     python -m bench --json | --markdown    rows for a program, or a table for docs/performance.md
 
 Exits with 1 where a floor is missed or a program fails, with 2 where a name is not known. A program is a module with
@@ -17,7 +17,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from bench._apart import run_apart
+import bench
+from bench import support
+from bench.support.own_process import run_in_own_process
 
 Row = dict[str, Any]
 """what, value, unit, floor, goal, median, spread, note; floor and goal may be None, and the note empty."""
@@ -28,11 +30,11 @@ APART = ("applications",)
 HEAD = ("what", "value", "unit", "spread", "floor", "goal", "met")
 
 
-def names() -> list[str]:
-    """Every program of this folder."""
-    import bench
-
-    return sorted(module.name for module in pkgutil.iter_modules(bench.__path__) if not module.name.startswith("_"))
+def programs() -> dict[str, str]:
+    """The last part of each program's name to the whole of it: `generation` to `bench.loadgen.generation`."""
+    modules = [module.name for module in pkgutil.walk_packages(bench.__path__, "bench.") if not module.ispkg]
+    names = [name for name in modules if name.count(".") == 2 and not name.startswith(f"{support.__name__}.")]
+    return {name.rpartition(".")[2]: name for name in sorted(names)}
 
 
 def chosen(only: str | None, there: Sequence[str]) -> list[str]:
@@ -90,27 +92,28 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def collect(asked: Sequence[str], run: Callable[[str], list[Row]] = run_apart) -> tuple[list[Row], bool]:
+def collect(asked: Sequence[str], run: Callable[[str], list[Row]] = run_in_own_process) -> tuple[list[Row], bool]:
     """(rows of all programs, whether every program came to its end); a program that fails does not stop the others."""
-    rows, whole = [], True
+    rows, whole, modules = [], True, programs()
     for name in asked:
-        print(f"bench.{name}", file=sys.stderr)
+        module = modules[name]
+        print(module, file=sys.stderr)
         try:
-            rows += run(name)
+            rows += run(module)
         except Exception as error:  # whatever a program raises is reported, and the next one runs
-            print(f"error: bench.{name} failed: {type(error).__name__}: {error}", file=sys.stderr)
+            print(f"error: {module} failed: {type(error).__name__}: {error}", file=sys.stderr)
             whole = False
     return rows, whole
 
 
-def main(arguments: Sequence[str] | None = None, run: Callable[[str], list[Row]] = run_apart) -> int:
+def main(arguments: Sequence[str] | None = None, run: Callable[[str], list[Row]] = run_in_own_process) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="The performance programs, in one table.")
-    parser.add_argument("--only", metavar="NAME,...", help=f"of {', '.join(names())}")
+    parser.add_argument("--only", metavar="NAME,...", help=f"of {', '.join(sorted(programs()))}")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="rows as JSON")
     form.add_argument("--markdown", action="store_true", help="the table as Markdown")
     asked = parser.parse_args(arguments)
-    rows, whole = collect(chosen(asked.only, names()), run)
+    rows, whole = collect(chosen(asked.only, sorted(programs())), run)
     print(json.dumps(rows, indent=2) if asked.json else markdown(rows) if asked.markdown else plain(rows))
     return 0 if whole and all(met(row, "floor") is not False for row in rows) else 1
 

@@ -4,9 +4,9 @@
     python docs/applications.py --measure DIR    characterize every workload into DIR first, one after the other; those
                                                  that it holds whole are kept
 
-`python -m bench.applications DIR` searches the rate of every application. In the table of rates, applications that no
-folder is given of keep their rows; the other tables are of the given folders alone. A table that no folder is for
-stays, and so does the text around them.
+`python -m bench.studies.applications DIR` searches the rate of every application. In the table of rates, applications
+that no folder is given of keep their rows; the other tables are of the given folders alone. A table that no folder
+is for stays, and so does the text around them.
 """
 
 from __future__ import annotations

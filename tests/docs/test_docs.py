@@ -294,10 +294,12 @@ def test_every_method_of_an_engine_is_documented() -> None:
 
 @every_page
 def test_bench_programs_exist(page: Path) -> None:
-    """Every `bench.NAME` and `--only NAME` is a program of bench/."""
+    """Every `python -m bench.NAME` is a module of bench/, and every `--only NAME` the last part of one."""
     text = "\n".join(code_lines(page.read_text()))
-    named = set(re.findall(r"python -m bench\.([a-z]\w*)|--only ([a-z]\w*)", text))
-    assert {a or b for a, b in named if not (ROOT / "bench" / f"{a or b}.py").exists()} == set()
+    modules = set(re.findall(r"python -m bench\.([a-z][\w.]*\w)", text))
+    last_parts = set(re.findall(r"python -m bench --only ([a-z]\w*)", text))
+    assert {name for name in modules if not (ROOT / "bench" / f"{name.replace('.', '/')}.py").exists()} == set()
+    assert {name for name in last_parts if not list((ROOT / "bench").glob(f"*/{name}.py"))} == set()
 
 
 @every_page

@@ -1,6 +1,6 @@
 """Each application alone by `streamgauge run`, at the least rate that it must hold, by the command's own verdict.
 
-That it is sustained there is for `python -m bench.applications` to show, which takes ten times as long.
+That it is sustained there is for `python -m bench.studies.applications` to show, which takes ten times as long.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.applications import NATIVE, OTHERS, floor_of
+from bench.studies.applications import NATIVE, OTHERS, floor_of
 
 from streamgauge.cli.commands import EXITS
 from streamgauge.results.run import Result

@@ -1,9 +1,9 @@
-"""bench/applications.py: every application is searched once, and from its floor."""
+"""bench/studies/applications.py: every application is searched once, and from its floor."""
 
 import json
 from pathlib import Path
 
-from bench import applications
+from bench.studies import applications
 
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Process

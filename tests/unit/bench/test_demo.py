@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bench._demo import lacking
+from bench.support.demo import lacking
 from tests.unit.verdict.helpers_evidence import evidence, ramp
 
 from streamgauge.results.run import Result, Verification

@@ -1,9 +1,9 @@
-"""bench/journal.py: the trials that it makes up are what a journal would be told."""
+"""bench/metrics/journal.py: the trials that it makes up are what a journal would be told."""
 
 from __future__ import annotations
 
 import pytest
-from bench.journal import CASES, GENERATORS, START_US, Case, empty, look
+from bench.metrics.journal import CASES, GENERATORS, START_US, Case, empty, look
 
 from streamgauge.core.clock import US
 

@@ -1,13 +1,14 @@
-"""bench/kafka_spark.py: which rate counts, and what is compared. No run is started."""
+"""bench/kafka/kafka_spark.py: which rate counts, and what is compared. No run is started."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from bench import _run, kafka_spark
-from bench._run import Asked
-from bench.kafka_spark import FLIGHT, KAFKA
+from bench.kafka import kafka_spark
+from bench.kafka.kafka_spark import FLIGHT, KAFKA
+from bench.support import run_command
+from bench.support.run_command import Asked
 
 
 def made(rate_per_s: float, driver: float, sut: float) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def test_the_goal_is_tried_first_and_then_the_floor(
             raise RuntimeError("not sustained: slow")
         return made(250_000, 50, 50) if kafka else made(500_000, 50, 50)
 
-    monkeypatch.setattr(_run, "result", result)
+    monkeypatch.setattr(run_command, "result", result)
     monkeypatch.setattr(kafka_spark, "REPEATS", 1)
     rate, ratio = kafka_spark.main()
     assert asked == [(True, "500k"), (True, "250k"), (False, "500k")]

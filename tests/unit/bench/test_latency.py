@@ -1,12 +1,13 @@
-"""bench/latency.py: what its rows say of results. No run is started."""
+"""bench/spark/latency.py: what its rows say of results. No run is started."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from bench import _run, latency
-from bench.latency import REPEATS, WAYS
+from bench.spark import latency
+from bench.spark.latency import REPEATS, WAYS
+from bench.support import run_command
 
 from streamgauge.config.experiment import build
 from streamgauge.preflight.validate import check
@@ -21,7 +22,7 @@ def made(p50_us: float, p99_us: float | None, append_us: float | None) -> dict[s
 def test_each_way_is_run_as_often_as_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """In turn; where a run had too few results for a p99, there is none."""
     asked: list[Any] = []
-    monkeypatch.setattr(_run, "result", lambda one: asked.append(one) or made(9000.0, None, None))
+    monkeypatch.setattr(run_command, "result", lambda one: asked.append(one) or made(9000.0, None, None))
     rows = latency.main()
     assert asked == [way.asked for way in WAYS] * REPEATS
     assert [row["value"] for row in rows] == [9.0] * len(WAYS)
@@ -39,7 +40,7 @@ def test_a_run_that_was_not_sustained_takes_no_other_with_it(
             raise RuntimeError("not sustained, by connected")
         return made(9000.0, None, None)
 
-    monkeypatch.setattr(_run, "result", result)
+    monkeypatch.setattr(run_command, "result", result)
     rows = latency.main()
     assert len(asked) == len(WAYS) * REPEATS
     assert len(rows) == len(WAYS) - 1

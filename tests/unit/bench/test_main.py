@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import bench
 import pytest
-from bench.__main__ import APART, chosen, main, names, said
+from bench.__main__ import APART, chosen, main, programs, said
 
 
 def row(value: float, floor: float | None = None, goal: float | None = None) -> dict[str, Any]:
@@ -34,8 +37,8 @@ def test_bounds_are_told(made: dict[str, Any], word: str) -> None:
 
 def test_programs_with_a_table_of_their_own_are_made_by_name_alone() -> None:
     """Without a name all others are made, and it must be the name of a program."""
-    assert set(names()) - set(chosen(None, names())) == {"applications"} == set(APART)
-    assert chosen("applications", names()) == ["applications"]
+    assert set(programs()) - set(chosen(None, sorted(programs()))) == {"applications"} == set(APART)
+    assert chosen("applications", sorted(programs())) == ["applications"]
 
 
 def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,11 +60,34 @@ def test_a_program_that_fails_does_not_stop_the_others(capsys: pytest.CaptureFix
     """The others' rows are printed, the failure is told on stderr, and the exit code is 1."""
 
     def run(name: str) -> list[dict[str, Any]]:
-        if name == "generation":
+        if name == "bench.loadgen.generation":
             raise RuntimeError("no such luck")
         return [row(1.0)]
 
     assert main(["--only", "generation,histogram", "--json"], run) == 1
     printed = capsys.readouterr()
     assert json.loads(printed.out) == [row(1.0)]
-    assert "bench.generation failed: RuntimeError: no such luck" in printed.err
+    assert "bench.loadgen.generation failed: RuntimeError: no such luck" in printed.err
+
+
+def test_a_program_is_named_by_the_last_part() -> None:
+    """No two packages have a program of the same last part, and what the programs share is no program."""
+    modules = [path for path in Path(bench.__file__).parent.glob("*/*.py") if path.stem != "__init__"]
+    assert sorted(programs()) == sorted(path.stem for path in modules if path.parent.name != "support")
+    assert programs()["latency"] == "bench.spark.latency"
+    assert "demo" not in programs()
+
+
+def test_no_folder_has_more_modules_than_a_person_can_survey() -> None:
+    """The limit of `src`; `__init__.py` is not counted."""
+    counts = Counter(path.parent for path in Path(bench.__file__).parent.rglob("*.py") if path.stem != "__init__")
+    assert {folder.name: count for folder, count in counts.items() if count > 15} == {}
+
+
+def test_every_package_says_what_it_is_for() -> None:
+    """Each folder's `__init__` begins with its purpose, and bench/README.md lists the package."""
+    root = Path(bench.__file__).parent
+    table = (root / "README.md").read_text()
+    for folder in (path for path in root.iterdir() if list(path.glob("*.py"))):
+        assert (folder / "__init__.py").read_text().startswith('"""'), folder
+        assert f"| `bench.{folder.name}` |" in table

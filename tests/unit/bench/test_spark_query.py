@@ -1,11 +1,11 @@
-"""`bench.spark_query`: what each side would start Spark with. Nothing is started."""
+"""`bench.spark.spark_query`: what each side would start Spark with. Nothing is started."""
 
 from __future__ import annotations
 
 import pytest
-from bench import spark_query
-from bench._drain import Change, rate_of, ready_for, without_lineage
-from bench.spark_query import alike, written_by_hand
+from bench.spark import spark_query
+from bench.spark.spark_query import alike, written_by_hand
+from bench.support.drain_rate import Change, rate_of, ready_for, without_lineage
 
 from streamgauge.core.errors import DriverError, EngineError
 from streamgauge.dataflow import graph

@@ -1,4 +1,4 @@
-"""`bench.sustained`: what its baseline is given, and what a search that found nothing says. Nothing is started."""
+"""`bench.spark.sustained`: what its baseline is given, and what a search that found nothing says. Starts nothing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench import sustained, whole_run
-from bench._drain import ready_for
-from bench.spark_query import alike
-from bench.sustained import (
+from bench.spark import sustained
+from bench.spark.spark_query import alike
+from bench.spark.sustained import (
     AGGREGATION,
     BASELINES,
     LANES,
@@ -30,6 +29,8 @@ from bench.sustained import (
     rows_of,
     sustained_per_s,
 )
+from bench.studies import whole_run
+from bench.support.drain_rate import ready_for
 
 from streamgauge.core.errors import EngineError
 from streamgauge.engines.spark.structured import main

@@ -1,4 +1,4 @@
-"""bench/whole_run.py: what its rows say of results, and what is said where there is none. No run is started."""
+"""bench/studies/whole_run.py: what its rows say of results, and what is said where there is none. No run is started."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import subprocess
 from typing import Any
 
 import pytest
-from bench import whole_run
 from bench.__main__ import said
-from bench.whole_run import EVERY_EVENT, FEW_RESULTS
+from bench.studies import whole_run
+from bench.studies.whole_run import EVERY_EVENT, FEW_RESULTS
 
 
 def made(memory: float, verified_s: float) -> dict[str, Any]:

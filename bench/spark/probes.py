@@ -8,7 +8,7 @@ again.
 A batch has as many events as one near the rate that such a flow sustains. What a stream's batch costs besides (its
 log, its state, the transport) is on neither side, so that the share is rather too large. In batch a stateful operator
 begins each time with no state. The last flow is made to show the worst: a condition that Spark would move before a
-join, and with a probe between them does not. Run alone: `python -m bench.probes`.
+join, and with a probe between them does not. Run alone: `python -m bench.spark.probes`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import _parse_datatype_string
 
-from bench._drain import ready_for
-from bench._row import Row, row
+from bench.support.drain_rate import ready_for
+from bench.support.row import Row, row
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.dataflow import graph

@@ -3,7 +3,7 @@
 Subject: a running count of 1000 gem packs, one row in a thousand kept, so that the sink costs nothing. Baseline: a
 stateless class over the same columns with the same filter after it: the crossing to Python and back, and nothing else.
 Spike detection as it ships (54 devices, windows of 1000 values) is drained as well. Each on a fresh Spark, in turn.
-Run alone: `python -m bench.keyed_process`.
+Run alone: `python -m bench.spark.keyed_process`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import cloudpickle
 import numpy as np
 import pyarrow as pa
 
-from bench._drain import drained_per_s, ready_for
-from bench._row import Row, row
+from bench.support.drain_rate import drained_per_s, ready_for
+from bench.support.row import Row, row
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, Processor

@@ -3,7 +3,7 @@
 A trial's answers of generators and recorder, made by rule and as JSON gives them, are taken in as `trial.phases` does,
 twice a second; nothing is started, and no time passes. Memory is what Python's allocator holds (tracemalloc), so that
 neither the machine nor its other processes play a part; one processor. Generators and recorder forget what was told.
-Baseline: what the same answers take as they came. Run alone: `python -m bench.journal`.
+Baseline: what the same answers take as they came. Run alone: `python -m bench.metrics.journal`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bench._row import Row, row
+from bench.support.row import Row, row
 from streamgauge.core.clock import US
 from streamgauge.harness.testbed import tick_of
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec

@@ -1,4 +1,4 @@
-"""One program in a process of its own. A module beside `__main__`, because a spawned process cannot import that one."""
+"""One program in a process of its own. Not in `__main__`, which a spawned process cannot import."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 
-def run_one(name: str) -> list[dict[str, Any]]:
+def run_one(module: str) -> list[dict[str, Any]]:
     """The rows of one program; what it prints goes to stderr."""
     with contextlib.redirect_stdout(sys.stderr):
-        rows: list[dict[str, Any]] = importlib.import_module(f"bench.{name}").main()
+        rows: list[dict[str, Any]] = importlib.import_module(module).main()
     return rows
 
 
-def run_apart(name: str) -> list[dict[str, Any]]:
+def run_in_own_process(module: str) -> list[dict[str, Any]]:
     """`run_one` in a new process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(run_one, name).result()
+        return pool.submit(run_one, module).result()

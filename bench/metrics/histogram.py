@@ -1,6 +1,6 @@
 """Counting latencies into HdrHistogram slots, one core, against `numpy.histogram` and the hdrhistogram package.
 
-Run: python -m bench.histogram
+Run: python -m bench.metrics.histogram
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bench._row import Row, row
+from bench.support.row import Row, row
 from streamgauge.artifacts.hlog import DIGITS, HIGHEST_US, LOWEST_US
 from streamgauge.metrics.latency.histogram import counts_of
 

@@ -2,7 +2,7 @@
 
 The generator makes the windowed aggregation's purchases as fast as it can, one partition, and stands still while two
 seconds of event time wait; the reader takes all there is, again and again, as an engine does. Baseline: one ready table
-of the same columns, streamed by a bare Flight server. Run alone: `python -m bench.transport`.
+of the same columns, streamed by a bare Flight server. Run alone: `python -m bench.transports.transport`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from bench._row import Row, row
+from bench.support.row import Row, row
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
@@ -123,7 +123,7 @@ def rate_per_s(read: Callable[[], int]) -> float:
 def main() -> list[Row]:
     """Measure both in turn, after one repeat that is not counted."""
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
-        child = Child("transport", "bench.transport", ["serve"], Path(folder) / "log")
+        child = Child("transport", "bench.transports.transport", ["serve"], Path(folder) / "log")
         try:
             location, bare = child.ask("listen", 60.0)
             read_planned(child, location, 0)

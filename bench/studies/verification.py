@@ -1,10 +1,10 @@
 """How many results the comparison of answers takes on one core, against one join in DuckDB of the same two relations.
 
 Both sides are rows of the identity workload with lineage, ready in memory, the received ones in another order and all
-right, as nearly all results of a sustained trial are; making the input again is what `bench.generation` measures. The
-verification as a whole, out of a run's spool and against the run itself, is measured by `bench.whole_run`.
+right, as nearly all results of a sustained trial are. `bench.loadgen.generation` measures how the input is made again;
+`bench.studies.whole_run` measures the verification as a whole, out of a run's spool and against the run itself.
 Baseline: a hash join by event id that counts equal rows, which finds neither duplicates nor extra rows nor late ones.
-Run alone: `python -m bench.verification`.
+Run alone: `python -m bench.studies.verification`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from bench._row import Row, row
+from bench.support.row import Row, row
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.diff.compare import compare

@@ -4,7 +4,7 @@
 so two partitions. The highest of `RATES` that is sustained counts, with every answer right. Baseline, in turn with it:
 the same rate over Flight, and what a processor does in a second of it, driver and broker included.
 `STREAMGAUGE_REPEATS` says how often (default 3; a run takes a minute and a half). Run alone:
-`python -m bench.kafka_spark`.
+`python -m bench.kafka.kafka_spark`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench._row import Row, row
-from bench._run import Asked, if_sustained
+from bench.support.row import Row, row
+from bench.support.run_command import Asked, if_sustained
 
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
 RATES = {"500k": 0.5e6, "250k": 0.25e6}

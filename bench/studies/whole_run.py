@@ -5,7 +5,7 @@ some ten thousand windows, and identity at 0.5 M/s, whose results are all of som
 those of the results. The verification is the whole of it: the input made again, the answers computed, and the results
 compared where the recorder has spooled them. Its baseline is the run itself, from the first planned event to the end of
 the drain. `STREAMGAUGE_REPEATS` says how often (default 3; a run takes two to three minutes). Run alone:
-`python -m bench.whole_run`.
+`python -m bench.studies.whole_run`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from bench._row import Row, row
-from bench._run import Asked, result
+from bench.support.row import Row, row
+from bench.support.run_command import Asked, result
 
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
 US = 1_000_000

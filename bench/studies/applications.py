@@ -9,7 +9,7 @@ The brackets are 20 % wide: the figure says which order of rate an application h
 finer. What limits it stands beside it, in the words of its search. Three trials at most each, which take five to twelve
 minutes.
 
-    python -m bench.applications [FOLDER [APPLICATION...]]
+    python -m bench.studies.applications [FOLDER [APPLICATION...]]
 
 FOLDER keeps every search, and those that it already holds whole are not made again; without one they are thrown away.
 `python docs/applications.py FOLDER/*` makes the table of the documents from it.
@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench._row import Row, row
+from bench.support.row import Row, row
 
 FLOOR_PER_S, NATIVE_FLOOR_PER_S = 20e3, 150e3
 NATIVE = ("word_count", "log_processing", "click_analytics", "ads_analytics", "yahoo_streaming")

@@ -1,7 +1,7 @@
 """How fast one core makes the planned input of the windowed aggregation, against plain NumPy in the same run.
 
 Baseline: `Generator(Philox).integers` filling the same three columns (uniform, no event time). Run alone:
-`python -m bench.generation`.
+`python -m bench.loadgen.generation`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bench._row import Row, row
+from bench.support.row import Row, row
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile

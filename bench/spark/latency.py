@@ -4,7 +4,7 @@
 memory, which is the baseline, by micro-batches over a broker, and in real-time mode; and aggregates in real-time mode.
 The figure is the event-time latency, from an event's planned time to the recorder. What of it passes before the broker
 has the event is the driver's own (`append_latency`), and stands beside it. `STREAMGAUGE_REPEATS` says how often
-(default 3; a run takes two minutes). Run alone: `python -m bench.latency`.
+(default 3; a run takes two minutes). Run alone: `python -m bench.spark.latency`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bench._row import Row, row
-from bench._run import Asked, if_sustained
+from bench.support.row import Row, row
+from bench.support.run_command import Asked, if_sustained
 
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
 MS = 1000.0

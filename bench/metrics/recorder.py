@@ -2,7 +2,7 @@
 
 A sender in this process, on another core where there is one, sends the identity workload's results as engine tasks do.
 Counting happens after a run, so its time is added. Baseline: the same batches to a bare Flight server that throws them
-away, on the same core. Run alone: `python -m bench.recorder`.
+away, on the same core. Run alone: `python -m bench.metrics.recorder`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from bench._row import Row, row
+from bench.support.row import Row, row
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.core.units import FAR_FUTURE_US
@@ -116,7 +116,7 @@ def main() -> list[Row]:
         settings.write_text(json.dumps(asdict(RecorderSettings("127.0.0.1", 0, TOKEN, clock.offset_us, str(spool)))))
         log = Path(folder) / "log"
         recorder = Child("recorder", "streamgauge.harness.recorder", [str(settings)], log, core)
-        bare = Child("bare", "bench.recorder", ["serve"], log, core)
+        bare = Child("bare", "bench.metrics.recorder", ["serve"], log, core)
         try:
             location, plain = recorder.ask("listen")["location"], bare.ask("listen")
             whole, received, counted, thrown = [], [], [], []

@@ -1,9 +1,9 @@
 """What our own layers cost on Spark: the flow-built query against the same query written by hand, and lineage against
-none; and what the option `jit` gains. (What it costs to count the rows of operators: `bench.probes`.)
+none; and what the option `jit` gains. (What it costs to count the rows of operators: `bench.spark.probes`.)
 
 Each pair is drained in turn, A B, B A, ..., each on a fresh Spark, so that a machine that gets slower or faster on the
 way favours neither; the figure is the median ratio. About two minutes a pair and repeat. Run alone:
-`python -m bench.spark_query`, or some pairs by words of their names: `python -m bench.spark_query jit code`.
+`python -m bench.spark.spark_query`, or some pairs by words of their names: `... spark_query jit code`.
 
 Alike on both sides: transport, columns and every setting of Spark, also the two that an own job does not get by itself:
 the interval of batches for windows, and Hadoop's files without checksums. The query is alike too: ours is lowered to
@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bench._drain import drained_per_s, ready_for, without_lineage
-from bench._row import Row, row
+from bench.support.drain_rate import drained_per_s, ready_for, without_lineage
+from bench.support.row import Row, row
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import NativeJob
 from streamgauge.engines.spark.options import WINDOWED_INTERVAL, defaults

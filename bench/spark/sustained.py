@@ -13,7 +13,7 @@ engine. Gem packs are normally distributed as in the workload; events are as den
 interval of batches makes them at `DENSITY_PER_S`. They follow each other without a pause, since a drain has none.
 
 After each figure stands the reference work beside it (`harness.machine_speed`): where it differs by more than 15 %,
-the machine was not the same, and neither are the figures. Run alone: `python -m bench.sustained`.
+the machine was not the same, and neither are the figures. Run alone: `python -m bench.spark.sustained`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from bench._drain import ready_for
-from bench._row import Row, row
+from bench.support.drain_rate import ready_for
+from bench.support.row import Row, row
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.engines.spark.lowering.queries import queries

@@ -4,7 +4,7 @@ The windowed aggregation's purchases are made, encoded and sent as fast as it go
 own on another processor; the time ends when the broker has kept the last one. Baseline: the same messages, made before.
 Each encoding is measured so. Two such processes, each with a partition of its own and no processor of its own, share
 the machine with the broker in the end.
-Run alone: `python -m bench.kafka_producer`. The first run on a machine resolves the broker's jars.
+Run alone: `python -m bench.kafka.kafka_producer`. The first run on a machine resolves the broker's jars.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from bench._row import Row, row
-from bench.transport import PURCHASES, START_US
+from bench.support.row import Row, row
+from bench.transports.transport import PURCHASES, START_US
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.loadgen.plan import Plan

@@ -1,0 +1,1 @@
+"""Rates to and from a real Kafka broker, everything on this machine."""

@@ -1,0 +1,1 @@
+"""How fast one core makes the planned input."""

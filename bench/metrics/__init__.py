@@ -1,0 +1,1 @@
+"""What recording, counting and keeping the measurements costs the instrument itself."""

@@ -1,0 +1,1 @@
+"""Rates and latencies of Spark, and what the code of ours around its queries costs."""

@@ -1,0 +1,1 @@
+"""Whole runs and searches, and the verification of their results."""
