@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests.helpers_restart import Restart
 
 from streamgauge.core.errors import MachineError
 from streamgauge.stats import bootstrap
 from streamgauge.system.java import find_java
+from streamgauge.transports.kafka.broker.broker import Broker, require_jars
 
 # No test may depend on how fast this machine is just now. Few examples each time, others every time: `make test-long`
 # tries many (--hypothesis-profile many).
@@ -83,3 +85,26 @@ def quick_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.helpers_quick_draws import replicates
 
     monkeypatch.setattr(bootstrap, "_replicates", replicates)
+
+
+@pytest.fixture
+def restart() -> Restart:
+    """Spark, killed and started again in the middle of a trial."""
+    return Restart()
+
+
+@pytest.fixture(scope="session")
+def jars() -> None:
+    """Cached since an earlier time, or resolved now; without a repository and without them no broker can be started."""
+    try:
+        require_jars()
+    except MachineError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def broker(jars: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One for all of them: each makes topics of its own."""
+    folder = tmp_path_factory.mktemp("broker")
+    with Broker(folder / "data", folder / "broker.log") as started:
+        yield started
