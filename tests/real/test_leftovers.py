@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgauge.artifacts.run_folder import STARTED, RunFolder
-from streamgauge.cli import app as cli
+from streamgauge.cli import app
 from streamgauge.cli.commands import EXITS
 from streamgauge.results.run import Result
 from streamgauge.studies.capacity.command import recorded
@@ -140,7 +140,7 @@ def test_a_search_that_was_killed_says_so_and_goes_on(tmp_path: Path) -> None:
     folder = RunFolder.open(path)
     for one in (folder, *folder.trials()[1:]):
         assert (one.read_result().verdict.value, one.read_result().verdict.sentence) == ("interrupted", STARTED)
-    assert CliRunner().invoke(cli.app, ["report", str(path)]).exit_code == 0
+    assert CliRunner().invoke(app.app, ["report", str(path)]).exit_code == 0
     (first,) = recorded(folder)
 
     again = [sys.executable, "-m", "streamgauge", "sustain", "--resume", str(path), "--json"]

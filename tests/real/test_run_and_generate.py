@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from streamgauge.cli import app as cli
+from streamgauge.cli import app
 from streamgauge.cli.commands import EXITS
 from streamgauge.core.clock import US
 
@@ -29,7 +29,7 @@ Windows = dict[tuple[int, int], tuple[int, int]]
 
 def said(*words: str) -> dict[str, Any]:
     """What the command prints with --json. Which verdict a run gets is the machine's affair; it has all its answers."""
-    done = CliRunner().invoke(cli.app, [*words, "--json"])
+    done = CliRunner().invoke(app.app, [*words, "--json"])
     found: dict[str, Any] = json.loads(done.stdout)
     assert done.exit_code == (EXITS[found["verdict"]["value"]] if words[0] == "run" else 0), done.output
     return found

@@ -146,13 +146,13 @@ def selftest(
 ) -> None:
     """Prove that the instrument itself is right on this machine."""
     from streamgauge.report.terminal.console import ProofView
-    from streamgauge.studies.selftest import command as study
+    from streamgauge.studies.selftest import command
     from streamgauge.studies.selftest.testbed import View
 
     with ProofView() as shown:
-        items = study.selftest(quick, only, View(shown.line, shown.trial))
+        items = command.selftest(quick, only, View(shown.line, shown.trial))
     if json_:
-        print(json.dumps(study.as_json(items, quick), indent=2))
+        print(json.dumps(command.as_json(items, quick), indent=2))
     sys.exit(0 if all(item.ok for item in items) else 1)
 
 
@@ -174,13 +174,13 @@ def compare(
     """Is B different from A, by how much, and how sure is that?"""
     from streamgauge.report.documents import comparison as comparison_document
     from streamgauge.report.terminal.console import show
-    from streamgauge.studies.compare.command import compare as ask
+    from streamgauge.studies.compare.command import compare as compare_runs
 
     if html is not None:
         from streamgauge.artifacts.run_folder import require_place
 
         require_place(html, comparison_document.HTML)
-    comparison = ask(a, b, fail_if or (), parse_share(confidence, "confidence"))
+    comparison = compare_runs(a, b, fail_if or (), parse_share(confidence, "confidence"))
     if html is not None:
         comparison_document.write_comparison(html, comparison)
     if json_:

@@ -84,10 +84,10 @@ def sustain_with_view(experiment: Experiment, verbose: bool) -> Result:
     """The search's own view shows its result too."""
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.terminal.console import SearchView
-    from streamgauge.studies.capacity.command import sustain as search
+    from streamgauge.studies.capacity.command import sustain
 
     with SearchView(verbose=verbose) as view:
-        return search(experiment, view, write_page)
+        return sustain(experiment, view, write_page)
 
 
 def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
@@ -95,11 +95,11 @@ def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     if experiment.out is None:
         raise InputError(Problem("out", "must be given: the folder to write the input to", None, 'out = "DIR"'))
     from streamgauge.report.terminal.console import InputView, tell
-    from streamgauge.trial.generate_input import generate as write
+    from streamgauge.trial.generate_input import generate
 
     out = Path(experiment.out)
     with InputView() as view:
-        written = write(experiment, out, view.update)
+        written = generate(experiment, out, view.update)
     if as_json:
         print(json.dumps(written, indent=2))
         return
@@ -117,10 +117,10 @@ def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.studies import show_anatomy, write_study_page
     from streamgauge.report.terminal.console import TrialView
-    from streamgauge.studies.latency_breakdown.command import anatomy as study
+    from streamgauge.studies.latency_breakdown.command import anatomy
 
     with TrialView() as view:
-        found = study(experiment, view.update, partial(write_study_page, ANATOMY), write_page)
+        found = anatomy(experiment, view.update, partial(write_study_page, ANATOMY), write_page)
     print(json.dumps(found, indent=2)) if as_json else show_anatomy(found)
     verdicts = [trial["verdict"] for trial in found["trials"]]
     whole = EXITS["invalid"] if "invalid" in verdicts else 0
@@ -134,14 +134,14 @@ def _characterize(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     from streamgauge.report.studies import show_applied, show_characterization, write_study_page
     from streamgauge.report.terminal.console import StepView, TrialView
     from streamgauge.studies.operator_profile.apply_advice import apply_advice, check_all
-    from streamgauge.studies.operator_profile.command import characterize as study
+    from streamgauge.studies.operator_profile.command import characterize
 
     apply = experiment.characterize is not None and experiment.characterize.apply
     if apply:
         check_all(experiment)
     write_study = partial(write_study_page, CHARACTERIZATION)
     with StepView() as view:
-        found = study(experiment, view.update, write_study)
+        found = characterize(experiment, view.update, write_study)
     if not as_json:
         show_characterization(found, apply)
     if apply:

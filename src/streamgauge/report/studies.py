@@ -12,7 +12,7 @@ from rich.console import Console
 from streamgauge.artifacts.run_folder import ANATOMY, CHARACTERIZATION, OUT, RUN, STUDIES, Place, RunFolder, write_text
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.report.documents import breakdown, profile
-from streamgauge.report.html import render as html
+from streamgauge.report.html.render import render
 from streamgauge.report.model import Document
 from streamgauge.report.terminal.console import console, say, show, show_result
 
@@ -77,5 +77,5 @@ def _showable(folder: Path, file: str, found: Any) -> Found:
 
 def _write(folder: Path, file: str, found: Found, asked: Place) -> Path:
     path = folder / "report.html"
-    write_text(path, html.render(_DOCUMENTS[file](found)), asked)
+    write_text(path, render(_DOCUMENTS[file](found)), asked)
     return path

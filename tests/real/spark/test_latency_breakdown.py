@@ -79,7 +79,7 @@ def taken(root: Path, load: Mapping[str, Any], **asked: Any) -> dict[str, Any]:
         rig.start(ready.plan(next_start(rig) - START_LEAD_US, 2000.0, 1.0))
         settings = JudgedTrial(ready, 2000.0, fresh=True, duration_s=6.0, may_extend=False, keep_results=True)
         judged = TrialConductor(ready, rig).run(folder, settings)
-        evidence.look(rig, judged)
+        evidence.collect(rig, judged)
     return decompose(judged, folder.path, evidence)
 
 

@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from streamgauge.cli import app as cli
-from streamgauge.cli import commands as cli_shown
+from streamgauge.cli import app, commands
 from streamgauge.cli.parse import pairs
 from streamgauge.config.experiment import read
 from streamgauge.core.errors import DriverError, EngineError, InputError, Interrupted, MachineError
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Check, Verdict
-from streamgauge.studies.capacity import command as sustain
+from streamgauge.studies.capacity import command as capacity_command
 from streamgauge.studies.selftest import checks
 
 Asked = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -40,7 +39,7 @@ def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     """The command in this process; its exit code."""
     monkeypatch.setattr(sys, "argv", ["streamgauge", *words])
     try:
-        cli.main()
+        app.main()
     except SystemExit as stop:
         return int(stop.code or 0)
     return 0
@@ -86,7 +85,7 @@ def test_the_verdict_is_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: str, code: int
 ) -> None:
     """0 done, 1 the criterion failed, 3 the figures must not be used."""
-    monkeypatch.setattr(cli_shown, "run_with_view", lambda experiment: result_of(value))
+    monkeypatch.setattr(commands, "run_with_view", lambda experiment: result_of(value))
     assert call(monkeypatch, "run", "identity", "--json") == code
     assert Result.model_validate_json(capsys.readouterr().out).verdict.value == value
 
@@ -109,7 +108,7 @@ def test_errors_are_one_message_on_stderr(
     def fail(experiment: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(cli_shown, "run_with_view", fail)
+    monkeypatch.setattr(commands, "run_with_view", fail)
     assert call(monkeypatch, "run", "identity", "--json") == code
     said = capsys.readouterr()
     assert said.out == ""
@@ -126,8 +125,8 @@ def test_a_defect_is_no_verdict(
     def fail(experiment: Any) -> Any:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr(cli_shown, "run_with_view", fail)
-    monkeypatch.setenv(cli.TRACEBACK, "1" if shown else "")
+    monkeypatch.setattr(commands, "run_with_view", fail)
+    monkeypatch.setenv(app.TRACEBACK, "1" if shown else "")
     assert call(monkeypatch, "run", "identity", "--json") == 3
     said = capsys.readouterr()
     assert said.out == ""
@@ -247,7 +246,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_is_read(
     """Nothing is computed for it: the sides are not looked at."""
     monkeypatch.setattr("streamgauge.studies.compare.command.compare", lambda *_: pytest.fail("the sides were read"))
     with pytest.raises(InputError, match="--html"):
-        cli.compare("a", "b", html=stand / page)
+        app.compare("a", "b", html=stand / page)
 
 
 def test_a_report_that_cannot_be_written_names_its_run(
@@ -417,7 +416,7 @@ def test_a_search_shows_its_answer_once(
     check = Check(name="driver", value=0, limit=0, unit="", ok=True, state="ok", sentence="")
     answer = result_of("sustained")
     answer = answer.model_copy(update={"verdict": answer.verdict.model_copy(update={"checks": (check,)})})
-    monkeypatch.setattr(sustain, "sustain", lambda experiment, view, *_: view.finish(answer) or answer)
+    monkeypatch.setattr(capacity_command, "sustain", lambda experiment, view, *_: view.finish(answer) or answer)
     assert call(monkeypatch, *words) == 0
     said = capsys.readouterr().err
     assert (said.count("said so"), said.count("driver ")) == (1, 1)
@@ -441,11 +440,11 @@ def test_the_package_loads_nothing_heavy() -> None:
 def test_help_loads_nothing_heavy() -> None:
     """Help comes at once: neither an engine nor Flight nor a plotting library is loaded for it."""
     code = """
-from streamgauge.cli import app as cli
+from streamgauge.cli import app
 for words in (["--help"], *([name, "--help"] for name in ("run", "sustain", "compare", "characterize"))):
     sys.argv = ["streamgauge", *words]
     try:
-        cli.main()
+        app.main()
     except SystemExit as stop:
         assert not stop.code
 """
@@ -459,7 +458,7 @@ def test_the_check_for_heavy_modules_can_fail() -> None:
 
 def helps() -> list[tuple[str, Any]]:
     """Every command by its words, the whole first."""
-    group: Any = get_command(cli.app)
+    group: Any = get_command(app.app)
     return [("", group), *group.commands.items()]
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from streamgauge.cli import app as cli
-from streamgauge.cli import commands
+from streamgauge.cli import app, commands
 from streamgauge.config.experiment import read
 from streamgauge.core.errors import InputError
 
@@ -22,7 +21,7 @@ def asked(tmp_path: Path, text: str, *options: str) -> Result:
     """The command on a file with `text`."""
     file = tmp_path / "asked.toml"
     file.write_text(text)
-    return CliRunner().invoke(cli.app, ["experiment", str(file), *options])
+    return CliRunner().invoke(app.app, ["experiment", str(file), *options])
 
 
 @pytest.mark.parametrize(("command", "function"), [("run", "run_with_view"), ("sustain", "sustain_with_view")])
@@ -77,7 +76,7 @@ def test_a_command_shows_itself_as_a_file_that_does_the_same(
     """What `--print-toml` prints, `experiment` accepts and prints again unchanged; nothing is started or written."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.csv").write_text("user_id,gem_pack_id,price\n1,2,3\n")
-    shown = CliRunner().invoke(cli.app, [command, "identity", *options, "--print-toml"])
+    shown = CliRunner().invoke(app.app, [command, "identity", *options, "--print-toml"])
     assert shown.exit_code == 0, shown.exception
     assert f'command = "{command}"' in shown.stdout
     assert asked(tmp_path, shown.stdout, "--print-toml").stdout == shown.stdout
@@ -93,7 +92,7 @@ def test_a_share_may_be_written_in_percent(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     """The refusal says which file."""
-    done = CliRunner().invoke(cli.app, ["experiment", str(tmp_path / "none.toml")])
+    done = CliRunner().invoke(app.app, ["experiment", str(tmp_path / "none.toml")])
     assert isinstance(done.exception, InputError)
     assert done.exception.problems[0].got == str(tmp_path / "none.toml")
 
@@ -106,7 +105,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str, rule: str) -> None:
     """Whatever the system says of it."""
     (tmp_path / "latin.toml").write_bytes('workload = "\xe9"'.encode("latin-1"))
-    done = CliRunner().invoke(cli.app, ["experiment", str(tmp_path / name)])
+    done = CliRunner().invoke(app.app, ["experiment", str(tmp_path / name)])
     assert isinstance(done.exception, InputError)
     assert rule in done.exception.problems[0].rule
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.main import get_command
 
-from streamgauge.cli import app as cli
+from streamgauge.cli import app
 from streamgauge.config import reproduce
 from streamgauge.config.experiment import Experiment, build
 
@@ -23,8 +23,8 @@ def parsed(line: str) -> Experiment:
     """The experiment that the command line makes of a line."""
     asked: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cli, "perform", lambda experiment, *_: asked.append(experiment))
-        get_command(cli.app).main(args=shlex.split(line)[1:], standalone_mode=False)
+        patch.setattr(app, "perform", lambda experiment, *_: asked.append(experiment))
+        get_command(app.app).main(args=shlex.split(line)[1:], standalone_mode=False)
     return asked[0]
 
 

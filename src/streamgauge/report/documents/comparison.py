@@ -8,8 +8,8 @@ from pathlib import Path
 
 from streamgauge.artifacts.run_folder import Place, write_text
 from streamgauge.core.formatting import format_percent, format_quantity, format_rate, format_signed
-from streamgauge.report.charts import difference as difference_plot
-from streamgauge.report.html import render as html
+from streamgauge.report.charts import difference
+from streamgauge.report.html.render import render
 from streamgauge.report.model import (
     Cell,
     Column,
@@ -39,7 +39,7 @@ _PERCENTILES = "percentiles: each side's is the mean of the runs' own (p99: mean
 
 def write_comparison(path: Path, comparison: Comparison) -> None:
     """Writes the page to `path`, whole or not at all; `InputError` where that is no place to write to."""
-    write_text(path, html.render(document(comparison)), HTML)
+    write_text(path, render(document(comparison)), HTML)
 
 
 def document(comparison: Comparison) -> Document:
@@ -137,7 +137,7 @@ def _side_by_side(comparison: Comparison) -> Section:
         "An interval that holds 0 shows no difference; that is not proof that there is none. Of many figures, one in "
         f"{by_chance} shows one by chance."
     )
-    picture = Drawing(lambda: difference_plot.differences(comparison.figures, comparison.gates))
+    picture = Drawing(lambda: difference.differences(comparison.figures, comparison.gates))
     return Section(
         "side-by-side", "Side by side", blocks(picture, _figures(comparison), Paragraph(note, "note")), "Side by side"
     )

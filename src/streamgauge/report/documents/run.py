@@ -20,10 +20,9 @@ from streamgauge.core.formatting import (
     format_size,
     format_value,
 )
-from streamgauge.report.charts import capacity, engine_batches, flow_graph, run, timeline
-from streamgauge.report.charts import percentiles as curve
+from streamgauge.report.charts import capacity, engine_batches, flow_graph, percentiles, run, timeline
 from streamgauge.report.documents import run_answer
-from streamgauge.report.html import render as html
+from streamgauge.report.html.render import render
 from streamgauge.report.model import (
     Block,
     Cell,
@@ -63,7 +62,7 @@ _VERIFICATION_NOTE = (
 
 def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, asked: Place = OUT) -> Path:
     """Makes report.html from what the folder holds; `flow` describes the nodes (flow_picture.py), None for own jobs."""
-    return folder.write_page(html.render(whole(folder, flow)), asked)
+    return folder.write_page(render(whole(folder, flow)), asked)
 
 
 def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Document:
@@ -121,10 +120,10 @@ def _over_time(result: Result, figure: Figure | None) -> Section | None:
     return Section("time", "Over time", found, "Over time" if figure else "")
 
 
-def _curves(folder: RunFolder, result: Result) -> dict[str, list[curve.Point]]:
-    histograms = curve.histograms(folder.read_hlog() or "", result.slowest_sink)
+def _curves(folder: RunFolder, result: Result) -> dict[str, list[percentiles.Point]]:
+    histograms = percentiles.histograms(folder.read_hlog() or "", result.slowest_sink)
     kinds = {kind: result.latency.of(kind) for kind in run.CURVES}
-    return {kind: curve.points(one, histograms.get(kind)) for kind, one in kinds.items() if one is not None}
+    return {kind: percentiles.points(one, histograms.get(kind)) for kind, one in kinds.items() if one is not None}
 
 
 def _latency(result: Result, figure: Figure | None) -> Section:

@@ -1,4 +1,4 @@
-"""When a broker had events and their results, of a sample of a trial's results: two moments of their ways.
+"""When a broker had a sample of a trial's events and results: two timestamps of a result.
 
 Its stamps are whole milliseconds of the machine's clock, the same for all messages that came together. The middle of a
 millisecond is taken for it: that is half of one off at most, and moves no mean but that of a stage shorter than that.
@@ -37,34 +37,34 @@ class Sample:
     event_us: Times
     result_us: Times
 
-    def in_kafka(self) -> Timestamp:
+    def event_in_broker(self) -> Timestamp:
         """The event is in the topic."""
         return Timestamp(IN_KAFKA, self.event_us, within_us=HALF_MS)
 
-    def written(self, stage: str) -> Timestamp:
+    def result_in_broker(self, stage: str) -> Timestamp:
         """The result is; `stage` is what came before."""
         return Timestamp(stage, self.result_us, within_us=HALF_MS)
 
 
-class BrokerStamps:
-    """What a trial's broker says at its end; `silent` is why it says nothing."""
+class BrokerTimestamps:
+    """The broker's timestamps, read at the end of a trial; `unknown_reason` says why there are none."""
 
     def __init__(self) -> None:
         self._appended: AppendTimes | None = None
-        self.silent = "its clock is another than ours, so nothing is made of its stamps"
+        self.unknown_reason = "its clock is another than ours, so nothing is made of its stamps"
 
-    def look(self, rig: TestBed, judged: TrialResult) -> None:
+    def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
         """While it still stands."""
-        spans, (stream,) = judged.done.offered_spans, rig.settings.columns
+        spans, (stream,) = judged.done.offered_spans, test_bed.settings.columns
         try:
-            self._appended = rig.appended(stream, rig.sinks[0], spans.measured_from_us, spans.measured_to_us)
+            self._appended = test_bed.appended(stream, test_bed.sinks[0], spans.measured_from_us, spans.measured_to_us)
         except DriverError as error:
-            self.silent = str(error)
+            self.unknown_reason = str(error)
 
     def sample(self, results: SavedResults) -> Sample | None:
         """Of these results; None where nothing is known of any."""
         if self._appended is None:
             return None
-        here, there = results.matched(self._appended.rows)
-        event_us, result_us = self._appended.event_us[there], self._appended.result_us[there]
-        return Sample(here, event_us - HALF_MS, result_us - HALF_MS) if len(here) else None
+        own_rows, broker_rows = results.matched(self._appended.rows)
+        event_us, result_us = self._appended.event_us[broker_rows], self._appended.result_us[broker_rows]
+        return Sample(own_rows, event_us - HALF_MS, result_us - HALF_MS) if len(own_rows) else None

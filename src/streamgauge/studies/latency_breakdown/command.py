@@ -1,4 +1,4 @@
-"""`anatomy`: where a record's time goes, stage by stage, from evidence outside of the query wherever there is some [L].
+"""`anatomy`: a latency breakdown, stage by stage, from evidence outside the query where there is any [L].
 
 One trial, on an engine of its own, for each rate, interval of batches and size of a record. Each is taken apart result
 by result (`studies.latency_breakdown.decompose`): by the plan, by the driver's stamps, and by what else is known,
@@ -26,7 +26,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
 from streamgauge.preflight.resolved import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.studies.latency_breakdown.decompose import decompose, nothing
+from streamgauge.studies.latency_breakdown.decompose import decompose, undecomposed
 from streamgauge.studies.latency_breakdown.probe_api import LatencyProbe, ProbeInput
 from streamgauge.studies.latency_breakdown.probes.dstream import DStream
 from streamgauge.studies.latency_breakdown.probes.micro_batch import MicroBatch
@@ -75,7 +75,7 @@ def anatomy(
     require_machine(trials[0])
     first, mode, now = trials[0].experiment, MODES[experiment.engine], datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", first.workload, "anatomy", now)
-    found: dict[str, Any] = {
+    study: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION, "workload": experiment.workload, "engine": experiment.engine,
         "transport": experiment.transport, "transport_options": experiment.transport_options,
         "parameters": experiment.parameters, "options": first.options, "load": first.load.model_dump(mode="json"),
@@ -83,22 +83,22 @@ def anatomy(
         "stages": dict(mode.stages), "published": PUBLISHED,
         "published_work_share": PUBLISHED_WORK_SHARE, "trials": [], "finished": False,
     }  # fmt: skip
-    _write(folder, found, on_study)
+    _write(folder, study, on_study)
     for number, trial in enumerate(trials, 1):
-        which = f"trial {number} of {len(trials)}, {_named(trial.experiment, mode)}"
-        found["trials"].append(_trial(trial, mode, folder, partial(_tell, on_progress, which), on_result))
-        _write(folder, found, on_study)
-        if found["trials"][-1]["verdict"] == "interrupted":
-            return found
-    found["finished"] = True
-    _write(folder, found, on_study)
-    return found
+        which = f"trial {number} of {len(trials)}, {_trial_name(trial.experiment, mode)}"
+        study["trials"].append(_trial(trial, mode, folder, partial(_show_progress, on_progress, which), on_result))
+        _write(folder, study, on_study)
+        if study["trials"][-1]["verdict"] == "interrupted":
+            return study
+    study["finished"] = True
+    _write(folder, study, on_study)
+    return study
 
 
-def _write(folder: Path, found: dict[str, Any], on_study: OnStudy) -> None:
+def _write(folder: Path, study: dict[str, Any], on_study: OnStudy) -> None:
     """Keeps the findings as far as they go."""
-    write_study(folder, ANATOMY, found)
-    on_study(found)
+    write_study(folder, ANATOMY, study)
+    on_study(study)
 
 
 def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
@@ -107,16 +107,16 @@ def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
     Raises:
         InputError: with what is wrong with one, or cannot be taken apart.
     """
-    asked, mode = experiment.anatomy or Anatomy(), _mode(experiment)
-    _refuse(experiment, asked, mode)
+    config, mode = experiment.anatomy or Anatomy(), _mode(experiment)
+    _refuse(experiment, config, mode)
     trials = []
-    for window, size, rate in product(asked.batch_windows or (None,), asked.record_sizes or (None,), asked.rates):
-        intervals = {} if window is None or mode.interval is None else {mode.interval: _in_sparks_words(window)}
+    for window, size, rate in product(config.batch_windows or (None,), config.record_sizes or (None,), config.rates):
+        intervals = {} if window is None or mode.interval is None else {mode.interval: _spark_interval(window)}
         options = {**experiment.options, **intervals}
         parameters = {**experiment.parameters, **({} if size is None else {RECORD_SIZE: size})}
         update = {"command": "run", "anatomy": None, "keep_results": True, "options": options, "parameters": parameters}
         load = experiment.load.model_copy(update={"rate": rate})
-        trials.append(_checked(experiment.model_copy(update={**update, "load": load}), mode))
+        trials.append(_resolved(experiment.model_copy(update={**update, "load": load}), mode))
     chunk_s = min(ready.chunk_for(ready.experiment.load.rate) for ready in trials) / US
     return [replace(ready, experiment=_with_chunk(ready.experiment, chunk_s)) for ready in trials]
 
@@ -128,7 +128,7 @@ def _mode(experiment: Experiment) -> LatencyProbe:
     return MODES[experiment.engine]
 
 
-def _in_sparks_words(interval_s: float) -> str:
+def _spark_interval(interval_s: float) -> str:
     return f"{round(1000 * interval_s)} milliseconds"
 
 
@@ -136,35 +136,35 @@ def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
     return trial.model_copy(update={"load": trial.load.model_copy(update={"chunk": chunk_s})})
 
 
-def _refuse(experiment: Experiment, asked: Anatomy, mode: LatencyProbe) -> None:
+def _refuse(experiment: Experiment, config: Anatomy, mode: LatencyProbe) -> None:
     """What would be passed over in silence: asked for in two ways, or of no effect here."""
     problems = list(reproduce.not_taken(experiment))
-    windows = asked.batch_windows
+    windows = config.batch_windows
     if windows and mode.interval is None:
         rule = f"must not be given with {experiment.engine}, which has no batches"
         problems.append(Problem("anatomy.batch_windows", rule, windows, "leave --batch-windows out"))
     if windows and mode.interval in experiment.options:
         rule = "is asked for by --batch-windows too"
         problems.append(Problem(f"option {mode.interval}", rule, experiment.options[mode.interval], "one of both"))
-    if asked.record_sizes and RECORD_SIZE in experiment.parameters:
+    if config.record_sizes and RECORD_SIZE in experiment.parameters:
         rule = "is asked for by --record-size too"
         problems.append(Problem(f"set {RECORD_SIZE}", rule, experiment.parameters[RECORD_SIZE], "one of both"))
     if problems:
         raise InputError(problems)
 
 
-def _tell(on_progress: Show, which: str, snapshot: TrialSnapshot) -> None:
+def _show_progress(on_progress: Show, which: str, snapshot: TrialSnapshot) -> None:
     """A trial's progress, with which one it is."""
     on_progress(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
 
 
-def _at_the_end(evidence: ProbeInput, follow: Observer) -> Observer:
+def _collecting_evidence(evidence: ProbeInput, follow: Observer) -> Observer:
     """An observer that gathers evidence once the trial is judged, while its processes still stand."""
 
     def observe(event: TrialEvent) -> None:
         follow(event)
         if isinstance(event, VerdictReached):
-            evidence.look(event.rig, event.judged)
+            evidence.collect(event.rig, event.judged)
 
     return observe
 
@@ -174,13 +174,13 @@ def _interval(options: Mapping[str, str], mode: LatencyProbe) -> str:
     return "" if mode.interval is None else options.get(mode.interval, "")
 
 
-def _named(trial: Experiment, mode: LatencyProbe) -> str:
+def _trial_name(trial: Experiment, mode: LatencyProbe) -> str:
     window = f", batches {interval}" if (interval := _interval(trial.options, mode)) else ""
     size = f", {trial.parameters[RECORD_SIZE]} bytes" if RECORD_SIZE in trial.parameters else ""
     return f"{trial.load.rate:g}/s{window}{size}"
 
 
-def _checked(trial: Experiment, mode: LatencyProbe) -> ResolvedExperiment:
+def _resolved(trial: Experiment, mode: LatencyProbe) -> ResolvedExperiment:
     """A trial, ready to start; InputError with what is wrong with it, or cannot be taken apart."""
     problems = list(mode.problems(trial))
     if (events := trial.load.rate * trial.load.duration * LONGEST) > RECORDS_MAX:
@@ -206,8 +206,8 @@ def _trial(
 ) -> dict[str, Any]:
     """One trial, and what came of its results; of one that could not be made, why."""
     trial, before = ready.experiment, Clock.fixed_now()
-    asked = trial.model_copy(update={"out": str(folder)})
-    said = {
+    requested = trial.model_copy(update={"out": str(folder)})
+    reported = {
         "rate_per_s": trial.load.rate, "record_bytes": getattr(ready.parameters, RECORD_SIZE, None),
         "chunk_us": round((trial.load.chunk or 0.0) * US), "batch_window": (window := _interval(trial.options, mode)),
         "batch_window_s": mode.seconds(window) if window else None,
@@ -215,21 +215,23 @@ def _trial(
     with Scratch("anatomy") as private:
         evidence = mode.evidence(trial, Path(private))
         try:
-            observe = _at_the_end(evidence, snapshots(on_progress))
-            result, judged = run_judged(asked, observe, evidence.options, on_result)
+            observe = _collecting_evidence(evidence, snapshots(on_progress))
+            result, judged = run_judged(requested, observe, evidence.options, on_result)
         except (EngineError, DriverError) as error:
             failed = {"run": "", "verdict": "invalid", "sentence": str(error), "clock_moved_us": None}
-            return {**said, **failed, **nothing("it did not start")}
+            return {**reported, **failed, **undecomposed("it did not start")}
         moved_us = Clock.fixed_now().offset_us - before.offset_us
-        said |= {
+        reported |= {
             "batch_window": _interval(result.settings, mode), "run": result.folder,
             "verdict": "interrupted" if judged is None else result.verdict.value, "sentence": result.verdict.sentence,
             "clock_moved_us": moved_us,
         }  # fmt: skip
         if judged is None or judged.verified is None or result.verdict.value == "invalid":
             reason = "it is invalid" if result.verdict.value == "invalid" else "its answers were not compared"
-            return {**said, **nothing(reason)}
-        found = {**said, **decompose(judged, Path(str(result.folder)), evidence)}
-    if abs(moved_us) > CLOCK_MOVED_US_MAX and not found["reason"]:
-        found["doubts"].append("the machine's clock, by which others than the driver stamp, was moved within the trial")
-    return found
+            return {**reported, **undecomposed(reason)}
+        breakdown = {**reported, **decompose(judged, Path(str(result.folder)), evidence)}
+    if abs(moved_us) > CLOCK_MOVED_US_MAX and not breakdown["reason"]:
+        breakdown["doubts"].append(
+            "the machine's clock, by which others than the driver stamp, was moved within the trial"
+        )
+    return breakdown

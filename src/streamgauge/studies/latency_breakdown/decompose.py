@@ -1,4 +1,4 @@
-"""One trial taken apart: every result's way in stages, whatever the mode of the engine, as plain data.
+"""Decomposes one trial's latency into stages, as plain data, for any execution mode.
 
 Stages of one result follow each other, so their sum is its latency by construction. That proves nothing about where one
 ends and the next begins: each mode holds its evidence against the driver's stamps, and what does not agree is told.
@@ -29,50 +29,50 @@ def decompose(judged: TrialResult, folder: Path, evidence: ProbeInput) -> dict[s
     spans = judged.done.offered_spans
     results = saved_results.read(folder, spans.measured_from_us, spans.measured_to_us)
     if results is None or not len(results.event_us):
-        return nothing("no result came")
-    taken = evidence.taken(judged, folder, results)
-    return nothing(taken) if isinstance(taken, str) else _told(judged, taken)
+        return undecomposed("no result came")
+    breakdown = evidence.break_down(judged, folder, results)
+    return undecomposed(breakdown) if isinstance(breakdown, str) else _report(judged, breakdown)
 
 
-def nothing(reason: str) -> dict[str, Any]:
-    """What stands of a trial that could not be taken apart."""
+def undecomposed(reason: str) -> dict[str, Any]:
+    """The fields of a trial that could not be decomposed."""
     unknown = dict.fromkeys(_UNKNOWN)
     return {"reason": reason, "latency": {}, "first_of_batch": {}, "stages": [], "cdf_us": [], **unknown, "doubts": []}
 
 
-def _told(judged: TrialResult, taken: Breakdown) -> dict[str, Any]:
-    whole = stages.latency(taken.latencies_us, taken.independent)
-    found = {
-        "latency": {**whole, "contradicted_share": stages.contradicted_share(taken.ways)},
-        "first_of_batch": stages.latency(taken.firsts_us, taken.independent),
-        "stages": stages.summary(taken.ways, taken.independent),
-        "sampled": len(taken.ways.spent_us),
-        "remainder_share": _remainder(judged, taken),
-        "cdf_us": _spread(taken.latencies_us, taken.independent),
-        "batches": taken.batches,
-        "left_out": taken.left_out,
-        **dict.fromkeys(EXTRA_FIELDS), **taken.more,
+def _report(judged: TrialResult, breakdown: Breakdown) -> dict[str, Any]:
+    whole = stages.latency(breakdown.latencies_us, breakdown.independent)
+    fields = {
+        "latency": {**whole, "contradicted_share": stages.contradicted_share(breakdown.stage_times)},
+        "first_of_batch": stages.latency(breakdown.firsts_us, breakdown.independent),
+        "stages": stages.summary(breakdown.stage_times, breakdown.independent),
+        "sampled": len(breakdown.stage_times.spent_us),
+        "remainder_share": _unexplained_share(judged, breakdown),
+        "cdf_us": _spread(breakdown.latencies_us, breakdown.independent),
+        "batches": breakdown.batches,
+        "left_out": breakdown.left_out,
+        **dict.fromkeys(EXTRA_FIELDS), **breakdown.extra_fields,
     }  # fmt: skip
-    return {"reason": "", **found, "doubts": [*doubts(found), *taken.doubts]}
+    return {"reason": "", **fields, "doubts": [*doubts(fields), *breakdown.doubts]}
 
 
-def doubts(found: Mapping[str, Any]) -> Iterator[str]:
+def doubts(fields: Mapping[str, Any]) -> Iterator[str]:
     """Why stages may be wrong, where their evidence does not agree, in any mode."""
-    remainder = found["remainder_share"]
-    if remainder is not None and abs(remainder) > DOUBT_SHARE:
+    unexplained_share = fields["remainder_share"]
+    if unexplained_share is not None and abs(unexplained_share) > DOUBT_SHARE:
         yield "the stages' sum is not the mean latency that the trial computed"
-    if found["latency"]["contradicted_share"] > DOUBT_SHARE:
+    if fields["latency"]["contradicted_share"] > DOUBT_SHARE:
         yield "moments of results do not follow each other"
 
 
-def _remainder(judged: TrialResult, taken: Breakdown) -> float | None:
+def _unexplained_share(judged: TrialResult, breakdown: Breakdown) -> float | None:
     """How far the stages' sum is from the mean latency that the trial itself computed, as a share of it: results that
     never came count there, and those that are left out, or not in a sample, do not here.
     """
     measured = judged.result.latency.event_time_us
     if measured is None or not measured.mean:
         return None
-    return float(measured.mean - taken.ways.latencies_us.mean()) / measured.mean
+    return float(measured.mean - breakdown.stage_times.latencies_us.mean()) / measured.mean
 
 
 def _spread(latencies_us: Times, independent: int) -> list[float | None]:

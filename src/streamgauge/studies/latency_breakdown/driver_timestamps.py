@@ -1,4 +1,4 @@
-"""When the driver offered events, and when it handed them out: two moments of the ways of their results."""
+"""When the driver offered events, and when it delivered them: two timestamps of a result."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
     from streamgauge.metrics.log.trial_log import TrialLog
 
 
-def offered(journal: TrialLog, results: SavedResults, together: bool) -> Times:
-    """When the event of each result could be read, its chunk offered; `together`: those of all generators, as none can
-    be read before. -1 of one that was not.
+def offered(journal: TrialLog, results: SavedResults, all_generators: bool) -> Times:
+    """When the event of each result could be read, its chunk offered; `all_generators`: with the chunks of all
+    generators, as none can be read before. -1 of one that was not.
     """
-    if together:
+    if all_generators:
         return handed_over(journal)(results.event_us)
-    found = np.full(len(results.event_us), -1, np.int64)
+    published_us = np.full(len(results.event_us), -1, np.int64)
     for partition in np.unique(results.partitions):
-        mine = results.partitions == partition
+        of_partition = results.partitions == partition
         chunks = [(one.to_us, one.published_us) for one in journal.chunks[partition]]
-        found[mine] = _at(results.event_us[mine], chunks)[0]
-    return found
+        published_us[of_partition] = _at(results.event_us[of_partition], chunks)[0]
+    return published_us
 
 
 def handed_out(journal: TrialLog, results: SavedResults) -> tuple[Times, Times]:
     """In which batch the event of each result was read first, and when; -1 of none."""
-    found = np.full((2, len(results.event_us)), -1, np.int64)
+    deliveries = np.full((2, len(results.event_us)), -1, np.int64)
     for partition in np.unique(results.partitions):
-        mine = np.flatnonzero(results.partitions == partition)
+        of_partition = np.flatnonzero(results.partitions == partition)
         reads = [(part.to_us, part.batch, part.when_us) for part in journal.hand_outs[partition] if part.first]
-        found[:, mine] = _at(results.event_us[mine], reads, 2)
-    return found[0], found[1]
+        deliveries[:, of_partition] = _at(results.event_us[of_partition], reads, 2)
+    return deliveries[0], deliveries[1]
 
 
 def _at(event_us: Times, log: Sequence[tuple[int, ...]], values: int = 1) -> Times:
     """Of each event the values of the first entry that ends after it, entries being (end, values...); -1 of none."""
     ends = np.array(sorted(log), np.int64).reshape(-1, values + 1)
     places = np.searchsorted(ends[:, 0], event_us, side="right")
-    there = places < len(ends)
-    found = np.full((values, len(event_us)), -1, np.int64)
-    found[:, there] = ends[places[there], 1:].T
-    return found
+    available = places < len(ends)
+    entries = np.full((values, len(event_us)), -1, np.int64)
+    entries[:, available] = ends[places[available], 1:].T
+    return entries

@@ -1,7 +1,7 @@
-"""What an anatomy has to know of the way in which an engine streams: each fills this, in a file of its own.
+"""The interface of a latency probe: what a breakdown needs from an engine's execution mode.
 
-Which stages a result's way has, from which evidence their ends are known, what is held against what, and what cannot be
-taken apart. All the rest is the same for all (`studies.latency_breakdown.command`,
+A probe names the stages, the evidence for their ends, the consistency checks, and what cannot be decomposed.
+Everything else is the same for every probe (`studies.latency_breakdown.command`,
 `studies.latency_breakdown.decompose`).
 """
 
@@ -27,22 +27,22 @@ DOUBT_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Breakdown:
-    """A trial's results taken apart.
+    """The latencies of a trial's results, decomposed.
 
-    `ways` are those of the results whose moments are known, which may be a sample; `latencies_us` are of all of them,
-    `firsts_us` of the one of each batch whose event came first. `independent`: how many observations all this stands
-    for; `batches`: None where there are none. `left_out`: results of which some moment is not known, but for those that
-    are in no sample. `more`: what this mode alone knows, by the names of `EXTRA_FIELDS`. `doubts`: why stages may be
+    `stage_times` are of the results whose timestamps are known, which may be a sample; `latencies_us` are of all of
+    them, `firsts_us` of the one of each batch whose event came first. `independent`: how many observations all this
+    stands for; `batches`: None where there are none. `left_out`: results without some timestamp, except those outside
+    the sample. `extra_fields`: what only this mode knows, by the names of `EXTRA_FIELDS`. `doubts`: why stages may be
     wrong.
     """
 
-    ways: StageTimes
+    stage_times: StageTimes
     latencies_us: Times
     firsts_us: Times
     independent: int
     batches: int | None
     left_out: int
-    more: Mapping[str, Any]
+    extra_fields: Mapping[str, Any]
     doubts: tuple[str, ...]
 
 
@@ -53,21 +53,21 @@ EXTRA_FIELDS = (
 
 
 class ProbeInput(Protocol):
-    """What is known of one trial besides the driver's own stamps: gathered beside it, and read after it."""
+    """Evidence about one trial beyond the driver's own timestamps: gathered beside it, read after it."""
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Options of the engine's by which it writes down what is wanted."""
+        """Engine options that make it log what the probe reads."""
 
-    def look(self, rig: TestBed, judged: TrialResult) -> None:
-        """Called after the trial, while everything still stands."""
+    def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
+        """Called after the trial, before its processes end."""
 
-    def taken(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
-        """The results' ways; or why they cannot be told."""
+    def break_down(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
+        """The decomposed results; or why they cannot be decomposed."""
 
 
 class LatencyProbe(Protocol):
-    """One way in which an engine streams."""
+    """A probe for one execution mode of an engine."""
 
     @property
     def stages(self) -> Mapping[str, str]:

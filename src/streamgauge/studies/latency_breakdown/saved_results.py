@@ -1,4 +1,4 @@
-"""The results that a trial has kept, of its measured span."""
+"""Reads the results that a trial stored, those of its measured span."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamgauge.studies.latency_breakdown.stages import Times
 from streamgauge.verification.spool import results_file
 
 _NAMES = (EVENT_ID, EVENT_ORDINAL)
-"""The columns that tell a result from others."""
+"""The columns that identify a result."""
 
 
 @dataclass(frozen=True)
@@ -38,24 +38,24 @@ class SavedResults:
         names = self.names.filter(chosen) if chosen.dtype == np.bool_ else self.names.take(chosen)
         return SavedResults(self.event_us[chosen], self.emission_us[chosen], self.partitions[chosen], names)
 
-    def matched(self, others: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Which of these, and which rows of `others`, are the same results."""
-        keys = [name for name in self.names.column_names if name in others.column_names]
-        here, there = (
+    def matched(self, other_results: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Which of these, and which rows of `other_results`, are the same results."""
+        keys = [name for name in self.names.column_names if name in other_results.column_names]
+        own_rows, other_rows = (
             table.select(keys).append_column(column, pa.array(np.arange(len(table))))
-            for table, column in ((self.names, "here"), (others, "there"))
+            for table, column in ((self.names, "here"), (other_results, "there"))
         )
-        both = here.join(there, keys, join_type="inner").sort_by("here")
+        both = own_rows.join(other_rows, keys, join_type="inner").sort_by("here")
         return np.asarray(both["here"]), np.asarray(both["there"])
 
 
 def read(folder: Path, from_us: int, to_us: int) -> SavedResults | None:
-    """Those with an event time of [from_us, to_us); None where the trial has kept none."""
+    """Those with an event time of [from_us, to_us); None where the trial stored none."""
     path = folder / results_file()
     if not path.is_file():
         return None
-    there = pq.read_schema(path).names
-    rows = pq.read_table(path, columns=[EVENT_TIME, EMISSION_TIME, *(name for name in _NAMES if name in there)])
+    columns = pq.read_schema(path).names
+    rows = pq.read_table(path, columns=[EVENT_TIME, EMISSION_TIME, *(name for name in _NAMES if name in columns)])
     event_us = np.asarray(pc.cast(rows[EVENT_TIME], pa.int64()))
     rows = rows.filter((event_us >= from_us) & (event_us < to_us))
     event_us, emission_us = (np.asarray(pc.cast(rows[name], pa.int64())) for name in (EVENT_TIME, EMISSION_TIME))

@@ -1,8 +1,8 @@
-"""Where the time of results goes: each one's way from its event's time to the recorder, cut at moments that are known.
+"""Splits each result's latency into stages, from its event time to the recorder.
 
-A stage ends at a moment that somebody has stamped: the driver, by its own clock, or Spark, of its batch and to the
-millisecond. Moments of one result follow each other; one that would lie before the moment that must precede it, or
-after the result itself, is moved there, and by how much is told: so far the stamps contradict each other.
+A stage ends at a timestamp. The driver takes it by its own clock, or Spark takes it of its batch, to the millisecond.
+The timestamps of one result ascend. One that lies before its predecessor or after the result is moved there, and the
+distance is reported: by that much the timestamps contradict each other.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 class Timestamp:
     """The end of a stage, of each result: `name` says what the time up to it was spent on.
 
-    `may_precede`: a moment that may lie before the one before it, as a batch may begin before an event is there.
-    `within_us`: how exact the stamp is; so far it contradicts no other.
+    `may_be_earlier`: it may lie before its predecessor, as a batch may begin before an event is available.
+    `within_us`: how exact the timestamp is; a smaller distance is no contradiction.
     """
 
     name: str
     when_us: Times
-    may_precede: bool = False
+    may_be_earlier: bool = False
     within_us: int = 0
 
 
 @dataclass(frozen=True)
 class StageTimes:
-    """The ways of n results through the stages; `spent_us` has shape (n, stages), and its rows sum to the latencies.
+    """How long n results spent in each stage. `spent_us` has shape (n, stages); its rows sum to the latencies.
 
-    `contradicted_us` (n,): by how much moments were moved, where stamps do not follow each other.
+    `contradicted_us` (n,): by how much timestamps were moved because they did not ascend.
     """
 
     names: tuple[str, ...]
@@ -62,7 +62,7 @@ def stage_times(event_us: Times, moments: Sequence[Timestamp], emission_us: Time
     borders, contradicted = [event_us], np.zeros(len(event_us), np.int64)
     for moment in moments:
         moved = np.minimum(np.maximum(moment.when_us, borders[-1]), emission_us)
-        if moment.may_precede:
+        if moment.may_be_earlier:
             contradicted += np.maximum(moment.when_us - emission_us, 0)
         else:
             contradicted += np.maximum(np.abs(moved - moment.when_us) - moment.within_us, 0)
@@ -73,16 +73,16 @@ def stage_times(event_us: Times, moments: Sequence[Timestamp], emission_us: Time
     return StageTimes(names, spent, contradicted)
 
 
-def summary(found: StageTimes, independent: int) -> list[dict[str, Any]]:
+def summary(times: StageTimes, independent: int) -> list[dict[str, Any]]:
     """Each stage: mean, percentiles of its own (where `independent` observations carry them), and its share of the
     mean latency.
     """
-    if not len(found.spent_us):
+    if not len(times.spent_us):
         return []
-    whole_us = float(found.latencies_us.mean())
+    whole_us = float(times.latencies_us.mean())
     return [
         {"name": name, "share": float(column.mean()) / whole_us if whole_us else 0.0, **_figures(column, independent)}
-        for name, column in zip(found.names, found.spent_us.T, strict=True)
+        for name, column in zip(times.names, times.spent_us.T, strict=True)
     ]
 
 
@@ -95,18 +95,18 @@ def _figures(values_us: Times, independent: int) -> dict[str, Any]:
 
 
 def latency(latencies_us: Times, independent: int) -> dict[str, Any]:
-    """The same of whole ways, and how many there are."""
+    """The same figures of whole latencies, and how many there are."""
     return {**_figures(latencies_us, independent), "results": len(latencies_us)} if len(latencies_us) else {}
 
 
-def contradicted_share(found: StageTimes) -> float:
-    """How far the stamps of results contradict each other, as a share of their latency."""
-    return float(found.contradicted_us.mean() / max(found.latencies_us.mean(), 1.0))
+def contradicted_share(times: StageTimes) -> float:
+    """By how much the timestamps of results contradict each other, as a share of their latency."""
+    return float(times.contradicted_us.mean() / max(times.latencies_us.mean(), 1.0))
 
 
 def first_of_each(batches: NDArray[np.int64], event_us: Times) -> NDArray[np.int64]:
     """The places of the results whose event came first in its batch: what [L] tracked."""
     order = np.lexsort((event_us, batches))
     _, places = np.unique(batches[order], return_index=True)
-    found: NDArray[np.int64] = order[places]
-    return found
+    firsts: NDArray[np.int64] = order[places]
+    return firsts

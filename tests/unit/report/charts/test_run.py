@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from streamgauge.artifacts import tables
-from streamgauge.report.charts import capacity, engine_batches, run, timeline
-from streamgauge.report.charts import percentiles as curve
-from streamgauge.report.charts import svg as draw
+from streamgauge.report.charts import capacity, engine_batches, percentiles, run, timeline
+from streamgauge.report.charts import svg as svg_module
 from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
 
@@ -92,7 +91,7 @@ def test_axes_are_labelled_as_numbers_are_written_elsewhere(make_series: Table) 
 def test_same_colour_for_the_same_thing(make_series: Table, make_result: Callable[..., Result]) -> None:
     """Event time has one colour in every chart, and no chart has a colour of its own making."""
     line = timeline.of(make_series())
-    points = curve.points(make_result().latency.event_time_us, None)  # type: ignore[arg-type]
+    points = percentiles.points(make_result().latency.event_time_us, None)  # type: ignore[arg-type]
     drawn = [one for one in (run.over_time(line), run.percentiles({"event_time": points})) if one]
     assert len(drawn) == 2
     for figure in drawn:
@@ -116,7 +115,7 @@ def test_axis_labels_are_those_that_people_write(make_series: Table, make_batche
     """Whatever the scale: no milli (500m), no powers of ten (1.2e+2), and times never in thousands (1.6k s)."""
     line = timeline.of(scaled(make_series(), factor))
     batches = engine_batches.batches_of(scaled(make_batches(), factor), None)
-    points = [curve.Point(p, (p + 1) * 1e4 * factor) for p in (0.0, 50.0, 90.0, 99.0)]
+    points = [percentiles.Point(p, (p + 1) * 1e4 * factor) for p in (0.0, 50.0, 90.0, 99.0)]
     drawn = [
         run.over_time(line), run.resources(line), run.percentiles({"event_time": points}),
         engine_batches.durations(batches), engine_batches.waterfall(batches),
@@ -149,8 +148,11 @@ def test_size_does_not_grow_with_the_run(make_series: Table, seconds: int) -> No
 
 def test_labels_keep_their_digits() -> None:
     """Coordinates are shortened in tags only; a label's digits are data."""
-    svg = '<svg xmlns="http://www.w3.org/2000/svg"><text x="1.23456">0.00123</text></svg>'
-    assert draw._embed(svg, "words", "p") == '<svg role="img" aria-label="words"><text x="1.23">0.00123</text></svg>'
+    drawn = '<svg xmlns="http://www.w3.org/2000/svg"><text x="1.23456">0.00123</text></svg>'
+    assert (
+        svg_module._embed(drawn, "words", "p")
+        == '<svg role="img" aria-label="words"><text x="1.23">0.00123</text></svg>'
+    )
 
 
 def test_steps_and_rest_make_the_whole_batch(make_batches: Table) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from streamgauge.core.errors import InputError, MachineError
-from streamgauge.report.charts import difference as difference_plot
+from streamgauge.report.charts import difference as difference_chart
 from streamgauge.report.documents import comparison as comparison_document
-from streamgauge.report.html import render as html
+from streamgauge.report.html import render
 from streamgauge.results.comparison import ComparedRun, ComparedSide, Comparison, Difference, Gate, NotTheSame
 
 CHROMIUM = shutil.which("chromium")
@@ -87,7 +87,7 @@ class Tags(HTMLParser):
 
 
 def rendered(of: Comparison) -> str:
-    return html.render(comparison_document.document(of))
+    return render.render(comparison_document.document(of))
 
 
 def test_a_refusal_names_the_option_that_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,20 +162,20 @@ def test_page_is_well_formed_and_needs_nothing_else() -> None:
 
 def test_the_picture_is_of_intervals_only() -> None:
     """A figure without an interval is in the table alone; an open end is an arrow, and that is said."""
-    drawn = difference_plot.differences(comparison().figures, GATES)
+    drawn = difference_chart.differences(comparison().figures, GATES)
     assert drawn is not None
     assert "memory" not in drawn.wide
     assert "event time p99" in drawn.wide
     assert any("arrow" in note for note in drawn.notes)
     assert [key.label for key in drawn.keys][-1] == "limit of a --fail-if"
-    assert difference_plot.differences(comparison().figures[3:], ()) is None
+    assert difference_chart.differences(comparison().figures[3:], ()) is None
 
 
 def test_a_difference_that_is_unknown_has_its_key() -> None:
     """Both ends open: the arrows are drawn, and what their colour says stands beside them."""
     one = comparison().figures[0].model_copy(update={"low": None, "high": None, "says": "unknown"})
     over_runs = one.model_copy(update={"label": "event time, mean of the runs' p99"})
-    drawn = difference_plot.differences([over_runs], ())
+    drawn = difference_chart.differences([over_runs], ())
     assert drawn is not None
     assert [key.label for key in drawn.keys] == ["neither end is known"]
     assert "event time p99" in drawn.wide

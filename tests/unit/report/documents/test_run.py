@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.report.documents import run as page
-from streamgauge.report.html import render as html
+from streamgauge.report.documents import run
+from streamgauge.report.html import render
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import MalformedRecords, Result, Verification
 from streamgauge.results.verdict import Check, Verdict
@@ -67,7 +67,7 @@ class Page(HTMLParser):
 
 
 def rendered(folder: RunFolder, flow: Flow | None) -> str:
-    return html.render(page.whole(folder, flow))
+    return render.render(run.whole(folder, flow))
 
 
 def shown(folder: RunFolder, flow: Flow | None = None) -> Page:
@@ -110,9 +110,9 @@ def test_page_is_small_and_lies_in_the_folder(
     """A run of hours with thousands of batches still makes a page far below the limit."""
     run_folder.write_series(make_series(30_000))
     run_folder.write_batches(make_batches(20_000))
-    path = page.write_page(run_folder, flow)
+    path = run.write_page(run_folder, flow)
     assert path == run_folder.path / "report.html"
-    assert path.stat().st_size < page.BYTES_MAX / 4
+    assert path.stat().st_size < run.BYTES_MAX / 4
 
 
 def test_what_the_driver_took_stands_beside_its_slip(bare_folder: RunFolder) -> None:
@@ -285,7 +285,7 @@ def test_browser_shows_the_page(run_folder: RunFolder, flow: Flow, tmp_path: Pat
 
     A screenshot of this page compresses far worse than an empty one; light and dark are looked at.
     """
-    path = page.write_page(run_folder, flow)
+    path = run.write_page(run_folder, flow)
     for scheme in ("light", "dark"):
         picture = tmp_path / f"{scheme}.png"
         browse(path, tmp_path, scheme, f"--screenshot={picture}")

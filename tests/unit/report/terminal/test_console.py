@@ -14,7 +14,7 @@ from rich.console import Console
 
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.core.errors import InputError, JobError, Problem
-from streamgauge.report.terminal import console as terminal
+from streamgauge.report.terminal import console as console_module
 from streamgauge.report.terminal.console import PLAIN_EVERY_S, InputView, ProofView, SearchView, TrialView
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import MalformedRecords, Result, Verification
@@ -104,7 +104,7 @@ def test_a_self_test_tells_how_its_trials_stand() -> None:
 
 
 def shown(snapshot: TrialSnapshot) -> str:
-    return terminal.progress(snapshot)
+    return console_module.progress(snapshot)
 
 
 def test_what_a_phase_waits_for_is_never_cut_off() -> None:
@@ -120,7 +120,7 @@ def test_what_a_phase_waits_for_is_never_cut_off() -> None:
 
 def test_unknown_is_a_dash() -> None:
     """What is not known yet is never shown as 0."""
-    line = terminal.progress(TrialSnapshot("warm-up", 0.0, 60.0))
+    line = console_module.progress(TrialSnapshot("warm-up", 0.0, 60.0))
     assert [part.rsplit(" ", 1)[1] for part in line.split("   ")[1:]] == ["-"] * 4
 
 
@@ -177,8 +177,8 @@ def test_search_table_lines_up(make_search: Callable[[], Result]) -> None:
 def test_result_shows_only_checks_that_matter(make_result: Make) -> None:
     """Where all hold, none is listed; with `verbose` all are."""
     brief, verbose = plain(), plain()
-    terminal.show_result(make_result(), False, brief)
-    terminal.show_result(make_result(), True, verbose)
+    console_module.show_result(make_result(), False, brief)
+    console_module.show_result(make_result(), True, verbose)
     assert "backlog_trend" not in written(brief)
     assert "backlog_trend" in written(verbose)
     assert "answers     15,000 results expected, all matched" in written(brief)
@@ -187,7 +187,7 @@ def test_result_shows_only_checks_that_matter(make_result: Make) -> None:
 def test_parts_of_the_system_are_in_no_sum(make_result: Make) -> None:
     """The CPU line is of the whole system under test."""
     console = plain()
-    terminal.show_result(make_result(), False, console)
+    console_module.show_result(make_result(), False, console)
     assert "system under test 146 %   driver 9 %" in written(console)
 
 
@@ -196,7 +196,7 @@ def test_result_names_the_deciding_check_and_what_to_do(make_result: Make) -> No
     check = Check(name="queue_bound", value=31.0, limit=30.0, unit="s", ok=False, state="failed", sentence="too deep")
     verdict = Verdict(value="not_sustained", checks=(check,), decided_by=("queue_bound",), advice="try a lower rate")
     console = plain()
-    terminal.show_result(make_result(verdict=verdict), False, console)
+    console_module.show_result(make_result(verdict=verdict), False, console)
     assert "31 s (limit 30 s)   too deep" in written(console)
     assert "next        try a lower rate" in written(console)
 
@@ -204,7 +204,7 @@ def test_result_names_the_deciding_check_and_what_to_do(make_result: Make) -> No
 def test_invalid_must_not_be_used(make_result: Make) -> None:
     """An invalid trial says in plain words that its figure must not be used."""
     console = plain()
-    terminal.show_result(make_result(verdict=Verdict(value="invalid")), False, console)
+    console_module.show_result(make_result(verdict=Verdict(value="invalid")), False, console)
     assert "must not be used" in written(console)
 
 
@@ -212,7 +212,7 @@ def test_lower_bounds_are_marked(make_result: Make) -> None:
     """Where results had not come, no percentile stands there as if it were known; the sign can be typed."""
     bounded = Latency(p50=1e6, p90=2e6, p99=3e6, max=4e6, count=500, lower_bounds=4)
     console = plain()
-    terminal.show_result(make_result(latency=Latencies(event_time_us=bounded)), False, console)
+    console_module.show_result(make_result(latency=Latencies(event_time_us=bounded)), False, console)
     assert "event time  p50 >= 1 s   p90 >= 2 s   p99 >= 3 s   p99.9 -   max >= 4 s" in written(console)
     assert "4 of 500 results had not come" in written(console)
 
@@ -227,7 +227,7 @@ UPDATES = Latencies(
 def test_updates_show_the_newest_event_and_every_event(make_result: Make) -> None:
     """One under the other, each with what it is of; where the second is not known, why."""
     console = plain()
-    terminal.show_result(make_result(latency=UPDATES), verbose=False, on=console)
+    console_module.show_result(make_result(latency=UPDATES), verbose=False, on=console)
     newest, counted, processing = (line for line in written(console).splitlines() if "p50" in line)
     assert newest == "event time  p50 800 ms   p90 900 ms   p99 -   p99.9 -   max 1 s   (newest event of each update)"
     assert counted == "counted     p50 2.8 s   p90 4.4 s   p99 -   p99.9 -   max 4.8 s   (every event, until counted)"
@@ -235,14 +235,14 @@ def test_updates_show_the_newest_event_and_every_event(make_result: Make) -> Non
     assert processing.endswith("max 900 ms")
     unknown = UPDATES.model_copy(update={"until_counted_us": Latency(note="not known: no batch is")})
     console = plain()
-    terminal.show_result(make_result(latency=unknown), verbose=False, on=console)
+    console_module.show_result(make_result(latency=unknown), verbose=False, on=console)
     assert "counted     p50 -   p90 -   p99 -   p99.9 -   max -   (not known: no batch is)" in written(console)
 
 
 def test_a_run_that_ended_in_its_warm_up_shows_no_rate(make_result: Make) -> None:
     """0 events/s offered would be untrue: the span in which they count never began."""
     console = plain()
-    terminal.show_result(make_result(phases=make_result().phases[:1]), False, console)
+    console_module.show_result(make_result(phases=make_result().phases[:1]), False, console)
     assert "rate        nothing was measured: the run ended 20 s after its start, in the warm-up" in written(console)
 
 
@@ -263,7 +263,7 @@ def test_generators_stand_beside_the_rate(
     assert rate is not None
     console = plain()
     changed = rate.model_copy(update={"generator_ceiling_per_s": ceiling_per_s})
-    terminal.show_result(make_result(environment=environment, rate=changed), False, console)
+    console_module.show_result(make_result(environment=environment, rate=changed), False, console)
     (line,) = [line for line in written(console).splitlines(keepends=True) if line.startswith("rate")]
     assert line.startswith("rate        offered 200 k events/s   ingested 200 k events/s   ")
     assert line.endswith(f"events/s   {end}")
@@ -272,7 +272,7 @@ def test_generators_stand_beside_the_rate(
 def test_not_judged_is_said(make_result: Make) -> None:
     """Without verification the answers are said to be not judged."""
     console = plain()
-    terminal.show_result(make_result(verification=None), False, console)
+    console_module.show_result(make_result(verification=None), False, console)
     assert "answers     not judged" in written(console)
 
 
@@ -280,10 +280,10 @@ def test_latencies_of_a_stopped_run_are_said_to_be_unverified(make_result: Make)
     """Below the figures; where there are none, why."""
     stopped, none = Verdict(value="interrupted"), Latencies(notes=("not measured: too early",))
     console = plain()
-    terminal.show_result(make_result(verdict=stopped, verification=None), False, console)
+    console_module.show_result(make_result(verdict=stopped, verification=None), False, console)
     assert "Latencies are unverified" in written(console)
     console = plain()
-    terminal.show_result(make_result(verdict=stopped, verification=None, latency=none), False, console)
+    console_module.show_result(make_result(verdict=stopped, verification=None, latency=none), False, console)
     assert "latency     not measured: too early" in written(console)
 
 
@@ -298,7 +298,7 @@ def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> N
     }
     judged = Verification(judged=True, independent=True, reference="DuckDB", malformed=found)
     console = plain()
-    terminal.show_result(make_result(verification=judged), False, console)
+    console_module.show_result(make_result(verification=judged), False, console)
     said = [line for line in written(console).splitlines() if line.startswith("malformed")]
     assert said[0] == "malformed   lines 1,203 of 100,000 kept out of the answer (rule: line IS NULL)"
     assert said[1].endswith("(rule: " + "abc " * 25 + "...; whole in the report)")
@@ -312,7 +312,7 @@ def test_a_missing_p99_has_its_reason(make_result: Make) -> None:
     told = "p99 -: 87 independent results (batches, or windows) do not carry it, 100 do"
     for one, said in ((few, True), (few.model_copy(update={"p99": 3e6}), False), (Latency(count=0), False)):
         console = plain()
-        terminal.show_result(make_result(latency=Latencies(event_time_us=one)), False, console)
+        console_module.show_result(make_result(latency=Latencies(event_time_us=one)), False, console)
         assert (told in written(console)) is said
 
 
@@ -320,7 +320,7 @@ def test_a_refusal_names_what_was_typed() -> None:
     """The option, where a setting came from one; any other setting has the name that it has in a file."""
     console = plain()
     problems = [Problem("load.rate", "must be a rate", "fast", "--rate 100k"), Problem("set x", "is none", "x", "y")]
-    terminal.show_refusal(InputError(problems), console, {"load.rate": "--rate"})
+    console_module.show_refusal(InputError(problems), console, {"load.rate": "--rate"})
     assert "error: --rate: must be a rate" in written(console)
     assert "error: set x: is none" in written(console)
 
@@ -331,7 +331,7 @@ def test_nothing_is_said_of_malformed_records_without_a_rule(
 ) -> None:
     """A workload that states none has none to show."""
     console = plain()
-    terminal.show_result(make_result(verification=verification), True, console)
+    console_module.show_result(make_result(verification=verification), True, console)
     assert "malformed" not in written(console)
 
 
@@ -342,7 +342,7 @@ def test_refusal_lists_all_problems() -> None:
         Problem("rate", "x", "[red]", "y"),
     ]
     console = plain()
-    terminal.show_refusal(InputError(problems), console)
+    console_module.show_refusal(InputError(problems), console)
     assert written(console) == (
         "error: slide: must be at most range (8s)\n  got: 9s\n  try: --set slide=8s\n"
         "error: rate: x\n  got: [red]\n  try: y\nnothing was started\n"
@@ -352,7 +352,7 @@ def test_refusal_lists_all_problems() -> None:
 def test_an_own_job_is_refused_before_anything_is_measured() -> None:
     """The engine had to be started to look at it."""
     console = plain()
-    terminal.show_refusal(
+    console_module.show_refusal(
         JobError(Problem("my_job.py: f()", "must return a DataFrame", "NoneType", "return it")), console
     )
     assert written(console).endswith("nothing was measured\n")
@@ -364,12 +364,12 @@ def test_no_color_is_plain(monkeypatch: pytest.MonkeyPatch, value: str, coloured
     monkeypatch.setenv("NO_COLOR", value)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    console = terminal.console()
+    console = console_module.console()
     console.file = io.StringIO()
-    terminal.show_refusal(InputError(Problem("a", "b", "c", "d")), console)
+    console_module.show_refusal(InputError(Problem("a", "b", "c", "d")), console)
     assert ("\x1b" in written(console)) is coloured
 
 
 def test_console_is_stderr() -> None:
     """Progress never mixes with the result object on stdout."""
-    assert terminal.console().stderr
+    assert console_module.console().stderr

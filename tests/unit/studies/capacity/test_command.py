@@ -30,7 +30,7 @@ from streamgauge.report.terminal.console import show_result
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import ProcessUse, Rates, Result, Verification
 from streamgauge.results.verdict import Verdict, VerdictValue
-from streamgauge.studies.capacity import command as sustain
+from streamgauge.studies.capacity import command
 from streamgauge.studies.capacity.command import (
     CEILING,
     MEMO,
@@ -44,8 +44,8 @@ from streamgauge.studies.capacity.outcome import NOT_SEEN
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.system.lock import held
-from streamgauge.trial import conductor as trial
-from streamgauge.trial import run as single
+from streamgauge.trial import conductor as conductor_module
+from streamgauge.trial import run as run_module
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policy import SearchTrial
 from streamgauge.trial.progress import snapshots
@@ -65,11 +65,11 @@ def test_a_search_that_goes_on_asks_for_the_rates_that_it_asked_for(study: RunFo
 
 def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """That of all generators which have a core each: eight of them on two make no more than two would."""
-    monkeypatch.setattr(single, "measure_capacity", lambda plan, columns: 1000.0)
-    monkeypatch.setattr(single, "cpus", lambda: [0, 1])
+    monkeypatch.setattr(run_module, "measure_capacity", lambda plan, columns: 1000.0)
+    monkeypatch.setattr(run_module, "cpus", lambda: [0, 1])
     ready = check(build({"workload": "filter", "engine": "known", "load": {"generators": 8}}))
-    ceiling = single.ceiling_of(ready, 100.0)
-    few = single.ceiling_of(dataclasses.replace(ready, generators=1), 100.0)
+    ceiling = run_module.ceiling_of(ready, 100.0)
+    few = run_module.ceiling_of(dataclasses.replace(ready, generators=1), 100.0)
     work = Sustain(ready, study, worker(study).view, ceiling)
     assert (ceiling, few, work.settings().ceiling_per_s) == (2000.0, 1000.0, 1800.0)
 
@@ -154,7 +154,7 @@ def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder) -> None:
     work._number = 7
     with pytest.raises(ZeroDivisionError):
         work._judged(after(0.0), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)
-    asked = sustain.read_experiment(study.path / "trials" / "07" / "experiment.toml")
+    asked = command.read_experiment(study.path / "trials" / "07" / "experiment.toml")
     assert (check(asked).experiment.load.rate, asked.command) == (HELD_PER_S, "run")
 
 
@@ -175,7 +175,7 @@ def test_a_fresh_engine_is_warmed_before_its_trial(
         seen.append(trial.fresh)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(sustain, "warm_up", warm)
+    monkeypatch.setattr(command, "warm_up", warm)
     work = Sustain(check(build({"workload": workload, "command": "sustain"})), study, worker(study).view, 1e6)
     monkeypatch.setattr(work, "_emptied", lambda conductor, timeout_s: seen.append("emptied") or True)
     with pytest.raises(ZeroDivisionError):
@@ -196,7 +196,7 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     """Nothing is tried on top of a backlog of minutes; the next guess is what it drained. One of half the pace is."""
     journal: Any = SimpleNamespace(running=SimpleNamespace(taken_events=lambda: taken), others=[])
     done: Any = SimpleNamespace(journal=journal, spans=SimpleNamespace(start_us=0), ended_early=False)
-    monkeypatch.setattr(sustain, "warm_up", lambda *_: done)
+    monkeypatch.setattr(command, "warm_up", lambda *_: done)
     monkeypatch.setattr(figures, "others_share", lambda _: 0.0)
     work = Sustain(check(build({"workload": "filter", "command": "sustain"})), study, worker(study).view, 1e6)
     monkeypatch.setattr(work, "_emptied", lambda conductor, timeout_s=None: False)
@@ -261,7 +261,7 @@ class Fresh:
 def fresh(monkeypatch: pytest.MonkeyPatch) -> type[Fresh]:
     """Rigs that are started from here on."""
     Fresh.made = []
-    monkeypatch.setattr(trial, "TestBed", Fresh)
+    monkeypatch.setattr(conductor_module, "TestBed", Fresh)
     return Fresh
 
 
@@ -306,13 +306,15 @@ def test_a_rig_that_cannot_be_emptied_in_time_is_given_up(
 ) -> None:
     """Its time grows with the engine's interval."""
     given: list[float] = []
-    monkeypatch.setattr(trial, "drain_backlog", lambda rig, journal, timeout_s: bool(given.append(timeout_s)))
+    monkeypatch.setattr(
+        conductor_module, "drain_backlog", lambda rig, journal, timeout_s: bool(given.append(timeout_s))
+    )
     values = {"workload": "filter", "engine": "known", "options": {"batch": "5s"}, "load": {"duration": "100s"}}
     work = Sustain(check(build(values)), study, worker(study).view, 1e6)
     conductor = warm(work)
     used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
     assert (is_fresh, used is conductor) == (True, False)
-    assert given == [sustain.DRAIN_TIMEOUT_S + 20.0]
+    assert given == [command.DRAIN_TIMEOUT_S + 20.0]
 
 
 def test_a_rig_that_is_not_used_again_is_not_drained(
@@ -321,7 +323,7 @@ def test_a_rig_that_is_not_used_again_is_not_drained(
     """Neither after the last trial nor before a fresh one: a minute and a half for nothing, in which a Ctrl-C would
     leave a trial in the memo that the search's result lacks.
     """
-    monkeypatch.setattr(trial, "drain_backlog", lambda *_: 1 / 0)
+    monkeypatch.setattr(conductor_module, "drain_backlog", lambda *_: 1 / 0)
     before = len(recorded(study))
     with worker(study) as work:
         outcome = TrialOutcome(HELD_PER_S, "sustained")
@@ -337,7 +339,9 @@ def test_what_a_trial_left_is_drained_before_the_next_one_on_its_rig(
 ) -> None:
     """By the journal of the trial before."""
     drained: list[Any] = []
-    monkeypatch.setattr(trial, "drain_backlog", lambda rig, journal, timeout_s: drained.append(journal) or True)
+    monkeypatch.setattr(
+        conductor_module, "drain_backlog", lambda rig, journal, timeout_s: drained.append(journal) or True
+    )
     left = [TrialLog(SimpleNamespace(start_us=start)) for start in range(3)]  # type: ignore[arg-type]
     work, journals = worker(study), iter(left)
 
@@ -390,7 +394,7 @@ def test_a_disk_that_is_full_is_said(study: RunFolder, monkeypatch: pytest.Monke
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(sustain, "_line", full)
+    monkeypatch.setattr(command, "_line", full)
     with pytest.raises(MachineError, match=f"{MEMO} is full.*--out"):
         worker(study)._remember(before[0])
     assert recorded(study) == before
@@ -454,8 +458,8 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
 
     Its trials are what `said` answers or raises, one after the other.
     """
-    monkeypatch.setattr(sustain, "require_machine", lambda ready: None)
-    monkeypatch.setattr(sustain, "ceiling_of", lambda ready, rate: 1e6)
+    monkeypatch.setattr(command, "require_machine", lambda ready: None)
+    monkeypatch.setattr(command, "ceiling_of", lambda ready, rate: 1e6)
     asked = build({"workload": "filter", "command": "sustain", "search": {"start_rate": HELD_PER_S, "trials_max": 5}})
     study.write_experiment(asked)
     resumed = asked.model_copy(update={"search": asked.search.model_copy(update={"resume": str(study.path)})})
@@ -472,7 +476,7 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
 
         monkeypatch.setattr(Sustain, "trial", trial)
         nothing = dict.fromkeys(("header", "trial", "finish", "trial_progress"), lambda _: None)
-        return sustain.sustain(resumed, SimpleNamespace(**nothing))  # type: ignore[arg-type]
+        return command.sustain(resumed, SimpleNamespace(**nothing))  # type: ignore[arg-type]
 
     return one
 
@@ -541,7 +545,7 @@ def test_a_search_stopped_before_its_first_trial_names_its_folder(
     def stopped(*_: Any) -> float:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sustain, "ceiling_of", stopped)
+    monkeypatch.setattr(command, "ceiling_of", stopped)
     found = sit([])
     assert found == study.read_result()
     assert (found.verdict.value, found.folder) == ("interrupted", str(study.path))
@@ -566,19 +570,19 @@ def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
     asked = build({"workload": "filter", "command": "sustain", "search": {"trials_max": 5, "quick": True}})
     study.write_experiment(asked)
     same = {"workload": "filter", "command": "sustain", "search": {"resume": str(study.path)}}
-    assert sustain._resumed(build(same))[0] == asked
-    more = sustain._resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 9}}))[0]
+    assert command._resumed(build(same))[0] == asked
+    more = command._resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 9}}))[0]
     assert (more.search.trials_max, more.search.quick) == (9, True)
     outcome = TrialOutcome(100.0, "sustained")
-    (study.path / sustain.MEMO).write_text(sustain._line(outcome) * 7)
+    (study.path / command.MEMO).write_text(command._line(outcome) * 7)
     allowed = same | {"search": {"resume": str(study.path), "trials_max": 7}}
-    assert sustain._resumed(build(allowed))[0].search.trials_max == 7
+    assert command._resumed(build(allowed))[0].search.trials_max == 7
     with pytest.raises(InputError, match=r"search.trials_max: must be at least 7"):
-        sustain._resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 6}}))
-    (study.path / sustain.MEMO).unlink()
+        command._resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 6}}))
+    (study.path / command.MEMO).unlink()
     other = same | {"workload": "identity", "load": {"memory": "8GiB", "seed": 3}}
     with pytest.raises(InputError) as refused:
-        sustain._resumed(build(other))
+        command._resumed(build(other))
     assert [problem.setting for problem in refused.value.problems] == ["workload", "load.seed", "load.memory"]
     assert refused.value.problems[2].way_out == "leave --memory out"
 
@@ -593,7 +597,7 @@ def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, left: 
 def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit) -> None:
     """Two at one folder would write over each other's trials; that of one that has ended is free."""
     memo = (study.path / MEMO).read_text()
-    with held(study.path / sustain.LOCK), pytest.raises(InputError, match=r"search\.resume.*\n.*wait for it"):
+    with held(study.path / command.LOCK), pytest.raises(InputError, match=r"search\.resume.*\n.*wait for it"):
         sit(["undecided"] * 5, recorded(study))
     assert (study.path / MEMO).read_text() == memo
     assert sit(["undecided"] * 5).verdict.value == "undecided"
@@ -602,7 +606,7 @@ def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit
 
 def test_a_search_goes_on_from_any_working_folder(study: RunFolder, sit: Sit) -> None:
     """Its folder is there already: where it once was made, seen from elsewhere, says nothing."""
-    asked = sustain.read_experiment(study.path / "experiment.toml")
+    asked = command.read_experiment(study.path / "experiment.toml")
     study.write_experiment(asked.model_copy(update={"out": "seen/from/elsewhere"}))
     assert sit(["undecided"] * 5).verdict.value == "undecided"
 
@@ -612,23 +616,23 @@ def test_a_searchs_file_is_found_from_any_working_folder(
 ) -> None:
     """It is kept with its whole path; going on may name it as it lies from there."""
     monkeypatch.chdir(tmp_path)
-    asked = sustain._resumed(build({"workload": "mine/job.py", "command": "sustain"}))[0]
+    asked = command._resumed(build({"workload": "mine/job.py", "command": "sustain"}))[0]
     assert asked.workload == str(tmp_path / "mine" / "job.py")
     study.write_experiment(asked)
     (study.path / MEMO).unlink()
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path / "mine")
     again: dict[str, Any] = {"command": "sustain", "search": {"resume": str(study.path)}}
-    assert sustain._resumed(build(again | {"workload": "job.py"}))[0] == asked
+    assert command._resumed(build(again | {"workload": "job.py"}))[0] == asked
     with pytest.raises(InputError, match="workload"):
-        sustain._resumed(build(again | {"workload": "mine/job.py"}))
+        command._resumed(build(again | {"workload": "mine/job.py"}))
 
 
 def test_a_search_of_a_job_that_has_changed_is_not_gone_on_with(
     study: RunFolder, sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trials of two versions of a job are no one search."""
-    monkeypatch.setattr(sustain, "check", lambda *_, **__: ready)
+    monkeypatch.setattr(command, "check", lambda *_, **__: ready)
     ready: Any = SimpleNamespace(workload=SimpleNamespace(files={"job.py": "b" * 64}))
     kept = study.read_result().model_copy(update={"job_files": {"job.py": "a" * 64}})
     study.write_result(kept)
@@ -641,14 +645,14 @@ def test_data_of_a_search_are_found_from_any_working_folder(
 ) -> None:
     """They are kept with their whole path, as an own job's file is; going on may name them as they lie from there."""
     monkeypatch.chdir(tmp_path)
-    asked = sustain._resumed(build({"workload": "filter", "command": "sustain", "parameters": {"data": "a.csv"}}))[0]
+    asked = command._resumed(build({"workload": "filter", "command": "sustain", "parameters": {"data": "a.csv"}}))[0]
     assert asked.parameters == {"data": str(tmp_path / "a.csv")}
     study.write_experiment(asked)
     (study.path / MEMO).unlink()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     again: dict[str, Any] = {"workload": "filter", "command": "sustain", "search": {"resume": str(study.path)}}
-    assert sustain._resumed(build(again))[0] == asked
-    assert sustain._resumed(build(again | {"parameters": {"data": "../a.csv"}}))[0] == asked
+    assert command._resumed(build(again))[0] == asked
+    assert command._resumed(build(again | {"parameters": {"data": "../a.csv"}}))[0] == asked
     with pytest.raises(InputError, match=r"parameters\.data"):
-        sustain._resumed(build(again | {"parameters": {"data": "a.csv"}}))
+        command._resumed(build(again | {"parameters": {"data": "a.csv"}}))

@@ -20,7 +20,7 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import Commit
 from streamgauge.preflight.resolved import FRESH_WARMUP_S
 from streamgauge.preflight.validate import check
-from streamgauge.studies.capacity import saturation_probe as module
+from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity.saturation_probe import (
     FIRST_RATE_PER_S,
     FIRST_S,
@@ -35,7 +35,7 @@ from streamgauge.studies.capacity.saturation_probe import (
 )
 from streamgauge.system.machine import cpus
 from streamgauge.transports.spi import Delivery
-from streamgauge.trial import conductor as trial
+from streamgauge.trial import conductor as conductor_module
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.phases import TrialPolicy
 
@@ -70,9 +70,9 @@ class Stairs:
         self.seen: list[tuple[float, float]] = []
         self.paces: list[float] = []
         self.now_s, self.capacity_per_s, self.last, self.last_from = 0.0, capacity_per_s, last, 0
-        monkeypatch.setattr(module, "_step", self.step)
-        monkeypatch.setattr(module, "most_within_heap", lambda _: self.heap_per_s)
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
+        monkeypatch.setattr(saturation_probe, "_step", self.step)
+        monkeypatch.setattr(saturation_probe, "most_within_heap", lambda _: self.heap_per_s)
+        monkeypatch.setattr(saturation_probe, "time", SimpleNamespace(monotonic=lambda: self.now_s))
 
     def step(self, conductor: Any, rate_per_s: float, seconds: float, pace_s: float) -> TrialRecord:
         self.seen.append((rate_per_s, seconds))
@@ -114,7 +114,7 @@ def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
         done = step(conductor, rate_per_s, *more)
         return drained_at(choked_per_s) if rate_per_s > 1e7 else done
 
-    monkeypatch.setattr(module, "_step", choking)
+    monkeypatch.setattr(saturation_probe, "_step", choking)
     found = climbed.climb(180e6)
     assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 6.4e6, 51.2e6]
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(guess_per_s), False)
@@ -125,7 +125,7 @@ def test_a_slow_engine_is_not_judged_before_it_is_warm(
     monkeypatch: pytest.MonkeyPatch, warm_after_s: float, rest_s: float
 ) -> None:
     """The first stair is made again for a short while, and then until a fresh engine is warm, however long that is."""
-    monkeypatch.setattr(module, "FRESH_WARMUP_S", warm_after_s)
+    monkeypatch.setattr(saturation_probe, "FRESH_WARMUP_S", warm_after_s)
     climbed = Stairs(monkeypatch, 5e4)
     assert climbed.climb(50e6).drained_per_s == pytest.approx(5e4)
     assert climbed.seen == [(1e5, FIRST_S), (1e5, STEP_S), (1e5, rest_s)]
@@ -146,7 +146,7 @@ def test_a_stair_that_was_stayed_on_is_climbed_only_where_nearly_all_of_it_was_d
             return done
         return drained_at(rate_per_s * (0.5 if seconds == STEP_S else warm_share))
 
-    monkeypatch.setattr(module, "_step", warming)
+    monkeypatch.setattr(saturation_probe, "_step", warming)
     found = climbed.climb(6.4e6)
     assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 8e5, 8e5, *([6.4e6] if climbs_on else [])]
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(6.4e6 if climbs_on else 7.2e5), climbs_on)
@@ -169,7 +169,7 @@ def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.Mon
         done = step(*asked)
         return drained_at(20_000) if len(climbed.seen) == 1 else done
 
-    monkeypatch.setattr(module, "_step", cold)
+    monkeypatch.setattr(saturation_probe, "_step", cold)
     found = climbed.climb(50e6)
     assert [rate for rate, _ in climbed.seen] == [1e5, 1e5, 8e5, 6.4e6, 6.4e6, 6.4e6]
     assert climbed.seen[1] == (1e5, STEP_S)
@@ -185,7 +185,7 @@ def test_an_engine_that_chews_on_one_batch_is_guessed_from_that(monkeypatch: pyt
         done = step(*asked)
         return done if len(stairs.seen) == 1 else done_of([], FIRST_S)
 
-    monkeypatch.setattr(module, "_step", chewing)
+    monkeypatch.setattr(saturation_probe, "_step", chewing)
     assert stairs.climb(50e6).drained_per_s == pytest.approx(20_000)
     assert len(stairs.seen) == 4
 
@@ -258,7 +258,7 @@ def test_a_rig_that_failed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> N
         done = step(*asked)
         return drained_at(1e6, engine_failed="it ended") if stairs.seen[-1][0] == 1e6 else done
 
-    monkeypatch.setattr(module, "_step", failing)
+    monkeypatch.setattr(saturation_probe, "_step", failing)
     found = stairs.climb(1e6)
     assert (found.drained_per_s, found.kept_up, found.engine_failed) == (pytest.approx(1e6), False, "it ended")
 
@@ -285,14 +285,14 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
             asked["on"] = tuple(cpus())
             return done_of([])
 
-    monkeypatch.setattr(trial, "PhaseRunner", Conductor)
+    monkeypatch.setattr(conductor_module, "PhaseRunner", Conductor)
     there, driver_cpus = tuple(cpus()), tuple(cpus()[:1])
     rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
     ready: Any = SimpleNamespace(
         plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False),
         chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus,
     )  # fmt: skip
-    module._step(TrialConductor(ready, rig), 8e6, 10.0)
+    saturation_probe._step(TrialConductor(ready, rig), 8e6, 10.0)
     start, spans = asked["spans"].start_us, asked["spans"]
     assert asked["plan"] == (start, 8e6, 10.0)
     assert (spans.measured_from_us, spans.measured_to_us, spans.end_us) == (
@@ -309,14 +309,14 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_may_wait_never_fills_the_queue(rate_per_s: float, bound_s: float, pace_s: float) -> None:
     """Three seconds of event time; half of what the queue holds where that is less."""
     ready: Any = SimpleNamespace(bound_s=lambda rate_per_s: (bound_s, True))
-    assert module.pace_us(ready, rate_per_s, module.PACE_S) == pytest.approx(pace_s * US)
+    assert saturation_probe.pace_us(ready, rate_per_s, saturation_probe.PACE_S) == pytest.approx(pace_s * US)
 
 
 def test_more_may_wait_than_the_longest_interval_between_batches() -> None:
     """Or the engine could not take a second's events each second: a search once began at 70 % of its first stair."""
     for state_copied in (False, True):
         number, unit = trigger("auto", True, state_copied).split()
-        assert float(number) / {"seconds": 1, "milliseconds": 1000}[unit] < module.PACE_S
+        assert float(number) / {"seconds": 1, "milliseconds": 1000}[unit] < saturation_probe.PACE_S
 
 
 def test_a_stair_that_few_batches_call_a_little_short_is_climbed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,7 +334,7 @@ def test_where_it_stays_no_more_waits_than_three_seconds_of_what_it_drains(
     stairs = Stairs(monkeypatch, capacity_per_s)
     stairs.climb(50e6)
     assert (stairs.seen[-1][0], stairs.paces[-1]) == (6.4e6, pytest.approx(pace_s))
-    assert set(stairs.paces[:-1]) == {module.PACE_S}
+    assert set(stairs.paces[:-1]) == {saturation_probe.PACE_S}
 
 
 @pytest.mark.parametrize(
@@ -351,7 +351,7 @@ def test_where_it_stays_no_more_waits_than_three_seconds_of_what_it_drains(
 )
 def test_drained_is_what_batches_took_by_when_the_next_one_came(batches: Batches, per_s: float) -> None:
     """In events a second."""
-    assert module._drained(done_of(batches)) == pytest.approx(per_s)
+    assert saturation_probe._drained(done_of(batches)) == pytest.approx(per_s)
 
 
 def changed(part: Delivery, how: Callable[[dict[str, Any]], dict[str, Any]]) -> Delivery:
@@ -368,9 +368,9 @@ def test_only_what_was_drained_counts() -> None:
         + [changed(part, lambda one: one | {"events": 0, "batch": 99 + one["batch"]}) for part in log]
     )
     done.journal.hand_outs = [log + more]
-    assert module._drained(done) == pytest.approx(100.0)
+    assert saturation_probe._drained(done) == pytest.approx(100.0)
     done.journal.hand_outs = [log, log]
-    assert module._drained(done) == pytest.approx(200.0)
+    assert saturation_probe._drained(done) == pytest.approx(200.0)
 
 
 @pytest.mark.parametrize("late", [0, 1])
@@ -382,13 +382,13 @@ def test_a_batch_begins_with_the_first_of_its_parts(late: int) -> None:
     done.journal.hand_outs[late] = [
         replace(part, ingest_us=part.ingest_us + 900_000) if part.batch == 4 else part for part in log
     ]
-    assert module._drained(done) == pytest.approx(200.0)
+    assert saturation_probe._drained(done) == pytest.approx(200.0)
 
 
 def test_the_slowest_query_says_what_a_job_drains() -> None:
     """One that has committed and never read has drained nothing."""
     done, slow = drained_at(300.0, query="fast"), drained_at(100.0, query="slow")
     done.journal.hand_outs += slow.journal.hand_outs
-    assert module._drained(done) == pytest.approx(100.0)
+    assert saturation_probe._drained(done) == pytest.approx(100.0)
     done.journal.commits = [Commit("idle", 0, "", START, START, 0, START, None, [])]
-    assert module._drained(done) == 0.0
+    assert saturation_probe._drained(done) == 0.0

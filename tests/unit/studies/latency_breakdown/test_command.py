@@ -11,7 +11,7 @@ from streamgauge.config.experiment import build
 from streamgauge.core.errors import InputError
 from streamgauge.preflight.resolved import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.studies.latency_breakdown.command import MODES, _interval, _named, check_trials
+from streamgauge.studies.latency_breakdown.command import MODES, _interval, _trial_name, check_trials
 
 
 def trials_of(asked: dict[str, Any], **anatomy: Any) -> list[ResolvedExperiment]:
@@ -52,7 +52,7 @@ def test_an_interval_is_read_as_its_engine_writes_it() -> None:
     mode = MODES["spark-dstream"]
     interval = _interval(ready.experiment.options, mode)
     assert (interval, mode.seconds(interval)) == ("500ms", 0.5)
-    assert _named(ready.experiment, mode) == "20000/s, batches 500ms"
+    assert _trial_name(ready.experiment, mode) == "20000/s, batches 500ms"
     (ready,) = trials_of({"workload": "identity"}, batch_windows="1500ms")
     interval = _interval(ready.experiment.options, MODES["spark"])
     assert (interval, MODES["spark"].seconds(interval)) == ("1500 milliseconds", 1.5)

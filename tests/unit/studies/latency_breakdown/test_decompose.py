@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.studies.latency_breakdown.decompose import doubts, nothing
+from streamgauge.studies.latency_breakdown.decompose import doubts, undecomposed
 from streamgauge.studies.latency_breakdown.probe_api import EXTRA_FIELDS
 
 
@@ -27,7 +27,7 @@ def test_what_does_not_agree_is_doubted(changed: dict[str, Any], expected: str) 
 
 def test_what_was_not_taken_apart_has_every_key() -> None:
     """With nothing in it."""
-    assert nothing("why") == {
+    assert undecomposed("why") == {
         "reason": "why", "latency": {}, "first_of_batch": {}, "stages": [], "cdf_us": [], "doubts": [],
         "sampled": None, "remainder_share": None, "batches": None, "left_out": None, **dict.fromkeys(EXTRA_FIELDS),
     }  # fmt: skip

@@ -21,12 +21,11 @@ from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.nodes import Flow, Node, Source
 from streamgauge.engines.spark.parallelism import SETTING
 from streamgauge.engines.spark.userjob.batch_slices import Slice
-from streamgauge.report.documents import profile as told_of
-from streamgauge.report.terminal import console as terminal
+from streamgauge.report.documents import profile as profile_document
+from streamgauge.report.terminal import console
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
-from streamgauge.studies.operator_profile import apply_advice, profile
-from streamgauge.studies.operator_profile import command as characterize
+from streamgauge.studies.operator_profile import apply_advice, command, profile
 from streamgauge.studies.operator_profile.operator_io import Measured
 from streamgauge.studies.operator_profile.profile import Timings, profile_figures
 from streamgauge.system.machine import cpus
@@ -161,7 +160,7 @@ def test_few_slices_advise_nothing() -> None:
         "one_each": [{"times": 1, "instances": [1] * 5}, {"times": 2, "instances": [2] * 5}],
         "source_only": None,
     }
-    assert told_of._ways(found) == [
+    assert profile_document._ways(found) == [
         ("by the formula, all multiplied", "- (nothing is advised)"),
         ("one each, all multiplied", "x1 1_1_1_1_1, x2 2_2_2_2_2"),
         ("by the formula, sources multiplied", "- (nothing is advised)"),
@@ -287,8 +286,8 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         methods = {each.name: each.method for each in operators}
         return Timings(slices, methods), [2**30] * 5, {"master": "local[1]"}
 
-    monkeypatch.setattr(characterize, "_time", time)
-    monkeypatch.setattr(characterize, "require_machine", lambda ready: None)
+    monkeypatch.setattr(command, "_time", time)
+    monkeypatch.setattr(command, "require_machine", lambda ready: None)
 
 
 @pytest.fixture
@@ -366,7 +365,7 @@ def test_the_table_tells_everything_once(say: Say, trials: list[Experiment]) -> 
     (told,) = [line for line in lines if line.startswith("on Spark ")]
     assert "--option spark.sql.shuffle.partitions=" in told
     assert "splitter: not applicable: fused with what it reads" in err
-    for way in told_of.WAYS.values():
+    for way in profile_document.WAYS.values():
         assert any(line.startswith(way) and " x1 " in line for line in lines)
     assert profile.SOURCE_REASON in err
     assert "the processes of Spark that time one operator after the other, not of the application as it runs" in err
@@ -450,8 +449,8 @@ def test_the_table_fits_a_narrow_terminal(workload: str) -> None:
         for node in graph.operators(get(workload).build(get(workload).parameters(), 1000.0).flow)
     ]  # fmt: skip
     to = Console(width=80, record=True, file=io.StringIO())
-    made = told_of._operators({"operators": rows, "weights": "cumulative", "methods": {"updates": "counted"}})
-    terminal._show_table(to, made)
+    made = profile_document._operators({"operators": rows, "weights": "cumulative", "methods": {"updates": "counted"}})
+    console._show_table(to, made)
     text = to.export_text()
     assert "…" not in text
     for whole in ("time/tuple", "p50", "p99", "instances", "thesis", "0.00123*", "12.3", "10 (9-11)"):
@@ -515,9 +514,9 @@ def test_an_own_job_is_one_operator(say: Say, tmp_path: Path) -> None:
 
 def test_times_are_readable() -> None:
     """Far below a microsecond in nanoseconds."""
-    told = [told_of.tuple_time(us) for us in (0.0123, 0.5, 3.0, 2500.0)]
+    told = [profile_document.tuple_time(us) for us in (0.0123, 0.5, 3.0, 2500.0)]
     assert told == ["12.3 ns", "500 ns", "3 us", "2.5 ms"]
-    assert told_of.tuple_time(None) == "-"
+    assert profile_document.tuple_time(None) == "-"
 
 
 def test_the_source_stands_where_it_should() -> None:

@@ -15,8 +15,7 @@ from streamgauge.core.errors import DriverError, InputError
 from streamgauge.engines.synthetic.main import slower_by_us
 from streamgauge.results.latency import Latency
 from streamgauge.results.verdict import Verdict
-from streamgauge.studies.selftest import checks as proofs
-from streamgauge.studies.selftest import command
+from streamgauge.studies.selftest import checks, command
 from streamgauge.studies.selftest.checks import Mode, Rows, Sizes
 from streamgauge.studies.selftest.testbed import SyntheticBench, View, started
 from streamgauge.verdict.evidence import Samples
@@ -29,8 +28,8 @@ LONG = Sizes(continuous_repeats=1, windows_repeats=1, jitter_repeats=1)
 @pytest.mark.long
 def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
     """a: an engine of 85 % of the capacity is not sustained 3 % below it, and the proof says wrong."""
-    monkeypatch.setattr(proofs, "_found", lambda *_: proofs.Made("left out", False, None, None, ""))
-    _, made = proofs.capacity("continuous", SHORT, true_share=0.85)
+    monkeypatch.setattr(checks, "_found", lambda *_: checks.Made("left out", False, None, None, ""))
+    _, made = checks.capacity("continuous", SHORT, true_share=0.85)
     assert not made.ok
     assert "0 of 1 sustained" in made.sentence
 
@@ -40,7 +39,7 @@ def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.M
 @pytest.mark.parametrize("mode", command.MODES)
 def test_a_consumer_slower_than_claimed_is_found_as_what_it_is(mode: Mode) -> None:
     """a: by real searches and trials in every way of reading; neither the capacity nor the verdicts are as claimed."""
-    found, verdicts = proofs.capacity(mode, LONG, true_share=0.85)
+    found, verdicts = checks.capacity(mode, LONG, true_share=0.85)
     assert not found.ok, found.sentence
     assert found.value == pytest.approx(-0.15, abs=0.03)
     assert not verdicts.ok, verdicts.sentence
@@ -55,7 +54,7 @@ def test_unsteady_batches_are_tried_too(monkeypatch: pytest.MonkeyPatch) -> None
         asked.append((workload, options))
         raise DriverError("no more than that is asked here")
 
-    monkeypatch.setattr(proofs, "started", noted)
+    monkeypatch.setattr(checks, "started", noted)
     command.selftest(only="a", quick=True)
     assert [workload for workload, _ in asked] == ["filter", "windowed_aggregation", "filter"]
     assert [options.get("jitter") for _, options in asked] == [None, None, "0.2"]
@@ -74,17 +73,17 @@ def test_unsteady_batches_are_tried_too(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_a_capacity_off_by_more_than_two_percent_fails(low: float | None, refused: float | None, ok: bool) -> None:
     """a: the lower end of the bracket must be within 2 %, and something above it must have been refused."""
-    assert proofs.judge_capacity("continuous", low, refused, trials=6).ok is ok
+    assert checks.judge_capacity("continuous", low, refused, trials=6).ok is ok
 
 
 def test_beside_noise_the_upper_end_may_stay_undecided() -> None:
     """a: and it says so; without noise it may not, and a lower end that is off is off all the same."""
-    made = proofs.judge_capacity("jitter", 99_400, None, trials=6, undecided=101_400)
+    made = checks.judge_capacity("jitter", 99_400, None, trials=6, undecided=101_400)
     assert made.ok
     assert "101400/s stayed undecided" in made.sentence
-    assert not proofs.judge_capacity("continuous", 99_400, None, trials=6, undecided=101_400).ok
-    assert not proofs.judge_capacity("jitter", 97_000, None, trials=6, undecided=99_000).ok
-    assert not proofs.judge_capacity("jitter", 99_400, None, trials=6).ok
+    assert not checks.judge_capacity("continuous", 99_400, None, trials=6, undecided=101_400).ok
+    assert not checks.judge_capacity("jitter", 97_000, None, trials=6, undecided=99_000).ok
+    assert not checks.judge_capacity("jitter", 99_400, None, trials=6).ok
 
 
 @pytest.mark.parametrize(
@@ -100,12 +99,12 @@ def test_beside_noise_the_upper_end_may_stay_undecided() -> None:
 )
 def test_a_wrong_or_missing_verdict_fails(below: list[str], above: list[str], ok: bool) -> None:
     """a: one wrong verdict fails, and so does an instrument that does not decide."""
-    assert proofs.judge_verdicts("windows", below, above).ok is ok
+    assert checks.judge_verdicts("windows", below, above).ok is ok
 
 
 def test_the_share_of_wrong_verdicts_is_published() -> None:
     """a: the value is wrong verdicts over all, and the sentence says how many there were."""
-    made = proofs.judge_verdicts("windows", ["sustained", "not_sustained"], ["not_sustained", "not_sustained"])
+    made = checks.judge_verdicts("windows", ["sustained", "not_sustained"], ["not_sustained", "not_sustained"])
     assert made.value == 0.25
     assert "1 of 4" in made.sentence
 
@@ -128,7 +127,7 @@ STALLED, HIDDEN = Latency(p99=1.9e6, max=2.1e6, effective_count=400), Latency(p9
 )
 def test_a_stall_must_show_in_the_p99_of_event_time_alone(event: Latency, naive: Latency, ok: bool) -> None:
     """b: a p99 that too few reads carry proves nothing, whatever p95 says."""
-    made = proofs.judge_stall(event, naive)
+    made = checks.judge_stall(event, naive)
     assert made.ok is ok, made.sentence
     assert ("not given" in made.sentence) is (event.p99 is None or naive.p99 is None)
 
@@ -136,34 +135,34 @@ def test_a_stall_must_show_in_the_p99_of_event_time_alone(event: Latency, naive:
 @pytest.mark.long
 def test_without_a_stall_its_proof_fails() -> None:
     """b: nothing was planted, so nothing shows."""
-    made = proofs.stall(SHORT, planted=False)
+    made = checks.stall(SHORT, planted=False)
     assert not made.ok
     assert made.value is not None
-    assert made.value < 0.75 * proofs.STALL_S
+    assert made.value < 0.75 * checks.STALL_S
 
 
 def test_a_planted_stall_is_seen() -> None:
     """b: event time shows it, in a p99 that enough reads carry."""
-    made = proofs.stall(SHORT)
+    made = checks.stall(SHORT)
     assert made.value is not None
-    assert made.value >= proofs.STALL_SHOWN * proofs.STALL_S
+    assert made.value >= checks.STALL_SHOWN * checks.STALL_S
 
 
 @pytest.mark.long
 def test_a_stall_that_shows_counted_from_the_hand_out_too_fails_its_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """b: a consumer hardly faster than the load works for long on what it reads after the stall."""
-    monkeypatch.setattr(proofs, "FAST", "25k")
-    made = proofs.stall(SHORT)
+    monkeypatch.setattr(checks, "FAST", "25k")
+    made = checks.stall(SHORT)
     assert not made.ok, made.sentence
     assert made.value is not None
-    assert made.value >= proofs.STALL_SHOWN * proofs.STALL_S
+    assert made.value >= checks.STALL_SHOWN * checks.STALL_S
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("planted", [True, False])
 def test_real_batches_that_take_longer_and_longer_are_told_from_others(planted: bool) -> None:
     """b: by the trends of a whole trial."""
-    made = proofs.slowing(SHORT, planted)
+    made = checks.slowing(SHORT, planted)
     assert made.ok is planted, made.sentence
 
 
@@ -179,12 +178,12 @@ def test_a_real_trial_is_judged_by_its_slowing(monkeypatch: pytest.MonkeyPatch) 
         options.append(given)
         return started(workload, rate_per_s, given, *more)
 
-    monkeypatch.setattr(proofs, "started", noted)
-    monkeypatch.setattr(proofs, "SLOWING_S", 3.0)
+    monkeypatch.setattr(checks, "started", noted)
+    monkeypatch.setattr(checks, "SLOWING_S", 3.0)
     judged: list[Verdict] = []
-    monkeypatch.setattr(proofs, "judge_slowing", judged.append)
-    proofs.slowing(SHORT)
-    assert [each["slowing"] for each in options] == [str(proofs.SLOWING)]
+    monkeypatch.setattr(checks, "judge_slowing", judged.append)
+    checks.slowing(SHORT)
+    assert [each["slowing"] for each in options] == [str(checks.SLOWING)]
     (verdict,) = judged
     assert {"output_trend", "latency_trend", "backlog_trend"} <= {check.name for check in verdict.checks}
 
@@ -193,8 +192,8 @@ def of_slowing(slowing: float, seed: int, backlog_growth: float = 0.0) -> Verdic
     """The verdict on the proof's trial beside neighbours that delay each batch by 50 ms or so; its batches are those
     that the engine would make.
     """
-    random, begun = np.random.default_rng(seed), np.arange(0, proofs.SLOWING_S)
-    work_s = proofs.ROW_RATE_PER_S / 400_000 + random.exponential(0.05, begun.size)
+    random, begun = np.random.default_rng(seed), np.arange(0, checks.SLOWING_S)
+    work_s = checks.ROW_RATE_PER_S / 400_000 + random.exponential(0.05, begun.size)
     cuts_us = ((begun + SHORT.warmup_s) * US).astype(int)
     lengths = work_s + [slower_by_us(slowing, 0, int(cut_us)) / US for cut_us in cuts_us]
     backlog = Samples(begun, 1 + backlog_growth * begun + random.exponential(0.05, begun.size))
@@ -206,22 +205,22 @@ def of_slowing(slowing: float, seed: int, backlog_growth: float = 0.0) -> Verdic
 @pytest.mark.parametrize("planted", [True, False])
 def test_busy_neighbours_neither_hide_slowing_nor_make_it_up(planted: bool) -> None:
     """b: the growth that is planted is far above what they add to a batch."""
-    slowing = proofs.SLOWING if planted else 0.0
-    made = [proofs.judge_slowing(of_slowing(slowing, seed)) for seed in range(40)]
+    slowing = checks.SLOWING if planted else 0.0
+    made = [checks.judge_slowing(of_slowing(slowing, seed)) for seed in range(40)]
     assert [one.sentence for one in made if one.ok is not planted] == []
 
 
 @pytest.mark.usefixtures("quick_draws")
 def test_what_shows_in_the_backlog_is_no_proof_of_slowing() -> None:
     """b: it is to be seen before anything waits."""
-    made = proofs.judge_slowing(of_slowing(proofs.SLOWING, 1, backlog_growth=0.1))
+    made = checks.judge_slowing(of_slowing(checks.SLOWING, 1, backlog_growth=0.1))
     assert not made.ok
     assert "the backlog grew" in made.sentence
 
 
 def test_without_a_fault_its_proof_fails() -> None:
     """c: finding nothing is no proof where nothing was planted."""
-    made = proofs.fault("drop", SHORT, planted=False)
+    made = checks.fault("drop", SHORT, planted=False)
     assert not made.ok
     assert made.value == 0
 
@@ -235,7 +234,7 @@ def test_without_a_fault_its_proof_fails() -> None:
 )
 def test_a_planted_fault_is_counted(kind: str, of: Rows) -> None:
     """c: as many as were planted, and nothing else; windows are told apart by key and border, not by an event's id."""
-    made = proofs.fault(kind, SHORT, of=of)
+    made = checks.fault(kind, SHORT, of=of)
     assert made.ok, made.sentence
     assert made.value == made.limit
     assert made.value
@@ -244,7 +243,7 @@ def test_a_planted_fault_is_counted(kind: str, of: Rows) -> None:
 @pytest.mark.parametrize("planted", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_search_of_a_system_that_loses_results_ends_without_a_rate(planted: bool) -> None:
     """c: one in a thousand; where nothing is lost the rate is found, and the proof fails."""
-    made = proofs.search_of_wrong(SHORT, planted)
+    made = checks.search_of_wrong(SHORT, planted)
     assert made.ok is planted, made.sentence
     assert (made.value is None) is planted
     assert ("expected results (0." in made.sentence) is planted
@@ -254,14 +253,14 @@ def test_the_faults_are_planted_in_events_and_in_windows(monkeypatch: pytest.Mon
     """c: each kind in both."""
     made: list[tuple[str, str]] = []
 
-    def noted(kind: str, _: Sizes, of: Rows, view: View) -> proofs.Made:
+    def noted(kind: str, _: Sizes, of: Rows, view: View) -> checks.Made:
         made.append((kind, of))
-        return proofs.Made("", True, None, None, "")
+        return checks.Made("", True, None, None, "")
 
-    monkeypatch.setattr(proofs, "fault", noted)
-    monkeypatch.setattr(proofs, "search_of_wrong", lambda *_, **__: proofs.Made("", True, None, None, ""))
+    monkeypatch.setattr(checks, "fault", noted)
+    monkeypatch.setattr(checks, "search_of_wrong", lambda *_, **__: checks.Made("", True, None, None, ""))
     command.selftest(only="c")
-    assert made == [(kind, of) for of in ("events", "windows") for kind in proofs.FAULTS]
+    assert made == [(kind, of) for of in ("events", "windows") for kind in checks.FAULTS]
 
 
 ONE_SECOND_HALF = np.where(np.arange(60) == 30, 0.5, 1.0) * RATE
@@ -282,7 +281,7 @@ ONE_SECOND_HALF = np.where(np.arange(60) == 30, 0.5, 1.0) * RATE
 )
 def test_only_a_plan_that_was_not_kept_proves_it(changes: dict[str, Any], ok: bool) -> None:
     """d: an invalid trial is not enough, it must be so by its plan; and one that is not invalid proves nothing."""
-    made = proofs.judge_generator(judge(evidence(**changes)), 5e6, 1e6)
+    made = checks.judge_generator(judge(evidence(**changes)), 5e6, 1e6)
     assert made.ok is ok, made.sentence
     assert made.sentence.startswith("asked for 5 M/s with a ceiling of 1 M/s: ")
 
@@ -291,11 +290,11 @@ def test_only_a_plan_that_was_not_kept_proves_it(changes: dict[str, Any], ok: bo
 def test_a_real_trial_asks_more_than_a_generator_can_make(monkeypatch: pytest.MonkeyPatch) -> None:
     """d: five times the ceiling that was measured; the trial's verdict is what is judged, whatever it is."""
     judged: list[tuple[Verdict, float, float]] = []
-    monkeypatch.setattr(proofs, "judge_generator", lambda *given: judged.append(given))
+    monkeypatch.setattr(checks, "judge_generator", lambda *given: judged.append(given))
     for planted in (True, False):
-        proofs.generator(SHORT, planted)
+        checks.generator(SHORT, planted)
     (_, asked_per_s, ceiling_per_s), (_, kept_per_s, _) = judged
-    assert (asked_per_s, kept_per_s) == (proofs.OVERLOAD_FACTOR * ceiling_per_s, proofs.ROW_RATE_PER_S)
+    assert (asked_per_s, kept_per_s) == (checks.OVERLOAD_FACTOR * ceiling_per_s, checks.ROW_RATE_PER_S)
     assert all("driver" in {check.name for check in verdict.checks} for verdict, *_ in judged)
 
 
@@ -303,30 +302,30 @@ def test_a_real_trial_asks_more_than_a_generator_can_make(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("planted", [True, False])
 def test_a_real_generator_that_keeps_its_plan_fails_the_proof(planted: bool) -> None:
     """d: and one that is asked for five times what it can make does not."""
-    made = proofs.generator(SHORT, planted)
+    made = checks.generator(SHORT, planted)
     assert made.ok is planted, made.sentence
 
 
 def test_an_honest_clock_fails_the_proof() -> None:
     """e: no latency is negative, so none is found."""
-    made = proofs.clock(SHORT, planted=False)
+    made = checks.clock(SHORT, planted=False)
     assert not made.ok
     assert made.value == 0
 
 
 def test_another_seed_fails_the_proof() -> None:
     """f: the input of two seeds is not the same."""
-    assert proofs.seed(SHORT).ok
-    assert not proofs.seed(SHORT, planted=False).ok
+    assert checks.seed(SHORT).ok
+    assert not checks.seed(SHORT, planted=False).ok
 
 
 def test_a_proof_that_breaks_down_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of ours is a failed item with the reason, never a traceback nor a pass."""
 
-    def breaks(_: Sizes) -> proofs.Made:
+    def breaks(_: Sizes) -> checks.Made:
         raise DriverError("the recorder ended")
 
-    monkeypatch.setattr(proofs, "seed", breaks)
+    monkeypatch.setattr(checks, "seed", breaks)
     (item,) = command.selftest(only="f")
     assert not item.ok
     assert "the recorder ended" in item.sentence
@@ -336,7 +335,7 @@ def test_what_goes_on_is_told() -> None:
     """From the start of the engine to the comparison: a proof is silent at no time for longer than a look takes."""
     lines: list[str] = []
     shown: list[TrialSnapshot] = []
-    made = proofs.fault("drop", SHORT, view=View(lines.append, shown.append))
+    made = checks.fault("drop", SHORT, view=View(lines.append, shown.append))
     assert made.ok, made.sentence
     phases = [each.phase for each in shown]
     assert phases[0] == "start"
@@ -352,13 +351,13 @@ def test_the_self_test_hands_its_view_to_every_proof(monkeypatch: pytest.MonkeyP
         def proof(*_: Any, view: View, **__: Any) -> Any:
             given.append(name)
             view.line("a trial")
-            made = proofs.Made("", True, None, None, "")
+            made = checks.Made("", True, None, None, "")
             return [made] if name == "capacity" else made
 
         return proof
 
     for name in ("capacity", "stall", "slowing", "fault", "search_of_wrong", "generator", "clock"):
-        monkeypatch.setattr(proofs, name, noted(name))
+        monkeypatch.setattr(checks, name, noted(name))
     lines: list[str] = []
     command.selftest(only="a,b,c,d,e", view=View(lines.append))
     assert set(given) == {"capacity", "stall", "slowing", "fault", "search_of_wrong", "generator", "clock"}

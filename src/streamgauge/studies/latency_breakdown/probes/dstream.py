@@ -1,4 +1,4 @@
-"""The anatomy of DStreams: a result's way through a batch that is made at its time and may wait for its turn.
+"""The latency probe of DStreams: a batch is made at its time and may wait for its turn.
 
 Over a queue its stages and checks are those of micro-batches but for the wait; Spark's own receivers make blocks first.
 """
@@ -48,6 +48,8 @@ class DStream:
     def evidence(self, trial: Experiment, private: Path) -> IntervalProbe:
         between = {QUEUED: "fixed_us"}
         if trial.transport != RECEIVERS:
-            return IntervalProbe(private, ReadVisibility(True, trial.load.frontier == "common"), between=between)
+            return IntervalProbe(
+                private, ReadVisibility(True, trial.load.frontier == "common"), stages_before_tasks=between
+            )
         interval_s = seconds(asked_for(trial.options, BLOCK))
         return ReceiverProbe(private / "events", READ_KNOWN_BEFORE_START, private=private, interval_s=interval_s)

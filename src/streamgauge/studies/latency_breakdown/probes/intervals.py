@@ -1,4 +1,4 @@
-"""What is known of the batches of DStreams, which are made at their time and may wait for their turn.
+"""The probe's evidence on DStream batches, which are made at their time and may wait for their turn.
 
 As of micro-batches, but for one: what a batch reads is fixed when it is made, so what it then waits for is not its
 events but the batch before it.
@@ -27,5 +27,5 @@ class IntervalProbe(BatchProbe):
         made_us = event_log.batch_times(self.logs)
         found = batches_of(progress, event_log.work(self.logs), journal)
         return {
-            number: replace(batch, begun_us=made_us[number]) for number, batch in found.items() if number in made_us
+            number: replace(batch, started_us=made_us[number]) for number, batch in found.items() if number in made_us
         }

@@ -1,4 +1,4 @@
-"""The anatomy of micro-batches: a result's way through its batch, by the driver's stamps and by Spark's of batches.
+"""The latency probe of micro-batches: by the driver's timestamps and by Spark's of its batches.
 
 What Spark says is held against the driver's own stamps, batch by batch, on both sides: a hand-out lies between a
 batch's first task and its last, a commit after its last task and before its end. Over a broker nobody sees what is
@@ -23,7 +23,7 @@ from streamgauge.engines.spark.batch_interval import seconds
 from streamgauge.engines.spark.observe import event_log
 from streamgauge.engines.spark.observe.event_log import BatchWork
 from streamgauge.studies.latency_breakdown import broker_timestamps, stages
-from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerStamps, Sample
+from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerTimestamps, Sample
 from streamgauge.studies.latency_breakdown.driver_timestamps import handed_out, offered
 from streamgauge.studies.latency_breakdown.probe_api import DOUBT_SHARE, Breakdown
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
@@ -55,13 +55,13 @@ STAGES = {
 }
 
 
-BETWEEN = {"offset fixed": "fixed_us", "planned": "planned_us"}
+STAGES_BEFORE_TASKS = {"offset fixed": "fixed_us", "planned": "planned_us"}
 """The stages from a batch's begin to its first task, each with the moment of a batch at which it ends."""
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Fills the seam's `LatencyProbe`."""
+    """Implements `LatencyProbe`."""
 
     stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
     interval: str | None = "trigger"
@@ -82,14 +82,14 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class ReadVisibility:
-    """How a transport shows reads: `stamped` where the driver itself hands events out, `together` where none can be
-    read before every generator has offered that much, and `beforehand` where the driver is told what a batch reads
-    before its first task.
+    """How a transport shows reads. `delivery_timestamped`: the driver itself delivers events. `all_generators`: no
+    event can be read before every generator has offered that much. `known_before_start`: the driver learns what a batch
+    reads before its first task.
     """
 
-    stamped: bool
-    together: bool
-    beforehand: bool = False
+    delivery_timestamped: bool
+    all_generators: bool
+    known_before_start: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Batch:
     over sockets that it begins.
     """
 
-    begun_us: int
+    started_us: int
     fixed_us: int
     planned_us: int
     ended_us: int
@@ -109,16 +109,16 @@ class Batch:
     read_us: int
     committed_us: int
 
-    def contradictions_us(self, seen: ReadVisibility, written_us: int | None = None) -> Iterator[int]:
+    def contradictions_us(self, visibility: ReadVisibility, written_us: int | None = None) -> Iterator[int]:
         """By how much moments that must follow each other do not, beyond what rounding explains. `written_us`: when a
         broker had the last result that is known of.
         """
         pairs = [(self.planned_us, self.read_us), (self.finished_us, self.committed_us)]
-        if seen.stamped:
+        if visibility.delivery_timestamped:
             pairs += [(self.launched_us, self.read_us), (self.read_us, self.finished_us)]
-        if seen.beforehand:
+        if visibility.known_before_start:
             pairs.append((self.read_us, self.launched_us))
-        if seen.stamped or seen.beforehand:
+        if visibility.delivery_timestamped or visibility.known_before_start:
             pairs.append((self.committed_us, self.ended_us))
         if written_us is not None:
             pairs += [(self.launched_us, written_us), (written_us, self.finished_us)]
@@ -127,47 +127,49 @@ class Batch:
 
 @dataclass(frozen=True)
 class BatchProbe:
-    """Fills the seam's `ProbeInput`."""
+    """Implements `ProbeInput`."""
 
     logs: Path
-    seen: ReadVisibility
-    broker: BrokerStamps = field(default_factory=BrokerStamps)
-    between: Mapping[str, str] = field(default_factory=lambda: BETWEEN)
+    visibility: ReadVisibility
+    broker: BrokerTimestamps = field(default_factory=BrokerTimestamps)
+    stages_before_tasks: Mapping[str, str] = field(default_factory=lambda: STAGES_BEFORE_TASKS)
 
     @property
     def options(self) -> Mapping[str, str]:
         return event_log.options(self.logs)
 
-    def look(self, rig: TestBed, judged: TrialResult) -> None:
-        self.broker.look(rig, judged)
+    def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
+        self.broker.collect(test_bed, judged)
 
     def batches(self, progress: list[dict[str, Any]], journal: TrialLog) -> dict[int, Batch]:
         """Those of which everything is known; `progress` are rows of the table of batches."""
         return batches_of(progress, event_log.work(self.logs), journal)
 
-    def ways(
+    def stage_times(
         self, journal: TrialLog, batches: Mapping[int, Batch], results: SavedResults, sample: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
         """As `ways_of` has them."""
-        return stage_times_of(journal, batches, results, self.seen, sample, self.between)
+        return stage_times_of(journal, batches, results, self.visibility, sample, self.stages_before_tasks)
 
-    def taken(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
+    def break_down(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
         journal = judged.done.journal
         batches = self.batches(RunFolder.open(folder).read_batches().to_pylist(), journal)
         sample = self.broker.sample(results)
-        mine = results if sample is None else results.of(sample.places)
-        ways, of_batch, known = self.ways(journal, batches, mine, sample)
+        sampled = results if sample is None else results.of(sample.places)
+        times, of_batch, known = self.stage_times(journal, batches, sampled, sample)
         if not known.any():
             return "no batch of a result is known"
         written = {} if sample is None else _last_of(of_batch, sample.result_us[known])
-        found = _held_against({batch: batches[batch] for batch in np.unique(of_batch).tolist()}, self.seen, written)
-        found["commit_after_us"] = _commit_after(batches, of_batch, mine.emission_us[known])
-        latencies_us = ways.latencies_us if sample is None else results.latencies_us
+        fields = _consistency_fields(
+            {batch: batches[batch] for batch in np.unique(of_batch).tolist()}, self.visibility, written
+        )
+        fields["commit_after_us"] = _commit_after(batches, of_batch, sampled.emission_us[known])
+        latencies_us = times.latencies_us if sample is None else results.latencies_us
         count = len(np.unique(of_batch))
-        apart = found["contradicting_batches"] > DOUBT_SHARE * count
-        doubts = ("what Spark says of its batches contradicts the driver's stamps of them",) * apart
+        contradictory = fields["contradicting_batches"] > DOUBT_SHARE * count
+        doubts = ("what Spark says of its batches contradicts the driver's stamps of them",) * contradictory
         firsts_us = _firsts(journal, batches, results)
-        return Breakdown(ways, latencies_us, firsts_us, count, count, int((~known).sum()), found, doubts)
+        return Breakdown(times, latencies_us, firsts_us, count, count, int((~known).sum()), fields, doubts)
 
 
 def batches_of(progress: list[dict[str, Any]], work: Mapping[int, BatchWork], journal: TrialLog) -> dict[int, Batch]:
@@ -177,44 +179,45 @@ def batches_of(progress: list[dict[str, Any]], work: Mapping[int, BatchWork], jo
     for part in journal.all_hand_outs():
         if part.first and part.events:
             read[part.batch] = min(read.get(part.batch, part.when_us), part.when_us)
-    found = {}
+    complete = {}
     for row in progress:
-        number, begun_us = row["batch_id"], row["start_us"]
+        number, started_us = row["batch_id"], row["start_us"]
         if number in work and number in committed and number in read:
-            done, fixed_us = work[number], begun_us + _us(row["latest_offset_ms"])
-            planned_us = fixed_us + _us(row["wal_commit_ms"]) + _us(row["query_planning_ms"])
-            found[number] = Batch(
-                begun_us, fixed_us, planned_us, begun_us + _us(row["trigger_ms"]), done.launched_us, done.finished_us,
-                done.run_us, read[number], committed[number],
+            done, fixed_us = work[number], started_us + microseconds(row["latest_offset_ms"])
+            planned_us = fixed_us + microseconds(row["wal_commit_ms"]) + microseconds(row["query_planning_ms"])
+            complete[number] = Batch(
+                started_us, fixed_us, planned_us, started_us + microseconds(row["trigger_ms"]), done.launched_us,
+                done.finished_us, done.run_us, read[number], committed[number],
             )  # fmt: skip
-    return found
+    return complete
 
 
 def stage_times_of(
     journal: TrialLog,
     batches: Mapping[int, Batch],
     results: SavedResults,
-    seen: ReadVisibility,
+    visibility: ReadVisibility,
     sample: Sample | None = None,
-    between: Mapping[str, str] = BETWEEN,
+    stages_before_tasks: Mapping[str, str] = STAGES_BEFORE_TASKS,
 ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-    """The ways of the results whose batch is known, the batch of each of these, and which of all they are. Of a
+    """The stage times of the results whose batch is known, the batch of each of these, and which of all they are. Of a
     `sample`, which these results are, the broker's moments are known too.
     """
-    published_us, (of_batch, read_us) = offered(journal, results, seen.together), handed_out(journal, results)
+    published_us = offered(journal, results, visibility.all_generators)
+    of_batch, read_us = handed_out(journal, results)
     known = (published_us >= 0) & np.isin(of_batch, np.array(list(batches), np.int64))
     at = timestamps_of(batches, of_batch)
     moments = [Timestamp("generated", published_us)]
-    moments += [] if sample is None else [sample.in_kafka()]
-    moments.append(Timestamp("waiting", at("begun_us"), may_precede=True))
-    moments += [Timestamp(stage, at(moment)) for stage, moment in between.items()]
-    if seen.stamped:
+    moments += [] if sample is None else [sample.event_in_broker()]
+    moments.append(Timestamp("waiting", at("started_us"), may_be_earlier=True))
+    moments += [Timestamp(stage, at(moment)) for stage, moment in stages_before_tasks.items()]
+    if visibility.delivery_timestamped:
         moments += [Timestamp("scheduled", at("launched_us")), Timestamp("read", read_us)]
     else:
         moments += [Timestamp("taken by the writer", at("read_us")), Timestamp("scheduled", at("launched_us"))]
-    last = WRITTEN if seen.stamped else READ
+    last = WRITTEN if visibility.delivery_timestamped else READ
     if sample is not None:
-        moments, last = [*moments, sample.written(last)], broker_timestamps.CONSUMED
+        moments, last = [*moments, sample.result_in_broker(last)], broker_timestamps.CONSUMED
     return stages.stage_times(results.event_us, moments, results.emission_us, last).of(known), of_batch[known], known
 
 
@@ -238,7 +241,7 @@ def _firsts(journal: TrialLog, batches: Mapping[int, Batch], results: SavedResul
     return known.latencies_us[stages.first_of_each(handed_out(journal, known)[0], known.event_us)]
 
 
-def _us(ms: float | None) -> int:
+def microseconds(ms: float | None) -> int:
     return round(1000 * (ms or 0.0))
 
 
@@ -250,15 +253,17 @@ def _last_of(of_batch: Times, when_us: Times) -> dict[int, int]:
     return last
 
 
-def _held_against(batches: Mapping[int, Batch], seen: ReadVisibility, written_us: Mapping[int, int]) -> dict[str, Any]:
+def _consistency_fields(
+    batches: Mapping[int, Batch], visibility: ReadVisibility, written_us: Mapping[int, int]
+) -> dict[str, Any]:
     """Of how many batches Spark's moments contradict the driver's, and by how much at most; how long tasks ran."""
-    apart_us = [
-        max(batch.contradictions_us(seen, written_us.get(number)), default=0) for number, batch in batches.items()
+    contradictions_us = [
+        max(batch.contradictions_us(visibility, written_us.get(number)), default=0) for number, batch in batches.items()
     ]
-    whole_us = sum(batch.ended_us - batch.begun_us for batch in batches.values())
+    whole_us = sum(batch.ended_us - batch.started_us for batch in batches.values())
     return {
-        "contradicting_batches": sum(1 for us in apart_us if us),
-        "contradiction_us_max": max(apart_us),
+        "contradicting_batches": sum(1 for us in contradictions_us if us),
+        "contradiction_us_max": max(contradictions_us),
         "tasks_share": sum(batch.run_us for batch in batches.values()) / whole_us if whole_us else None,
     }
 

@@ -1,4 +1,4 @@
-"""The anatomy of real-time mode: a result's way from topic to topic, by the driver's stamps and the broker's.
+"""The latency probe of real-time mode: from topic to topic, by the driver's and the broker's timestamps.
 
 Nothing of it is Spark's word. The driver says when it offered an event and when it had the result, the broker when it
 appended each of the two. Between these Spark fetches, processes and writes the row, which stays one stage: in this mode
@@ -20,7 +20,7 @@ import numpy as np
 from streamgauge.config.experiment import Experiment
 from streamgauge.core.errors import Problem
 from streamgauge.studies.latency_breakdown import broker_timestamps, stages
-from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerStamps, Sample
+from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerTimestamps, Sample
 from streamgauge.studies.latency_breakdown.driver_timestamps import offered
 from streamgauge.studies.latency_breakdown.probe_api import DOUBT_SHARE, Breakdown
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
@@ -42,7 +42,7 @@ STAGES = {
 
 @dataclass(frozen=True)
 class RealTime:
-    """Fills the seam's `LatencyProbe`."""
+    """Implements `LatencyProbe`."""
 
     stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
     interval: str | None = None
@@ -60,43 +60,49 @@ class RealTime:
 
 @dataclass(frozen=True)
 class TopicToTopic:
-    """Fills the seam's `ProbeInput`."""
+    """Implements `ProbeInput`."""
 
-    broker: BrokerStamps = field(default_factory=BrokerStamps)
+    broker: BrokerTimestamps = field(default_factory=BrokerTimestamps)
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def look(self, rig: TestBed, judged: TrialResult) -> None:
-        self.broker.look(rig, judged)
+    def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
+        self.broker.collect(test_bed, judged)
 
-    def taken(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
+    def break_down(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
         sample = self.broker.sample(results)
         if sample is None:
-            return f"when the broker had events is not known: {self.broker.silent}"
-        ways, known = stage_times_of(judged.done.journal, results, sample)
+            return f"when the broker had events is not known: {self.broker.unknown_reason}"
+        times, known = stage_times_of(judged.done.journal, results, sample)
         if not known.any():
             return "no result's event is known to have been offered"
         counted = judged.result.latency.event_time_us
         independent = min(len(known), counted.effective_count if counted else 0)
         left_out = int((~known).sum())
         firsts_us = np.zeros(0, np.int64)
-        return Breakdown(ways, results.latencies_us, firsts_us, independent, None, left_out, *held_against(ways))
+        return Breakdown(
+            times, results.latencies_us, firsts_us, independent, None, left_out, *consistency_fields(times)
+        )
 
 
 def stage_times_of(journal: TrialLog, results: SavedResults, sample: Sample) -> tuple[StageTimes, np.ndarray]:
     """The ways of the results of a sample whose chunk is known, and which of the sample these are."""
-    mine = results.of(sample.places)
-    published_us = offered(journal, mine, together=False)
+    sampled = results.of(sample.places)
+    published_us = offered(journal, sampled, all_generators=False)
     known = published_us >= 0
-    moments = [Timestamp("generated", published_us), sample.in_kafka(), sample.written(READ_AND_PROCESSED)]
-    found = stages.stage_times(mine.event_us, moments, mine.emission_us, broker_timestamps.CONSUMED)
-    return found.of(known), known
+    moments = [
+        Timestamp("generated", published_us),
+        sample.event_in_broker(),
+        sample.result_in_broker(READ_AND_PROCESSED),
+    ]
+    times = stages.stage_times(sampled.event_us, moments, sampled.emission_us, broker_timestamps.CONSUMED)
+    return times.of(known), known
 
 
-def held_against(ways: StageTimes) -> tuple[dict[str, int], tuple[str, ...]]:
+def consistency_fields(times: StageTimes) -> tuple[dict[str, int], tuple[str, ...]]:
     """How many results' moments contradict each other beyond what the stamps are exact to, by how much at most; and
     whether that is a reason for doubt.
     """
-    contradicting = int((ways.contradicted_us > 0).sum())
-    found = {"contradicting_results": contradicting, "contradiction_us_max": int(ways.contradicted_us.max())}
+    contradicting = int((times.contradicted_us > 0).sum())
+    fields = {"contradicting_results": contradicting, "contradiction_us_max": int(times.contradicted_us.max())}
     doubt = "what the broker says contradicts the driver's stamps"
-    return found, (doubt,) * (contradicting > DOUBT_SHARE * len(ways.contradicted_us))
+    return fields, (doubt,) * (contradicting > DOUBT_SHARE * len(times.contradicted_us))

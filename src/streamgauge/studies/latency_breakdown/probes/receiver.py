@@ -1,4 +1,4 @@
-"""The anatomy of DStreams over Spark's own receivers: a result's way through a socket, a block and a batch [L].
+"""The latency probe of DStreams over Spark's own receivers: through a socket, a block and a batch [L].
 
 A block's name says when its interval began, and so when it was cut. Spark's log says when its driver was told of it,
 and the SUT in which batch it is and how many lines it has. A receiver keeps the order of its generator, so those
@@ -50,7 +50,7 @@ STAGES = {
     ANNOUNCED: "over sockets: until the block was stored, and Spark's driver knew of it",
     IN_BATCH: "over sockets: until the time of the next batch, which is made of the blocks that are known then",
 }
-READ_KNOWN_BEFORE_START = ReadVisibility(False, False, beforehand=True)
+READ_KNOWN_BEFORE_START = ReadVisibility(False, False, known_before_start=True)
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Blocks:
 
     ends: Times
     batches: Times
-    begun_us: Times
-    told_us: Times
+    started_us: Times
+    reported_us: Times
 
     def of(self, sequences: Times) -> tuple[Times, NDArray[np.bool_]]:
         """The place of the block with each line, and whether there is one."""
@@ -70,18 +70,20 @@ class Blocks:
         return np.minimum(places, len(self.ends) - 1), places < len(self.ends)
 
 
-def blocks_of(said: Sequence[Mapping[str, Any]], told_us: Mapping[tuple[int, int], int]) -> dict[int, Blocks]:
-    """Partition to its blocks: by what the SUT `said` of its batches, and when Spark was told. One of which the log
+def blocks_of(
+    block_reports: Sequence[Mapping[str, Any]], reported_us: Mapping[tuple[int, int], int]
+) -> dict[int, Blocks]:
+    """Partition to its blocks: by the SUT's `block_reports`, and by when Spark knew of a block. One of which the log
     says nothing ends what is known of its partition.
     """
     rows: dict[int, list[tuple[int, ...]]] = {}
     silent: set[int] = set()
-    for batch in sorted(said, key=lambda one: int(one["batchId"])):
+    for batch in sorted(block_reports, key=lambda one: int(one["batchId"])):
         for partition, stream, number, lines in batch.get("blocks", ()):
-            if (stream, number) not in told_us:
+            if (stream, number) not in reported_us:
                 silent.add(partition)
             if partition not in silent:
-                row = (lines, batch["batchId"], number * event_log.MS, told_us[stream, number])
+                row = (lines, batch["batchId"], number * event_log.MS, reported_us[stream, number])
                 rows.setdefault(partition, []).append(row)
     found = {}
     for partition, of in rows.items():
@@ -92,24 +94,24 @@ def blocks_of(said: Sequence[Mapping[str, Any]], told_us: Mapping[tuple[int, int
 
 @dataclass(frozen=True)
 class ReceiverProbe(IntervalProbe):
-    """Fills the seam's `ProbeInput`. `private` is a folder of its own, `interval_s` that of blocks."""
+    """Implements `ProbeInput`. `private` is a folder of its own, `interval_s` that of blocks."""
 
     private: Path = Path()
     interval_s: float = 0.0
-    said: list[dict[str, Any]] = field(default_factory=list)
+    block_reports: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def options(self) -> Mapping[str, str]:
         self.logs.mkdir(exist_ok=True)
         return {**event_log.options(self.logs), **block_log.options(self.private)}
 
-    def look(self, rig: TestBed, judged: TrialResult) -> None:
-        self.said.extend(rig.engine.batch_progress())
+    def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
+        self.block_reports.extend(test_bed.engine.batch_progress())
 
-    def ways(
+    def stage_times(
         self, journal: TrialLog, batches: Mapping[int, Batch], results: SavedResults, _: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-        blocks = blocks_of(self.said, block_log.told(self.private))
+        blocks = blocks_of(self.block_reports, block_log.told(self.private))
         return stage_times_of(journal, batches, results, blocks, round(self.interval_s * US))
 
 
@@ -120,37 +122,42 @@ def stage_times_of(
     blocks: Mapping[int, Blocks],
     interval_us: int,
 ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-    """The ways of the results whose block and batch are known and agree, their batches, and which of all they are.
+    """The stage times of the results whose block and batch are known and agree, their batches, and which of all they
+    are.
 
     A rig of its own has one plan, so the n-th event of a generator is in the n-th line that it sent.
     """
-    published_us, (of_batch, _) = offered(journal, results, together=False), handed_out(journal, results)
-    begun_us, told_us, in_batch = _in_blocks(results, blocks)
+    published_us, (of_batch, _) = offered(journal, results, all_generators=False), handed_out(journal, results)
+    started_us, reported_us, in_batch = _in_blocks(results, blocks)
     known = (published_us >= 0) & (in_batch == of_batch) & np.isin(of_batch, np.array(list(batches), np.int64))
     at = timestamps_of(batches, of_batch)
     moments = [
         Timestamp("generated", published_us),
-        Timestamp(RECEIVED, begun_us, may_precede=True),
+        Timestamp(RECEIVED, started_us, may_be_earlier=True),
         # A timer cuts blocks, and may be late: then one has events of after its time.
-        Timestamp(IN_BLOCK, begun_us + interval_us, may_precede=True),
-        Timestamp(ANNOUNCED, told_us, within_us=TOLERANCE_US),
-        Timestamp(IN_BATCH, at("begun_us"), may_precede=True),
+        Timestamp(IN_BLOCK, started_us + interval_us, may_be_earlier=True),
+        Timestamp(ANNOUNCED, reported_us, within_us=TOLERANCE_US),
+        Timestamp(IN_BATCH, at("started_us"), may_be_earlier=True),
         Timestamp(QUEUED, at("fixed_us"), within_us=TOLERANCE_US),
         Timestamp("scheduled", at("launched_us"), within_us=TOLERANCE_US),
     ]
-    found = stages.stage_times(results.event_us, moments, results.emission_us, READ)
-    return found.of(known), of_batch[known], known
+    times = stages.stage_times(results.event_us, moments, results.emission_us, READ)
+    return times.of(known), of_batch[known], known
 
 
 def _in_blocks(results: SavedResults, blocks: Mapping[int, Blocks]) -> tuple[Times, Times, Times]:
     """Of each result's event when the interval of its block began, when Spark was told of that, and its batch; -1 of
     none.
     """
-    begun_us, told_us, in_batch = np.full((3, len(results.event_us)), -1, np.int64)
+    started_us, reported_us, in_batch = np.full((3, len(results.event_us)), -1, np.int64)
     sequences = sequences_of(np.asarray(results.names[EVENT_ID]))
     for partition, of in blocks.items():
-        mine = np.flatnonzero(results.partitions == partition)
-        places, there = of.of(sequences[mine])
-        mine, places = mine[there], places[there]
-        begun_us[mine], told_us[mine], in_batch[mine] = of.begun_us[places], of.told_us[places], of.batches[places]
-    return begun_us, told_us, in_batch
+        of_partition = np.flatnonzero(results.partitions == partition)
+        places, in_block = of.of(sequences[of_partition])
+        of_partition, places = of_partition[in_block], places[in_block]
+        started_us[of_partition], reported_us[of_partition], in_batch[of_partition] = (
+            of.started_us[places],
+            of.reported_us[places],
+            of.batches[places],
+        )
+    return started_us, reported_us, in_batch

@@ -24,7 +24,7 @@ from streamgauge.workloads import registry
 FLIGHT, FREE, BROKER = ReadVisibility(True, True), ReadVisibility(True, False), ReadVisibility(False, False)
 START_US = 1_000_000
 BATCH = Batch(
-    begun_us=30_000, fixed_us=35_000, planned_us=50_000, ended_us=120_000, launched_us=60_000, finished_us=95_000,
+    started_us=30_000, fixed_us=35_000, planned_us=50_000, ended_us=120_000, launched_us=60_000, finished_us=95_000,
     run_us=30_000, read_us=70_000, committed_us=100_000,
 )  # fmt: skip
 
@@ -125,7 +125,7 @@ def test_a_batch_is_known_where_all_its_moments_are() -> None:
 @pytest.mark.parametrize("moved_us", [-60_000, -30_000, 30_000, 60_000])
 def test_moments_of_spark_that_are_moved_are_noticed(moved_us: int) -> None:
     """All of them together, as by a clock that is wrong: whichever way, since a batch is held from both sides."""
-    names = ("begun_us", "fixed_us", "planned_us", "ended_us", "launched_us", "finished_us")
+    names = ("started_us", "fixed_us", "planned_us", "ended_us", "launched_us", "finished_us")
     moved = replace(BATCH, **{name: getattr(BATCH, name) + moved_us for name in names})
     assert list(BATCH.contradictions_us(FLIGHT)) == []
     assert list(moved.contradictions_us(FLIGHT))

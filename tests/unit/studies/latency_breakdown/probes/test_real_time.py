@@ -14,14 +14,14 @@ from streamgauge.harness.broker_timestamps import AppendTimes
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerStamps, Sample
+from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerTimestamps, Sample
 from streamgauge.studies.latency_breakdown.decompose import decompose
 from streamgauge.studies.latency_breakdown.probe_api import Breakdown
 from streamgauge.studies.latency_breakdown.probes.real_time import (
     STAGES,
     RealTime,
     TopicToTopic,
-    held_against,
+    consistency_fields,
     stage_times_of,
 )
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
@@ -65,7 +65,7 @@ def test_stages_are_worked_out_by_hand() -> None:
     assert known.tolist() == [True, True]
     assert list(ways.names) == list(STAGES)
     assert (ways.spent_us / 1000).tolist() == [[4, 2, 4, 2], [4, 2, 4, 2]]
-    assert held_against(ways) == ({"contradicting_results": 0, "contradiction_us_max": 0}, ())
+    assert consistency_fields(ways) == ({"contradicting_results": 0, "contradiction_us_max": 0}, ())
 
 
 @pytest.mark.parametrize("moved_ms", [-10, -4, 4, 10])
@@ -74,7 +74,7 @@ def test_stamps_of_the_broker_that_are_moved_are_noticed(moved_ms: float) -> Non
     ways, _ = stage_times_of(
         journal(), results(1, 6), sample((7 + moved_ms, 11 + moved_ms), (12 + moved_ms, 16 + moved_ms))
     )
-    found, doubts = held_against(ways)
+    found, doubts = consistency_fields(ways)
     assert found["contradicting_results"] == 2
     assert found["contradiction_us_max"] >= 1500
     assert doubts == ("what the broker says contradicts the driver's stamps",)
@@ -83,14 +83,14 @@ def test_stamps_of_the_broker_that_are_moved_are_noticed(moved_ms: float) -> Non
 def test_a_millisecond_that_is_cut_off_is_no_contradiction() -> None:
     """An event that was offered late in its millisecond has that millisecond's middle for its append."""
     ways, _ = stage_times_of(journal(), results(1), sample((4.6, 11)))
-    assert held_against(ways)[0]["contradicting_results"] == 0
+    assert consistency_fields(ways)[0]["contradicting_results"] == 0
     assert ways.spent_us[0].tolist() == [4000, 0, 6000, 2000]
 
 
 def test_a_result_before_its_event_is_another_events() -> None:
     """By the broker's clock alone."""
     ways, _ = stage_times_of(journal(), results(1), sample((11, 8)))
-    assert held_against(ways)[0] == {"contradicting_results": 1, "contradiction_us_max": 2500}
+    assert consistency_fields(ways)[0] == {"contradicting_results": 1, "contradiction_us_max": 2500}
 
 
 def test_an_event_of_no_known_chunk_is_left_out() -> None:
@@ -102,8 +102,8 @@ def test_an_event_of_no_known_chunk_is_left_out() -> None:
 
 def evidence_of(rows: pa.Table, event_us: list[int], result_us: list[int]) -> TopicToTopic:
     """As if a broker had been looked at."""
-    broker = BrokerStamps()
-    broker.look(
+    broker = BrokerTimestamps()
+    broker.collect(
         SimpleNamespace(  # type: ignore[arg-type]
             settings=SimpleNamespace(columns={"records": ()}), sinks=("times",),
             appended=lambda *_: AppendTimes(rows, np.array(event_us), np.array(result_us)),
@@ -125,16 +125,16 @@ def test_a_sample_is_matched_by_the_names_of_results() -> None:
     middle.
     """
     evidence = evidence_of(pa.table({"event_id": [2, 0]}), [at(13), at(8)], [at(17), at(12)])
-    taken = evidence.taken(judged(), Path(), results(1, 2, 6))
+    taken = evidence.break_down(judged(), Path(), results(1, 2, 6))
     assert isinstance(taken, Breakdown)
     assert len(taken.latencies_us) == 3
-    assert (taken.ways.spent_us / 1000).tolist() == [[4, 2.5, 4, 1.5], [4, 2.5, 4, 1.5]]
+    assert (taken.stage_times.spent_us / 1000).tolist() == [[4, 2.5, 4, 1.5], [4, 2.5, 4, 1.5]]
     assert (taken.batches, taken.left_out, len(taken.firsts_us), taken.independent) == (None, 0, 0, 2)
 
 
 def test_a_silent_broker_is_a_reason() -> None:
     """Its clock may be another than ours: then there is no moment of it."""
-    found = TopicToTopic().taken(judged(), Path(), results(1))
+    found = TopicToTopic().break_down(judged(), Path(), results(1))
     assert (
         found
         == "when the broker had events is not known: its clock is another than ours, so nothing is made of its stamps"

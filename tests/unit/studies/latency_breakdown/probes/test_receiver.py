@@ -22,7 +22,7 @@ from streamgauge.studies.latency_breakdown.saved_results import SavedResults
 
 INTERVAL_US = 10_000
 BATCH = Batch(
-    begun_us=at(50), fixed_us=at(55), planned_us=at(55), ended_us=at(110), launched_us=at(70), finished_us=at(85),
+    started_us=at(50), fixed_us=at(55), planned_us=at(55), ended_us=at(110), launched_us=at(70), finished_us=at(85),
     run_us=15_000, read_us=at(60), committed_us=at(90),
 )  # fmt: skip
 SAID = [
@@ -52,8 +52,8 @@ def test_blocks_are_in_the_order_of_their_batches() -> None:
     assert found.keys() == {0, 1}
     assert found[0].ends.tolist() == [2, 5, 10]
     assert found[0].batches.tolist() == [0, 0, 1]
-    assert found[0].begun_us.tolist() == [at(10), at(20), at(50)]
-    assert found[0].told_us.tolist() == [at(25), at(33), at(61)]
+    assert found[0].started_us.tolist() == [at(10), at(20), at(50)]
+    assert found[0].reported_us.tolist() == [at(25), at(33), at(61)]
 
 
 def test_after_a_block_without_a_time_nothing_is_known() -> None:
