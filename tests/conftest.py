@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from tests.helpers_restart import Restart
 
 from streamgauge.core.errors import MachineError
 from streamgauge.stats import bootstrap
 from streamgauge.system.java import find_java
 from streamgauge.transports.kafka.broker.broker import Broker, require_jars
+from tests.helpers_restart import Restart
 
 # No test may depend on how fast this machine is just now. Few examples each time, others every time: `make test-long`
 # tries many (--hypothesis-profile many).

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.helpers_restart import RESTARTED_S
 
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
@@ -25,6 +24,7 @@ from streamgauge.transports.kafka.broker.cluster import KafkaCluster
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start, testbed_settings
 from streamgauge.trial.policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
+from tests.helpers_restart import RESTARTED_S
 
 DURATION_S = 6.0
 WINDOW = {"range": "2s", "slide": "1s", "packs": "200"}

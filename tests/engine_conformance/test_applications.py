@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench.studies.applications import NATIVE, OTHERS, floor_of
 
+from bench.studies.applications import NATIVE, OTHERS, floor_of
 from streamgauge.cli.commands import EXITS
 from streamgauge.results.run import Result
 

@@ -20,8 +20,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
-from tests.unit.dataflow import helpers_totals as totals
-from tests.unit.dataflow.helpers_totals import with_totals
 
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import event_id_base
@@ -36,6 +34,8 @@ from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing, fir
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.options import UNCHECKED, keeps_first_rows, with_rocksdb
+from tests.unit.dataflow import helpers_totals as totals
+from tests.unit.dataflow.helpers_totals import with_totals
 
 pytestmark = pytest.mark.spark
 

@@ -17,8 +17,6 @@ import cloudpickle
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.helpers_restart import RESTARTED_S
-from tests.unit.dataflow import helpers_totals as totals
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import build
@@ -38,6 +36,8 @@ from streamgauge.preflight.validate import check
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start, testbed_settings
 from streamgauge.trial.policy import JudgedTrial
 from streamgauge.trial.progress import Show, snapshots
+from tests.helpers_restart import RESTARTED_S
+from tests.unit.dataflow import helpers_totals as totals
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -12,8 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.helpers_restart import RESTARTED_S, Restart
-from tests.helpers_verdicts import sentence_against
 
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
@@ -40,6 +38,8 @@ from streamgauge.trial.conductor import (
 from streamgauge.trial.policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
 from streamgauge.verification.spool import Received
+from tests.helpers_restart import RESTARTED_S, Restart
+from tests.helpers_verdicts import sentence_against
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

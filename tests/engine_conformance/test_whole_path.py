@@ -13,9 +13,6 @@ from typing import Any
 
 import psutil
 import pytest
-from tests.helpers_application_variants import operators_of, ways_of
-from tests.helpers_restart import RESTARTED_S, Restart
-from tests.helpers_verdicts import sentence_against
 
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
@@ -42,6 +39,9 @@ from streamgauge.trial.progress import snapshots
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import place_of
 from streamgauge.workloads.registry import Job, Parameters, Workload
+from tests.helpers_application_variants import operators_of, ways_of
+from tests.helpers_restart import RESTARTED_S, Restart
+from tests.helpers_verdicts import sentence_against
 
 pytestmark = pytest.mark.spark
 

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.helpers_quick_draws import replicates
-from tests.unit.verdict.helpers_evidence import evidence
 
 from streamgauge.config.policy import EXTENSION_SHARE, EXTENSION_SHARE_MAX
 from streamgauge.stats import bootstrap
 from streamgauge.verdict.criteria import CHECKS
 from streamgauge.verdict.evidence import INTERIM_ANALYSES, Evidence, Samples
 from streamgauge.verdict.verdict import cannot_recover
+from tests.helpers_quick_draws import replicates
+from tests.unit.verdict.helpers_evidence import evidence
 
 SPANS_S, WARMUP_S, BOUND_S = (30.0, 60.0, 120.0), 12.0, 30.0
 TRENDS = ("backlog_trend", "output_trend")

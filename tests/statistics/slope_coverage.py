@@ -11,10 +11,10 @@ import math
 import sys
 
 import numpy as np
-from tests.helpers_quick_draws import replicates
 
 from streamgauge.stats import bootstrap
 from streamgauge.stats.bootstrap import slope_interval
+from tests.helpers_quick_draws import replicates
 
 STATED = {0.0: (10, 20, 60, 100, 300), 0.5: (10, 20, 60, 100, 300), 0.8: (10, 20, 40, 60, 100, 300)}
 """Correlation of neighbours to the numbers of points."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.statistics.helpers_stable_engines import STABLE, ends_early, fails, share
-from tests.unit.verdict.helpers_evidence import SECONDS, check_of, evidence, staircase
 
 from streamgauge.verdict.criteria import CHECKS
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import cannot_recover, judge
+from tests.statistics.helpers_stable_engines import STABLE, ends_early, fails, share
+from tests.unit.verdict.helpers_evidence import SECONDS, check_of, evidence, staircase
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.helpers_answers import Case
 
 from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
@@ -24,6 +23,7 @@ from streamgauge.metrics.records import Commit, Tick, Usage
 from streamgauge.preflight.resolved import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.transports.spi import Chunk, Delivery
+from tests.unit.helpers_answers import Case
 
 START = 1_700_000_000 * US
 CHUNK_US = 100_000

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.helpers_broker_trials import WINDOW, InMidTrial, check_answers, require_jars, started, trial
 
 from streamgauge.core.clock import US
 from streamgauge.harness.testbed import TestBed
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker.broker import Broker
+from tests.helpers_broker_trials import WINDOW, InMidTrial, check_answers, require_jars, started, trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.long]
 GONE_S = 10.0

@@ -10,18 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.helpers_broker_trials import (
-    WINDOW,
-    InMidTrial,
-    broker_of,
-    check_answers,
-    on_a_broker,
-    require_jars,
-    started,
-    trial,
-)
-from tests.helpers_restart import Restart
-from tests.unit.transports.kafka.helpers_secured_broker import PASSWORD, wanting_a_log_in
 
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
@@ -35,6 +23,18 @@ from streamgauge.transports.kafka.broker.cluster import KafkaCluster
 from streamgauge.transports.kafka.broker.topics import Topics
 from streamgauge.transports.kafka.topic_names import topic_of
 from streamgauge.trial.conductor import TrialResult
+from tests.helpers_broker_trials import (
+    WINDOW,
+    InMidTrial,
+    broker_of,
+    check_answers,
+    on_a_broker,
+    require_jars,
+    started,
+    trial,
+)
+from tests.helpers_restart import Restart
+from tests.unit.transports.kafka.helpers_secured_broker import PASSWORD, wanting_a_log_in
 
 GONE_S = 20.0
 

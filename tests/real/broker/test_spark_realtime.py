@@ -9,6 +9,14 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+from streamgauge.dataflow.builder import Stream, source
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.system.child_processes import wait_until
+from streamgauge.trial.conductor import TrialResult
+from streamgauge.workloads import registry
+from streamgauge.workloads.micro.purchases import PRICE_MAX, Purchases, purchases
+from streamgauge.workloads.registry import Job, Workload
 from tests.helpers_broker_trials import (
     WINDOW,
     InMidTrial,
@@ -21,14 +29,6 @@ from tests.helpers_broker_trials import (
 )
 from tests.helpers_restart import Restart
 from tests.helpers_verdicts import sentence_against
-
-from streamgauge.dataflow.builder import Stream, source
-from streamgauge.dataflow.nodes import Flow
-from streamgauge.system.child_processes import wait_until
-from streamgauge.trial.conductor import TrialResult
-from streamgauge.workloads import registry
-from streamgauge.workloads.micro.purchases import PRICE_MAX, Purchases, purchases
-from streamgauge.workloads.registry import Job, Workload
 
 ENGINE = "spark-rtm"
 USERS = {"users": "20000"}

@@ -8,10 +8,6 @@ from typing import Any
 
 import psutil
 import pytest
-from tests import helpers_broker_trials as over_a_broker
-from tests.engine_conformance.test_whole_path import gone
-from tests.helpers_broker_trials import WINDOW, check_answers, started, trial
-from tests.helpers_verdicts import sentence_against
 
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.dataflow.builder import source
@@ -21,6 +17,10 @@ from streamgauge.metrics.records import RUNNER
 from streamgauge.preflight.resolved import ResolvedExperiment
 from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.conductor import TrialResult, testbed_settings
+from tests import helpers_broker_trials as over_a_broker
+from tests.engine_conformance.test_whole_path import gone
+from tests.helpers_broker_trials import WINDOW, check_answers, started, trial
+from tests.helpers_verdicts import sentence_against
 
 pytestmark = pytest.mark.spark
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.helpers_broker_trials import require_jars
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import build
@@ -20,6 +19,7 @@ from streamgauge.studies.latency_breakdown.command import MODES, anatomy, check_
 from streamgauge.studies.latency_breakdown.decompose import decompose
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
 from streamgauge.trial.policy import JudgedTrial
+from tests.helpers_broker_trials import require_jars
 
 
 @pytest.mark.spark

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.helpers_verdicts import sentence_against
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import build
@@ -23,6 +22,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.results.run import Result, Verification
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
 from streamgauge.trial.policy import JudgedTrial
+from tests.helpers_verdicts import sentence_against
 
 pytestmark = pytest.mark.spark
 

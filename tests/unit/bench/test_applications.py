@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 from bench.studies import applications
-
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Process
 from streamgauge.workloads import registry

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bench.support.demo import lacking
-from tests.unit.verdict.helpers_evidence import evidence, ramp
 
+from bench.support.demo import lacking
 from streamgauge.results.run import Result, Verification
 from streamgauge.system.machine import machine_percent
 from streamgauge.verdict.verdict import judge
+from tests.unit.verdict.helpers_evidence import evidence, ramp
 
 RIGHT = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=9)
 WRONG = RIGHT.model_copy(update={"matched": 8, "wrong": 1})

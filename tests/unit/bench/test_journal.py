@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from bench.metrics.journal import CASES, GENERATORS, START_US, Case, empty, look
 
+from bench.metrics.journal import CASES, GENERATORS, START_US, Case, empty, look
 from streamgauge.core.clock import US
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from bench.kafka import kafka_spark
 from bench.kafka.kafka_spark import FLIGHT, KAFKA
 from bench.support import run_command

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from bench.spark import latency
 from bench.spark.latency import REPEATS, WAYS
 from bench.support import run_command
-
 from streamgauge.config.experiment import build
 from streamgauge.preflight.validate import check
 

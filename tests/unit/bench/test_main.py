@@ -7,8 +7,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import bench
 import pytest
+
+import bench
 from bench.__main__ import APART, chosen, main, programs, said
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+
 from bench.spark import spark_query
 from bench.spark.spark_query import alike, written_by_hand
 from bench.support.drain_rate import Change, rate_of, ready_for, without_lineage
-
 from streamgauge.core.errors import DriverError, EngineError
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import NativeJob

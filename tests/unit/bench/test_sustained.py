@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from bench.spark import sustained
 from bench.spark.spark_query import alike
 from bench.spark.sustained import (
@@ -31,7 +32,6 @@ from bench.spark.sustained import (
 )
 from bench.studies import whole_run
 from bench.support.drain_rate import ready_for
-
 from streamgauge.core.errors import EngineError
 from streamgauge.engines.spark.structured import main
 from streamgauge.engines.spark.structured.main import SparkJob, Sut

@@ -7,11 +7,10 @@ import subprocess
 from typing import Any
 
 import pytest
+
 from bench.__main__ import said
 from bench.studies import whole_run
 from bench.studies.whole_run import EVERY_EVENT, FEW_RESULTS
-
-from bench import whole_run
 
 
 def made(memory: float, verified_s: float) -> dict[str, Any]:

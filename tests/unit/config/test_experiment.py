@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.helpers_requests import GOOD
 
 from streamgauge.config import experiment
 from streamgauge.config.experiment import SETTINGS, Experiment, setting_of
 from streamgauge.config.settings import COMMANDS
 from streamgauge.core.errors import InputError
+from tests.unit.helpers_requests import GOOD
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -10,8 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.dataflow.helpers_totals import TRUTH, Totals, with_totals
-from tests.unit.workloads.helpers_cuts import END, without_truth
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
@@ -22,6 +20,8 @@ from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.operators.api import INPUT, ROW, TIME
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.engines.operator_runtime import OperatorRuntime
+from tests.unit.dataflow.helpers_totals import TRUTH, Totals, with_totals
+from tests.unit.workloads.helpers_cuts import END, without_truth
 
 OWN = source("own", Schema.of(k="int", v="int"))
 EVERYONES = source("everyones", Schema.of(w="int"))

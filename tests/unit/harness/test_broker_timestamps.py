@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-from tests.unit.harness.test_offset_tracker import START, plan_from
 
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import event_id_base
 from streamgauge.harness.broker_timestamps import MOST, append_times
 from streamgauge.harness.offset_tracker import Offsets
+from tests.unit.harness.test_offset_tracker import START, plan_from
 
 
 class Carrier:

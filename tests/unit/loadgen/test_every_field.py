@@ -8,8 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.unit.loadgen.datasets import test_calls, test_leads, test_machines, test_plugs
-from tests.unit.loadgen.datasets.traffic import test_gps_traces as test_traces
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import arrow_type
@@ -26,6 +24,8 @@ from streamgauge.loadgen.datasets.tweets import Tweet
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.random.philox import PhiloxBits
 from streamgauge.workloads import registry
+from tests.unit.loadgen.datasets import test_calls, test_leads, test_machines, test_plugs
+from tests.unit.loadgen.datasets.traffic import test_gps_traces as test_traces
 
 ROWS = 34_000
 EVERY = {

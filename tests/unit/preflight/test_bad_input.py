@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 import pytest
-from tests.unit.helpers_requests import GOOD, refused
 
 from streamgauge.config.experiment import SETTINGS
+from tests.unit.helpers_requests import GOOD, refused
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.helpers_requests import GOOD
 
 from streamgauge.config import experiment
 from streamgauge.core.clock import US
@@ -15,6 +14,7 @@ from streamgauge.preflight.resolved import ResolvedExperiment
 from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.transports.flight.queue import FlightQueue
 from streamgauge.transports.spi import Overflow
+from tests.unit.helpers_requests import GOOD
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -8,7 +8,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from tests.unit.workloads.helpers_cuts import without_truth
 
 from streamgauge.config.experiment import build
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
@@ -22,6 +21,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.results.run import ReplayedData
 from streamgauge.verification.malformed import counting
 from streamgauge.workloads.registry import names
+from tests.unit.workloads.helpers_cuts import without_truth
 
 ROWS, RATE, SECONDS = 600, 150.0, 12.0
 EVERY = 13

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.helpers_requests import GOOD, refused
 
 from streamgauge.config import experiment
 from streamgauge.config.slo import parse_limit
@@ -27,6 +26,7 @@ from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.preflight.validate import start_us
 from streamgauge.system import machine
 from streamgauge.workloads.registry import Job
+from tests.unit.helpers_requests import GOOD, refused
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from tests.helpers_quick_draws import replicates
-from tests.statistics.slope_coverage import autocorrelated, coverage
 
 from streamgauge.stats import bootstrap
 from streamgauge.stats.bootstrap import block_length, independent_slope_interval, slope_interval
+from tests.helpers_quick_draws import replicates
+from tests.statistics.slope_coverage import autocorrelated, coverage
 
 
 def residuals(times: np.ndarray, values: np.ndarray) -> np.ndarray:

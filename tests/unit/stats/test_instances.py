@@ -7,9 +7,9 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.stats.helpers_sums import sums_possible
 
 from streamgauge.stats.instances import advised, multiplied, spread, work
+from tests.unit.stats.helpers_sums import sums_possible
 
 
 def test_the_formula_worked_by_hand() -> None:

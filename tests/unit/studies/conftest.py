@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.unit.studies.helpers_studies import FAILED_PER_S, HELD_PER_S, remember
 
 from streamgauge.artifacts import tables
 from streamgauge.artifacts.run_folder import RunFolder
@@ -23,6 +22,7 @@ from streamgauge.metrics.latency.histogram import Histogram, counts_of, log_line
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import ProcessUse, Rates, Result, Verification
 from streamgauge.results.verdict import Verdict
+from tests.unit.studies.helpers_studies import FAILED_PER_S, HELD_PER_S, remember
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 START = 1_767_323_045

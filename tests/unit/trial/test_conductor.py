@@ -18,8 +18,6 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.helpers_answers import ROWS, Case
-from tests.unit.helpers_trials import START, cut_short, done_of
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import build
@@ -48,6 +46,8 @@ from streamgauge.trial.policy import JudgedTrial, SearchTrial
 from streamgauge.trial.progress import snapshot
 from streamgauge.trial.result_builder import build_result, cautions
 from streamgauge.verification.sink_comparison import SinkDiff, Verified
+from tests.unit.helpers_answers import ROWS, Case
+from tests.unit.helpers_trials import START, cut_short, done_of
 
 NOW = 1_700_000_000 * US + 300_000
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.unit.helpers_trials import START
-
 from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.schema import Schema
@@ -16,6 +14,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.results.causes import WarningCode
 from streamgauge.trial.duplicate_work import duplicate_work
 from streamgauge.trial.result_builder import cautions
+from tests.unit.helpers_trials import START
 
 SOUND = source("purchases", Schema.of(user_id="int", price="int")).where("price > 0", name="sound")
 DEAR = SOUND.where("price > 90", name="dear")

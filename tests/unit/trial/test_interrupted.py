@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.helpers_answers import PURCHASES, ROWS, START, WINDOWS, Case
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.clock import US
@@ -26,6 +25,7 @@ from streamgauge.trial.interrupted import (
     Budget,
     latencies_without_verification,
 )
+from tests.unit.helpers_answers import PURCHASES, ROWS, START, WINDOWS, Case
 
 BOTH = Flow((*PURCHASES.where("price > 50").sink("dear").sinks, *WINDOWS.sinks))
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.unit.helpers_requests import GOOD
 
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
@@ -29,6 +28,7 @@ from streamgauge.system import machine
 from streamgauge.trial import conductor
 from streamgauge.trial import run as single
 from streamgauge.trial.progress import snapshots
+from tests.unit.helpers_requests import GOOD
 
 pytestmark = pytest.mark.usefixtures("quiet")
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.helpers_trials import RATE, SECONDS, START, cut_short, done_of
 
 from streamgauge.config.experiment import build
 from streamgauge.config.slo import parse_limit
@@ -22,6 +21,7 @@ from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import stopping_rules
 from streamgauge.verdict import criteria
+from tests.unit.helpers_trials import RATE, SECONDS, START, cut_short, done_of
 
 
 def test_a_clear_trial_is_not_extended(ready: ResolvedExperiment, make: Any) -> None:

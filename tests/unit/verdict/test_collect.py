@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.helpers_trials import LATENCIES, RATE, RIGHT, SECONDS, START, cut_short, done_of
 
 from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
@@ -26,6 +25,7 @@ from streamgauge.trial import stopping_rules
 from streamgauge.verdict import collect
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification.sink_comparison import SinkDiff, Verified
+from tests.unit.helpers_trials import LATENCIES, RATE, RIGHT, SECONDS, START, cut_short, done_of
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.helpers_trials import LATENCIES, RATE, RIGHT, SECONDS, START, cut_short, done_of
 
 from streamgauge.core.clock import US
 from streamgauge.core.spans import TrialSpans
@@ -20,6 +19,7 @@ from streamgauge.transports.spi import Delivery
 from streamgauge.verdict import collect
 from streamgauge.verdict.evidence import Evidence, Samples
 from streamgauge.verification.sink_comparison import SinkDiff, Verified
+from tests.unit.helpers_trials import LATENCIES, RATE, RIGHT, SECONDS, START, cut_short, done_of
 
 QUICK = ("q0", "quick", 1, 400_000)
 SLOW = ("q1", "slow", 2, 1_000_000)

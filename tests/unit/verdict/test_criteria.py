@@ -6,11 +6,11 @@ import dataclasses
 from typing import Any
 
 import pytest
-from tests.unit.verdict.helpers_evidence import RIGHT, SECONDS, check_of, evidence, lag, ramp, sink, staircase
 
 from streamgauge.verdict.criteria import steps
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge
+from tests.unit.verdict.helpers_evidence import RIGHT, SECONDS, check_of, evidence, lag, ramp, sink, staircase
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 

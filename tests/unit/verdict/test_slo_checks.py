@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.unit.verdict.helpers_evidence import LATENCY, check_of, evidence, ramp, sink
 
 from streamgauge.config.slo import parse_limit
 from streamgauge.metrics.latency.event_latency import ENGINE_BATCH, LatencyRule, sink_latencies
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.verdict.verdict import judge
+from tests.unit.verdict.helpers_evidence import LATENCY, check_of, evidence, ramp, sink
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.verdict.helpers_evidence import LATENCY, check_of, evidence, lag, ramp
 
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult
@@ -16,6 +15,7 @@ from streamgauge.verdict import verdict
 from streamgauge.verdict.criteria import steps
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge
+from tests.unit.verdict.helpers_evidence import LATENCY, check_of, evidence, lag, ramp
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 

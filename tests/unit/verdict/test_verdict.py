@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.verdict.helpers_evidence import LATENCY, LEVEL, RATE, RIGHT, SECONDS, check_of, evidence, lag, ramp
 
 from streamgauge.core.clock import US
 from streamgauge.results.causes import Cause
@@ -19,6 +18,7 @@ from streamgauge.verdict.collect import taken_share
 from streamgauge.verdict.criteria import CHECKS, answer
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import _advice_undecided, cannot_recover, judge
+from tests.unit.verdict.helpers_evidence import LATENCY, LEVEL, RATE, RIGHT, SECONDS, check_of, evidence, lag, ramp
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.helpers_answers import PURCHASES, START, Case, faults, without
 
 from streamgauge.config.experiment import build
 from streamgauge.dataflow.builder import flow as flow_of
@@ -23,6 +22,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.verification import expected as module
 from streamgauge.verification.common_subplan import _compared_whole, is_shared, shared_plans
 from streamgauge.verification.expected import verify
+from tests.unit.helpers_answers import PURCHASES, START, Case, faults, without
 
 DEAR = PURCHASES.where("price > 50", name="dear").select(user_id="user_id", twice="price * 2", name="twice")
 WINDOWS = DEAR.window(tumble("2s"), keys="user_id").aggregate(spent="sum(twice)", name="spent").sink("windows")

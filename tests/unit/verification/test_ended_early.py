@@ -10,6 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END
+from streamgauge.dataflow.builder import flow as flow_of
+from streamgauge.dataflow.operators.api import Processor
+from streamgauge.verification import expected as module
+from streamgauge.verification import sink_comparison
+from streamgauge.verification.expected import verify
 from tests.unit.helpers_answers import (
     FIELDS,
     PAIRS,
@@ -24,14 +32,6 @@ from tests.unit.helpers_answers import (
     latency_of,
     without,
 )
-
-from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END
-from streamgauge.dataflow.builder import flow as flow_of
-from streamgauge.dataflow.operators.api import Processor
-from streamgauge.verification import expected as module
-from streamgauge.verification import sink_comparison
-from streamgauge.verification.expected import verify
 
 DEAD = {"drained": False, "engine_failed": "the engine died"}
 

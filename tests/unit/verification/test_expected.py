@@ -13,6 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.core.clock import US
+from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END
+from streamgauge.dataflow.builder import flow as flow_of
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.metrics.log.ingest_times import handed_over
+from streamgauge.verification.expected import verify
+from streamgauge.verification.sink_comparison import comparison
+from streamgauge.verification.spool import Received
 from tests.unit.helpers_answers import (
     DEADLINE,
     FAULTS,
@@ -29,16 +39,6 @@ from tests.unit.helpers_answers import (
     with_value,
     without,
 )
-
-from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END
-from streamgauge.dataflow.builder import flow as flow_of
-from streamgauge.dataflow.nodes import Flow
-from streamgauge.metrics.log.ingest_times import handed_over
-from streamgauge.verification.expected import verify
-from streamgauge.verification.sink_comparison import comparison
-from streamgauge.verification.spool import Received
 
 # --- what is said ---
 

@@ -9,6 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, WINDOW_END
+from streamgauge.dataflow.builder import tumble
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.metrics.latency.event_latency import Missing
+from streamgauge.metrics.log.trial_log import Ints
+from streamgauge.verification import expected as module
+from streamgauge.verification.expected import verify
+from streamgauge.verification.sink_comparison import LOST_ROWS, comparison
 from tests.unit.helpers_answers import (
     ADS,
     DEADLINE,
@@ -24,16 +34,6 @@ from tests.unit.helpers_answers import (
     latency_of,
     without,
 )
-
-from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, WINDOW_END
-from streamgauge.dataflow.builder import tumble
-from streamgauge.dataflow.nodes import Flow
-from streamgauge.metrics.latency.event_latency import Missing
-from streamgauge.metrics.log.trial_log import Ints
-from streamgauge.verification import expected as module
-from streamgauge.verification.expected import verify
-from streamgauge.verification.sink_comparison import LOST_ROWS, comparison
 
 
 def test_nothing_received_is_all_missing(case: Callable[..., Case], make: Any) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from tests.unit.helpers_answers import ROWS, START, UPDATES, WINDOWS, Case, faults, without
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
@@ -20,6 +19,7 @@ from streamgauge.results.run import MalformedRecords
 from streamgauge.verification.expected import verify
 from streamgauge.verification.malformed import MalformedCount, counting
 from streamgauge.workloads.registry import Job
+from tests.unit.helpers_answers import ROWS, START, UPDATES, WINDOWS, Case, faults, without
 
 RULES = {"purchases": "price > 90 OR user_id < 5", "ads": "price <= 50"}
 SPAN_END = START + 15 * US

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from tests.helpers_application_variants import operators_of, ways_of
 
 KNOWN: list[tuple[str, dict[str, Any]]] = [

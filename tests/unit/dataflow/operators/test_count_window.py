@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.workloads.helpers_cuts import BOTH, answered, whole_and_in_parts, without_truth
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
@@ -21,6 +20,7 @@ from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle.process import is_independent
+from tests.unit.workloads.helpers_cuts import BOTH, answered, whole_and_in_parts, without_truth
 
 READINGS = source("readings", Schema.of(k="int", room="string", x="double", n="int"))
 ALL = {

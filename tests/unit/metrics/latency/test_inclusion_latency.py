@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.helpers_answers import START, UPDATES, Case
 
 from streamgauge.core.clock import US
 from streamgauge.core.spans import TrialSpans
@@ -34,6 +33,7 @@ from streamgauge.metrics.records import Commit
 from streamgauge.results.latency import Latency
 from streamgauge.transports.spi import Chunk, Delivery
 from streamgauge.verification.expected import verify
+from tests.unit.helpers_answers import START, UPDATES, Case
 
 NAMES = ("purchases", "ads")
 NEWEST_US = 800_000

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.helpers_trials import START, journal_of, part
 
 from streamgauge.core.clock import US
 from streamgauge.metrics.log.batch_frontiers import Cuts, cuts, read_skew_us
 from streamgauge.metrics.log.trial_log import TrialLog
+from tests.unit.helpers_trials import START, journal_of, part
 
 
 def committed(make: Any, batches: int) -> tuple[Any, ...]:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.helpers_trials import START, journal_of, part
 
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
@@ -20,6 +19,7 @@ from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.metrics.log.ingest_times import IngestTimes
 from streamgauge.metrics.log.trial_log import SLIP_POINTS, TrialLog
 from streamgauge.transports.spi import Chunk, Delivery
+from tests.unit.helpers_trials import START, journal_of, part
 
 EVER = (FAR_PAST_US, FAR_FUTURE_US)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.unit.report.documents.test_comparison import Tags
 
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, RunFolder, write_study
 from streamgauge.core.errors import InputError
@@ -18,6 +17,7 @@ from streamgauge.report.charts import profile
 from streamgauge.report.documents.profile import document
 from streamgauge.report.html import render as html
 from streamgauge.report.studies import show_characterization, write_again
+from tests.unit.report.documents.test_comparison import Tags
 
 
 def time_of(median: float, p99: float | None, told: bool = True) -> dict[str, Any]:

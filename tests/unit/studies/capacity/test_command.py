@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.unit.studies.helpers_studies import HELD_PER_S
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import build
@@ -49,6 +48,7 @@ from streamgauge.trial import run as run_module
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policy import SearchTrial
 from streamgauge.trial.progress import snapshots
+from tests.unit.studies.helpers_studies import HELD_PER_S
 
 NOTHING_READ = SimpleNamespace(by_query=lambda: ())
 """A journal of a trial in which the engine took nothing."""

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.studies.helpers_studies import FAILED_PER_S, HELD_PER_S, remember
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.results.causes import WarningCode
@@ -20,6 +19,7 @@ from streamgauge.studies.capacity import outcome
 from streamgauge.studies.capacity.command import recorded
 from streamgauge.studies.capacity.outcome import limit_of, trial_shown, warnings_of, with_interference, wrong_answers
 from streamgauge.studies.capacity.search import Search, Settings, replay
+from tests.unit.studies.helpers_studies import FAILED_PER_S, HELD_PER_S, remember
 
 
 def test_a_search_that_went_on_shows_the_trial_that_held(study: RunFolder) -> None:

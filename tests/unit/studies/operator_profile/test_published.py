@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.stats.helpers_sums import sums_possible
 
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Source
 from streamgauge.studies.operator_profile.published import INSTANCES, Reported, best_on_one_node, of_operator, reported
 from streamgauge.workloads.registry import get, names
+from tests.unit.stats.helpers_sums import sums_possible
 
 
 @pytest.mark.parametrize("name", INSTANCES)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.verdict.helpers_evidence import RATE, evidence
 
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.core.clock import US
@@ -20,6 +19,7 @@ from streamgauge.studies.selftest.checks import Mode, Rows, Sizes
 from streamgauge.studies.selftest.testbed import SyntheticBench, View, started
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge
+from tests.unit.verdict.helpers_evidence import RATE, evidence
 
 SHORT = Sizes(continuous_s=2.0, continuous_repeats=1, windows_repeats=1, search_windows=False, row_s=1.5, warmup_s=0.5)
 LONG = Sizes(continuous_repeats=1, windows_repeats=1, jitter_repeats=1)

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.workloads.helpers_cuts import without_truth
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
@@ -20,6 +19,7 @@ from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.engines.duckdb_oracle.process import is_independent
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import MADE, find_places, networks, place_of
+from tests.unit.workloads.helpers_cuts import without_truth
 
 LINES = source("lines", Schema.of(address="string"))
 FLOW = find_places(LINES, "").sink("places")

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.unit.engines.spark.structured.test_main import BOUGHT, MEAN, REVENUE
 
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.io.flight_source import named
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.structured.main import SparkJob, Sut
 from streamgauge.engines.spi import Edge, Edges
+from tests.unit.engines.spark.structured.test_main import BOUGHT, MEAN, REVENUE
 
 
 def test_named_sources_differ_by_nothing_but_their_names() -> None:

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from tests.unit.loadgen.datasets.traffic.helpers_degrees import to_degrees
 
 from streamgauge.loadgen.datasets.traffic.road_map import (
     BOX,
@@ -19,6 +18,7 @@ from streamgauge.loadgen.datasets.traffic.road_map import (
     road_count,
     roads,
 )
+from tests.unit.loadgen.datasets.traffic.helpers_degrees import to_degrees
 
 EACH_SIZE = pytest.mark.parametrize("streets", [STREETS_MIN, 3, 50, STREETS_MAX])
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.unit.studies.latency_breakdown.probes.test_micro_batch import START_US, at, journal
 
 from streamgauge.core.lineage_columns import EVENT_ID, event_id_base
 from streamgauge.studies.latency_breakdown import stages
@@ -19,6 +18,7 @@ from streamgauge.studies.latency_breakdown.probes.receiver import (
     stage_times_of,
 )
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
+from tests.unit.studies.latency_breakdown.probes.test_micro_batch import START_US, at, journal
 
 INTERVAL_US = 10_000
 BATCH = Batch(

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.transports.kafka.helpers_secured_broker import wanting_a_log_in
 
 from streamgauge.core.errors import DriverError
 from streamgauge.system.child_processes import wait_until
@@ -23,6 +22,7 @@ from streamgauge.transports.kafka.client.settings import KafkaSettings
 from streamgauge.transports.kafka.codecs.compact import Compact
 from streamgauge.transports.kafka.topic_names import results_of, topic_of
 from streamgauge.transports.spi import BrokerRequest
+from tests.unit.transports.kafka.helpers_secured_broker import wanting_a_log_in
 
 GONE_S = 20.0
 

@@ -7,13 +7,13 @@ from datetime import UTC
 from typing import Any
 
 import pytest
-from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of
 
 from streamgauge.core.errors import MachineError
 from streamgauge.engines.spark.session.connectors import AVRO
 from streamgauge.system.jars import resolved
 from streamgauge.transports.kafka.client.settings import ENCODINGS
 from streamgauge.transports.kafka.codecs.api import columns_of, encoding
+from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of
 
 
 def test_columns_are_known_by_arrow() -> None:

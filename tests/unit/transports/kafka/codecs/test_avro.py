@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of, micros
 
 from streamgauge.transports.kafka.codecs.avro import Avro
+from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of, micros
 
 
 def messages(rows: list[dict[str, Any]], kinds: dict[str, str]) -> list[bytes]:

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of, micros
 
 from streamgauge.core.errors import InputError
 from streamgauge.transports.kafka.codecs.compact import LENGTH_WIDTH, WIDTHS, Compact
+from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of, micros
 
 
 def taken_apart(message: bytes, kinds: dict[str, str]) -> dict[str, Any]:

@@ -7,9 +7,8 @@ import json
 import math
 from typing import Any
 
-from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of, micros
-
 from streamgauge.transports.kafka.codecs.json import JsonObjects
+from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of, micros
 
 
 def written(rows: list[dict[str, Any]], kinds: dict[str, str]) -> list[dict[str, Any]]:

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 from streamgauge.core.clock import US
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.workloads import registry
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 WORKLOAD = registry.get("bargain_index")
 Event = tuple[int, int, float | None, int]

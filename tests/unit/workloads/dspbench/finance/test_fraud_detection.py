@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.datasets.transactions import STATES
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.finance.fraud_detection import likelihoods, steps
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 WORKLOAD = registry.get("fraud_detection")
 Event = tuple[int, str | None]

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.workloads.helpers_cuts import BOTH, made, without_truth
 
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.builder import source
@@ -27,6 +26,7 @@ from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.metrics.latency.result_kind import kind_of
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.sensors.machine_outlier import ALERTS, SUMMED, AlertTrigger, alerts_truth
+from tests.unit.workloads.helpers_cuts import BOTH, made, without_truth
 
 WORKLOAD = registry.get("machine_outlier")
 Event = tuple[int, int | None, int | None, float | None, float | None]

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 from streamgauge.core.clock import US
 from streamgauge.dataflow import graph, schema
@@ -19,6 +18,7 @@ from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.datasets.plugs import PlugValue
 from streamgauge.workloads import registry
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 WORKLOAD = registry.get("smart_grid")
 WORK, LOAD = 0, 1

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.workloads import registry
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 WORKLOAD = registry.get("spike_detection")
 Reading = tuple[int, float | None]

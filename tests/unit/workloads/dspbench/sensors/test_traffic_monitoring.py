@@ -15,8 +15,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.loadgen.datasets.traffic.helpers_degrees import to_degrees
-from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph, schema
@@ -37,6 +35,8 @@ from streamgauge.workloads.dspbench.sensors.traffic_monitoring import (
     map_in_sql,
     match_roads,
 )
+from tests.unit.loadgen.datasets.traffic.helpers_degrees import to_degrees
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 WORKLOAD = registry.get("traffic_monitoring")
 Place = tuple[float, float]

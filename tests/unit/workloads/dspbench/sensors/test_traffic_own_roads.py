@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.workloads.helpers_cuts import without_truth
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
@@ -26,6 +25,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.sensors.traffic_monitoring import file_in_sql, match_roads
+from tests.unit.workloads.helpers_cuts import without_truth
 
 WORKLOAD = registry.get("traffic_monitoring")
 BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])

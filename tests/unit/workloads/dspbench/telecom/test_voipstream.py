@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
@@ -25,6 +24,7 @@ from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.telecom.voipstream import RATES, call_rates, global_acd, places
 from streamgauge.workloads.helpers.bloom_filter import BloomFilter
 from streamgauge.workloads.helpers.decayed_sums import SHARDS, Filter
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 WORKLOAD = registry.get("voipstream")
 Call = tuple[int | None, int | None, int | None, int | None]

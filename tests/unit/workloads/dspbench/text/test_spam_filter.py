@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph, schema
@@ -30,6 +29,7 @@ from streamgauge.workloads.dspbench.text.spam_filter import (
     word_map,
     word_probability,
 )
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 WORKLOAD = registry.get("spam_filter")
 SPAM, HAM, NO_LABEL, JUDGE = "spam", "ham", "no label", "judge"

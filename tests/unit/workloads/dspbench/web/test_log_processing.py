@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.workloads.helpers_cuts import BOTH, answered, whole_and_in_parts, without_truth
 
 from streamgauge.core.clock import US
 from streamgauge.dataflow.nodes import Flow
@@ -19,6 +18,7 @@ from streamgauge.loadgen.datasets.access_log import AccessLine
 from streamgauge.loadgen.random.philox import PhiloxBits
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.web.log_processing import VolumeCounter
+from tests.unit.workloads.helpers_cuts import BOTH, answered, whole_and_in_parts, without_truth
 
 WORKLOAD = registry.get("log_processing")
 GOOD = '64.242.88.10 - - [07/Mar/2004:16:05:49 -0800] "GET /twiki/bin/edit HTTP/1.1" 401 12846'

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.workloads.helpers_cuts import BOTH, END, answered, made, without_truth
 
 from streamgauge.core.errors import InputError
 from streamgauge.dataflow import graph
@@ -22,6 +21,7 @@ from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.web import reinforcement_learner
 from streamgauge.workloads.dspbench.web.reinforcement_learner import Histogram
+from tests.unit.workloads.helpers_cuts import BOTH, END, answered, made, without_truth
 
 WORKLOAD = registry.get("reinforcement_learner")
 
