@@ -60,46 +60,57 @@ def started(
     load = {"rate": rate, "warmup": "4s", "bound": bound, "generators": generators}
     asked: dict[str, Any] = {"engine": engine, "transport": transport, "load": load, "out": str(root)}
     asked |= {"transport_options": transport_options or {}, "options": options or {}}
-    ready = check(build({"workload": workload, "parameters": parameters, **asked}))
+    resolved = check(build({"workload": workload, "parameters": parameters, **asked}))
     folder = RunFolder.create(root, workload, engine, datetime.now(UTC))
-    with TestBed(testbed_settings(ready), starter_of(engine, None), folder.path, Clock.fixed_now()) as rig:
-        rig.start(ready.plan(next_start(rig) - START_LEAD_US, ready.experiment.load.rate, 1.0))
-        yield ready, rig, folder
+    with TestBed(testbed_settings(resolved), starter_of(engine, None), folder.path, Clock.fixed_now()) as testbed:
+        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, resolved.experiment.load.rate, 1.0))
+        yield resolved, testbed, folder
 
 
 def trial(
-    ready: ResolvedExperiment, rig: TestBed, folder: RunFolder, number: int = 1, on_progress: Any = lambda _: None
+    resolved: ResolvedExperiment,
+    testbed: TestBed,
+    folder: RunFolder,
+    number: int = 1,
+    on_progress: Any = lambda _: None,
 ) -> TrialResult:
     settings = JudgedTrial(
-        ready, ready.experiment.load.rate, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
+        resolved,
+        resolved.experiment.load.rate,
+        fresh=True,
+        duration_s=DURATION_S,
+        may_extend=False,
+        drain_s=RESTARTED_S,
     )
-    return TrialConductor(ready, rig, snapshots(on_progress)).run(folder.trial(number, datetime.now(UTC)), settings)
+    return TrialConductor(resolved, testbed, snapshots(on_progress)).run(
+        folder.trial(number, datetime.now(UTC)), settings
+    )
 
 
 class InMidTrial:
     """Does something once, at the first look at the measured span; `done` says whether it has."""
 
     def __init__(self, do: Callable[[], object]) -> None:
-        self._do, self.done = do, False
+        self._do, self.record = do, False
 
     def __call__(self, snapshot: TrialSnapshot) -> None:
-        if not self.done and snapshot.phase == "measured":
-            self.done = True
+        if not self.record and snapshot.phase == "measured":
+            self.record = True
             self._do()
 
 
-def broker_of(rig: TestBed) -> Broker:
+def broker_of(testbed: TestBed) -> Broker:
     """The one that was started for the run."""
-    assert isinstance(rig._carrier, KafkaCluster)
-    assert rig._carrier._broker is not None
-    return rig._carrier._broker
+    assert isinstance(testbed._carrier, KafkaCluster)
+    assert testbed._carrier._broker is not None
+    return testbed._carrier._broker
 
 
 def check_answers(judged: TrialResult, rows_least: int) -> None:
     """Every result once, right, and every event read and committed once."""
     found = judged.result.verification
     assert found is not None
-    assert judged.done.drained
+    assert judged.record.drained
     assert (found.judged, found.independent) == (True, True)
     assert (found.missing, found.extra, found.duplicate, found.wrong, found.late) == (0, 0, 0, 0, 0), found.examples
     assert found.matched == found.expected >= rows_least

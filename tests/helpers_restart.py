@@ -30,25 +30,25 @@ class Restart:
         self._commits_since = commits_since
         self._recorded: set[str] = set()
 
-    def once(self, rig: TestBed) -> Callable[[TrialSnapshot], None]:
-        """To be called at every look of a trial, whose commits are seen as the rig tells of them."""
-        told = rig.tick
+    def once(self, testbed: TestBed) -> Callable[[TrialSnapshot], None]:
+        """To be called at every look of a trial, whose commits are seen as the test bed tells of them."""
+        told = testbed.tick
 
         def tick() -> Tick:
             found = told()
             self._recorded |= {commit.sink for commit in found.commits}
-            if self._recorded >= set(rig.sinks) and _every_query_has_committed(_spark_of(rig)):
+            if self._recorded >= set(testbed.sinks) and _every_query_has_committed(_spark_of(testbed)):
                 self._commits_since -= len(found.commits)
             return found
 
         def kill(_: TrialSnapshot) -> None:
-            engine = _spark_of(rig)
-            recorded = self._recorded >= set(rig.sinks) and self._commits_since <= 0
+            engine = _spark_of(testbed)
+            recorded = self._recorded >= set(testbed.sinks) and self._commits_since <= 0
             if not self.killed_us and recorded and _every_query_has_committed(engine):
-                self.killed_us = rig.clock.now_us()
+                self.killed_us = testbed.clock.now_us()
                 _kill_and_start(engine)
 
-        rig.tick = tick  # type: ignore[method-assign]
+        testbed.tick = tick  # type: ignore[method-assign]
         return kill
 
     def check(self, judged: TrialResult) -> None:
@@ -56,16 +56,16 @@ class Restart:
         them at least, or Spark was killed when all was done.
         """
         assert self.killed_us
-        assert judged.done.engine_failed == ""
-        commits = judged.done.journal.commits
+        assert judged.record.engine_failed == ""
+        commits = judged.record.trial_log.commits
         before = {commit.sink for commit in commits if commit.committed_us <= self.killed_us}
-        assert before == set(judged.done.journal.sinks)
+        assert before == set(judged.record.trial_log.sinks)
         assert any(commit.committed_us > self.killed_us for commit in commits)
 
 
-def _spark_of(rig: TestBed) -> SparkEngine:
-    assert isinstance(rig.engine, SparkEngine)
-    return rig.engine
+def _spark_of(testbed: TestBed) -> SparkEngine:
+    assert isinstance(testbed.engine, SparkEngine)
+    return testbed.engine
 
 
 def _every_query_has_committed(engine: SparkEngine) -> bool:

@@ -94,22 +94,22 @@ def told(case: Case, tick: int) -> Any:
     return json.loads(json.dumps(answers(case, tick)))
 
 
-def look(case: Case, journal: TrialLog, tick: int) -> None:
+def look(case: Case, trial_log: TrialLog, tick: int) -> None:
     """One look at a trial, and what is asked of it then."""
-    journal.add(tick_of(*told(case, tick)))
+    trial_log.add(tick_of(*told(case, tick)))
     now_us = START_US + (tick + 1) * TICK_US
     if tick % 2:
-        journal.usages.extend(usages(now_us))
-        for log in (journal.others, journal.loopback, journal.reference_work):
+        trial_log.usages.extend(usages(now_us))
+        for log in (trial_log.others, trial_log.loopback, trial_log.reference_work):
             log.append((now_us, now_us % 9973))
-    journal.forgettable_until()
-    for query in journal.queries():
-        journal.of_query(query).backlog_waits()
+    trial_log.forgettable_until()
+    for query in trial_log.queries():
+        trial_log.of_query(query).backlog_waits()
 
 
 def kept_mb_an_hour(case: Case) -> float:
-    journal = empty()
-    return grown_mb_an_hour(lambda tick: look(case, journal, tick))
+    trial_log = empty()
+    return grown_mb_an_hour(lambda tick: look(case, trial_log, tick))
 
 
 def empty() -> TrialLog:

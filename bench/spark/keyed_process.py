@@ -61,11 +61,11 @@ class RunningCount(Processor):
 
 def ready_with(operator: type[Processor], keyed: bool) -> ResolvedExperiment:
     """The purchases of `filter` through a class, one result in a thousand kept."""
-    ready = ready_for("filter")
-    bought = source("purchases", ready.streams(1e6)[0].schema)
+    resolved = ready_for("filter")
+    bought = source("purchases", resolved.streams(1e6)[0].schema)
     gives = Schema.of(pack="int", count="bigint")
     made = _made(bought, operator, keyed, gives).where("count % 1000 = 0")
-    return replace(ready, flow=made.sink("counts"), reach_us=None if keyed else 0)
+    return replace(resolved, flow=made.sink("counts"), reach_us=None if keyed else 0)
 
 
 def _made(bought: Stream, operator: type[Processor], keyed: bool, gives: Schema) -> Stream:

@@ -55,9 +55,9 @@ DEAR = 95
 
 def filtered_join() -> ResolvedExperiment:
     """The windowed join, and of what it gives only the dear purchases: a condition that could stand before the join."""
-    ready = ready_for("windowed_join")
-    sink = ready.flow.sink
-    return replace(ready, flow=Flow((replace(sink, input=Where(sink.input, f"price > {DEAR}", "dear")),)))
+    resolved = ready_for("windowed_join")
+    sink = resolved.flow.sink
+    return replace(resolved, flow=Flow((replace(sink, input=Where(sink.input, f"price > {DEAR}", "dear")),)))
 
 
 FLOWS: dict[str, tuple[Callable[[], ResolvedExperiment], int]] = {
@@ -134,19 +134,19 @@ def spark(folder: Path) -> Iterator[Any]:
 
 
 def held(
-    session: Any, ready: ResolvedExperiment, events: int, folder: Path
+    session: Any, resolved: ResolvedExperiment, events: int, folder: Path
 ) -> tuple[dict[str, DataFrame], dict[str, int]]:
     """A batch of each source as bundles in Spark's memory, in as many parts as generators would send, as if handed out
     at once; and how many events are in it.
     """
-    plan = ready.plan(US, RATE_PER_S, events / RATE_PER_S)
+    plan = resolved.plan(US, RATE_PER_S, events / RATE_PER_S)
     write_input(plan, folder, US, plan.end_us)
     frames, numbers = {}, {}
-    for source in graph.sources(ready.lineage_flow):
+    for source in graph.sources(resolved.lineage_flow):
         rows = session.read.parquet(str(folder / source.name)).coalesce(2)
         numbers[source.name] = rows.count()
         rows = rows.withColumns({EVENT_TIME: F.unix_micros(EVENT_TIME), INGEST_TIME: F.lit(US).cast("bigint")})
-        frames[source.name] = in_bundles(rows.select(*ready.columns[source.name]), source)
+        frames[source.name] = in_bundles(rows.select(*resolved.columns[source.name]), source)
         frames[source.name].persist(StorageLevel.MEMORY_ONLY).count()
     return frames, numbers
 
@@ -178,12 +178,12 @@ def interval(values: list[float]) -> tuple[float, float]:
     return ranked[len(ranked) // 2 - aside], ranked[len(ranked) // 2 + aside]
 
 
-def measured(session: Any, name: str, ready: ResolvedExperiment, events: int) -> Row:
+def measured(session: Any, name: str, resolved: ResolvedExperiment, events: int) -> Row:
     """The row of a flow: uncounted over counted, that is how much of the rate is left."""
-    query, *_ = queries(ready.lineage_flow)
+    query, *_ = queries(resolved.lineage_flow)
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
-        frames, numbers = held(session, ready, events, Path(folder))
-        found = pairs(Sides(session, ready.lineage_flow, query, frames, numbers))
+        frames, numbers = held(session, resolved, events, Path(folder))
+        found = pairs(Sides(session, resolved.lineage_flow, query, frames, numbers))
         for frame in frames.values():
             frame.unpersist(blocking=True)
     left = [uncounted / counted for uncounted, counted in found]

@@ -49,11 +49,11 @@ def alike(_: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
     return replace(settings, options={**settings.options, **raw_files, "trigger": WINDOWED_INTERVAL})
 
 
-def written_by_hand(ready: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
+def written_by_hand(resolved: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
     """`alike`, with the function above in the place of the flow's operators."""
     flow = settings.flow
     job = NativeJob(graph.sources(flow), ("timestamp",), __file__, by_hand.__name__, reference=())
-    return alike(ready, replace(settings, flow=replace(flow, sinks=(replace(flow.sink, input=job),))))
+    return alike(resolved, replace(settings, flow=replace(flow, sinks=(replace(flow.sink, input=job),))))
 
 
 def pairs(ours: Callable[[], float], baseline: Callable[[], float]) -> Iterator[tuple[float, float]]:
@@ -79,11 +79,11 @@ class Pair:
 
 
 def all_pairs() -> tuple[Pair, ...]:
-    ready = ready_for("windowed_aggregation")
+    resolved = ready_for("windowed_aggregation")
     grouped = ready_for("windowed_aggregation", lowering__aggregate="window")
 
     def hand() -> float:
-        return drained_per_s(ready, written_by_hand)
+        return drained_per_s(resolved, written_by_hand)
 
     return (
         Pair(
@@ -92,15 +92,15 @@ def all_pairs() -> tuple[Pair, ...]:
         ),
         Pair(
             "flow-built query as it runs (panes) against hand-written",
-            lambda: drained_per_s(ready, alike), hand,
+            lambda: drained_per_s(resolved, alike), hand,
         ),
         Pair(
             "lineage carried against not carried",
-            lambda: drained_per_s(ready), lambda: drained_per_s(ready, without_lineage), 0.85, 0.95,
+            lambda: drained_per_s(resolved), lambda: drained_per_s(resolved, without_lineage), 0.85, 0.95,
         ),
         Pair(
             "jit=late against the JVM's own thresholds (jit=jvm)",
-            lambda: drained_per_s(ready), lambda: drained_per_s(ready_for("windowed_aggregation", jit="jvm")),
+            lambda: drained_per_s(resolved), lambda: drained_per_s(ready_for("windowed_aggregation", jit="jvm")),
         ),
         Pair(
             "code of 2000 classes kept against Spark's 100: click_analytics",

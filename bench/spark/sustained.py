@@ -138,23 +138,23 @@ def sustained_per_s(asked: Asked, done: subprocess.CompletedProcess[str]) -> flo
     return 0.0
 
 
-def configuration(ready: ResolvedExperiment) -> dict[str, str]:
+def configuration(resolved: ResolvedExperiment) -> dict[str, str]:
     """What a run of this experiment would start Spark with."""
-    ours, users = split(ready.experiment.options)
-    conf = defaults(max(2, ready.generators), local_checkpoint=True)
+    ours, users = split(resolved.experiment.options)
+    conf = defaults(max(2, resolved.generators), local_checkpoint=True)
     return {**conf, "spark.driver.memory": ours["driver_memory"], **users}
 
 
-def packs_by_lane(ready: ResolvedExperiment) -> list[int]:
+def packs_by_lane(resolved: ResolvedExperiment) -> list[int]:
     """The workload's distribution of gem packs: the pack of each of `LANES` equally likely lanes."""
-    share = probabilities(ready.parameters.distribution, ready.parameters.packs).cumsum()
+    share = probabilities(resolved.parameters.distribution, resolved.parameters.packs).cumsum()
     middles = (np.arange(LANES) + 0.5) / LANES
-    return np.minimum(np.searchsorted(share, middles), ready.parameters.packs - 1).tolist()
+    return np.minimum(np.searchsorted(share, middles), resolved.parameters.packs - 1).tolist()
 
 
-def columns(ready: ResolvedExperiment) -> tuple[str, ...]:
+def columns(resolved: ResolvedExperiment) -> tuple[str, ...]:
     """Purchases from the rate source's running number, as Spark's SQL."""
-    packs = ",".join(str(pack) for pack in packs_by_lane(ready))
+    packs = ",".join(str(pack) for pack in packs_by_lane(resolved))
     return (
         f"CAST(split('{packs}', ',') AS ARRAY<INT>)[pmod(hash(value), {LANES})] AS gem_pack_id",
         f"CAST(value % {PRICE_MAX} + 1 AS INT) AS price",
@@ -162,13 +162,13 @@ def columns(ready: ResolvedExperiment) -> tuple[str, ...]:
     )
 
 
-def jvm_options(ready: ResolvedExperiment) -> tuple[str, ...]:
+def jvm_options(resolved: ResolvedExperiment) -> tuple[str, ...]:
     """What a run of this experiment would tell the JVM."""
-    ours, _ = split(ready.experiment.options)
+    ours, _ = split(resolved.experiment.options)
     return JVM_OPTIONS[ours["jit"]]
 
 
-def aggregated(ready: ResolvedExperiment, way: Way, events: DataFrame) -> DataFrame:
+def aggregated(resolved: ResolvedExperiment, way: Way, events: DataFrame) -> DataFrame:
     """The revenue of each gem pack and window, by hand or as our engine does it; nothing of our lineage is carried."""
     if way == "by hand":
         from pyspark.sql import functions as F
@@ -180,8 +180,8 @@ def aggregated(ready: ResolvedExperiment, way: Way, events: DataFrame) -> DataFr
     def read(*_: object) -> DataFrame:
         return events
 
-    (query,) = queries(ready.flow)
-    return Lowering(read, read, {ready.flow.sink.input.name: way}, 1).output(query)
+    (query,) = queries(resolved.flow)
+    return Lowering(read, read, {resolved.flow.sink.input.name: way}, 1).output(query)
 
 
 def rate_source(way: Way, measured_s: float = MEASURED_S) -> Found:
@@ -189,16 +189,16 @@ def rate_source(way: Way, measured_s: float = MEASURED_S) -> Found:
 
     Needs a process of its own: a JVM that has run before is warm.
     """
-    ready = ready_for(AGGREGATION.workload)
+    resolved = ready_for(AGGREGATION.workload)
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as name:
         folder = Path(name)
-        spark = open_session(f"local[{len(cpus())}]", configuration(ready), folder, jvm_options(ready))
+        spark = open_session(f"local[{len(cpus())}]", configuration(resolved), folder, jvm_options(resolved))
         try:
-            source = spark.readStream.format("rate-micro-batch").option("numPartitions", ready.generators)
+            source = spark.readStream.format("rate-micro-batch").option("numPartitions", resolved.generators)
             rows = source.option("rowsPerBatch", ROWS_PER_BATCH).load()
-            writer = aggregated(ready, way, rows.selectExpr(*columns(ready))).writeStream.outputMode("append")
+            writer = aggregated(resolved, way, rows.selectExpr(*columns(resolved))).writeStream.outputMode("append")
             query = writer.format("noop").option("checkpointLocation", str(folder / "checkpoint")).start()
-            query.awaitTermination(ready.warmup_s(True, ready.experiment.load.duration))  # raises where it failed
+            query.awaitTermination(resolved.warmup_s(True, resolved.experiment.load.duration))  # raises where it failed
             warm = len(query.recentProgress)
             work = MachineSpeed()
             works = [work.cpu_us() for _ in _seconds_of(query, measured_s)]

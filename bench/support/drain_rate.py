@@ -1,4 +1,4 @@
-"""How much an engine drains on a rig of its own: what the comparisons of this folder are made of."""
+"""How much an engine drains on a test bed of its own: what the comparisons of this folder are made of."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from streamgauge.trial.progress import snapshots
 MOST_PER_S = 30e6
 
 Change = Callable[[ResolvedExperiment, TestBedSettings], TestBedSettings]
-"""What a side of a comparison does to the rig that a run would have."""
+"""What a side of a comparison does to the test bed that a run would have."""
 
 
 def ready_for(workload: str, **options: str) -> ResolvedExperiment:
     return check(build({"workload": workload, "options": {name.replace("__", "."): v for name, v in options.items()}}))
 
 
-def without_lineage(ready: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
+def without_lineage(resolved: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
     """The same query with nothing of ours carried through it."""
-    return replace(settings, flow=ready.flow, columns=needed_columns(ready.flow))
+    return replace(settings, flow=resolved.flow, columns=needed_columns(resolved.flow))
 
 
 def drained_per_s(
-    ready: ResolvedExperiment,
+    resolved: ResolvedExperiment,
     change: Change = lambda _, settings: settings,
 ) -> float:
     """Events a second that a fresh Spark drains, once warm, when there is always more.
@@ -46,11 +46,11 @@ def drained_per_s(
     Raises:
         StreamgaugeError: Spark or the driver failed. What was drained before is the rate of nothing.
     """
-    settings = change(ready, testbed_settings(ready))
+    settings = change(resolved, testbed_settings(resolved))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-bench-")))
-        rig = stack.enter_context(TestBed(settings, SparkEngine, folder, Clock.fixed_now()))
-        conductor = TrialConductor(ready, rig, snapshots(_show))
+        testbed = stack.enter_context(TestBed(settings, SparkEngine, folder, Clock.fixed_now()))
+        conductor = TrialConductor(resolved, testbed, snapshots(_show))
         conductor.start(1e6, "starting Spark")
         return rate_of(probe_saturation(conductor, MOST_PER_S, to_the_end=True))
 

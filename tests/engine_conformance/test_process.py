@@ -203,33 +203,33 @@ def after_windows() -> Flow:
 
 @contextmanager
 def started(root: Path, workload: str, flow: Flow | None) -> Iterator[tuple[ResolvedExperiment, TestBed, RunFolder]]:
-    """A rig with the streams of a workload and a flow of this module over them (None: the workload's own)."""
+    """A test bed with the streams of a workload and a flow of this module over them (None: the workload's own)."""
     # No duration: one as short as these trials is refused, since it could not be judged.
     # While Spark is restarted nothing is read, however long that takes: the queue must not fill meanwhile.
     load_ = {"rate": "10k", "warmup": WARMUP, "generators": 2, "bound": "5m"}
     packs = {"packs": "50"} if flow is not None else {}
-    ready = check(build({"workload": workload, "parameters": packs, "load": load_, "out": str(root)}))
+    resolved = check(build({"workload": workload, "parameters": packs, "load": load_, "out": str(root)}))
     if flow is not None:
         reach = reach_us(flow)
-        ready = replace(ready, flow=flow, reach_us=reach, tail_us=round(US * 3 + (reach or 0)))
+        resolved = replace(resolved, flow=flow, reach_us=reach, tail_us=round(US * 3 + (reach or 0)))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
-    with TestBed(testbed_settings(ready), SparkEngine, folder.path, Clock.fixed_now()) as rig:
-        rig.start(ready.plan(next_start(rig) - START_LEAD_US, 10_000.0, 1.0))
-        yield ready, rig, folder
+    with TestBed(testbed_settings(resolved), SparkEngine, folder.path, Clock.fixed_now()) as testbed:
+        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, 10_000.0, 1.0))
+        yield resolved, testbed, folder
 
 
 def trial(
-    ready: ResolvedExperiment, rig: TestBed, folder: RunFolder, on_progress: Show = lambda _: None
+    resolved: ResolvedExperiment, testbed: TestBed, folder: RunFolder, on_progress: Show = lambda _: None
 ) -> TrialResult:
-    settings = JudgedTrial(ready, 10_000.0, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S)
-    conductor = TrialConductor(ready, rig, snapshots(on_progress))
+    settings = JudgedTrial(resolved, 10_000.0, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S)
+    conductor = TrialConductor(resolved, testbed, snapshots(on_progress))
     return conductor.run(folder.trial(1, datetime.now(UTC)), settings)
 
 
 def check_answers(judged: TrialResult, independent: bool, rows_least: int) -> None:
     found = judged.result.verification
     assert found is not None
-    assert (judged.done.drained, found.judged, found.independent) == (True, True, independent)
+    assert (judged.record.drained, found.judged, found.independent) == (True, True, independent)
     faults = (found.missing, found.extra, found.duplicate, found.wrong, found.late)
     assert faults == (0, 0, 0, 0, 0), found.examples
     assert judged.verified is not None
@@ -261,6 +261,6 @@ def test_every_answer_is_verified(
     tmp_path: Path, workload: str, flow: Flow, independent: bool, rows_least: int
 ) -> None:
     """Every result once, with the right values and lineage; by the class itself where there is no truth."""
-    with started(tmp_path, workload, flow) as (ready, rig, folder):
-        judged = trial(ready, rig, folder)
+    with started(tmp_path, workload, flow) as (resolved, testbed, folder):
+        judged = trial(resolved, testbed, folder)
     check_answers(judged, independent, rows_least)

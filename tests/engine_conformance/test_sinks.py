@@ -73,22 +73,22 @@ def of_all_kinds(bought: Stream) -> Flow:
 
 @dataclass
 class Case:
-    """A flow of several sinks on a started rig."""
+    """A flow of several sinks on a started test bed."""
 
-    ready: ResolvedExperiment
-    rig: TestBed
+    resolved: ResolvedExperiment
+    testbed: TestBed
     folder: RunFolder
 
     def trial(self, number: int, on_progress: Callable[[TrialSnapshot], None] = lambda _: None) -> TrialResult:
         folder = self.folder.trial(number, datetime.now(UTC))
-        conductor = TrialConductor(self.ready, self.rig, snapshots(on_progress))
-        return conductor.run(folder, JudgedTrial(self.ready, **SETTINGS))
+        conductor = TrialConductor(self.resolved, self.testbed, snapshots(on_progress))
+        return conductor.run(folder, JudgedTrial(self.resolved, **SETTINGS))
 
-    def again(self, done: TrialRecord) -> TrialResult:
+    def again(self, record: TrialRecord) -> TrialResult:
         """The same trial, judged once more from what lies in the spool now."""
         folder = self.folder.trial(99, datetime.now(UTC))
-        conductor, judged = TrialConductor(self.ready, self.rig), JudgedTrial(self.ready, **SETTINGS)
-        return conductor.conclude(folder, judged, done, EngineReport())
+        conductor, judged = TrialConductor(self.resolved, self.testbed), JudgedTrial(self.resolved, **SETTINGS)
+        return conductor.conclude(folder, judged, record, EngineReport())
 
 
 @contextmanager
@@ -100,11 +100,11 @@ def started(root: Path, made: Callable[[Stream], Flow]) -> Iterator[Case]:
     (stream,) = plain.streams(RATE_PER_S)
     several = made(source(stream.name, stream.schema))
     tail = 2 * US + tail_us(several)
-    ready = replace(plain, flow=several, reach_us=reach_us(several), tail_us=tail)
+    resolved = replace(plain, flow=several, reach_us=reach_us(several), tail_us=tail)
     folder = RunFolder.create(root, "sinks", "spark", datetime.now(UTC))
-    with TestBed(testbed_settings(ready), starter_of("spark", None), folder.path, Clock.fixed_now()) as rig:
-        rig.start(ready.plan(next_start(rig) - START_LEAD_US, RATE_PER_S, 1.0))
-        yield Case(ready, rig, folder)
+    with TestBed(testbed_settings(resolved), starter_of("spark", None), folder.path, Clock.fixed_now()) as testbed:
+        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, RATE_PER_S, 1.0))
+        yield Case(resolved, testbed, folder)
 
 
 def verifications(judged: TrialResult) -> dict[str, Verification]:
@@ -115,7 +115,7 @@ def verifications(judged: TrialResult) -> dict[str, Verification]:
 
 def check_answers(judged: TrialResult, least: dict[str, int]) -> None:
     """Every sink judged and right, and the sum of them."""
-    assert judged.done.drained
+    assert judged.record.drained
     for name, found in verifications(judged).items():
         assert (found.judged, found.independent) == (True, True)
         assert [getattr(found, fault) for fault in FAULTS] == [0] * len(FAULTS), (name, found.examples)
@@ -151,7 +151,7 @@ def first_doubled(rows: pa.Table) -> pa.Table:
 
 
 def test_row_wise_sinks_share_one_query_and_faults_are_named_with_their_sink(tmp_path: Path) -> None:
-    """Right answers of all three, twice on a warm rig; then a row dropped, doubled, sent to another sink."""
+    """Right answers of all three, twice on a warm test bed; then a row dropped, doubled, sent to another sink."""
     with started(tmp_path, row_wise) as running:
         check_answers(running.trial(1), {"dear": 7_000, "cheap": 7_000, "even": 48_000})
         judged = running.trial(2)
@@ -166,25 +166,25 @@ def test_row_wise_sinks_share_one_query_and_faults_are_named_with_their_sink(tmp
             assert pq.ParquetFile(folder / f"results-{sink.name}.parquet").metadata.num_rows == sink.rows
         assert not (folder / "results.parquet").exists()
 
-        (dear,) = {path_with_rows(judged.done, "dear")}
+        (dear,) = {path_with_rows(judged.record, "dear")}
         before = rewritten(dear, without_first)
-        check_fault(running.again(judged.done), "dear", missing=1)
+        check_fault(running.again(judged.record), "dear", missing=1)
         rewritten(dear, lambda _: first_doubled(before))
-        check_fault(running.again(judged.done), "dear", duplicate=1)
+        check_fault(running.again(judged.record), "dear", duplicate=1)
         rewritten(dear, lambda _: without_first(before))
-        cheap = path_with_rows(judged.done, "cheap")
+        cheap = path_with_rows(judged.record, "cheap")
         rewritten(cheap, lambda rows: pa.concat_tables([rows, before.slice(0, 1)]))
-        found = running.again(judged.done)
+        found = running.again(judged.record)
         check_fault(found, "dear", missing=1)
         check_fault(found, "cheap", extra=1)
         assert "wrong: dear, cheap; right: 1 of 3 sinks" in sentence_of(found, "answers")
 
 
-def path_with_rows(done: TrialRecord, sink: str) -> str:
+def path_with_rows(record: TrialRecord, sink: str) -> str:
     """A file of the spool whose first row lies in the measured span."""
-    one = replace(done, journal=done.journal.of_sink(sink))
-    low, high = done.spans.measured_from_us, done.spans.measured_to_us
-    for commit in one.journal.commits:
+    one = replace(record, trial_log=record.trial_log.of_sink(sink))
+    low, high = record.spans.measured_from_us, record.spans.measured_to_us
+    for commit in one.trial_log.commits:
         for path in commit.paths:
             with pa.OSFile(path, "rb") as file:
                 first = pa.ipc.open_file(file).read_all().column("event_time")[0].as_py()
@@ -204,7 +204,7 @@ def check_fault(judged: TrialResult, sink: str, **counts: int) -> None:
 def test_sinks_of_all_kinds_are_right_across_a_restart(tmp_path: Path, restart: Restart) -> None:
     """Three queries of one session, each exactly once; the source is read three times and counted once."""
     with started(tmp_path, of_all_kinds) as running:
-        judged = running.trial(1, restart.once(running.rig))
+        judged = running.trial(1, restart.once(running.testbed))
         folder = running.folder.trials()[0].path
     restart.check(judged)
     check_answers(judged, {"dear": 7_000, "revenue": 800, "counts": 100})

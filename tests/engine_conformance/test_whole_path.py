@@ -52,17 +52,17 @@ Progress = Callable[[TrialSnapshot], None]
 
 @dataclass
 class Case:
-    """A workload on a started rig."""
+    """A workload on a started test bed."""
 
-    ready: ResolvedExperiment
-    rig: TestBed
+    resolved: ResolvedExperiment
+    testbed: TestBed
     folder: RunFolder
     rate_per_s: float
     counted: list[OperatorRows] = field(default_factory=list)
     """What Spark counted in all batches so far."""
 
     def __post_init__(self) -> None:
-        engine, rows = self.rig.engine, self.rig.engine.rows
+        engine, rows = self.testbed.engine, self.testbed.engine.rows
 
         def kept(*given: Any) -> OperatorCounts:
             told = rows(*given)
@@ -75,9 +75,9 @@ class Case:
         """A short real trial in a folder of its own."""
         folder = self.folder.trial(number, datetime.now(UTC))
         settings = JudgedTrial(
-            self.ready, self.rate_per_s, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
+            self.resolved, self.rate_per_s, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
         )
-        return TrialConductor(self.ready, self.rig, snapshots(on_progress)).run(folder, settings)
+        return TrialConductor(self.resolved, self.testbed, snapshots(on_progress)).run(folder, settings)
 
     def counted_with(self, operators: Sequence[str]) -> dict[str, dict[Batch, int]]:
         """Rows of each operator in each batch, as soon as Spark has told of a batch with all of these, which it may do
@@ -86,7 +86,7 @@ class Case:
         found: dict[str, dict[Batch, int]] = defaultdict(dict)
 
         def known() -> bool:
-            self.rig.engine.operator_row_counts(RESTARTED_S)
+            self.testbed.engine.operator_row_counts(RESTARTED_S)
             for row in self.counted:
                 found[row.operator][row.query, row.batch] = row.rows
             return bool(set.intersection(*(set(found[name]) for name in operators)))
@@ -105,12 +105,12 @@ def started(
     load = {"rate": rate, "warmup": warm_up, "generators": 2, "bound": "5m"}
     values = {"workload": workload, "parameters": parameters, "options": {"probes": "on", **options}, "load": load,
               "out": str(root)}  # fmt: skip
-    ready = check(build(values))
+    resolved = check(build(values))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
-    rate_per_s = ready.experiment.load.rate
-    with TestBed(testbed_settings(ready), starter_of("spark", None), folder.path, Clock.fixed_now()) as rig:
-        rig.start(ready.plan(next_start(rig) - START_LEAD_US, rate_per_s, 1.0))
-        yield Case(ready, rig, folder, rate_per_s)
+    rate_per_s = resolved.experiment.load.rate
+    with TestBed(testbed_settings(resolved), starter_of("spark", None), folder.path, Clock.fixed_now()) as testbed:
+        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, rate_per_s, 1.0))
+        yield Case(resolved, testbed, folder, rate_per_s)
 
 
 def gone(pid: int) -> bool:
@@ -120,15 +120,15 @@ def gone(pid: int) -> bool:
         return True
 
 
-def spark_pids(rig: TestBed) -> list[int]:
-    return [pid for _, role, pid in rig.processes() if role == "sut"]
+def spark_pids(testbed: TestBed) -> list[int]:
+    return [pid for _, role, pid in testbed.processes() if role == "sut"]
 
 
 def check_answers(judged: TrialResult, rows_least: int) -> None:
     """Judged by an independent reference, and nothing wrong with any answer."""
     found = judged.result.verification
     assert found is not None
-    assert judged.done.drained
+    assert judged.record.drained
     assert (found.judged, found.independent) == (True, True)
     faults = (found.missing, found.extra, found.duplicate, found.wrong, found.late)
     assert faults == (0, 0, 0, 0, 0), found.examples
@@ -181,14 +181,14 @@ def test_a_process_beside_aggregates_is_counted_whole(tmp_path: Path) -> None:
     with started(tmp_path, "click_analytics", "10k", {"visitors": "1000", "pages": "100"}, {}) as running:
         judged = running.trial(1)
     check_answers(judged, 100)
-    journal = judged.done.journal
+    trial_log = judged.record.trial_log
     counted = {(row.query, row.batch): row.rows for row in running.counted if row.operator == "geo_finder"}
     assert sum(counted.values()) > 0
     expected = dict.fromkeys(counted, 0)
-    for partition, parts in enumerate(journal.hand_outs):
+    for partition, parts in enumerate(trial_log.hand_outs):
         for part in parts:
             if (batch := (part.query, part.batch)) in expected:
-                expected[batch] += clicks_from_known_places(journal.plan, partition, part.from_us, part.to_us)
+                expected[batch] += clicks_from_known_places(trial_log.plan, partition, part.from_us, part.to_us)
     assert counted == expected
 
 
@@ -317,8 +317,8 @@ def test_every_application_is_exactly_once(
     monkeypatch.setitem(registry._all(), workload.name, workload)
     warm_up = "20s" if "machine_outlier" in parts else WARM_UP  # its results wait for two batches more
     with started(tmp_path, workload.name, rate, {}, {}, warm_up) as running:
-        judged = running.trial(1, restart.once(running.rig) if killed else lambda _: None)
-        if {*LEARNING} <= {node.name for node in graph.operators(running.ready.flow)}:
+        judged = running.trial(1, restart.once(running.testbed) if killed else lambda _: None)
+        if {*LEARNING} <= {node.name for node in graph.operators(running.resolved.flow)}:
             check_handed_on(running.counted_with(LEARNING))
     if killed:
         restart.check(judged)
@@ -381,7 +381,7 @@ def test_malformed_records_of_own_data_stop_nothing(tmp_path: Path, monkeypatch:
 def test_every_workload_is_verified_on_spark() -> None:
     """A workload that nobody put into a case is found here."""
     cases = {workload for _, workload, *_ in CASES} | {name for _, parts, _ in APPLICATIONS for name in parts}
-    assert cases | {"identity"} == set(registry.names())  # identity: the warm rig's, below
+    assert cases | {"identity"} == set(registry.names())  # identity: the warm test bed's, below
 
 
 def test_every_way_of_an_application_is_verified_on_spark() -> None:
@@ -418,10 +418,12 @@ def lost_by_count(running: Case, judged: TrialResult) -> set[int | None]:
     """What each operator lost by Spark's count and the driver's, over all batches that Spark told of: where it starts
     slowly, none ends in so short a span, and the last one may still be ending when its results have come.
     """
-    known = operators.operator_row_counts(running.counted, judged.done.journal)
+    known = operators.operator_row_counts(running.counted, judged.record.trial_log)
     known = replace(known, ends={batch: end for batch, end in known.ends.items() if batch in known.engine})
     ever = TrialSpans(0, 0, FAR_FUTURE_US, FAR_FUTURE_US)
-    return {one.lost for one in operators.summaries(running.rig.settings.flow, known, judged.done.journal, ever)}
+    return {
+        one.lost for one in operators.summaries(running.testbed.settings.flow, known, judged.record.trial_log, ever)
+    }
 
 
 def check_ways(judged: TrialResult) -> None:
@@ -447,7 +449,7 @@ def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None
         assert lost_by_count(running, judged) == {0}
         check_answers(judged, 90_000)
         check_path(judged)
-        pids = spark_pids(running.rig)
+        pids = spark_pids(running.testbed)
         assert len(pids) >= 2
 
         def kill(shown: TrialSnapshot) -> None:
@@ -460,7 +462,7 @@ def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None
         trial = running.folder.trials()[1]
         assert trial.read_result() == judged.result
         assert json.loads((trial.path / "result.json").read_text())["verdict"]["value"] == verdict.value
-        driver = [pid for name, role, pid in running.rig.processes() if role == "driver" and name != RUNNER]
+        driver = [pid for name, role, pid in running.testbed.processes() if role == "driver" and name != RUNNER]
         assert len(driver) == 3
     assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
 

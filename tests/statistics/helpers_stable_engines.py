@@ -86,7 +86,11 @@ def _seen(batches: NDArray[np.float64], span_s: float, look: int) -> Evidence:
     at_reads = Samples(begun_s[read], waited_s[read])
     at_commits = Samples((begun_s + length_s)[done], length_s[done])
     return evidence(
-        backlog=at_reads, output_lag=at_reads, output_lag_at_commits=at_commits, batches=int(done.sum()), look=look
+        backlog=at_reads,
+        output_lag=at_reads,
+        output_lag_at_commits=at_commits,
+        batches=int(done.sum()),
+        interim_analysis=look,
     )
 
 

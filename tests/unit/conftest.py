@@ -46,7 +46,7 @@ def commit_of(batch: int, committed_us: int, rows: int = 10, frontier_us: int = 
 
 @dataclass
 class Story:
-    """A rig's ticks, one for each batch of the engine.
+    """A test bed's ticks, one for each batch of the engine.
 
     Generators offer every 0.1 s, `slip_us` after the chunk's end. Batch n is read at second n + 1, `read_after_us` past
     it, takes all that lies before that second, and is committed `commit_after_us` later.
@@ -99,16 +99,16 @@ class Story:
                 self._before[stream, partition, border] = self.plan.count_before(stream, partition, border)
         return self._before[stream, partition, high] - self._before[stream, partition, low]
 
-    def journal(self) -> TrialLog:
-        journal = TrialLog(self.plan)
+    def trial_log(self) -> TrialLog:
+        trial_log = TrialLog(self.plan)
         for tick in self.ticks():
-            journal.add(tick)
-        return journal
+            trial_log.add(tick)
+        return trial_log
 
-    def done(self, **more: Any) -> TrialRecord:
+    def record(self, **more: Any) -> TrialRecord:
         """Conducted: 5 s of warm-up, 10 s measured, 5 s of tail."""
         spans = TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US)
-        return TrialRecord(self.journal(), spans, **{"drained": True, "deadline_us": START + 21 * US, **more})
+        return TrialRecord(self.trial_log(), spans, **{"drained": True, "deadline_us": START + 21 * US, **more})
 
 
 def tick_of(chunks: list[list[Chunk]], hand_outs: list[list[Delivery]], commits: list[Commit], **more: Any) -> Tick:
@@ -140,7 +140,7 @@ def make() -> Makers:
 
 
 @pytest.fixture(scope="module")
-def ready() -> ResolvedExperiment:
+def resolved() -> ResolvedExperiment:
     """A checked experiment with finite reach."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "30s"}}
     return check(build(values))
@@ -151,8 +151,8 @@ def case(make: Any, tmp_path: Path) -> Callable[..., Case]:
     any_workload = check(build({"workload": "windowed_aggregation", "load": {"rate": 1000, "generators": 2}}))
 
     def made(flow: Flow, **more: Any) -> Case:
-        ready = replace(any_workload, flow=flow, reach_us=reach_us(flow))
-        done = make.story(plan=make.plan(streams=2)).done(**more)
-        return Case(ready, done, tmp_path)
+        resolved = replace(any_workload, flow=flow, reach_us=reach_us(flow))
+        record = make.story(plan=make.plan(streams=2)).record(**more)
+        return Case(resolved, record, tmp_path)
 
     return made

@@ -54,14 +54,14 @@ ANSWERS: dict[str, pa.Table] = {}
 class Case:
     """A trial of a flow: 2 partitions at 1000 events/s for 20 s, a batch a second; 5 s to 15 s are measured."""
 
-    ready: ResolvedExperiment
-    done: TrialRecord
+    resolved: ResolvedExperiment
+    record: TrialRecord
     folder: Path
 
     def answer(self, sink: str = "") -> pa.Table:
         """The oracle's rows for all that was offered, by event time; each came a second after it was due."""
-        one = next(each for each in self.ready.of_each_sink() if sink in ("", each.flow.sink.name))
-        asked = repr((one.lineage_flow, self.done.spans, self.done.journal.hand_outs))
+        one = next(each for each in self.resolved.of_each_sink() if sink in ("", each.flow.sink.name))
+        asked = repr((one.lineage_flow, self.record.spans, self.record.trial_log.hand_outs))
         if asked not in ANSWERS:
             ANSWERS[asked] = self._answer(one)
         return ANSWERS[asked]
@@ -80,7 +80,7 @@ class Case:
     def updates(self) -> list[pa.Table]:
         """The running count of every key as it stood after each batch."""
         with duckdb.connect() as connection:
-            self._inputs(connection, self.ready)
+            self._inputs(connection, self.resolved)
             times = f"max({EVENT_TIME}) AS {EVENT_TIME}, max({INGEST_TIME}) AS {INGEST_TIME}"
             after = f"max({EVENT_TIME}) + {US} AS {EMISSION_TIME}"
             asked = f"SELECT user_id, count(*) AS n, {times}, {after} FROM input_purchases WHERE {EVENT_TIME} < "
@@ -88,16 +88,16 @@ class Case:
             return [connection.sql(f"{asked} {end} GROUP BY user_id").to_arrow_table() for end in ends]
 
     def _inputs(self, connection: duckdb.DuckDBPyConnection, one: ResolvedExperiment) -> dict[str, str]:
-        made = RegeneratedInput(self.done.journal.plan, IngestTimes(self.done.journal), one.columns)
-        for name, reader in made.readers(START, self.done.spans.end_us).items():
+        made = RegeneratedInput(self.record.trial_log.plan, IngestTimes(self.record.trial_log), one.columns)
+        for name, reader in made.readers(START, self.record.spans.end_us).items():
             connection.register(f"input_{name}", reader.read_all())
         return {name: f"input_{name}" for name in one.columns}
 
     def receive(self, make: Any, **sinks: Iterable[pa.Table]) -> Case:
         """Let these rows be what each sink committed, a table a batch."""
-        journal = self.done.journal
-        journal.sinks = tuple(sink.name for sink in self.ready.flow.sinks)
-        journal.commits = [
+        trial_log = self.record.trial_log
+        trial_log.sinks = tuple(sink.name for sink in self.resolved.flow.sinks)
+        trial_log.commits = [
             self._commit(make, sink, batch, rows) for sink, tables in sinks.items() for batch, rows in enumerate(tables)
         ]
         return self
@@ -150,7 +150,7 @@ def planted(rows: pa.Table, flow: Flow, fault: str, place: int) -> pa.Table:
 
 def last_before(asked: Case, end_us: int, streams: Iterable[int] = (0, 1)) -> int:
     """The greatest event time before `end_us`, by making every event."""
-    plan = asked.done.journal.plan
+    plan = asked.record.trial_log.plan
     times = [
         plan.event_times(stream, partition, 0, plan.count_before(stream, partition, plan.end_us))
         for stream in streams

@@ -23,7 +23,7 @@ def done_of(make: Any, profile: str = "constant", **story: Any) -> TrialRecord:
     """40 s: 5 of warm-up, 30 measured, 5 of tail."""
     spans = TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US)
     made = make.story(plan=make.plan(seconds=120, profile=profile), seconds=SECONDS, **story)
-    return TrialRecord(made.journal(), spans, drained=True, deadline_us=START + 41 * US)
+    return TrialRecord(made.trial_log(), spans, drained=True, deadline_us=START + 41 * US)
 
 
 def part(stream: str, low: float, high: float, events: int, at: float, batch: int, again: bool = False) -> Delivery:
@@ -34,16 +34,16 @@ def part(stream: str, low: float, high: float, events: int, at: float, batch: in
 
 
 def journal_of(make: Any, *logs: list[Delivery], streams: int = 1, commits: tuple[Any, ...] = ()) -> TrialLog:
-    journal = TrialLog(make.plan(partitions=len(logs), streams=streams))
-    journal.add(make.tick([[] for _ in logs], list(logs), list(commits)))
-    return journal
+    trial_log = TrialLog(make.plan(partitions=len(logs), streams=streams))
+    trial_log.add(make.tick([[] for _ in logs], list(logs), list(commits)))
+    return trial_log
 
 
-def cut_short(done: TrialRecord, after_us: int) -> TrialRecord:
+def cut_short(record: TrialRecord, after_us: int) -> TrialRecord:
     """The same trial, had it ended then: nothing later was offered, read or committed."""
-    journal, until = done.journal, START + after_us
-    journal.chunks = [[chunk for chunk in log if chunk.published_us <= until] for log in journal.chunks]
-    journal.hand_outs = [[part for part in log if part.ingest_us <= until] for log in journal.hand_outs]
-    journal.commits = [commit for commit in journal.commits if commit.committed_us <= until]
-    done.drained, done.deadline_us = False, until
-    return done
+    trial_log, until = record.trial_log, START + after_us
+    trial_log.chunks = [[chunk for chunk in log if chunk.published_us <= until] for log in trial_log.chunks]
+    trial_log.hand_outs = [[part for part in log if part.ingest_us <= until] for log in trial_log.hand_outs]
+    trial_log.commits = [commit for commit in trial_log.commits if commit.committed_us <= until]
+    record.drained, record.deadline_us = False, until
+    return record

@@ -51,7 +51,7 @@ class _Reader:
 
 
 class Offsets:
-    """Turns what batches read into hand-outs, partition by partition, over all plans of a rig."""
+    """Turns what batches read into hand-outs, partition by partition, over all plans of a test bed."""
 
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions

@@ -1,4 +1,4 @@
-"""The rig: one start of generators, recorder and engine, wired together. A warm rig carries many trials."""
+"""The test bed: one start of generators, recorder and engine, wired together. A warm test bed carries many trials."""
 
 from __future__ import annotations
 

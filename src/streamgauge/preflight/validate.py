@@ -104,7 +104,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     assert workload is not None
     assert flow is not None
     assert engine is not None
-    ready = ResolvedExperiment(
+    resolved = ResolvedExperiment(
         experiment, workload, parameters, engine, flow,
         generators=generators,
         bytes_max=bytes_max,
@@ -112,22 +112,22 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         reach_us=reach_us(flow), limits=tuple(limits),
         driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
     )  # fmt: skip
-    if problems := list(_memory_problems(ready)):
+    if problems := list(_memory_problems(resolved)):
         raise InputError(problems)
-    _longest_plan(ready)
-    return ready
+    _longest_plan(resolved)
+    return resolved
 
 
-def _longest_plan(ready: ResolvedExperiment) -> None:
+def _longest_plan(resolved: ResolvedExperiment) -> None:
     """Made only to be refused here where no plan can hold it, and not after minutes of starting."""
-    load, command = ready.experiment.load, ready.experiment.command
-    rate = ready.experiment.search.start_rate or load.rate
+    load, command = resolved.experiment.load, resolved.experiment.command
+    rate = resolved.experiment.search.start_rate or load.rate
     if command == "generate" and load.start is None:
-        ready.plan(0, rate, load.duration, parse_profile(load.profile, rate, load.duration))
+        resolved.plan(0, rate, load.duration, parse_profile(load.profile, rate, load.duration))
         return
     extended = command != "generate" and may_extend(load)
     spare = spare_s(load.duration) if extended else 0.0
-    ready.trial_plan(ready.spans(0, True, load.duration), rate, True, spare)
+    resolved.trial_plan(resolved.spans(0, True, load.duration), rate, True, spare)
 
 
 def further_problems(values: dict[str, Any], found: Sequence[Problem]) -> tuple[Problem, ...]:
@@ -379,16 +379,16 @@ def _bound_problems(experiment: Experiment, interval: BatchInterval) -> Iterator
     yield Problem("load.bound", f"{rule} ({interval.option}: {interval.seconds:g} s)", f"{bound:g}s", way_out)
 
 
-def _memory_problems(ready: ResolvedExperiment) -> Iterator[Problem]:
+def _memory_problems(resolved: ResolvedExperiment) -> Iterator[Problem]:
     """A queue that memory fills within seconds of the rate ends a run that says nothing of the engine."""
-    load = ready.experiment.load
-    seconds, cut = ready.bound_s(load.rate)
-    if ready.experiment.command != "run" or not cut or seconds >= BOUND_S_MIN:
+    load = resolved.experiment.load
+    seconds, cut = resolved.bound_s(load.rate)
+    if resolved.experiment.command != "run" or not cut or seconds >= BOUND_S_MIN:
         return
     lower, needs = load.rate * seconds / BOUND_S_MIN, f"where a verdict needs {BOUND_S_MIN:g} s"
-    memory = f"the queue's memory of {ready.bytes_max / 2**20:.4g} MiB"
+    memory = f"the queue's memory of {resolved.bytes_max / 2**20:.4g} MiB"
     rule = f"is too much for {memory}, which holds {seconds:.2g} s of it {needs}"
-    needed = math.ceil(ready.bytes_max * BOUND_S_MIN / seconds / 2**20) + 1
+    needed = math.ceil(resolved.bytes_max * BOUND_S_MIN / seconds / 2**20) + 1
     more = f"--memory {needed}MiB, or " if needed * 2**20 <= memory_bytes() else ""
     yield Problem("load.rate", rule, format_rate(load.rate), f"{more}--rate {_rounded_down(lower)}")
 

@@ -146,7 +146,7 @@ class BrokerRequest:
 
 
 class ManagedBroker(Protocol):
-    """What stands between both ends for the time of a rig, in processes of its own."""
+    """What stands between both ends for the time of a test bed, in processes of its own."""
 
     at: EndpointConfig
     """Where both ends find it."""

@@ -1,4 +1,4 @@
-"""One trial, whole: conduct it on a started rig, verify the answers, judge, write the run folder."""
+"""One trial, whole: conduct it on a started test bed, verify the answers, judge, write the run folder."""
 
 from __future__ import annotations
 
@@ -76,21 +76,21 @@ class TrialResult:
     """A trial's result and what it was made from."""
 
     result: Result
-    done: TrialRecord
+    record: TrialRecord
     verified: Verified | None
 
 
-def testbed_settings(ready: ResolvedExperiment) -> TestBedSettings:
-    """The rig that an experiment needs."""
-    load = ready.experiment.load
-    port = ready.experiment.port
+def testbed_settings(resolved: ResolvedExperiment) -> TestBedSettings:
+    """The test bed that an experiment needs."""
+    load = resolved.experiment.load
+    port = resolved.experiment.port
     return TestBedSettings(
-        flow=ready.lineage_flow, columns=ready.columns, generators=ready.generators,
-        bound_us=round(load.bound * US), bytes_max=ready.bytes_max,
-        frontier=load.frontier, options=ready.experiment.options, master=ready.experiment.master,
-        driver_cpus=ready.driver_cpus, transport=ready.experiment.transport,
-        transport_options=ready.transport_options, host=ready.experiment.bind,
-        ports=tuple(range(port, port + ready.generators + 1)) if port else (),
+        flow=resolved.lineage_flow, columns=resolved.columns, generators=resolved.generators,
+        bound_us=round(load.bound * US), bytes_max=resolved.bytes_max,
+        frontier=load.frontier, options=resolved.experiment.options, master=resolved.experiment.master,
+        driver_cpus=resolved.driver_cpus, transport=resolved.experiment.transport,
+        transport_options=resolved.transport_options, host=resolved.experiment.bind,
+        ports=tuple(range(port, port + resolved.generators + 1)) if port else (),
     )  # fmt: skip
 
 
@@ -99,13 +99,13 @@ def probes(experiment: Experiment) -> bool:
     return experiment.options.get("probes") != "off"
 
 
-def next_start(rig: TestBed, apart_us: int = 0) -> int:
+def next_start(testbed: TestBed, apart_us: int = 0) -> int:
     """The next whole second that leaves the generators time to make their first chunk.
 
-    `apart_us`: so far it lies from all that the rig has offered before. A flow's reach, so that no window holds events
-    of two trials, and the watermark's delay, so that the first events close the windows of the one before.
+    `apart_us`: so far it lies from all that the test bed has offered before. A flow's reach, so that no window holds
+    events of two trials, and the watermark's delay, so that the first events close the windows of the one before.
     """
-    earliest_us = max(rig.clock.now_us() + START_LEAD_US, rig.reached_us + apart_us)
+    earliest_us = max(testbed.clock.now_us() + START_LEAD_US, testbed.reached_us + apart_us)
     return -(-earliest_us // US) * US
 
 
@@ -122,12 +122,12 @@ class TrialConductor:
 
     def __init__(
         self,
-        ready: ResolvedExperiment,
-        rig: TestBed,
+        resolved: ResolvedExperiment,
+        testbed: TestBed,
         observe: Observer = unobserved,
         ceiling_per_s: float | None = None,
     ) -> None:
-        self.ready, self.rig, self.observe, self.ceiling_per_s = ready, rig, observe, ceiling_per_s
+        self.resolved, self.testbed, self.observe, self.ceiling_per_s = resolved, testbed, observe, ceiling_per_s
         self.left: TrialLog | None = None
         """Of the last trial: what it has left is drained when another one follows."""
 
@@ -135,7 +135,7 @@ class TrialConductor:
     @contextmanager
     def on_test_bed(
         cls,
-        ready: ResolvedExperiment,
+        resolved: ResolvedExperiment,
         make_engine: Callable[[], Engine],
         folder: Path,
         observe: Observer = unobserved,
@@ -144,114 +144,119 @@ class TrialConductor:
         ceiling_per_s: float | None = None,
     ) -> Iterator[TrialConductor]:
         """A conductor with a test bed of its own, not yet started. `options`: of the engine's, besides those asked."""
-        asked = testbed_settings(ready)
+        asked = testbed_settings(resolved)
         asked = replace(asked, options={**asked.options, **(options or {})})
-        with TestBed(asked, make_engine, folder, Clock.fixed_now()) as rig:
-            yield cls(ready, rig, observe, ceiling_per_s)
+        with TestBed(asked, make_engine, folder, Clock.fixed_now()) as testbed:
+            yield cls(resolved, testbed, observe, ceiling_per_s)
 
     def start(self, rate_per_s: float, note: str, folder: RunFolder | None = None) -> None:
         """Start the processes. Where that fails, `folder` says why."""
-        with record_start_failure(folder), report_start_progress(self.observe, note, self.rig.engine):
-            self.rig.start(self.ready.plan(next_start(self.rig) - START_LEAD_US, rate_per_s, 1.0))
+        with record_start_failure(folder), report_start_progress(self.observe, note, self.testbed.engine):
+            self.testbed.start(self.resolved.plan(next_start(self.testbed) - START_LEAD_US, rate_per_s, 1.0))
         self.observe(EngineStarted())
 
     def conduct(self, plan: Plan, spans: TrialSpans, rate_per_s: float, policy: TrialPolicy) -> TrialRecord:
         """Offer a plan to its end, or as far as the policy lets it go; nothing is judged."""
-        chunk_us = self.ready.chunk_for(rate_per_s)
-        conductor = PhaseRunner(self.rig, plan, spans, chunk_us, policy, self.observe)
-        with only_on(self.ready.driver_cpus):
-            done = conductor.conduct()
-        self.left = done.journal
-        return done
+        chunk_us = self.resolved.chunk_for(rate_per_s)
+        conductor = PhaseRunner(self.testbed, plan, spans, chunk_us, policy, self.observe)
+        with only_on(self.resolved.driver_cpus):
+            record = conductor.conduct()
+        self.left = record.trial_log
+        return record
 
     def run(self, folder: RunFolder, trial: JudgedTrial) -> TrialResult:
         """One trial, conducted, verified and judged; the folder holds everything when this returns."""
         prepare()
-        spans = trial.spans(next_start(self.rig, trial.apart_us))
-        done = self.conduct(trial.plan(spans), spans, trial.rate_per_s, trial)
-        trial.before_judging(self, done)
-        told = _told(self.rig, done) if trial.probe_batches and not done.engine_failed else EngineReport()
-        if done.interrupted:
+        spans = trial.spans(next_start(self.testbed, trial.apart_us))
+        record = self.conduct(trial.plan(spans), spans, trial.rate_per_s, trial)
+        trial.before_judging(self, record)
+        told = _told(self.testbed, record) if trial.probe_batches and not record.engine_failed else EngineReport()
+        if record.interrupted:
             # First of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end.
-            self.rig.stop()
-        judged = self.conclude(folder, trial, done, told)
-        self.observe(VerdictReached(judged, self.rig))
+            self.testbed.stop()
+        judged = self.conclude(folder, trial, record, told)
+        self.observe(VerdictReached(judged, self.testbed))
         return judged
 
     def emptied(self, timeout_s: float) -> bool:
         """Whether all that the last trial has left is committed, in so long at most; True where none was made."""
         self.observe(Emptying())
-        return self.left is None or drain_backlog(self.rig, self.left, timeout_s)
+        return self.left is None or drain_backlog(self.testbed, self.left, timeout_s)
 
-    def conclude(self, folder: RunFolder, trial: JudgedTrial, done: TrialRecord, told: EngineReport) -> TrialResult:
+    def conclude(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, told: EngineReport) -> TrialResult:
         """Verify, judge and write down; what was measured is written before it is judged."""
-        ready, rig = self.ready, self.rig
+        resolved, testbed = self.resolved, self.testbed
         folder.forget_answers()
-        base = build_result(ready, rig, folder, done, trial.rate_per_s, self.ceiling_per_s)
-        base = _with_operators(ready, folder, done, told, base)
+        base = build_result(resolved, testbed, folder, record, trial.rate_per_s, self.ceiling_per_s)
+        base = _with_operators(resolved, folder, record, told, base)
         folder.write_result(base)
-        counted = ready.engine.has_batch_ids
-        folder.write_batches(figures.batches(told.progress, done.spans.start_us, done.journal, counted))
-        folder.write_series(figures.series(done, None))
-        base = _with_appends(rig, done, base)
-        if done.interrupted:
-            return _stopped(ready, folder, trial, done, base)
-        if not trial.verifies(done):
-            result = _with_verdict(base, judge(collect_evidence(ready, done, trial.rate_per_s, None, None)))
+        counted = resolved.engine.has_batch_ids
+        folder.write_batches(figures.batches(told.progress, record.spans.start_us, record.trial_log, counted))
+        folder.write_series(figures.series(record, None))
+        base = _with_appends(testbed, record, base)
+        if record.interrupted:
+            return _stopped(resolved, folder, trial, record, base)
+        if not trial.verifies(record):
+            result = _with_verdict(base, judge(collect_evidence(resolved, record, trial.rate_per_s, None, None)))
             result = result.model_copy(update={"latency": Latencies(notes=(NOT_LOOKED_AT,))})
             folder.write_result(result)
-            return TrialResult(result, done, None)
+            return TrialResult(result, record, None)
         try:
-            self.observe(VerificationBegan(done, rig.clock.now_us()))
-            verified = self._verified(folder, trial, done)
+            self.observe(VerificationBegan(record, testbed.clock.now_us()))
+            verified = self._verified(folder, trial, record)
         except (KeyboardInterrupt, RuntimeError, *UNJUDGED, *_LACKING) as error:
             stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
-            done.interrupted = stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException))
-            if not done.interrupted and not isinstance(error, (*UNJUDGED, *_LACKING)):
+            record.interrupted = stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException))
+            if not record.interrupted and not isinstance(error, (*UNJUDGED, *_LACKING)):
                 raise
-            if done.interrupted:
-                return _stopped(ready, folder, trial, done, base)
-            return _without_answers(ready, folder, trial.rate_per_s, done, base, error)
-        return _judged(ready, folder, trial.rate_per_s, done, base, verified)
+            if record.interrupted:
+                return _stopped(resolved, folder, trial, record, base)
+            return _without_answers(resolved, folder, trial.rate_per_s, record, base, error)
+        return _judged(resolved, folder, trial.rate_per_s, record, base, verified)
 
-    def _verified(self, folder: RunFolder, trial: JudgedTrial, done: TrialRecord) -> Verified:
+    def _verified(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord) -> Verified:
         keep_in = folder if trial.keep_results else None
-        verified = _verified(self.ready, self.rig, done, keep_in)
-        if trial.look_for_late and verified.verification.missing and _late_came(self.rig, done):
-            verified = _verified(self.ready, self.rig, done, keep_in)
+        verified = _verified(self.resolved, self.testbed, record, keep_in)
+        if trial.look_for_late and verified.verification.missing and _late_came(self.testbed, record):
+            verified = _verified(self.resolved, self.testbed, record, keep_in)
         return verified
 
 
-def _told(rig: TestBed, done: TrialRecord) -> EngineReport:
+def _told(testbed: TestBed, record: TrialRecord) -> EngineReport:
     """Nothing of a trial is written yet, so Ctrl-C here must not escape."""
     progress: list[dict[str, Any]] = []
     try:
-        progress = rig.engine.batch_progress(STOPPED_EVIDENCE_S if done.interrupted else EVIDENCE_S)
+        progress = testbed.engine.batch_progress(STOPPED_EVIDENCE_S if record.interrupted else EVIDENCE_S)
         return EngineReport(
-            progress, OperatorCounts() if done.interrupted else rig.engine.operator_row_counts(EVIDENCE_S)
+            progress, OperatorCounts() if record.interrupted else testbed.engine.operator_row_counts(EVIDENCE_S)
         )
     except KeyboardInterrupt:
-        done.interrupted = True
+        record.interrupted = True
         return EngineReport(progress)
 
 
 def _judged(
-    ready: ResolvedExperiment, folder: RunFolder, rate_per_s: float, done: TrialRecord, base: Result, verified: Verified
+    resolved: ResolvedExperiment,
+    folder: RunFolder,
+    rate_per_s: float,
+    record: TrialRecord,
+    base: Result,
+    verified: Verified,
 ) -> TrialResult:
     """The trial with its answers, and the verdict that goes by them."""
     folder.write_verification(verified.verification)
     slowest = verified.slowest.latencies
-    verdict = judge(collect_evidence(ready, done, rate_per_s, verified, slowest.latencies))
+    verdict = judge(collect_evidence(resolved, record, rate_per_s, verified, slowest.latencies))
     result = _with_verdict(base, verdict).model_copy(
         update={
             "sinks": verified.results, "latency": slowest.latencies, "verification": verified.verification,
             "notes": (*base.notes, *verified.notes),
         }
     )  # fmt: skip
-    folder.write_series(figures.series(done, slowest.seconds))
-    folder.write_hlog(_hlog(verified, done.spans))
+    folder.write_series(figures.series(record, slowest.seconds))
+    folder.write_hlog(_hlog(verified, record.spans))
     folder.write_result(result)
-    return TrialResult(result, done, verified)
+    return TrialResult(result, record, verified)
 
 
 @contextmanager
@@ -288,89 +293,91 @@ def record_start_failure(folder: RunFolder | None) -> Iterator[None]:
 
 
 def _with_operators(
-    ready: ResolvedExperiment, folder: RunFolder, done: TrialRecord, told: EngineReport, base: Result
+    resolved: ResolvedExperiment, folder: RunFolder, record: TrialRecord, told: EngineReport, base: Result
 ) -> Result:
     """With figures by operator, which are also written down; a warning where the engine counts no more."""
     if told.progress or told.counts.rows:
-        known = operators.operator_row_counts(told.counts.rows, done.journal)
-        found = operators.summaries(ready.flow, known, done.journal, done.spans)
+        known = operators.operator_row_counts(told.counts.rows, record.trial_log)
+        found = operators.summaries(resolved.flow, known, record.trial_log, record.spans)
         base = base.model_copy(update={"operators": found})
-        folder.write_operators(operators.table(ready.flow, known))
+        folder.write_operators(operators.table(resolved.flow, known))
     if told.counts.ended:
         said = f"rows of operators were not counted to the end: {told.counts.ended}"
         base = base.warned(Caution(WarningCode.OPERATOR_ROWS_INCOMPLETE, said))
     return base
 
 
-def _with_appends(rig: TestBed, done: TrialRecord, base: Result) -> Result:
+def _with_appends(testbed: TestBed, record: TrialRecord, base: Result) -> Result:
     """With what the broker says of when it had events, of a trial that came to its end."""
-    if done.ended_early or base.driver is None:
+    if record.ended_early or base.driver is None:
         return base
     try:
-        found = figures.append_latency(rig.append_latencies_us(done.spans.measured_from_us, done.measured_until))
+        found = figures.append_latency(
+            testbed.append_latencies_us(record.spans.measured_from_us, record.measured_until)
+        )
     except DriverError as error:
         said = f"when the broker had events is not known: {error}"
         return base.warned(Caution(WarningCode.BROKER_TIMES_UNKNOWN, said))
     except KeyboardInterrupt:
-        done.interrupted = True
+        record.interrupted = True
         return base
     return base.model_copy(update={"driver": base.driver.model_copy(update={"append_latency_us": found})})
 
 
 def _stopped(
-    ready: ResolvedExperiment, folder: RunFolder, trial: JudgedTrial, done: TrialRecord, base: Result
+    resolved: ResolvedExperiment, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, base: Result
 ) -> TrialResult:
     """A trial that somebody stopped: its figures, and how late the results were that came.
 
     Written before the results are looked at, so that a second Ctrl-C may end that.
     """
-    begun = done.offered_until() > done.spans.measured_from_us
+    begun = record.offered_until() > record.spans.measured_from_us
     latency = Latencies(notes=(NOT_COUNTED if begun else NOT_BEGUN,))
-    result = _with_verdict(base, judge(collect_evidence(ready, done, trial.rate_per_s, None, None)))
+    result = _with_verdict(base, judge(collect_evidence(resolved, record, trial.rate_per_s, None, None)))
     result = result.model_copy(update={"latency": latency})
     folder.write_result(result)
     if begun:
         with suppress(KeyboardInterrupt):
-            result = _with_what_came(ready, folder, trial, done, result)
-    return TrialResult(result, done, None)
+            result = _with_what_came(resolved, folder, trial, record, result)
+    return TrialResult(result, record, None)
 
 
 def _with_what_came(
-    ready: ResolvedExperiment, folder: RunFolder, trial: JudgedTrial, done: TrialRecord, result: Result
+    resolved: ResolvedExperiment, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, result: Result
 ) -> Result:
     """With latencies that nobody verified; the folder holds them too when this returns."""
-    found = latencies_without_verification(ready, done, folder if trial.keep_results else None, Budget(BUDGET_S))
+    found = latencies_without_verification(resolved, record, folder if trial.keep_results else None, Budget(BUDGET_S))
     slowest = found.sinks.slowest.latencies
     result = result.warned(*(Caution(WarningCode.RESULTS_NOT_STORED, said) for said in found.warnings))
     result = result.model_copy(update={
         "sinks": found.sinks.results, "latency": slowest.latencies, "verification": found.sinks.verification,
     })  # fmt: skip
     folder.write_verification(found.sinks.verification)
-    folder.write_series(figures.series(done, slowest.seconds))
+    folder.write_series(figures.series(record, slowest.seconds))
     if any(sink.latencies.effective_count for sink in found.sinks.sinks):
-        folder.write_hlog(_hlog(found.sinks, done.spans))
+        folder.write_hlog(_hlog(found.sinks, record.spans))
     folder.write_result(result)
     return result
 
 
 def _without_answers(
-    ready: ResolvedExperiment,
+    resolved: ResolvedExperiment,
     folder: RunFolder,
     rate_per_s: float,
-    done: TrialRecord,
+    record: TrialRecord,
     base: Result,
     error: BaseException,
 ) -> TrialResult:
     """The trial as far as it goes where the verification could not be done: the figures stand."""
     # What the driver failed of is said once: the same full disk takes no answers either.
-    found = _unverified(error, said=done.disk_full)
-    evidence = collect_evidence(ready, done, rate_per_s, None, None)
+    found = _unverified(error, said=record.disk_full)
+    evidence = collect_evidence(resolved, record, rate_per_s, None, None)
     evidence = replace(evidence, verification=found, answers_disk_full=is_full(error))
     latency = Latencies(notes=(NOT_JUDGED,))
     result = _with_verdict(base, judge(evidence)).model_copy(update={"verification": found, "latency": latency})
     folder.write_verification(found)
     folder.write_result(result)
-    return TrialResult(result, done, None)
+    return TrialResult(result, record, None)
 
 
 def _unverified(error: BaseException, said: bool) -> Verification:
@@ -384,25 +391,27 @@ def _reason(error: BaseException) -> str:
     return full_disk() if is_full(error) else (str(error) or type(error).__name__).splitlines()[0]
 
 
-def _verified(ready: ResolvedExperiment, rig: TestBed, done: TrialRecord, keep_in: RunFolder | None) -> Verified:
-    if isinstance(ready.workload, UserJob):
-        return verify_user_job(ready, done, rig.folder / "engine" / "batch.log", keep_in)
-    return verify(ready, done, keep_in)
+def _verified(
+    resolved: ResolvedExperiment, testbed: TestBed, record: TrialRecord, keep_in: RunFolder | None
+) -> Verified:
+    if isinstance(resolved.workload, UserJob):
+        return verify_user_job(resolved, record, testbed.folder / "engine" / "batch.log", keep_in)
+    return verify(resolved, record, keep_in)
 
 
-def _late_came(rig: TestBed, done: TrialRecord) -> bool:
-    """Whether results came after the deadline of a trial whose input was all committed; they are in its journal then.
+def _late_came(testbed: TestBed, record: TrialRecord) -> bool:
+    """Whether results came after the deadline of a trial whose input was all committed; they are in its log then.
 
     Without this look a result that comes late could not be told from one that is lost.
     """
-    before, until = len(done.journal.commits), time.monotonic() + LATE_S
-    if not done.drained or done.ended_early:
+    before, until = len(record.trial_log.commits), time.monotonic() + LATE_S
+    if not record.drained or record.ended_early:
         return False
     with suppress(DriverError):
-        while time.monotonic() < until and len(done.journal.commits) == before:
+        while time.monotonic() < until and len(record.trial_log.commits) == before:
             time.sleep(LATE_POLL_S)
-            poll(rig, done.journal)
-    return len(done.journal.commits) > before
+            poll(testbed, record.trial_log)
+    return len(record.trial_log.commits) > before
 
 
 def _with_verdict(result: Result, verdict: Verdict) -> Result:

@@ -14,11 +14,11 @@ from streamgauge.dataflow.nodes import Flow, Source
 from streamgauge.metrics.log.trial_log import TrialLog
 
 
-def redelivered_share(journal: TrialLog) -> list[str]:
+def redelivered_share(trial_log: TrialLog) -> list[str]:
     """Where the system reads the same events more than once: at which streams, and how often on average."""
-    shared = journal.running.shared_events
-    first = {stream: int(journal.running.handed_out_by(FAR_FUTURE_US, stream)) for stream in shared}
-    queries = {query: journal.of_query(query).sinks for query in journal.queries()}
+    shared = trial_log.running.shared_events
+    first = {stream: int(trial_log.running.handed_out_by(FAR_FUTURE_US, stream)) for stream in shared}
+    queries = {query: trial_log.of_query(query).sinks for query in trial_log.queries()}
     who = f" ({'; '.join(', '.join(sinks) for sinks in queries.values())})" if len(queries) > 1 else ""
     return [
         f"{stream} is read {1 + shared[stream] / first[stream]:.2g} times: its {len(queries)} queries{who} "
@@ -28,9 +28,9 @@ def redelivered_share(journal: TrialLog) -> list[str]:
     ]
 
 
-def duplicate_work(flow: Flow, journal: TrialLog) -> list[str]:
+def duplicate_work(flow: Flow, trial_log: TrialLog) -> list[str]:
     """Which operators stand before sinks of different queries: a warning for each group of queries."""
-    sinks = {query: journal.of_query(query).sinks for query in journal.queries()}
+    sinks = {query: trial_log.of_query(query).sinks for query in trial_log.queries()}
     ends = {sink.name: sink.input for sink in flow.sinks}
     needed = {query: set(graph.walk(*(ends[name] for name in names if name in ends))) for query, names in sinks.items()}
     together: dict[tuple[str, ...], list[str]] = defaultdict(list)

@@ -76,7 +76,7 @@ class VerdictReached:
     """A trial has been judged and written down; its processes still stand."""
 
     judged: TrialResult
-    rig: TestBed
+    testbed: TestBed
 
 
 TrialEvent = (

@@ -59,19 +59,19 @@ def generate(experiment: Experiment, out: Path, progress: Progress | None = None
 
 
 def _planned(experiment: Experiment) -> _Part:
-    ready, load = check(experiment), experiment.load
+    resolved, load = check(experiment), experiment.load
     begin = start_us(experiment)
     if begin is None:
-        return _asked_for(ready, int(time.time()) * US)
-    spans = ready.spans(begin, True, load.duration)
-    return _Part(ready.workload, ready.trial_plan(spans, load.rate, fresh=True), begin, spans.end_us)
+        return _asked_for(resolved, int(time.time()) * US)
+    spans = resolved.spans(begin, True, load.duration)
+    return _Part(resolved.workload, resolved.trial_plan(spans, load.rate, fresh=True), begin, spans.end_us)
 
 
-def _asked_for(ready: ResolvedExperiment, begin_us: int) -> _Part:
+def _asked_for(resolved: ResolvedExperiment, begin_us: int) -> _Part:
     """The profile from its first moment to its last, without what a trial puts before and after it."""
-    load = ready.experiment.load
-    plan = ready.plan(begin_us, load.rate, load.duration, parse_profile(load.profile, load.rate, load.duration))
-    return _Part(ready.workload, plan, begin_us, plan.end_us)
+    load = resolved.experiment.load
+    plan = resolved.plan(begin_us, load.rate, load.duration, parse_profile(load.profile, load.rate, load.duration))
+    return _Part(resolved.workload, plan, begin_us, plan.end_us)
 
 
 def _offered(experiment: Experiment, of: str) -> _Part:
@@ -80,18 +80,18 @@ def _offered(experiment: Experiment, of: str) -> _Part:
     if problems := list(_problems(experiment, result, of)):
         raise InputError(problems)
     assert result.input is not None
-    ready = check(_asked_of(result, result.input))
+    resolved = check(_asked_of(result, result.input))
     way_out = "the file as it was then, or a run of the job as it is now"
-    if problems := list(changed_files(ready.workload, result.job_files, way_out)):
+    if problems := list(changed_files(resolved.workload, result.job_files, way_out)):
         raise InputError(problems)
-    load = ready.experiment.load
+    load = resolved.experiment.load
     pieces = tuple(Piece(one.start_s, one.rate_per_s, one.slope_per_s2) for one in result.input.profile)
     whole_s = (result.input.end_us - result.input.start_us) / US
     plan = Plan(
-        ready.streams(load.rate), RateProfile(pieces), result.input.start_us, whole_s,
-        ready.generators, load.seed,
+        resolved.streams(load.rate), RateProfile(pieces), result.input.start_us, whole_s,
+        resolved.generators, load.seed,
     )  # fmt: skip
-    return _Part(ready.workload, plan, result.input.start_us, result.input.end_us)
+    return _Part(resolved.workload, plan, result.input.start_us, result.input.end_us)
 
 
 def _asked_of(result: Result, offered: Input) -> Experiment:

@@ -68,16 +68,19 @@ class UnverifiedResult:
 
 
 def latencies_without_verification(
-    ready: ResolvedExperiment, done: TrialRecord, keep_in: RunFolder | None, budget: Budget
+    resolved: ResolvedExperiment, record: TrialRecord, keep_in: RunFolder | None, budget: Budget
 ) -> UnverifiedResult:
     """The latencies of what came in the measured span, and the results kept in `keep_in` where that is given.
 
     Every sink has an even part of the time that those before it have left.
     """
-    parts = [(one, replace(done, journal=done.journal.of_sink(one.flow.sink.name))) for one in ready.of_each_sink()]
+    parts = [
+        (one, replace(record, trial_log=record.trial_log.of_sink(one.flow.sink.name)))
+        for one in resolved.of_each_sink()
+    ]
     left = range(len(parts), 0, -1)
     sinks = tuple(_counted(*part, budget.share(of)) for of, part in zip(left, parts, strict=True))
-    verified = Verified(_nothing_compared(done), sinks)
+    verified = Verified(_nothing_compared(record), sinks)
     if keep_in is None:
         return UnverifiedResult(verified)
     names = {one.flow.sink.name: results_file(one.flow.sink.name, len(parts) > 1) for one, _ in parts}
@@ -85,26 +88,28 @@ def latencies_without_verification(
     return UnverifiedResult(verified, tuple(dict.fromkeys(f"{NOT_KEPT}{why}" for why in unkept if why)))
 
 
-def _nothing_compared(done: TrialRecord) -> Verification:
-    ignored = sum(done.journal.rows_ignored.values())
+def _nothing_compared(record: TrialRecord) -> Verification:
+    ignored = sum(record.trial_log.rows_ignored.values())
     return Verification(judged=False, independent=False, reference="", uncommitted=ignored, sentence=NOTHING_COMPARED)
 
 
-def _counted(ready: ResolvedExperiment, done: TrialRecord, budget: Budget) -> SinkDiff:
+def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) -> SinkDiff:
     """Of one sink; `done` has its commits alone. A sink whose results cannot be counted has no latencies, and why."""
-    commits, span = done.journal.commits, (done.spans.measured_from_us, done.spans.measured_to_us)
-    counting = _Counting(Received(done, since_us=done.spans.measured_from_us), budget)
+    commits, span = record.trial_log.commits, (record.spans.measured_from_us, record.spans.measured_to_us)
+    counting = _Counting(Received(record, since_us=record.spans.measured_from_us), budget)
     try:
-        found = _noted(sink_latencies(counting.batches(), _rule(ready, done, counting.received), span), counting)
+        found = _noted(sink_latencies(counting.batches(), _rule(resolved, record, counting.received), span), counting)
     except (ValueError, *_LACKING) as error:
         found = _nothing(f"not counted: {_reason(error)}")
     query = next((commit.query for commit in commits), "")
-    return SinkDiff(ready.flow.sink.name, query, _nothing_compared(done), found, sum(commit.rows for commit in commits))
+    return SinkDiff(
+        resolved.flow.sink.name, query, _nothing_compared(record), found, sum(commit.rows for commit in commits)
+    )
 
 
-def _rule(ready: ResolvedExperiment, done: TrialRecord, received: Received) -> LatencyRule:
-    own_job = isinstance(ready.workload, UserJob)
-    return truth.rule_of(ready, done, received) if own_job else rule_of(ready, done)
+def _rule(resolved: ResolvedExperiment, record: TrialRecord, received: Received) -> LatencyRule:
+    own_job = isinstance(resolved.workload, UserJob)
+    return truth.rule_of(resolved, record, received) if own_job else rule_of(resolved, record)
 
 
 @dataclass
@@ -143,11 +148,11 @@ def _nothing(*notes: str) -> SinkLatencies:
     return sink_latencies((), LatencyRule("row"), (0, 0))._replace(latencies=Latencies(notes=notes))
 
 
-def _unkept(done: TrialRecord, path: Path, budget: Budget) -> str:
+def _unkept(record: TrialRecord, path: Path, budget: Budget) -> str:
     """Why one sink's results are not at `path`, whole, with those of warm-up and tail; empty where they are, or none
     came.
     """
-    received = Received(done)
+    received = Received(record)
     try:
         kept = received.empty or (not budget.spent() and keep_results(received, path, budget.spent))
     except _LACKING as error:

@@ -83,10 +83,10 @@ class EndTrial(Exception):
 
 
 class PhaseRunner:
-    """Conducts one trial on a started rig.
+    """Conducts one trial on a started test bed.
 
     Args:
-        rig: the processes.
+        testbed: the processes.
         plan: the trial's plan; its first event is at `spans.start_us`.
         spans: the planned spans.
         chunk_us: how much event time travels at once.
@@ -96,16 +96,22 @@ class PhaseRunner:
 
     def __init__(
         self,
-        rig: TestBed,
+        testbed: TestBed,
         plan: Plan,
         spans: TrialSpans,
         chunk_us: int,
         policy: TrialPolicy,
         observe: Observer = unobserved,
     ) -> None:
-        self._rig, self._plan, self._chunk_us, self._policy, self._observe = rig, plan, chunk_us, policy, observe
-        self.done = TrialRecord(TrialLog(plan, rig.sinks), spans, earlier_trials=rig.trials > 0)
-        self._monitors = Monitors(rig.processes, rig.clock.now_us)
+        self._testbed, self._plan, self._chunk_us, self._policy, self._observe = (
+            testbed,
+            plan,
+            chunk_us,
+            policy,
+            observe,
+        )
+        self.record = TrialRecord(TrialLog(plan, testbed.sinks), spans, earlier_trials=testbed.trials > 0)
+        self._monitors = Monitors(testbed.processes, testbed.clock.now_us)
         self._reference_work = MachineSpeed()
         self._status_due = 0.0
         self._busy_us: dict[str, int] = {}
@@ -113,166 +119,166 @@ class PhaseRunner:
 
     def conduct(self) -> TrialRecord:
         """Run the trial to its end, whatever that is; only a defect of ours raises."""
-        done = self.done
+        record = self.record
         try:
-            end_us = done.spans.end_us + self._policy.hold_us
-            self._rig.begin(self._plan, end_us, self._chunk_us, self._policy.pace_us)
+            end_us = record.spans.end_us + self._policy.hold_us
+            self._testbed.begin(self._plan, end_us, self._chunk_us, self._policy.pace_us)
             self._warm_up()
             self._measure()
-            self._end_if(self._policy.tail_skip_reason(done))
+            self._end_if(self._policy.tail_skip_reason(record))
             self._tail()
             self._drain()
-            self._rig.require_kept()
+            self._testbed.require_kept()
         except EndTrial:
             pass
         except DriverError as error:
-            done.driver_failed, done.disk_full = str(error), is_full(error)
+            record.driver_failed, record.disk_full = str(error), is_full(error)
         except KeyboardInterrupt:
-            done.interrupted = True
+            record.interrupted = True
             # To halt and to judge takes seconds, in which nobody should have to ask again; somebody may all the same.
             with suppress(KeyboardInterrupt):
                 self._show()
         self._wind_up()
-        return done
+        return record
 
     def _warm_up(self) -> None:
-        done = self.done
-        self._observe(PhaseBegan("warm-up", done.spans.start_us))
-        self._watch_until(lambda: done.spans.measured_from_us)
-        while more_us := self._policy.warmup_extension_us(done):
-            done.spans, done.prolonged_us = done.spans.later(more_us), done.prolonged_us + more_us
+        record = self.record
+        self._observe(PhaseBegan("warm-up", record.spans.start_us))
+        self._watch_until(lambda: record.spans.measured_from_us)
+        while more_us := self._policy.warmup_extension_us(record):
+            record.spans, record.prolonged_us = record.spans.later(more_us), record.prolonged_us + more_us
             self._extend("warm-up", more_us)
-            self._watch_until(lambda: done.spans.measured_from_us)
+            self._watch_until(lambda: record.spans.measured_from_us)
 
     def _measure(self) -> None:
-        done = self.done
-        self._observe(PhaseBegan("measured", done.spans.measured_from_us))
-        self._watch_until(lambda: done.spans.measured_to_us)
-        while more_us := self._policy.span_extension_us(done):
-            done.spans, done.looks = done.spans.longer(more_us), done.looks + 1
+        record = self.record
+        self._observe(PhaseBegan("measured", record.spans.measured_from_us))
+        self._watch_until(lambda: record.spans.measured_to_us)
+        while more_us := self._policy.span_extension_us(record):
+            record.spans, record.interim_analyses = record.spans.longer(more_us), record.interim_analyses + 1
             self._extend("measured", more_us)
-            self._watch_until(lambda: done.spans.measured_to_us)
+            self._watch_until(lambda: record.spans.measured_to_us)
 
     def _extend(self, phase: str, by_us: int) -> None:
-        self._rig.extend(self.done.spans.end_us + self._policy.hold_us)
+        self._testbed.extend(self.record.spans.end_us + self._policy.hold_us)
         self._observe(PhaseExtended(phase, by_us))
 
     def _tail(self) -> None:
         """The load must not stop while it is decided, so only now do generators learn where the plan ends."""
         if self._policy.hold_us:
-            self.done.spans = self.done.spans.ending(self._rig.clock.now_us() + SETTLE_US)
-            self._rig.extend(self.done.spans.end_us)
-        self._observe(PhaseBegan("tail", self.done.spans.measured_to_us))
-        self._watch_until(lambda: self.done.spans.end_us)
+            self.record.spans = self.record.spans.ending(self._testbed.clock.now_us() + SETTLE_US)
+            self._testbed.extend(self.record.spans.end_us)
+        self._observe(PhaseBegan("tail", self.record.spans.measured_to_us))
+        self._watch_until(lambda: self.record.spans.end_us)
 
     def _watch_until(self, when_us: Callable[[], int]) -> None:
-        while (now_us := self._rig.clock.now_us()) < when_us():
+        while (now_us := self._testbed.clock.now_us()) < when_us():
             time.sleep(min(TICK_S, (when_us() - now_us) / US + 0.001))
             self._look()
-            self._end_if(self._policy.early_stop_reason(self.done, self._rig.clock.now_us()))
+            self._end_if(self._policy.early_stop_reason(self.record, self._testbed.clock.now_us()))
 
     def _end_if(self, reason: str | None) -> None:
         if reason is not None:
-            self.done.hopeless = reason
+            self.record.early_stop = reason
             raise EndTrial
 
     def _look(self) -> None:
-        journal = self.done.journal
-        tick = poll(self._rig, journal)
+        trial_log = self.record.trial_log
+        tick = poll(self._testbed, trial_log)
         if tick.commits:
             self._observe(BatchesCommitted(tick.commits))
-        now_us = self._rig.clock.now_us()
-        if not journal.usages or now_us - journal.usages[-1].time_us >= US:
-            journal.usages.extend(self._monitors.sample())
+        now_us = self._testbed.clock.now_us()
+        if not trial_log.usages or now_us - trial_log.usages[-1].time_us >= US:
+            trial_log.usages.extend(self._monitors.sample())
             if self._monitors.others_percent is not None:
-                journal.others.append((now_us, self._monitors.others_percent))
-            journal.loopback.append((now_us, loopback_bytes()))
-            journal.reference_work.append((now_us, self._reference_work.cpu_us()))
+                trial_log.others.append((now_us, self._monitors.others_percent))
+            trial_log.loopback.append((now_us, loopback_bytes()))
+            trial_log.reference_work.append((now_us, self._reference_work.cpu_us()))
         self._forget_committed()
         self._check_engine()
         self._show()
 
     def _show(self) -> None:
-        self._observe(Progress(self.done, self._rig.clock.now_us()))
+        self._observe(Progress(self.record, self._testbed.clock.now_us()))
 
     def _forget_committed(self) -> None:
-        if before_us := self.done.journal.forgettable_until():
-            self._rig.commit(before_us)
+        if before_us := self.record.trial_log.forgettable_until():
+            self._testbed.commit(before_us)
 
     def _check_engine(self) -> None:
         if time.monotonic() < self._status_due:
             return
         self._status_due = time.monotonic() + STATUS_EVERY_S
-        status = self._rig.engine_status()
+        status = self._testbed.engine_status()
         if not status.alive:
-            self._rig.require_carried()  # an engine that finds nothing to read there is not to blame
-            self.done.engine_failed = status.reason or "the engine ended"
+            self._testbed.require_carried()  # an engine that finds nothing to read there is not to blame
+            self.record.engine_failed = status.reason or "the engine ended"
             raise EndTrial
-        self._busy_us |= dict.fromkeys(status.busy, self._rig.clock.now_us())
+        self._busy_us |= dict.fromkeys(status.busy, self._testbed.clock.now_us())
 
     def _drain(self) -> None:
-        self._observe(PhaseBegan("drain", self.done.spans.end_us))
+        self._observe(PhaseBegan("drain", self.record.spans.end_us))
         deadline = time.monotonic() + self._policy.drain_s + DRAIN_INTERVALS * self._policy.interval_s
-        while time.monotonic() < deadline and not self.done.drained:
+        while time.monotonic() < deadline and not self.record.drained:
             time.sleep(0.1)
             self._look()
-            all_committed = self.done.journal.committed_until() >= self.done.spans.end_us
-            self.done.drained = all_committed and self._windows_closed()
+            all_committed = self.record.trial_log.committed_until() >= self.record.spans.end_us
+            self.record.drained = all_committed and self._windows_closed()
 
     def _windows_closed(self) -> bool:
         # A micro-batch moves the watermark, and the one after it closes the windows. The tail makes more batches, but
         # not where one large batch took it whole; engines that close at once make none, so they get a while.
-        whole = self.done.journal
+        whole = self.record.trial_log
         late = {commit.query for commit in whole.commits if commit.sink in self._policy.closes_late}
         return all(self._has_closed(query, whole.of_query(query)) for query in late)
 
-    def _has_closed(self, query: str, journal: TrialLog) -> bool:
-        last = min(batch for (_, batch), end in journal.batch_ends().items() if end >= self.done.spans.end_us)
-        arrived_us = [commit.committed_us for commit in journal.commits if commit.batch == last]
-        now_us = self._rig.clock.now_us()
+    def _has_closed(self, query: str, trial_log: TrialLog) -> bool:
+        last = min(batch for (_, batch), end in trial_log.batch_ends().items() if end >= self.record.spans.end_us)
+        arrived_us = [commit.committed_us for commit in trial_log.commits if commit.batch == last]
+        now_us = self._testbed.clock.now_us()
         waited_us = now_us - max(*arrived_us, self._busy_us.get(query, 0)) if arrived_us else 0
-        return waited_us >= self._patience_us(journal) or any(commit.batch > last for commit in journal.commits)
+        return waited_us >= self._patience_us(trial_log) or any(commit.batch > last for commit in trial_log.commits)
 
-    def _patience_us(self, journal: TrialLog) -> float:
+    def _patience_us(self, trial_log: TrialLog) -> float:
         """How long the batch that closes windows is waited for: no shorter than any batch of the query took so far."""
-        commits_us = sorted({commit.committed_us for commit in journal.commits})
+        commits_us = sorted({commit.committed_us for commit in trial_log.commits})
         longest_us = max((later - earlier for earlier, later in pairwise(commits_us)), default=0)
         return max(CLOSING_US + CLOSING_INTERVALS * self._policy.interval_s * US, longest_us)
 
     def _wind_up(self) -> None:
         try:
-            self._rig.halt()
-            poll(self._rig, self.done.journal)
+            self._testbed.halt()
+            poll(self._testbed, self.record.trial_log)
         except KeyboardInterrupt:
-            self.done.interrupted = True
+            self.record.interrupted = True
         except DriverError as error:
-            self.done.driver_failed = self.done.driver_failed or str(error)
-            self.done.disk_full = self.done.disk_full or is_full(error)
+            self.record.driver_failed = self.record.driver_failed or str(error)
+            self.record.disk_full = self.record.disk_full or is_full(error)
         # After the last look: what that one brought came in time.
-        self.done.deadline_us = self._rig.clock.now_us()
+        self.record.deadline_us = self._testbed.clock.now_us()
 
 
-def poll(rig: TestBed, journal: TrialLog) -> Tick:
-    """Take into the journal what happened since the last look; DriverError as `Rig.tick`.
+def poll(testbed: TestBed, trial_log: TrialLog) -> Tick:
+    """Take into the log what happened since the last look; DriverError as `TestBed.tick`.
 
-    Whole or not at all: processes tell of everything once, and what a Ctrl-C cut off between them and the journal would
+    Whole or not at all: processes tell of everything once, and what a Ctrl-C cut off between them and the log would
     never have happened.
     """
     with held_back():
-        tick = rig.tick()
-        journal.add(tick)
+        tick = testbed.tick()
+        trial_log.add(tick)
     return tick
 
 
-def drain_backlog(rig: TestBed, journal: TrialLog, timeout_s: float) -> bool:
-    """Between the trials of a warm rig: wait until everything offered is committed; False where it takes too long."""
+def drain_backlog(testbed: TestBed, trial_log: TrialLog, timeout_s: float) -> bool:
+    """Between the trials of a warm test bed: wait until everything offered is committed; False after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
-    rig.level()
+    testbed.level()
     while time.monotonic() < deadline:
-        tick = poll(rig, journal)
-        if before_us := journal.forgettable_until():
-            rig.commit(before_us)
-        if journal.committed_until() >= tick.frontier_us:
+        tick = poll(testbed, trial_log)
+        if before_us := trial_log.forgettable_until():
+            testbed.commit(before_us)
+        if trial_log.committed_until() >= tick.frontier_us:
             return True
         time.sleep(0.1)
     return False

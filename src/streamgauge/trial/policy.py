@@ -40,7 +40,7 @@ class JudgedTrial(TrialPolicy):
 
     def __init__(
         self,
-        ready: ResolvedExperiment,
+        resolved: ResolvedExperiment,
         rate_per_s: float,
         *,
         fresh: bool,
@@ -51,10 +51,10 @@ class JudgedTrial(TrialPolicy):
         look_for_late: bool = False,
         drain_s: float = DRAIN_S,
     ) -> None:
-        self.ready, self.rate_per_s, self.fresh, self.duration_s = ready, rate_per_s, fresh, duration_s
+        self.resolved, self.rate_per_s, self.fresh, self.duration_s = resolved, rate_per_s, fresh, duration_s
         self.may_extend, self.keep_results, self.probe_batches = may_extend, keep_results, probe_batches
         self.look_for_late, self.drain_s = look_for_late, drain_s
-        self.interval_s, self.closes_late = ready.interval_s, ready.closing_sinks
+        self.interval_s, self.closes_late = resolved.interval_s, resolved.closing_sinks
         self.hold_us = HOLD_US if may_extend else 0
 
     @property
@@ -64,36 +64,36 @@ class JudgedTrial(TrialPolicy):
         A flow's reach, so that no window holds events of two trials, and the watermark's delay, so that the first
         events close the windows of the one before.
         """
-        return (self.ready.reach_us or 0) + self.ready.watermark_delay_us
+        return (self.resolved.reach_us or 0) + self.resolved.watermark_delay_us
 
     def spans(self, start_us: int) -> TrialSpans:
         """The planned spans."""
-        return self.ready.spans(start_us, self.fresh, self.duration_s)
+        return self.resolved.spans(start_us, self.fresh, self.duration_s)
 
     def plan(self, spans: TrialSpans) -> Plan:
         """What is offered, with room for every extension."""
         spare = spare_s(self.duration_s) if self.may_extend else 0.0
-        return self.ready.trial_plan(spans, self.rate_per_s, self.fresh, spare)
+        return self.resolved.trial_plan(spans, self.rate_per_s, self.fresh, spare)
 
     def warmup_extension_us(self, log: TrialRecord) -> int:
         if not self.may_extend or log.prolonged_us >= LEVEL_MAX_US:
             return 0
-        if reason := warmup_incomplete_reason(log, self.ready.interval_s):
+        if reason := warmup_incomplete_reason(log, self.resolved.interval_s):
             log.prolonged_for.append(reason)
         return LEVEL_STEP_US if reason else 0
 
     def early_stop_reason(self, log: TrialRecord, now_us: int) -> str | None:
-        return reason_to_stop_early(self.ready, log, self.rate_per_s, now_us)
+        return reason_to_stop_early(self.resolved, log, self.rate_per_s, now_us)
 
     def span_extension_us(self, log: TrialRecord) -> int:
         """Judged on trends alone; answers are compared after the run."""
-        if not self.may_extend or log.looks > EXTENSIONS_MAX:
+        if not self.may_extend or log.interim_analyses > EXTENSIONS_MAX:
             return 0
         measured_s = (log.spans.measured_to_us - log.spans.measured_from_us) / US
-        share = EXTENSION_SHARE_MAX if lacks_samples(self.ready, log) else EXTENSION_SHARE
+        share = EXTENSION_SHARE_MAX if lacks_samples(self.resolved, log) else EXTENSION_SHARE
         extension_s = self.duration_s * share
-        longest = 1 + (EXTENSIONS_MAX + 1 - log.looks) * extension_s / measured_s
-        undecided = undecided_checks(self.ready, log, self.rate_per_s, longest)
+        longest = 1 + (EXTENSIONS_MAX + 1 - log.interim_analyses) * extension_s / measured_s
+        undecided = undecided_checks(self.resolved, log, self.rate_per_s, longest)
         if undecided:
             log.extended_for.append(" and ".join(undecided))
         return round(extension_s * US) if undecided else 0
@@ -117,7 +117,7 @@ class SearchTrial(JudgedTrial):
 
     def tail_skip_reason(self, log: TrialRecord) -> str | None:
         """A trend that failed, or stays undecided, is the search's answer: neither tail nor answers are needed."""
-        return infeasible_reason(self.ready, log, self.rate_per_s)
+        return infeasible_reason(self.resolved, log, self.rate_per_s)
 
     def verifies(self, log: TrialRecord) -> bool:
-        return not log.hopeless
+        return not log.early_stop

@@ -43,12 +43,12 @@ def snapshots(show: Show) -> Observer:
     return observe
 
 
-def snapshot(done: TrialRecord, now_us: int) -> TrialSnapshot:
+def snapshot(record: TrialRecord, now_us: int) -> TrialSnapshot:
     """What progress shows: the last five seconds, at most."""
-    journal, spans = done.journal, done.spans
+    trial_log, spans = record.trial_log, record.spans
     since = max(spans.start_us, now_us - 5 * US)
     seconds = max(0.5, (now_us - since) / US)
-    commits = takewhile(lambda c: c.committed_us >= since, reversed(journal.commits))
+    commits = takewhile(lambda c: c.committed_us >= since, reversed(trial_log.commits))
     latencies = [c.latency_us_p50 for c in commits if c.emitted_us >= since and c.latency_us_p50 is not None]
     now = min(now_us, spans.end_us)
     return TrialSnapshot(
@@ -56,11 +56,11 @@ def snapshot(done: TrialRecord, now_us: int) -> TrialSnapshot:
         phase=figures.phase_at(spans, max(spans.start_us, now_us - DECIDING_US)),
         elapsed_s=max(0.0, (now - spans.start_us) / US),
         planned_s=(spans.end_us - spans.start_us) / US,
-        offered_per_s=sum(_offered_per_s(log, spans.start_us, since, now) for log in journal.chunks),
-        ingested_per_s=journal.ingested_since(since) / seconds,
-        backlog_events=max(0, journal.offered_events() - journal.running.taken_events()),
+        offered_per_s=sum(_offered_per_s(log, spans.start_us, since, now) for log in trial_log.chunks),
+        ingested_per_s=trial_log.ingested_since(since) / seconds,
+        backlog_events=max(0, trial_log.offered_events() - trial_log.running.taken_events()),
         event_time_p50_us=max(latencies, default=None),
-        note=_note(done, now_us),
+        note=_note(record, now_us),
     )
 
 
@@ -78,24 +78,24 @@ def _offered_per_s(log: Log[Chunk], start_us: int, since_us: int, now_us: int) -
     return sum(chunk.events for chunk in recent) / (until_us - recent[-1].from_us) * US
 
 
-def _note(done: TrialRecord, now_us: int) -> str:
+def _note(record: TrialRecord, now_us: int) -> str:
     """Why a trial takes longer than was planned, and that its rate is not whole yet."""
-    if done.interrupted:
+    if record.interrupted:
         return "stopping; what was measured is kept"
     notes = []
-    if done.prolonged_us:
-        notes.append(f"warm-up {done.prolonged_us / US:.0f} s longer, as {done.prolonged_for[-1]}")
-    if done.looks > 1:
-        notes.append(f"extended, as {done.extended_for[-1]} was undecided")
-    elif rising := _rising(done, now_us):
+    if record.prolonged_us:
+        notes.append(f"warm-up {record.prolonged_us / US:.0f} s longer, as {record.prolonged_for[-1]}")
+    if record.interim_analyses > 1:
+        notes.append(f"extended, as {record.extended_for[-1]} was undecided")
+    elif rising := _rising(record, now_us):
         notes.append(rising)
     return "; ".join(notes)
 
 
-def _rising(done: TrialRecord, now_us: int) -> str:
+def _rising(record: TrialRecord, now_us: int) -> str:
     """While the rate of a warm-up still rises: to what. Without that it looks as if the generators failed."""
-    plan = done.journal.plan
-    whole = plan.profile.rate_at((done.spans.measured_from_us - plan.start_us) / US)
+    plan = record.trial_log.plan
+    whole = plan.profile.rate_at((record.spans.measured_from_us - plan.start_us) / US)
     now = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
-    warming = now_us < done.spans.measured_from_us
+    warming = now_us < record.spans.measured_from_us
     return f"rising to {format_rate(whole, 'events/s')}" if warming and now < whole else ""

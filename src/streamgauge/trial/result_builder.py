@@ -24,86 +24,88 @@ from streamgauge.verdict.evidence import BACKGROUND_BURST_S, MACHINE_SHARE_MAX, 
 
 
 def build_result(
-    ready: ResolvedExperiment,
-    rig: TestBed,
+    resolved: ResolvedExperiment,
+    testbed: TestBed,
     folder: RunFolder,
-    done: TrialRecord,
+    record: TrialRecord,
     rate_per_s: float,
     ceiling_per_s: float | None,
 ) -> Result:
     """What a trial has given by its end, but for its answers and what they say; the verdict is that of one without."""
-    load = ready.experiment.load.model_copy(update={"rate": rate_per_s})
-    experiment = ready.experiment.model_copy(update={"load": load})
-    start = datetime.fromtimestamp(done.spans.start_us / US, UTC)
+    load = resolved.experiment.load.model_copy(update={"rate": rate_per_s})
+    experiment = resolved.experiment.model_copy(update={"load": load})
+    start = datetime.fromtimestamp(record.spans.start_us / US, UTC)
     return Result(
         run_id=folder.read_result().run_id,
         start_time=start.isoformat(),
-        workload=ready.workload.name,
+        workload=resolved.workload.name,
         engine=experiment.engine,
         isolation=experiment.isolation,
         experiment=experiment.model_dump(mode="json"),
         environment=environment()
         | {
-            "generators": ready.generators,
-            "chunk_ms": ready.chunk_for(rate_per_s) / 1000,
-            "driver_cpus": list(ready.driver_cpus or cpus()),
-            "sut_cpus": list(ready.sut_cpus or cpus()),
+            "generators": resolved.generators,
+            "chunk_ms": resolved.chunk_for(rate_per_s) / 1000,
+            "driver_cpus": list(resolved.driver_cpus or cpus()),
+            "sut_cpus": list(resolved.sut_cpus or cpus()),
         },
-        settings={**rig.engine.settings(), **transport(experiment.transport).in_force(ready.transport_options)},
+        settings={**testbed.engine.settings(), **transport(experiment.transport).in_force(resolved.transport_options)},
         verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before it was judged."),
-        rate=figures.rates(done, ceiling_per_s, SLIP_US_MAX),
-        backlog=figures.backlog(done),
-        driver=figures.driver(done),
-        processes=figures.processes(done),
-        others_cpu_percent=figures.others_percent(done),
-        reference_work_us=figures.reference_work_us(done),
-        phases=figures.phases(done.offered_spans, done.deadline_us),
-        input=figures.offered_input(done),
-        data=(data := replayed_data(done.journal.plan, done.offered_until())),
-        job_files=dict(ready.workload.files),
-        notes=input_notes(ready.workload, data),
+        rate=figures.rates(record, ceiling_per_s, SLIP_US_MAX),
+        backlog=figures.backlog(record),
+        driver=figures.driver(record),
+        processes=figures.processes(record),
+        others_cpu_percent=figures.others_percent(record),
+        reference_work_us=figures.reference_work_us(record),
+        phases=figures.phases(record.offered_spans, record.deadline_us),
+        input=figures.offered_input(record),
+        data=(data := replayed_data(record.trial_log.plan, record.offered_until())),
+        job_files=dict(resolved.workload.files),
+        notes=input_notes(resolved.workload, data),
         folder=str(folder.path),
-    ).warned(*cautions(ready, done, rate_per_s))
+    ).warned(*cautions(resolved, record, rate_per_s))
 
 
-def cautions(ready: ResolvedExperiment, done: TrialRecord, rate_per_s: float) -> Iterator[Caution]:
+def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> Iterator[Caution]:
     """What a reader of a trial's figures must know, as far as it does not come from the answers."""
-    bound_s, cut = ready.bound_s(rate_per_s)
+    bound_s, cut = resolved.bound_s(rate_per_s)
     if cut:
         yield Caution(WarningCode.QUEUE_CUT_BY_MEMORY, f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
-    if ready.experiment.isolation == "shared":
+    if resolved.experiment.isolation == "shared":
         said = "driver and SUT share the same cores: figures hold for this arrangement only"
         yield Caution(WarningCode.SHARED_CORES, said)
-    if ready.generators > len(cpus()):
-        said = f"{ready.generators_in_words}: they wait for each other, and make no more events than fewer would"
+    if resolved.generators > len(cpus()):
+        said = f"{resolved.generators_in_words}: they wait for each other, and make no more events than fewer would"
         yield Caution(WarningCode.MORE_GENERATORS_THAN_CORES, said)
-    if done.hopeless:
-        yield Caution(WarningCode.ENDED_EARLY, f"ended early: {done.hopeless}")
-    if done.prolonged_us:
-        reasons = ", then ".join(dict.fromkeys(done.prolonged_for))
-        said = f"warm-up {done.prolonged_us // US} s longer than planned: {reasons}"
+    if record.early_stop:
+        yield Caution(WarningCode.ENDED_EARLY, f"ended early: {record.early_stop}")
+    if record.prolonged_us:
+        reasons = ", then ".join(dict.fromkeys(record.prolonged_for))
+        said = f"warm-up {record.prolonged_us // US} s longer than planned: {reasons}"
         yield Caution(WarningCode.WARMUP_EXTENDED, said)
     if (
-        busy := background_load(figures.others_share(done), figures.others_burst_share(done, BACKGROUND_BURST_S))
+        busy := background_load(figures.others_share(record), figures.others_burst_share(record, BACKGROUND_BURST_S))
     ) is not None:
         yield Caution(WarningCode.BACKGROUND_LOAD, background_load_warning(busy[0]))
-    if (slowed := figures.slowed_by(done)) > MACHINE_SHARE_MAX:
+    if (slowed := figures.slowed_by(record)) > MACHINE_SHARE_MAX:
         said = f"the machine itself became slower by {slowed:.0%} within the span (reference work)"
         yield Caution(WarningCode.MACHINE_SLOWED, f"{said}, and a trend may be its doing")
-    yield from _of_reads(ready, done)
-    if done.looks > 1:
-        open_ = ", then ".join(dict.fromkeys(done.extended_for))
-        yield Caution(WarningCode.SPAN_EXTENDED, f"extended {times(done.looks - 1)}, as undecided: {open_}")
+    yield from _of_reads(resolved, record)
+    if record.interim_analyses > 1:
+        open_ = ", then ".join(dict.fromkeys(record.extended_for))
+        yield Caution(
+            WarningCode.SPAN_EXTENDED, f"extended {times(record.interim_analyses - 1)}, as undecided: {open_}"
+        )
 
 
-def _of_reads(ready: ResolvedExperiment, done: TrialRecord) -> Iterator[Caution]:
+def _of_reads(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[Caution]:
     """How far apart partitions were read, and what was read or done more than once."""
-    skew_us = read_skew_us(done.journal, done.spans.measured_from_us, done.spans.measured_to_us)
-    if skew_us > ready.watermark_delay_us and ready.closing_sinks:
+    skew_us = read_skew_us(record.trial_log, record.spans.measured_from_us, record.spans.measured_to_us)
+    if skew_us > resolved.watermark_delay_us and resolved.closing_sinks:
         said = (
             f"partitions were read up to {skew_us / US:.2g} s apart, and the watermark stays "
-            f"{ready.watermark_delay_us / US:g} s behind: rows that come later than that are dropped"
+            f"{resolved.watermark_delay_us / US:g} s behind: rows that come later than that are dropped"
         )
         yield Caution(WarningCode.PARTITIONS_APART, said)
-    yield from (Caution(WarningCode.READ_TWICE, said) for said in redelivered_share(done.journal))
-    yield from (Caution(WarningCode.DONE_TWICE, said) for said in duplicate_work(ready.flow, done.journal))
+    yield from (Caution(WarningCode.READ_TWICE, said) for said in redelivered_share(record.trial_log))
+    yield from (Caution(WarningCode.DONE_TWICE, said) for said in duplicate_work(resolved.flow, record.trial_log))

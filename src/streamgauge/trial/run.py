@@ -1,4 +1,4 @@
-"""One trial as an experiment of its own: a fresh rig, a run folder, a report."""
+"""One trial as an experiment of its own: a fresh test bed, a run folder, a report."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ from streamgauge.trial.policy import JudgedTrial
 STOPPED_AT_START = "stopped at its start, before anything was measured"
 
 
-def create_folder(ready: ResolvedExperiment) -> RunFolder:
+def create_folder(resolved: ResolvedExperiment) -> RunFolder:
     """The run folder of an experiment, with what was asked in it."""
-    experiment = ready.experiment
+    experiment = resolved.experiment
     folder = RunFolder.create(experiment.out or "runs", experiment.workload, experiment.engine, datetime.now(UTC))
-    folder.write_experiment(experiment, ready.workload.files)
+    folder.write_experiment(experiment, resolved.workload.files)
     return folder
 
 
-def require_machine(ready: ResolvedExperiment) -> None:
+def require_machine(resolved: ResolvedExperiment) -> None:
     """MachineError where this machine lacks what the engine needs, or the transport.
 
     From here on results name the code by the commit of this moment, whatever is committed while they are made.
     """
     machine.commit()
-    if ready.engine.needs_java:
+    if resolved.engine.needs_java:
         find_java()
-    require(ready.experiment.engine, ready.experiment.transport, ready.experiment.transport_options)
+    require(resolved.experiment.engine, resolved.experiment.transport, resolved.experiment.transport_options)
 
 
-def ceiling_of(ready: ResolvedExperiment, rate_per_s: float) -> float:
+def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:
     """How many events all generators together can make on this machine a second: one process's, measured now on a core
     of its own and without a transport, times as many as have a core to themselves."""
-    cores = len(ready.driver_cpus or cpus())
-    return measure_capacity(ready.plan(0, rate_per_s, 10.0), ready.made_columns) * min(ready.generators, cores)
+    cores = len(resolved.driver_cpus or cpus())
+    return measure_capacity(resolved.plan(0, rate_per_s, 10.0), resolved.made_columns) * min(resolved.generators, cores)
 
 
-def _offerable(ready: ResolvedExperiment) -> float:
+def _offerable(resolved: ResolvedExperiment) -> float:
     """The ceiling of the generators; InputError where the rate is above it, so that no run could be valid."""
-    load = ready.experiment.load
-    ceiling = ceiling_of(ready, load.rate)
+    load = resolved.experiment.load
+    ceiling = ceiling_of(resolved, load.rate)
     if load.rate > ceiling:
         rule = f"must be at most what the generators can make on this machine, {format_rate(ceiling)}"
         lower = format_rate(ceiling / 2).replace(" ", "")
@@ -85,35 +85,35 @@ def run_judged(
         InputError, MachineError: before anything was started, a rate above the generators' ceiling among them.
         EngineError, DriverError: the engine or the driver never started; the folder says so.
     """
-    ready = check(with_absolute_paths(experiment))
-    require_machine(ready)
-    ceiling = _offerable(ready)
-    folder = create_folder(ready)
+    resolved = check(with_absolute_paths(experiment))
+    require_machine(resolved)
+    ceiling = _offerable(resolved)
+    folder = create_folder(resolved)
     judged: TrialResult | None = None
     try:
-        judged = _conducted(ready, folder, observe, ceiling, beside or {})
+        judged = _conducted(resolved, folder, observe, ceiling, beside or {})
         result = judged.result
     except KeyboardInterrupt:
         result = interrupted_result(folder, "Run it again; nothing here may be used.")
-    on_result(folder, describe(ready.flow))
+    on_result(folder, describe(resolved.flow))
     return result, judged
 
 
 def _conducted(
-    ready: ResolvedExperiment, folder: RunFolder, observe: Observer, ceiling_per_s: float, beside: Mapping[str, str]
+    resolved: ResolvedExperiment, folder: RunFolder, observe: Observer, ceiling_per_s: float, beside: Mapping[str, str]
 ) -> TrialResult:
     """One trial on a test bed of its own."""
-    experiment, load = ready.experiment, ready.experiment.load
+    experiment, load = resolved.experiment, resolved.experiment.load
     trial = JudgedTrial(
-        ready, load.rate, fresh=True, duration_s=load.duration, may_extend=may_extend(load),
+        resolved, load.rate, fresh=True, duration_s=load.duration, may_extend=may_extend(load),
         keep_results=experiment.keep_results, probe_batches=probes(experiment),
-        look_for_late=not isinstance(ready.workload, UserJob),
+        look_for_late=not isinstance(resolved.workload, UserJob),
     )  # fmt: skip
-    engine = starter_of(experiment.engine, ready.sut_cpus)
+    engine = starter_of(experiment.engine, resolved.sut_cpus)
     with TrialConductor.on_test_bed(
-        ready, engine, folder.path, observe, options=beside, ceiling_per_s=ceiling_per_s
+        resolved, engine, folder.path, observe, options=beside, ceiling_per_s=ceiling_per_s
     ) as conductor:
-        conductor.start(load.rate, f"starting {experiment.engine} and {ready.generators_in_words}", folder)
+        conductor.start(load.rate, f"starting {experiment.engine} and {resolved.generators_in_words}", folder)
         return conductor.run(folder, trial)
 
 

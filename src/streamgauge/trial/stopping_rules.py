@@ -46,36 +46,36 @@ DRAINING = "the engine's backlog was still draining"
 FASTER = "the engine's batches were still getting shorter"
 
 
-def warmup_incomplete_reason(done: TrialRecord, interval_s: float = 0.0) -> str:
+def warmup_incomplete_reason(record: TrialRecord, interval_s: float = 0.0) -> str:
     """At the end of the warm-up, in words: the engine has not yet finished a batch for every sink, or some query is
     surely still working off the backlog of the start, or its batches still get shorter. Nothing where all is level.
 
     `interval_s`: of the engine's batches. While much more than that waits, the rise of the rate may still be felt: near
     its limit an engine takes half a minute to forget it.
     """
-    if not done.journal.committed_until():
+    if not record.trial_log.committed_until():
         return FIRST_BATCH
-    parts = done.journal.by_query()
-    until = done.spans.measured_from_us
-    behind = done.prolonged_us < BEHIND_MAX_US and any(_behind(part, until, interval_s) for part in parts)
+    parts = record.trial_log.by_query()
+    until = record.spans.measured_from_us
+    behind = record.prolonged_us < BEHIND_MAX_US and any(_behind(part, until, interval_s) for part in parts)
     if behind or any(_falls(part, until) for part in parts):
         return DRAINING
     return FASTER if any(_gets_faster(part, until) for part in parts) else ""
 
 
-def _behind(journal: TrialLog, until: int, interval_s: float) -> bool:
+def _behind(trial_log: TrialLog, until: int, interval_s: float) -> bool:
     """Whether the last batches before then found much more waiting than an interval's events."""
-    times, waits = journal.backlog_waits()
+    times, waits = trial_log.backlog_waits()
     latest = waits[times < until][-BEHIND_BATCHES:]
     return interval_s > 0 and latest.size > 0 and float(np.median(latest)) > BEHIND_INTERVALS * interval_s
 
 
-def _gets_faster(journal: TrialLog, until: int) -> bool:
+def _gets_faster(trial_log: TrialLog, until: int) -> bool:
     """Whether batches took surely less time, for the event time they took, in the later part of the last seconds.
 
     A JVM compiles for minutes; a rate that still rises makes the share grow, and hides nothing.
     """
-    times, shares = journal.work_shares()
+    times, shares = trial_log.work_shares()
     lately = shares[(times >= until - FASTER_US) & (times < until)]
     half = lately.size // 2
     if half < FASTER_BATCHES_MIN:
@@ -89,8 +89,8 @@ def _error(values: Any) -> float:
     return float(values.std(ddof=1)) / math.sqrt(values.size)
 
 
-def _falls(journal: TrialLog, until: int) -> bool:
-    times, waits = journal.backlog_waits()
+def _falls(trial_log: TrialLog, until: int) -> bool:
+    times, waits = trial_log.backlog_waits()
     times, waits = times[times < until], waits[times < until]
     first = min(int(np.searchsorted(times, until - LEVEL_US)), max(0, times.size - TREND_POINTS_MIN))
     lately = samples_of((times[first:], waits[first:]))
@@ -98,18 +98,20 @@ def _falls(journal: TrialLog, until: int) -> bool:
 
 
 def undecided_checks(
-    ready: ResolvedExperiment, done: TrialRecord, rate_per_s: float, longest: float
+    resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float, longest: float
 ) -> tuple[str, ...]:
     """At the end of the span: the checks and levels that it cannot decide, where one that is `longest` times as long
     may; nothing where that is in vain.
     """
     # Nothing has counted the windows yet that closed: those that were due are the most that can have.
-    span_us = done.spans.measured_to_us - done.spans.measured_from_us
-    found = replace(collect_evidence(ready, done, rate_per_s, None, None), windows_closed=ready.windows_due(span_us))
+    span_us = record.spans.measured_to_us - record.spans.measured_from_us
+    found = replace(
+        collect_evidence(resolved, record, rate_per_s, None, None), windows_closed=resolved.windows_due(span_us)
+    )
     verdict = judge(found)
     if any(check.state in ("failed", "invalid") for check in verdict.checks if check.name != "answers"):
         return ()
-    due_at_most = ready.windows_due(round(span_us * longest))
+    due_at_most = resolved.windows_due(round(span_us * longest))
     if due_at_most is not None and due_at_most < WINDOWS_MIN:
         return ()
     undecided = {check.name: check for check in verdict.checks if check.name in TRENDS and check.state == "undecided"}
@@ -118,32 +120,32 @@ def undecided_checks(
         return tuple(undecided)
     if not all(_may_be_decided(check, longest) for check in undecided.values()):
         return ()
-    there = _observations(ready, done, longest)
-    lacking = (name for name, needed in _missing_for_levels(ready, done).items() if needed <= there)
+    there = _observations(resolved, record, longest)
+    lacking = (name for name, needed in _missing_for_levels(resolved, record).items() if needed <= there)
     return (*undecided, *lacking)
 
 
-def lacks_samples(ready: ResolvedExperiment, done: TrialRecord) -> bool:
+def lacks_samples(resolved: ResolvedExperiment, record: TrialRecord) -> bool:
     """Whether the span so far holds fewer batches than any verdict needs, or fewer results than its levels do."""
-    return _batches(done) < BATCHES_MIN or bool(_missing_for_levels(ready, done))
+    return _batches(record) < BATCHES_MIN or bool(_missing_for_levels(resolved, record))
 
 
-def _missing_for_levels(ready: ResolvedExperiment, done: TrialRecord) -> dict[str, int]:
+def _missing_for_levels(resolved: ResolvedExperiment, record: TrialRecord) -> dict[str, int]:
     """How many observations each level's percentile needs, of those that the span so far does not carry, by name."""
-    shares = {level.name: PERCENTILES[level.statistic] for level in ready.limits if level.statistic in PERCENTILES}
-    there = _observations(ready, done)
+    shares = {level.name: PERCENTILES[level.statistic] for level in resolved.limits if level.statistic in PERCENTILES}
+    there = _observations(resolved, record)
     return {name: observations_needed(q) for name, q in shares.items() if not carries(q, there)}
 
 
-def _observations(ready: ResolvedExperiment, done: TrialRecord, longer: float = 1.0) -> int:
+def _observations(resolved: ResolvedExperiment, record: TrialRecord, longer: float = 1.0) -> int:
     """Batches, or windows where they are fewer, of a span that is so many times as long as the one so far."""
-    windows = ready.windows_due(round(longer * (done.spans.measured_to_us - done.spans.measured_from_us)))
-    batches = int(longer * _batches(done))
+    windows = resolved.windows_due(round(longer * (record.spans.measured_to_us - record.spans.measured_from_us)))
+    batches = int(longer * _batches(record))
     return batches if windows is None else min(batches, windows)
 
 
-def _batches(done: TrialRecord) -> int:
-    return batches_between(done.journal, done.spans.measured_from_us, done.spans.measured_to_us)
+def _batches(record: TrialRecord) -> int:
+    return batches_between(record.trial_log, record.spans.measured_from_us, record.spans.measured_to_us)
 
 
 def _may_be_decided(check: Check, longest: float) -> bool:
@@ -154,36 +156,44 @@ def _may_be_decided(check: Check, longest: float) -> bool:
     return not math.isfinite(half) or abs(check.value - check.limit) >= HALF_REACHED * half
 
 
-def infeasible_reason(ready: ResolvedExperiment, done: TrialRecord, rate_per_s: float) -> str | None:
+def infeasible_reason(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> str | None:
     """At the end of the last look: the reason why it will not be sustained, where a trend says so already.
 
     Failed, or still undecided: whatever the answers are, such a trial cannot hold any more.
     """
     trends = [
-        one for one in judge(collect_evidence(ready, done, rate_per_s, None, None)).checks if one.name in TRENDS[:2]
+        one
+        for one in judge(collect_evidence(resolved, record, rate_per_s, None, None)).checks
+        if one.name in TRENDS[:2]
     ]
     failed = [check.sentence for check in trends if check.state == "failed"]
     still = [f"still undecided: {check.sentence}" for check in trends if check.state == "undecided"]
     return next(iter(failed + still), None)
 
 
-def invalid_reason(done: TrialRecord) -> str | None:
+def invalid_reason(record: TrialRecord) -> str | None:
     """While the trial runs: why it can only end as invalid. The last seconds alone are looked at, each time."""
-    low_us, until_us = done.spans.measured_from_us, min(done.spans.measured_to_us, done.offered_until())
+    low_us, until_us = record.spans.measured_from_us, min(record.spans.measured_to_us, record.offered_until())
     whole = (until_us - low_us) // US
     if whole < 1:
         return None
     from_us = low_us + max(0, whole - PLAN_LOOK_S) * US
-    planned, kept = done.journal.kept_events(from_us, low_us + whole * US, SLIP_US_MAX)
+    planned, kept = record.trial_log.kept_events(from_us, low_us + whole * US, SLIP_US_MAX)
     return "the generators did not keep the plan" if (kept < PLAN_SHARE_MIN * planned).any() else None
 
 
-def reason_to_stop_early(ready: ResolvedExperiment, done: TrialRecord, rate_per_s: float, now_us: int) -> str | None:
+def reason_to_stop_early(
+    resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float, now_us: int
+) -> str | None:
     """While the trial runs: why it can only end as not sustained."""
-    if done.journal.overflowed:
-        return "the queue's bound was reached" if done.journal.memory_full_us is None else "the queue's memory was full"
-    if now_us < done.spans.measured_from_us:
+    if record.trial_log.overflowed:
+        return (
+            "the queue's bound was reached"
+            if record.trial_log.memory_full_us is None
+            else "the queue's memory was full"
+        )
+    if now_us < record.spans.measured_from_us:
         return None
-    remaining_s = max(0.0, (done.spans.measured_to_us - now_us) / US)
-    reasons = [cannot_recover(each, ready.bound_s(rate_per_s)[0], remaining_s) for each in backlogs_of(done)]
+    remaining_s = max(0.0, (record.spans.measured_to_us - now_us) / US)
+    reasons = [cannot_recover(each, resolved.bound_s(rate_per_s)[0], remaining_s) for each in backlogs_of(record)]
     return next((reason for reason in reasons if reason is not None), None)

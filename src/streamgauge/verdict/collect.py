@@ -31,160 +31,160 @@ Pair = tuple[Any, Any]
 
 
 def collect_evidence(
-    ready: ResolvedExperiment,
-    done: TrialRecord,
+    resolved: ResolvedExperiment,
+    record: TrialRecord,
     rate_per_s: float,
     verified: Verified | None,
     latencies: Latencies | None,
 ) -> Evidence:
     """The evidence of a trial; without `verified` the answers are not judged."""
-    journal = done.journal
-    planned, kept = _kept(done)
-    backlogs = backlogs_of(done)
-    bound_s, cut = ready.bound_s(rate_per_s)
-    own_job = isinstance(ready.workload, UserJob)
-    steady = ready.experiment.load.profile == "constant"
+    trial_log = record.trial_log
+    planned, kept = _kept(record)
+    backlogs = backlogs_of(record)
+    bound_s, cut = resolved.bound_s(rate_per_s)
+    own_job = isinstance(resolved.workload, UserJob)
+    steady = resolved.experiment.load.profile == "constant"
     return Evidence(
         planned_per_s=planned.astype(float),
         offered_per_s=kept.astype(float),
-        slip_us_p99=figures.slip(done).p99,
-        driver_reason=done.driver_failed,
-        driver_disk_full=done.disk_full,
-        core_wait_us=figures.core_wait_us(done),
-        sut_alive=not done.engine_failed,
-        sut_reason=done.engine_failed,
-        sut_disk_full=FULL_IN_WORDS in done.engine_failed,
+        slip_us_p99=figures.slip(record).p99,
+        driver_reason=record.driver_failed,
+        driver_disk_full=record.disk_full,
+        core_wait_us=figures.core_wait_us(record),
+        sut_alive=not record.engine_failed,
+        sut_reason=record.engine_failed,
+        sut_disk_full=FULL_IN_WORDS in record.engine_failed,
         backlog=backlogs,
-        output_lag=_output_lags(done),
+        output_lag=_output_lags(record),
         # More load makes longer batches, and a batch's length is part of how late its results are.
-        output_lag_at_commits=_lags_at_commits(done) if steady else (),
-        latency=_latencies(verified, done) if verified and steady else (),
-        latency_drift_s=_commit_gap_s(done) if verified and not _handed_over(verified) else 0.0,
-        interval_s=ready.interval_s,
-        output_delay_s=_output_delay_s(done),
+        output_lag_at_commits=_lags_at_commits(record) if steady else (),
+        latency=_latencies(verified, record) if verified and steady else (),
+        latency_drift_s=_commit_gap_s(record) if verified and not _handed_over(verified) else 0.0,
+        interval_s=resolved.interval_s,
+        output_delay_s=_output_delay_s(record),
         backlog_max_s=max(_largest(each) for each in backlogs),
-        overflowed=journal.overflowed,
-        memory_full_s=None if journal.memory_full_us is None else journal.memory_full_us / US,
-        span_began=done.offered_until() > done.spans.measured_from_us or not journal.overflowed,
+        overflowed=trial_log.overflowed,
+        memory_full_s=None if trial_log.memory_full_us is None else trial_log.memory_full_us / US,
+        span_began=record.offered_until() > record.spans.measured_from_us or not trial_log.overflowed,
         bound_s=bound_s,
         bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
         verification=verified.verification if verified else None,
-        batches=batches_between(journal, done.spans.measured_from_us, done.spans.measured_to_us),
-        taken_share=taken_share(done, ready.interval_s),
-        batches_ever=batches_between(journal, done.spans.start_us, FAR_FUTURE_US),
+        batches=batches_between(trial_log, record.spans.measured_from_us, record.spans.measured_to_us),
+        taken_share=taken_share(record, resolved.interval_s),
+        batches_ever=batches_between(trial_log, record.spans.start_us, FAR_FUTURE_US),
         windows_closed=verified.windows_closed if verified else None,
         latencies=latencies or Latencies(),
         sinks=verified.results if verified else (),
         # A job of the user's own may end a read as it likes: `limit` does.
-        aborted_reads=0 if own_job else journal.aborted_between(done.spans.measured_from_us, done.measured_until),
-        retried_tasks=journal.retried_tasks(done.spans.measured_from_us, done.measured_until, as_a_rule=own_job),
+        aborted_reads=0 if own_job else trial_log.aborted_between(record.spans.measured_from_us, record.measured_until),
+        retried_tasks=trial_log.retried_tasks(record.spans.measured_from_us, record.measured_until, as_a_rule=own_job),
         negative_latencies=verified.negatives if verified else 0,
         draining_at_start=any(_draining(each) for each in backlogs),
-        interrupted=done.interrupted,
-        look=done.looks - 1,
-        hand_out_share=figures.share_of_span(done, journal.handing_out),
-        receive_share=figures.share_of_span(done, journal.receiving),
-        disk_share=figures.share_of_span(done, journal.writing),
-        stood_still_s=figures.stood_still_us(done) / US,
-        span_s=max(0, done.measured_until - done.spans.measured_from_us) / US,
-        others_share=figures.others_share(done),
-        others_burst_share=figures.others_burst_share(done, BACKGROUND_BURST_S),
-        levels=ready.limits if latencies is not None else (),
+        interrupted=record.interrupted,
+        interim_analysis=record.interim_analyses - 1,
+        hand_out_share=figures.share_of_span(record, trial_log.handing_out),
+        receive_share=figures.share_of_span(record, trial_log.receiving),
+        disk_share=figures.share_of_span(record, trial_log.writing),
+        stood_still_s=figures.stood_still_us(record) / US,
+        span_s=max(0, record.measured_until - record.spans.measured_from_us) / US,
+        others_share=figures.others_share(record),
+        others_burst_share=figures.others_burst_share(record, BACKGROUND_BURST_S),
+        levels=resolved.limits if latencies is not None else (),
     )
 
 
-def taken_share(done: TrialRecord, interval_s: float) -> float:
+def taken_share(record: TrialRecord, interval_s: float) -> float:
     """Events that every reader has had, over those offered; 1 where the system had too little time to show it: a fresh
     engine until its warm-up is over, and any engine for a few of its batches' intervals.
     """
-    journal, until = done.journal, done.offered_until()
-    starting = until <= done.spans.measured_from_us and not done.earlier_trials
-    offered = journal.offered_events()
-    if starting or not offered or until - done.spans.start_us < INTERVALS_MIN * interval_s * US:
+    trial_log, until = record.trial_log, record.offered_until()
+    starting = until <= record.spans.measured_from_us and not record.earlier_trials
+    offered = trial_log.offered_events()
+    if starting or not offered or until - record.spans.start_us < INTERVALS_MIN * interval_s * US:
         return 1.0
-    return journal.running.taken_events() / offered
+    return trial_log.running.taken_events() / offered
 
 
-def backlogs_of(done: TrialRecord) -> tuple[Samples, ...]:
+def backlogs_of(record: TrialRecord) -> tuple[Samples, ...]:
     """The backlog of every query, in seconds of event time, since each reads at a pace of its own."""
-    parts = done.journal.by_query()
-    found = [samples_of(_with_open_backlog(part, done), _sinks_of(part) if len(parts) > 1 else "") for part in parts]
+    parts = record.trial_log.by_query()
+    found = [samples_of(_with_open_backlog(part, record), _sinks_of(part) if len(parts) > 1 else "") for part in parts]
     return tuple(found) or (Samples.of([], []),)
 
 
-def _with_open_backlog(journal: TrialLog, done: TrialRecord) -> Pair:
+def _with_open_backlog(trial_log: TrialLog, record: TrialRecord) -> Pair:
     """The samples of the measured span. An engine that has stopped reading leaves none: where more waits at the end
     than ever was found at a hand-out, that is one more, since the next hand-out will find at least as much.
     """
-    times, waits = figures.within(journal.backlog_waits(), done.spans)
-    end_us = _seen_until(done)
-    waiting = journal.waiting_at(end_us)
+    times, waits = figures.within(trial_log.backlog_waits(), record.spans)
+    end_us = _seen_until(record)
+    waiting = trial_log.waiting_at(end_us)
     if times.size and waiting > waits.max():
         return np.append(times, end_us), np.append(waits, waiting)
     return times, waits
 
 
-def _with_open_lag(journal: TrialLog, done: TrialRecord) -> Pair:
+def _with_open_lag(trial_log: TrialLog, record: TrialRecord) -> Pair:
     """The samples of the measured span, and the lag at its end; `criteria.steps` says whether that one counts.
 
     At reads it is one more where it is the largest of all, as of the backlog: the next one will find at least as much.
     """
-    end_us, at_reads = _seen_until(done), journal.output_lags_at_reads()
-    times, lags = figures.within(journal.output_lags() if at_reads is None else at_reads, done.spans)
+    end_us, at_reads = _seen_until(record), trial_log.output_lags_at_reads()
+    times, lags = figures.within(trial_log.output_lags() if at_reads is None else at_reads, record.spans)
     if not times.size or times[-1] >= end_us:
         return times, lags
-    behind = journal.lag_at(end_us)
+    behind = trial_log.lag_at(end_us)
     if at_reads is not None and behind <= lags.max():
         return times, lags
     return np.append(times, end_us), np.append(lags, behind)
 
 
-def _output_delay_s(done: TrialRecord) -> float:
+def _output_delay_s(record: TrialRecord) -> float:
     """How old an event is when its batch is committed: the median of the query that is soonest; 0 without a commit."""
-    return min((float(np.median(lags)) for _, lags in _at_commits(done) if lags.size), default=0.0)
+    return min((float(np.median(lags)) for _, lags in _at_commits(record) if lags.size), default=0.0)
 
 
-def _seen_until(done: TrialRecord) -> int:
+def _seen_until(record: TrialRecord) -> int:
     """The end of what was measured; while a trial runs, of what is known of it: nothing waits that was not offered."""
-    return min(done.measured_until, done.offered_until())
+    return min(record.measured_until, record.offered_until())
 
 
-def _output_lags(done: TrialRecord) -> tuple[Samples, ...]:
+def _output_lags(record: TrialRecord) -> tuple[Samples, ...]:
     """The output lag of every query; a sink that nothing came to has one without a sample, which decides nothing."""
-    parts = done.journal.by_query()
+    parts = record.trial_log.by_query()
     served = {sink for part in parts for sink in part.sinks}
-    silent = [sink for sink in done.journal.sinks if sink not in served]
-    several = len(done.journal.sinks) > 1
+    silent = [sink for sink in record.trial_log.sinks if sink not in served]
+    several = len(record.trial_log.sinks) > 1
     found = [
-        samples_of(_with_open_lag(part, done), _sinks_of(part) if several and len(parts) > 1 else "")
+        samples_of(_with_open_lag(part, record), _sinks_of(part) if several and len(parts) > 1 else "")
         for part in parts
         if part.sinks
     ]
     return tuple(found) + tuple(Samples(np.zeros(0), np.zeros(0), sink if several else "") for sink in silent)
 
 
-def _lags_at_commits(done: TrialRecord) -> tuple[Samples, ...]:
+def _lags_at_commits(record: TrialRecord) -> tuple[Samples, ...]:
     """The output lag at commits of every query whose lag is judged at its hand-outs."""
-    parts = done.journal.by_query()
+    parts = record.trial_log.by_query()
     serial = [part for part in parts if part.sinks and part.output_lags_at_reads() is not None]
     return tuple(
-        samples_of(figures.within(part.output_lags(), done.spans), _sinks_of(part) if len(parts) > 1 else "")
+        samples_of(figures.within(part.output_lags(), record.spans), _sinks_of(part) if len(parts) > 1 else "")
         for part in serial
     )
 
 
-def _commit_gap_s(done: TrialRecord) -> float:
+def _commit_gap_s(record: TrialRecord) -> float:
     """The usual time between two commits of the query in which it is longest, in the measured span; without two, all
     of it.
     """
-    whole = done.spans.measured_to_us - done.spans.measured_from_us
-    gaps = (float(np.median(np.diff(times))) if times.size > 1 else whole for times, _ in _at_commits(done))
+    whole = record.spans.measured_to_us - record.spans.measured_from_us
+    gaps = (float(np.median(np.diff(times))) if times.size > 1 else whole for times, _ in _at_commits(record))
     return max(gaps, default=whole) / US
 
 
-def _at_commits(done: TrialRecord) -> Iterator[Pair]:
+def _at_commits(record: TrialRecord) -> Iterator[Pair]:
     """The output lag in the measured span of every query that serves a sink."""
-    return (figures.within(part.output_lags(), done.spans) for part in done.journal.by_query() if part.sinks)
+    return (figures.within(part.output_lags(), record.spans) for part in record.trial_log.by_query() if part.sinks)
 
 
 def _handed_over(verified: Verified) -> bool:
@@ -197,7 +197,7 @@ def _count(histograms: dict[int, Histogram]) -> int:
     return sum(each.count for each in histograms.values())
 
 
-def _latencies(verified: Verified, done: TrialRecord) -> tuple[Samples, ...]:
+def _latencies(verified: Verified, record: TrialRecord) -> tuple[Samples, ...]:
     """The mean latency by second of event time, of every sink; those with less than half as many results as the fullest
     hold but what is rare.
 
@@ -211,33 +211,33 @@ def _latencies(verified: Verified, done: TrialRecord) -> tuple[Samples, ...]:
         of_second = {second: each for second, each in histograms.items() if each.count}
         least = max((each.count for each in of_second.values()), default=0) / 2
         full = {second: each.mean for second, each in of_second.items() if each.count >= least}
-        times = np.array(sorted(full), float) - done.spans.measured_from_us / US
+        times = np.array(sorted(full), float) - record.spans.measured_from_us / US
         means = np.array([full[second] for second in sorted(full)], float) / US
         found.append(Samples(times, means, sink.name if len(verified.sinks) > 1 else ""))
     return tuple(found)
 
 
-def _sinks_of(journal: TrialLog) -> str:
-    return ", ".join(journal.sinks)
+def _sinks_of(trial_log: TrialLog) -> str:
+    return ", ".join(trial_log.sinks)
 
 
-def _kept(done: TrialRecord) -> tuple[np.ndarray, np.ndarray]:
+def _kept(record: TrialRecord) -> tuple[np.ndarray, np.ndarray]:
     """(planned, offered in time) by second of the measured span, as far as the driver can be held to it."""
-    low, until = done.spans.measured_from_us, _offering_judged_until(done)
+    low, until = record.spans.measured_from_us, _offering_judged_until(record)
     if until <= low:
         return np.zeros(0), np.zeros(0)
-    return done.journal.kept_events(low, until, SLIP_US_MAX)
+    return record.trial_log.kept_events(low, until, SLIP_US_MAX)
 
 
-def _offering_judged_until(done: TrialRecord) -> int:
+def _offering_judged_until(record: TrialRecord) -> int:
     """A trial that ended early, or is still under way, has a last chunk that was not due yet: it is no lateness.
 
     Neither is what a full queue refused: generators stop there because of the system under test.
     """
-    reached, end = done.offered_until(), done.spans.measured_to_us
-    if done.journal.overflowed:
+    reached, end = record.offered_until(), record.spans.measured_to_us
+    if record.trial_log.overflowed:
         return min(end, reached)
-    due = (done.deadline_us or end) - SLIP_US_MAX - done.journal.running.chunk_us_max
+    due = (record.deadline_us or end) - SLIP_US_MAX - record.trial_log.running.chunk_us_max
     return min(end, max(reached, due))
 
 
@@ -251,10 +251,10 @@ def _largest(backlog: Samples) -> float:
     return float(backlog.value.max()) if len(backlog.value) else 0.0
 
 
-def batches_between(journal: TrialLog, from_us: int, to_us: int) -> int:
+def batches_between(trial_log: TrialLog, from_us: int, to_us: int) -> int:
     """Batches committed in that time, by the sink that has fewest."""
-    counts = dict.fromkeys(journal.sinks, 0)
-    for commit in journal.commits:
+    counts = dict.fromkeys(trial_log.sinks, 0)
+    for commit in trial_log.commits:
         if commit.sink in counts:
             counts[commit.sink] += from_us <= commit.committed_us < to_us
     return min(counts.values())

@@ -17,8 +17,9 @@ Floats = NDArray[np.float64]
 
 CONFIDENCE, INTERIM_ANALYSES = 0.95, 3
 TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / INTERIM_ANALYSES
-"""Every look has a third of the error: three looks together err no more than one at 95 % (Bonferroni), as far as that
-one errs in 5 % of cases: where observations resemble their neighbours it errs more often (docs/method.md has figures).
+"""Every interim analysis has a third of the error: three together err no more than one at 95 % (Bonferroni), as far as
+that one errs in 5 % of cases: where observations resemble their neighbours it errs more often
+(docs/method.md has figures).
 """
 BACKGROUND_SHARE_MAX = 0.1
 """Where other processes use more of the machine than this, mean over the span, that something was too slow may be their
@@ -72,7 +73,7 @@ class Evidence:
     `overflowed`: the queue was full once; `span_began`: it was not full before the measured span. `memory_full_s`: it
     was full by its bytes alone, while so many seconds of event time waited. `taken_share`: events delivered to the
     system for the first time, over those offered since the trial's start; 1 where it had too little time to show it.
-    `look`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
+    `interim_analysis`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
     `hand_out_share`, `receive_share`, `disk_share`: of the span, in which generators handed out events, the recorder
     worked on results, and the recorder wrote to its disk; what a slow system may have waited for.
     `stood_still_s`: how long the recorder stood still while results of the span may have come, beyond 100 ms each time.
@@ -111,7 +112,7 @@ class Evidence:
     span_began: bool = True
     batches_ever: int = 0
     taken_share: float = 1.0
-    look: int = 0
+    interim_analysis: int = 0
     others_share: float = 0.0
     others_burst_share: float = 0.0
     hand_out_share: float = 0.0
@@ -134,9 +135,9 @@ class Evidence:
 
     @property
     def confidence(self) -> float:
-        """Of a trend's interval, at each look the same."""
-        if not 0 <= self.look < INTERIM_ANALYSES:
-            raise ValueError(f"look must be 0 to {INTERIM_ANALYSES - 1}, got {self.look}")
+        """Of a trend's interval, the same at each interim analysis."""
+        if not 0 <= self.interim_analysis < INTERIM_ANALYSES:
+            raise ValueError(f"interim_analysis must be 0 to {INTERIM_ANALYSES - 1}, got {self.interim_analysis}")
         return TREND_CONFIDENCE
 
 

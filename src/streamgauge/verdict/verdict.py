@@ -253,9 +253,10 @@ def cannot_recover(backlog: Samples, bound_s: float, remaining_s: float) -> str 
         return f"the backlog reached the queue's bound of {bound_s:.3g} s of the rate"
     before = time_s <= time_s.max(initial=0.0) - CANNOT_RECOVER_APART_S
     earlier = Samples(time_s[before], backlog_s[before])
-    looks = ((backlog, remaining_s), (earlier, remaining_s + CANNOT_RECOVER_APART_S))
-    # The cheap interval first: it takes neighbours as independent, and spares most looks the bootstrap.
-    if not all(_cannot_drain(look, left_s) for look, left_s in looks) or not all(_grows(look) for look, _ in looks):
+    polls = ((backlog, remaining_s), (earlier, remaining_s + CANNOT_RECOVER_APART_S))
+    # The cheap interval first: it takes neighbours as independent, and spares most polls the bootstrap.
+    cannot_drain = all(_cannot_drain(samples, left_s) for samples, left_s in polls)
+    if not cannot_drain or not all(_grows(samples) for samples, _ in polls):
         return None
     growth = independent_slope_interval(time_s, backlog_s).estimate
     return f"the backlog grows by {growth:.1%} of the rate and can no longer drain in the {remaining_s:.0f} s left"

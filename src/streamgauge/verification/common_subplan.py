@@ -25,26 +25,26 @@ from streamgauge.verification.sink_comparison import database
 
 
 @contextmanager
-def shared_plans(ready: ResolvedExperiment, done: TrialRecord, watch: Watch) -> Iterator[dict[str, str]]:
+def shared_plans(resolved: ResolvedExperiment, record: TrialRecord, watch: Watch) -> Iterator[dict[str, str]]:
     """A relation with the rows of such an operator, under the name by which the reference looks for it; nothing where
     there is none. `watch` is shown the input.
     """
-    node = is_shared(_compared_whole(ready))
+    node = is_shared(_compared_whole(resolved))
     if node is None:
         yield {}
         return
-    source = RegeneratedInput(done.journal.plan, IngestTimes(done.journal), ready.columns, watch)
+    source = RegeneratedInput(record.trial_log.plan, IngestTimes(record.trial_log), resolved.columns, watch)
     with Scratch("verify") as folder:
         path = Path(folder) / "rows.parquet"
         with database() as connection:
-            relations = source.registered(connection, done.spans.start_us, done.offered_until())
+            relations = source.registered(connection, record.spans.start_us, record.offered_until())
             connection.sql(lower(node, relations)).write_parquet(str(path), compression="lz4_raw")
         yield {kept_name(node): f"read_parquet({quoted_path(path)})"}
 
 
-def _compared_whole(ready: ResolvedExperiment) -> Flow:
+def _compared_whole(resolved: ResolvedExperiment) -> Flow:
     """The sinks that read all of their input at once; what looks at one row at a time is compared slice by slice."""
-    alone = zip(ready.lineage_flow.sinks, ready.of_each_sink(), strict=True)
+    alone = zip(resolved.lineage_flow.sinks, resolved.of_each_sink(), strict=True)
     return Flow(tuple(sink for sink, each in alone if each.reach_us != 0))
 
 

@@ -65,30 +65,30 @@ BY_CLASSES = Truth(
 )
 
 
-def verify(ready: ResolvedExperiment, done: TrialRecord, keep_in: RunFolder | None = None) -> Verified:
+def verify(resolved: ResolvedExperiment, record: TrialRecord, keep_in: RunFolder | None = None) -> Verified:
     """Compare every answer of a trial, and compute its latencies; results are kept in `keep_in` where that is given.
 
     Each sink is verified alone, as if the flow had no other. Malformed records are counted in what the first one reads.
     """
-    several = len(ready.flow.sinks) > 1
+    several = len(resolved.flow.sinks) > 1
     begun_s, sinks = time.monotonic(), []
     with (
-        counting(done.journal.plan, ready.malformed, _measured_until(done)) as malformed,
-        shared_plans(ready, done, malformed.see) as shared,
+        counting(record.trial_log.plan, resolved.malformed, _measured_until(record)) as malformed,
+        shared_plans(resolved, record, malformed.see) as shared,
     ):
         sharing_s = time.monotonic() - begun_s
-        for one in ready.of_each_sink():
+        for one in resolved.of_each_sink():
             name = one.flow.sink.name
             kept = keep_in.path / results_file(name, several) if keep_in else None
-            of_sink = replace(done, journal=done.journal.of_sink(name))
+            of_sink = replace(record, trial_log=record.trial_log.of_sink(name))
             sinks.append(_verify_sink(one, of_sink, kept, malformed.see, shared))
         found = malformed.found()
-    verification = _of_all(sinks, done) if several else sinks[0].verification
+    verification = _of_all(sinks, record) if several else sinks[0].verification
     update = {"malformed": found, "seconds": verification.seconds + sharing_s}
     return Verified(verification.model_copy(update=update), tuple(sinks))
 
 
-def _of_all(sinks: list[SinkDiff], done: TrialRecord) -> Verification:
+def _of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
     """The sums over all sinks; examples and the sentence name the sink."""
     each = [(sink.name, sink.verification) for sink in sinks]
     names = ("expected", "matched", "missing", "extra", "duplicate", "wrong", "late", "seconds")
@@ -96,7 +96,7 @@ def _of_all(sinks: list[SinkDiff], done: TrialRecord) -> Verification:
         judged=all(one.judged for _, one in each),
         independent=all(one.independent for _, one in each),
         reference="; ".join(dict.fromkeys(one.reference for _, one in each)),
-        uncommitted=sum(done.journal.rows_ignored.values()),
+        uncommitted=sum(record.trial_log.rows_ignored.values()),
         sentence="; ".join(f"{name}: {one.sentence}" for name, one in sorted(each, key=lambda pair: pair[1].right)),
         examples=tuple({"sink": name, **example} for name, one in each for example in one.examples),
         **{name: sum(getattr(one, name) for _, one in each) for name in names},
@@ -104,28 +104,28 @@ def _of_all(sinks: list[SinkDiff], done: TrialRecord) -> Verification:
 
 
 def _verify_sink(
-    ready: ResolvedExperiment, done: TrialRecord, keep_at: Path | None, watch: Watch, shared: Mapping[str, str]
+    resolved: ResolvedExperiment, record: TrialRecord, keep_at: Path | None, watch: Watch, shared: Mapping[str, str]
 ) -> SinkDiff:
     """The answers of a flow's one sink; `done` has that sink's commits alone. `watch` is shown the input; `shared` are
     relations of operators whose rows are there already.
     """
-    received = Received(done)
-    truth = BY_SQL if is_independent(ready.flow) else BY_CLASSES
-    with comparison(done) as compared:
-        source = RegeneratedInput(done.journal.plan, IngestTimes(done.journal), ready.columns, watch, shared)
-        compare = _compare_slices if ready.reach_us == 0 else _compare_whole
-        compare(ready, done, received, source, compared)
-        sentence = outcome(compared.counts, done.owes_all, _noun(ready.flow)) + _owed(ready, done)
-        rule = rule_of(ready, done)
-        counted = inclusion_times_of(done, rule.kind, ready.columns, ready.engine.has_batch_ids)
-        return compared.verified(ready.flow.sink.name, received, rule, truth, sentence, keep_at, counted)
+    received = Received(record)
+    truth = BY_SQL if is_independent(resolved.flow) else BY_CLASSES
+    with comparison(record) as compared:
+        source = RegeneratedInput(record.trial_log.plan, IngestTimes(record.trial_log), resolved.columns, watch, shared)
+        compare = _compare_slices if resolved.reach_us == 0 else _compare_whole
+        compare(resolved, record, received, source, compared)
+        sentence = outcome(compared.counts, record.owes_all, _noun(resolved.flow)) + _owed(resolved, record)
+        rule = rule_of(resolved, record)
+        counted = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
+        return compared.verified(resolved.flow.sink.name, received, rule, truth, sentence, keep_at, counted)
 
 
-def _owed(ready: ResolvedExperiment, done: TrialRecord) -> str:
+def _owed(resolved: ResolvedExperiment, record: TrialRecord) -> str:
     """Which updates could not be asked for, in words; nothing where all could."""
-    if not isinstance(ready.flow.sink.input, RunningAggregate):
+    if not isinstance(resolved.flow.sink.input, RunningAggregate):
         return ""
-    times, uneven = cuts(done.journal)
+    times, uneven = cuts(record.trial_log)
     if not uneven:
         return ""
     whole = f"{uneven} of {uneven + len(times)} batches ended at no common event time"
@@ -136,21 +136,25 @@ def _noun(flow: Flow) -> str:
     return "windows" if WINDOW_START in identity(flow) and not has_matches(flow) else "results"
 
 
-def _asked(ready: ResolvedExperiment, done: TrialRecord) -> DiffSpec:
-    flow = ready.flow
-    whole = tuple(schema.columns(ready.lineage_flow.sink.input))
+def _asked(resolved: ResolvedExperiment, record: TrialRecord) -> DiffSpec:
+    flow = resolved.flow
+    whole = tuple(schema.columns(resolved.lineage_flow.sink.input))
     if isinstance(flow.sink.input, RunningAggregate):
-        judged = "true" if done.owes_all else f"event_time < {done.journal.committed_until()}"
-        due = f"{DUE} AND event_time < {_measured_until(done)}"
-        return DiffSpec(identity(flow), whole, judged, due, update=True, complete=done.owes_all)
+        judged = "true" if record.owes_all else f"event_time < {record.trial_log.committed_until()}"
+        due = f"{DUE} AND event_time < {_measured_until(record)}"
+        return DiffSpec(identity(flow), whole, judged, due, update=True, complete=record.owes_all)
     windowed = WINDOW_END in whole
     return diff_spec_of(
-        done, identity(flow), whole, windowed, judged_early(done, windowed, _held_us(flow), ready.watermark_delay_us)
+        record,
+        identity(flow),
+        whole,
+        windowed,
+        judged_early(record, windowed, _held_us(flow), resolved.watermark_delay_us),
     )
 
 
-def _measured_until(done: TrialRecord) -> int:
-    return min(done.spans.measured_to_us, done.offered_until())
+def _measured_until(record: TrialRecord) -> int:
+    return min(record.spans.measured_to_us, record.offered_until())
 
 
 def _held_us(flow: Flow) -> int | None:
@@ -160,36 +164,44 @@ def _held_us(flow: Flow) -> int | None:
 
 
 def _compare_whole(
-    ready: ResolvedExperiment, done: TrialRecord, received: Received, source: RegeneratedInput, compared: Comparison
+    resolved: ResolvedExperiment,
+    record: TrialRecord,
+    received: Received,
+    source: RegeneratedInput,
+    compared: Comparison,
 ) -> None:
-    asked, connection = _asked(ready, done), compared.connection
-    connection.register("received", received.table() if not received.empty else _nothing(ready))
+    asked, connection = _asked(resolved, record), compared.connection
+    connection.register("received", received.table() if not received.empty else _nothing(resolved))
     if asked.update:
-        _expect_updates(ready, done, source, connection)
+        _expect_updates(resolved, record, source, connection)
     else:
-        relations = _planned(ready, done, source, connection)
-        connection.execute(f"CREATE TABLE expected AS {oracle_sql(ready.lineage_flow, relations)}")
+        relations = _planned(resolved, record, source, connection)
+        connection.execute(f"CREATE TABLE expected AS {oracle_sql(resolved.lineage_flow, relations)}")
     compared.add("expected", "received", asked)
 
 
-def _planned(ready: ResolvedExperiment, done: TrialRecord, source: RegeneratedInput, connection: Any) -> dict[str, str]:
+def _planned(
+    resolved: ResolvedExperiment, record: TrialRecord, source: RegeneratedInput, connection: Any
+) -> dict[str, str]:
     """The relations of all that was offered, each of which can be read once, and of what is there already."""
-    relations = source.registered(connection, done.spans.start_us, done.offered_until())
-    return computed(connection, ready.lineage_flow, {**relations, **source.shared})
+    relations = source.registered(connection, record.spans.start_us, record.offered_until())
+    return computed(connection, resolved.lineage_flow, {**relations, **source.shared})
 
 
-def _expect_updates(ready: ResolvedExperiment, done: TrialRecord, source: RegeneratedInput, connection: Any) -> None:
+def _expect_updates(
+    resolved: ResolvedExperiment, record: TrialRecord, source: RegeneratedInput, connection: Any
+) -> None:
     """The values that came, and those that had to: of each key the one at the end of each batch that held the key.
 
     An engine that hands on fewer would have its latencies measured at the moments of its choice. Of a trial that ended
     early, what was offered after the last of its batches makes one more, which never came.
     """
-    keys = ready.flow.sink.input.keys  # type: ignore[union-attr]
-    times, _ = cuts(done.journal)
-    if times and not done.owes_all:
-        times.append(max(times[-1], _measured_until(done)))
+    keys = resolved.flow.sink.input.keys  # type: ignore[union-attr]
+    times, _ = cuts(record.trial_log)
+    if times and not record.owes_all:
+        times.append(max(times[-1], _measured_until(record)))
     connection.register("cuts", pa.table({"cut": pa.array(times, pa.int64())}))
-    query, kept = kept_rows(ready.lineage_flow, _planned(ready, done, source, connection), "kept")
+    query, kept = kept_rows(resolved.lineage_flow, _planned(resolved, record, source, connection), "kept")
     connection.execute(query)
     connection.execute(f"CREATE TABLE due AS {last_of_spans(kept, KEPT, 'cuts')}")
     columns = quoted([*keys, EVENT_TIME])
@@ -203,32 +215,36 @@ def _expect_updates(ready: ResolvedExperiment, done: TrialRecord, source: Regene
 
 
 def _compare_slices(
-    ready: ResolvedExperiment, done: TrialRecord, received: Received, source: RegeneratedInput, compared: Comparison
+    resolved: ResolvedExperiment,
+    record: TrialRecord,
+    received: Received,
+    source: RegeneratedInput,
+    compared: Comparison,
 ) -> None:
-    asked, connection = _asked(ready, done), compared.connection
-    start, end = done.spans.start_us, done.offered_until()
+    asked, connection = _asked(resolved, record), compared.connection
+    start, end = record.spans.start_us, record.offered_until()
     borders = [FAR_PAST_US, *range(start, max(end, start + 1), SLICE_US), FAR_FUTURE_US]
     for low, high in pairwise(borders):
         for name, reader in source.readers(max(low, start), max(start, min(high, end))).items():
             connection.register(f"input_{name}", reader.read_all())
-        relations = {name: f"input_{name}" for name in ready.columns}
-        relations = computed(connection, ready.lineage_flow, relations)
-        connection.register("received", received.table(low, high) if not received.empty else _nothing(ready))
-        compared.add(f"({oracle_sql(ready.lineage_flow, relations)})", "received", asked)
+        relations = {name: f"input_{name}" for name in resolved.columns}
+        relations = computed(connection, resolved.lineage_flow, relations)
+        connection.register("received", received.table(low, high) if not received.empty else _nothing(resolved))
+        compared.add(f"({oracle_sql(resolved.lineage_flow, relations)})", "received", asked)
 
 
-def _nothing(ready: ResolvedExperiment) -> pa.Table:
+def _nothing(resolved: ResolvedExperiment) -> pa.Table:
     """A table of the right columns, for where nothing arrived."""
-    kinds = schema.columns(ready.lineage_flow.sink.input) | {EMISSION_TIME: "bigint"}
+    kinds = schema.columns(resolved.lineage_flow.sink.input) | {EMISSION_TIME: "bigint"}
     return pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()]).empty_table()
 
 
-def rule_of(ready: ResolvedExperiment, done: TrialRecord) -> LatencyRule:
+def rule_of(resolved: ResolvedExperiment, record: TrialRecord) -> LatencyRule:
     """Which latency an output of this flow, which has one sink, has [method 1]."""
-    since, kind = handed_over(done.journal), kind_of(ready.flow)
+    since, kind = handed_over(record.trial_log), kind_of(resolved.flow)
     if kind == "join":
-        last_of = _LastInWindow(ready, done)
-        ingest_time = last_of.ingest_time if ready.experiment.transport in STAMPS else None
+        last_of = _LastInWindow(resolved, record)
+        ingest_time = last_of.ingest_time if resolved.experiment.transport in STAMPS else None
         return LatencyRule(kind, last_of.event_time, ingest_time, since)
     return LatencyRule(kind, handed_over=since)
 
@@ -240,9 +256,9 @@ class _LastInWindow:
     0 for a window that ends before the first event: only an invented result has it.
     """
 
-    def __init__(self, ready: ResolvedExperiment, done: TrialRecord) -> None:
-        self._plan, self._ingest = done.journal.plan, IngestTimes(done.journal)
-        self._numbers = [n for n, stream in enumerate(self._plan.streams) if stream.name in ready.columns]
+    def __init__(self, resolved: ResolvedExperiment, record: TrialRecord) -> None:
+        self._plan, self._ingest = record.trial_log.plan, IngestTimes(record.trial_log)
+        self._numbers = [n for n, stream in enumerate(self._plan.streams) if stream.name in resolved.columns]
 
     def event_time(self, window_end_us: Ints) -> Ints:
         return self._by_window(window_end_us, lambda end: max((time for time, _ in self._last(end)), default=0))

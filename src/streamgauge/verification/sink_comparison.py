@@ -103,17 +103,17 @@ class DiffSpec:
 
 
 def diff_spec_of(
-    done: TrialRecord, identity: tuple[str, ...], columns: tuple[str, ...], windowed: bool, early: str
+    record: TrialRecord, identity: tuple[str, ...], columns: tuple[str, ...], windowed: bool, early: str
 ) -> DiffSpec:
     """All of the measured span; `early` says what a trial that was not drained owes instead."""
-    due = f"event_time < {min(done.spans.measured_to_us, done.offered_until())}"
+    due = f"event_time < {min(record.spans.measured_to_us, record.offered_until())}"
     if windowed:
-        due += f" AND epoch_us(window_end) <= {done.deadline_us}"  # what has not ended yet is not late yet
-    judged = f"event_time < {done.spans.measured_to_us}" if done.owes_all else early
-    return DiffSpec(identity, columns, judged, due, complete=done.owes_all)
+        due += f" AND epoch_us(window_end) <= {record.deadline_us}"  # what has not ended yet is not late yet
+    judged = f"event_time < {record.spans.measured_to_us}" if record.owes_all else early
+    return DiffSpec(identity, columns, judged, due, complete=record.owes_all)
 
 
-def judged_early(done: TrialRecord, windowed: bool, held_us: int | None = 0, delay_us: int = 0) -> str:
+def judged_early(record: TrialRecord, windowed: bool, held_us: int | None = 0, delay_us: int = 0) -> str:
     """A trial that ended early owes what its committed batches must have given: windows close one batch late.
 
     `held_us`: how long results are held back besides; None where nobody knows. `delay_us`: how far behind the latest
@@ -121,11 +121,11 @@ def judged_early(done: TrialRecord, windowed: bool, held_us: int | None = 0, del
     """
     if held_us is None:
         return "false"
-    (sink,) = done.journal.sinks
-    reached = done.journal.running.furthest(sink)
+    (sink,) = record.trial_log.sinks
+    reached = record.trial_log.running.furthest(sink)
     if not windowed and not held_us:
         return f"event_time < {reached[-1] if reached else 0}"
-    passed_us = _watermark_us(done.journal.plan, reached[-2]) - delay_us if len(reached) > 1 else 0
+    passed_us = _watermark_us(record.trial_log.plan, reached[-2]) - delay_us if len(reached) > 1 else 0
     return f"window_end <= {passed_us}" if windowed else f"event_time < {passed_us - held_us}"
 
 
@@ -158,10 +158,10 @@ class Truth:
 
 
 @contextmanager
-def comparison(done: TrialRecord) -> Iterator[Comparison]:
+def comparison(record: TrialRecord) -> Iterator[Comparison]:
     """A comparison of the results of `done`, which has one sink's commits alone; its database is removed after it."""
     with database() as connection:
-        yield Comparison(connection, done)
+        yield Comparison(connection, record)
 
 
 @contextmanager
@@ -185,10 +185,10 @@ def database() -> Iterator[Any]:
 class Comparison:
     """Counts what is wrong with one sink's results, in one piece or slice by slice."""
 
-    def __init__(self, connection: Any, done: TrialRecord) -> None:
+    def __init__(self, connection: Any, record: TrialRecord) -> None:
         self.connection = connection
         self.counts = answers.Counts()
-        self._done = done
+        self._done = record
         self._started = time.monotonic()
         connection.execute(f"CREATE TABLE {LOST_ROWS} ({', '.join(f'{name} BIGINT' for name in LOST)})")
 
@@ -214,18 +214,18 @@ class Comparison:
         """What was found, with the latencies by `rule` and, of updates, until events were `counted`; the results are
         kept at `keep_at` where that is given.
         """
-        done, seconds = self._done, time.monotonic() - self._started
-        span = (done.spans.measured_from_us, done.spans.measured_to_us)
+        record, seconds = self._done, time.monotonic() - self._started
+        span = (record.spans.measured_from_us, record.spans.measured_to_us)
         latencies = counted.beside(sink_latencies(received.batches(), rule, span, self.lost(rule)))
         if keep_at is not None and not received.empty:
             keep_results(received, keep_at)
         verification = Verification(
             judged=judged, independent=truth.independent, reference=truth.reference,
-            uncommitted=sum(done.journal.rows_ignored.values()), seconds=seconds, sentence=sentence,
+            uncommitted=sum(record.trial_log.rows_ignored.values()), seconds=seconds, sentence=sentence,
             **self.counts.as_dict(),
         )  # fmt: skip
-        rows = sum(commit.rows for commit in done.journal.commits)
-        query = next((commit.query for commit in done.journal.commits), "")
+        rows = sum(commit.rows for commit in record.trial_log.commits)
+        query = next((commit.query for commit in record.trial_log.commits), "")
         return SinkDiff(name, query, verification, latencies, rows, rule.kind)
 
     def lost(self, rule: LatencyRule) -> Iterator[Missing]:

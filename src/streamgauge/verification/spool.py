@@ -25,24 +25,24 @@ NEVER = 2**62
 class Received:
     """The results that the sink committed and that are this trial's, from the recorder's spool.
 
-    A warm rig's earlier trial closes its last windows in this one; their event times lie before this trial's start, and
-    they come with its first batches. Whatever claims such a time later is this trial's own, and judged; so is a result
-    without an event time (null) whenever it comes, since it claims none.
+    A warm test bed's earlier trial closes its last windows in this one. Their event times lie before this trial's
+    start, and they come with its first batches. Whatever claims such a time later is this trial's own, and judged; so
+    is a result without an event time (null) whenever it comes, since it claims none.
     `through`: up to this batch of the job's one query; `since_us`: what was committed from then on. Files are mapped,
     not read: tables over them take no memory.
     """
 
-    def __init__(self, done: TrialRecord, through: int | None = None, since_us: int = FAR_PAST_US) -> None:
-        closing = _closing(done.journal) if done.earlier_trials else {}
+    def __init__(self, record: TrialRecord, through: int | None = None, since_us: int = FAR_PAST_US) -> None:
+        closing = _closing(record.trial_log) if record.earlier_trials else {}
         commits = [
             commit
-            for commit in done.journal.commits
+            for commit in record.trial_log.commits
             if commit.committed_us >= since_us and (through is None or commit.batch <= through)
         ]
         self.rows = sum(commit.rows for commit in commits)
         """All that were committed, with those of an earlier trial that `batches` leaves out."""
         self._since_us = {
-            path: done.spans.start_us if commit.batch <= closing.get(commit.query, -1) else FAR_PAST_US
+            path: record.spans.start_us if commit.batch <= closing.get(commit.query, -1) else FAR_PAST_US
             for commit in commits
             for path in commit.paths
         }
@@ -102,20 +102,20 @@ def _known(times: Any) -> Any:
     return pc.fill_null(times, FAR_PAST_US)
 
 
-def _closing(journal: TrialLog) -> dict[str, int]:
+def _closing(trial_log: TrialLog) -> dict[str, int]:
     """Query to the last of its batches that may close windows which an earlier trial left open.
 
     The watermark passes them with the first events of this trial, and the batch after that closes them. A second of
     events is waited for, since the very first ones may all be filtered out before the watermark.
     """
-    settled_us = journal.plan.start_us + SETTLED_US
-    return {query: _first_settled(journal.of_query(query), settled_us) + 1 for query in journal.queries()}
+    settled_us = trial_log.plan.start_us + SETTLED_US
+    return {query: _first_settled(trial_log.of_query(query), settled_us) + 1 for query in trial_log.queries()}
 
 
-def _first_settled(journal: TrialLog, settled_us: int) -> int:
+def _first_settled(trial_log: TrialLog, settled_us: int) -> int:
     """The first batch by which one query has had events of each stream that it reads, up to `settled_us` at least."""
     first: dict[str, int] = {}
-    parts = journal.all_hand_outs()
+    parts = trial_log.all_hand_outs()
     for part in parts:
         if part.events and part.to_us >= settled_us:
             first[part.stream] = min(first.get(part.stream, part.batch), part.batch)

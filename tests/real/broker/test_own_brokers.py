@@ -39,8 +39,8 @@ def own_broker(root: Path, engine: str) -> Iterator[Broker]:
 class Gap:
     """Kills a broker, and starts it again at the same place and on the same data; `us` is how long it was away."""
 
-    def __init__(self, broker: Broker, rig: TestBed) -> None:
-        self._broker, self._now_us, self.us = broker, rig.clock.now_us, 0
+    def __init__(self, broker: Broker, testbed: TestBed) -> None:
+        self._broker, self._now_us, self.us = broker, testbed.clock.now_us, 0
         self._back = threading.Thread(target=self._come_back)
 
     def __call__(self) -> None:
@@ -62,9 +62,9 @@ def test_one_that_comes_back_is_seen_in_latency(tmp_path: Path, engine: str, wor
     with own_broker(tmp_path, engine) as broker:
         at = {"brokers": broker.location}
         with started(tmp_path / "runs", workload, "2k", engine, transport_options=at, **parameters) as started_:
-            ready, rig, folder = started_
-            gap = Gap(broker, rig)
-            judged = trial(ready, rig, folder, on_progress=InMidTrial(gap))
+            resolved, testbed, folder = started_
+            gap = Gap(broker, testbed)
+            judged = trial(resolved, testbed, folder, on_progress=InMidTrial(gap))
     check_answers(judged, 1000)
     latency = judged.result.latency.event_time_us
     assert latency is not None
@@ -79,11 +79,11 @@ def test_one_that_stays_away_ends_the_trial(tmp_path: Path, engine: str, capsys:
     """
     with own_broker(tmp_path, engine) as broker:
         at = {"brokers": broker.location}
-        with started(tmp_path / "runs", "identity", "2k", engine, transport_options=at) as (ready, rig, folder):
-            assert rig.engine is not None
-            processes = rig.engine.pids()
-            judged = trial(ready, rig, folder, on_progress=InMidTrial(broker.kill))
+        with started(tmp_path / "runs", "identity", "2k", engine, transport_options=at) as (resolved, testbed, folder):
+            assert testbed.engine is not None
+            processes = testbed.engine.pids()
+            judged = trial(resolved, testbed, folder, on_progress=InMidTrial(broker.kill))
     assert judged.result.verdict.value == "invalid"
-    assert CLIENTS_WORDS.search(judged.done.driver_failed), judged.done.driver_failed
+    assert CLIENTS_WORDS.search(judged.record.driver_failed), judged.record.driver_failed
     assert "topics of this run may be left" in capsys.readouterr().err
     assert wait_until(lambda: not any(map(psutil.pid_exists, processes)), GONE_S)

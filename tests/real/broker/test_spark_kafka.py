@@ -49,15 +49,15 @@ class Stall:
 
     STALL_S = 3.0
 
-    def __init__(self, rig: TestBed) -> None:
-        self._rig = rig
+    def __init__(self, testbed: TestBed) -> None:
+        self._testbed = testbed
         self.stopped_us = 0
 
     def __call__(self, snapshot: TrialSnapshot) -> None:
         if self.stopped_us or snapshot.phase != "measured":
             return
-        jvm = broker_of(self._rig).jvm
-        self.stopped_us = self._rig.clock.now_us()
+        jvm = broker_of(self._testbed).jvm
+        self.stopped_us = self._testbed.clock.now_us()
         os.kill(jvm, signal.SIGSTOP)
         threading.Timer(self.STALL_S, os.kill, (jvm, signal.SIGCONT)).start()
 
@@ -65,11 +65,11 @@ class Stall:
 class Lag:
     """What the topics hold at each look of a trial, by the broker's own end offsets."""
 
-    def __init__(self, rig: TestBed, partitions: int) -> None:
-        carrier = rig._carrier
+    def __init__(self, testbed: TestBed, partitions: int) -> None:
+        carrier = testbed._carrier
         assert isinstance(carrier, KafkaCluster)
         self._topics, self._topic = Topics(carrier.at.options["brokers"]), topic_of(carrier.at.token, "purchases")
-        self._now_us, self._partitions = rig.clock.now_us, partitions
+        self._now_us, self._partitions = testbed.clock.now_us, partitions
         self.seen: list[tuple[int, int]] = []
 
     def __call__(self, _: TrialSnapshot) -> None:
@@ -96,13 +96,13 @@ def test_one_spark_and_one_broker_carry_trial_after_trial(tmp_path: Path) -> Non
     dies ends the trial, as the driver's failure. No latency counts from a hand-out, which nobody saw.
     """
     encoded = {"encoding": "json"}
-    with started(tmp_path, "identity", "5k", generators=2, transport_options=encoded) as (ready, rig, folder):
-        lag = Lag(rig, partitions=2)
-        first = trial(ready, rig, folder, 1, on_progress=lag)
-        stall = Stall(rig)
-        second = trial(ready, rig, folder, 2, on_progress=stall)
-        kill = InMidTrial(broker_of(rig).kill)
-        third = trial(ready, rig, folder, 3, on_progress=kill)
+    with started(tmp_path, "identity", "5k", generators=2, transport_options=encoded) as (resolved, testbed, folder):
+        lag = Lag(testbed, partitions=2)
+        first = trial(resolved, testbed, folder, 1, on_progress=lag)
+        stall = Stall(testbed)
+        second = trial(resolved, testbed, folder, 2, on_progress=stall)
+        kill = InMidTrial(broker_of(testbed).kill)
+        third = trial(resolved, testbed, folder, 3, on_progress=kill)
     lag.check(first)
     assert stall.stopped_us
     for judged, least_us in ((first, 0), (second, 0.9 * Stall.STALL_S * US)):
@@ -117,9 +117,9 @@ def test_one_spark_and_one_broker_carry_trial_after_trial(tmp_path: Path) -> Non
     assert first.result.settings["watermark_delay"] == "1 second (auto)"
     assert first.result.settings["source"].startswith("Spark's own for Kafka: ")
     assert first.result.settings["producer"].startswith("encoding=json acks=all ")
-    assert kill.done
+    assert kill.record
     assert third.result.verdict.value == "invalid"
-    assert "the broker ended" in third.done.driver_failed
+    assert "the broker ended" in third.record.driver_failed
 
 
 @on_a_broker
@@ -132,8 +132,8 @@ def test_answers_are_right_across_a_restart_on_brokers_of_ones_own(tmp_path: Pat
         options = {"brokers": brokers, "client": str(client)}
         parameters = {"lines_per_second": "20"}
         with started(tmp_path / "runs", "log_processing", "3k", transport_options=options, **parameters) as started_:
-            ready, rig, folder = started_
-            judged = trial(ready, rig, folder, on_progress=restart.once(rig))
+            resolved, testbed, folder = started_
+            judged = trial(resolved, testbed, folder, on_progress=restart.once(testbed))
             assert topics.there()
         restart.check(judged)
         check_answers(judged, 100)
@@ -149,8 +149,8 @@ def test_answers_are_right_across_a_restart_on_brokers_of_ones_own(tmp_path: Pat
 @on_a_broker
 def test_windows_of_two_partitions_are_right_across_a_restart(tmp_path: Path, restart: Restart) -> None:
     """They are read at no common event time, and the watermark waits for the one that lags."""
-    with started(tmp_path, "windowed_aggregation", "20k", generators=2, **WINDOW) as (ready, rig, folder):
-        judged = trial(ready, rig, folder, on_progress=restart.once(rig))
+    with started(tmp_path, "windowed_aggregation", "20k", generators=2, **WINDOW) as (resolved, testbed, folder):
+        judged = trial(resolved, testbed, folder, on_progress=restart.once(testbed))
     restart.check(judged)
     check_answers(judged, 1500)
 
@@ -160,8 +160,8 @@ def test_windows_of_two_partitions_are_right_across_a_restart(tmp_path: Path, re
 def test_events_may_be_encoded_otherwise(tmp_path: Path) -> None:
     """As Avro: texts, and updates of counts; the result says how they were sent."""
     require_jars("spark", encoding="avro")
-    with started(tmp_path, "word_count", "2k", transport_options={"encoding": "avro"}) as (ready, rig, folder):
-        judged = trial(ready, rig, folder)
+    with started(tmp_path, "word_count", "2k", transport_options={"encoding": "avro"}) as (resolved, testbed, folder):
+        judged = trial(resolved, testbed, folder)
     check_answers(judged, 1000)
     assert judged.result.settings["producer"].startswith("encoding=avro acks=all ")
 
@@ -170,21 +170,21 @@ def test_events_may_be_encoded_otherwise(tmp_path: Path) -> None:
 @on_a_broker
 def test_a_broker_without_room_ends_the_trial(tmp_path: Path) -> None:
     """No file of its may grow any more, to it the same error as of a full disk: the driver's failure, and at once."""
-    with started(tmp_path, "identity", "10k") as (ready, rig, folder):
-        jvm = broker_of(rig).jvm
+    with started(tmp_path, "identity", "10k") as (resolved, testbed, folder):
+        jvm = broker_of(testbed).jvm
         fill = InMidTrial(lambda: resource.prlimit(jvm, resource.RLIMIT_FSIZE, (1, 1)))
-        judged = trial(ready, rig, folder, on_progress=fill)
-    assert fill.done
+        judged = trial(resolved, testbed, folder, on_progress=fill)
+    assert fill.record
     assert judged.result.verdict.value == "invalid"
-    assert "the broker ended" in judged.done.driver_failed
+    assert "the broker ended" in judged.record.driver_failed
 
 
 @pytest.mark.long
 @on_a_broker
 def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
     """In the middle of it: whoever did that, it was not the system under test."""
-    with started(tmp_path, "identity", "5k") as (ready, rig, folder):
-        carrier = rig._carrier
+    with started(tmp_path, "identity", "5k") as (resolved, testbed, folder):
+        carrier = testbed._carrier
         assert isinstance(carrier, KafkaCluster)
         deleted: list[str] = []
 
@@ -193,10 +193,10 @@ def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
                 deleted.append(topic_of(carrier.at.token, "purchases"))
                 Topics(carrier.at.options["brokers"]).remove(deleted)
 
-        judged = trial(ready, rig, folder, on_progress=delete)
+        judged = trial(resolved, testbed, folder, on_progress=delete)
     assert deleted
     assert judged.result.verdict.value == "invalid"
-    assert deleted[0] in judged.done.driver_failed
+    assert deleted[0] in judged.record.driver_failed
 
 
 @pytest.mark.parametrize(

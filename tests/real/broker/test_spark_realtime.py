@@ -55,21 +55,21 @@ def test_rows_are_verified_until_the_broker_dies(tmp_path: Path) -> None:
     """On one query that never ends, whose rows come long before it keeps how far it is. In the second trial the broker
     dies: the driver's failure, though no batch ends any more, and nothing of the broker is left, nor of Spark.
     """
-    with started(tmp_path, "identity", "5k", ENGINE) as (ready, rig, folder):
-        first = trial(ready, rig, folder, 1)
-        processes, data = [*rig._carrier.pids(), *rig.engine.pids()], rig._private / "broker"  # type: ignore[union-attr]
+    with started(tmp_path, "identity", "5k", ENGINE) as (resolved, testbed, folder):
+        first = trial(resolved, testbed, folder, 1)
+        processes, data = [*testbed._carrier.pids(), *testbed.engine.pids()], testbed._private / "broker"  # type: ignore[union-attr]
         assert data.is_dir()
-        kill = InMidTrial(broker_of(rig).kill)
-        second = trial(ready, rig, folder, 2, on_progress=kill)
+        kill = InMidTrial(broker_of(testbed).kill)
+        second = trial(resolved, testbed, folder, 2, on_progress=kill)
     check_answers(first, 30_000)
     assert median_us(first) < 30e6
     assert "linger.ms=2" in first.result.settings["sink"]
     assert first.result.settings["trigger"] == "1 minute (auto)"
     assert "Real-time Mode" in (folder.path / "engine" / "spark.log").read_text()
     assert {sink.kind for sink in first.result.sinks} == {"row"}
-    assert kill.done
+    assert kill.record
     assert second.result.verdict.value == "invalid"
-    assert "the broker ended" in second.done.driver_failed
+    assert "the broker ended" in second.record.driver_failed
     assert wait_until(lambda: not any(map(psutil.pid_exists, processes)), GONE_S)
     assert not data.exists()
 
@@ -83,8 +83,8 @@ def test_rows_are_verified_until_the_broker_dies(tmp_path: Path) -> None:
 )
 def test_updates_are_verified(tmp_path: Path, workload: str, parameters: dict[str, str], rows_least: int) -> None:
     """Each is the value after all events of its key, or window, up to the one that made it."""
-    with started(tmp_path, workload, "2k", ENGINE, **parameters) as (ready, rig, folder):
-        judged = trial(ready, rig, folder)
+    with started(tmp_path, workload, "2k", ENGINE, **parameters) as (resolved, testbed, folder):
+        judged = trial(resolved, testbed, folder)
     check_answers(judged, rows_least)
     assert {sink.kind for sink in judged.result.sinks} == {"update"}
 
@@ -119,8 +119,8 @@ def test_first_rows_are_the_earliest(
 ) -> None:
     """Of every user, by the event that they come from, though nothing is put in order; an aggregate may follow."""
     monkeypatch.setitem(registry._all(), asked.__name__, asking(asked))
-    with started(tmp_path, asked.__name__, "2k", ENGINE, **USERS) as (ready, rig, folder):
-        judged = trial(ready, rig, folder)
+    with started(tmp_path, asked.__name__, "2k", ENGINE, **USERS) as (resolved, testbed, folder):
+        judged = trial(resolved, testbed, folder)
     check_answers(judged, 3000)
     driver = judged.result.driver
     assert driver is not None
@@ -136,12 +136,12 @@ def test_a_restart_repeats_what_was_written_since_it_kept_how_far_it_is(tmp_path
     """
     restart, parameters = Restart(SLICES), WINDOW if workload == "windowed_aggregation" else {}
     options = {"trigger": "5 seconds"}
-    with started(tmp_path, workload, "2k", ENGINE, options=options, **parameters) as (ready, rig, folder):
-        judged = trial(ready, rig, folder, on_progress=restart.once(rig))
+    with started(tmp_path, workload, "2k", ENGINE, options=options, **parameters) as (resolved, testbed, folder):
+        judged = trial(resolved, testbed, folder, on_progress=restart.once(testbed))
     restart.check(judged)
     found = judged.result.verification
     assert found is not None
-    assert judged.done.drained
+    assert judged.record.drained
     assert (found.judged, found.independent) == (True, True)
     assert (found.missing, found.extra, found.wrong, found.late) == (0, 0, 0, 0), found.examples
     assert found.matched == found.expected > 0
@@ -153,8 +153,8 @@ def test_a_restart_repeats_what_was_written_since_it_kept_how_far_it_is(tmp_path
 @on_a_broker
 def test_rows_that_leave_nothing_are_known_to_be_read(tmp_path: Path) -> None:
     """A filter lets nothing through: how far it has read is known when it keeps it, long before the queue is full."""
-    with started(tmp_path, "filter", "2k", ENGINE, bound="15s", above=str(PRICE_MAX)) as (ready, rig, folder):
-        judged = trial(ready, rig, folder)
-    assert judged.done.drained
-    assert not judged.done.journal.overflowed
+    with started(tmp_path, "filter", "2k", ENGINE, bound="15s", above=str(PRICE_MAX)) as (resolved, testbed, folder):
+        judged = trial(resolved, testbed, folder)
+    assert judged.record.drained
+    assert not judged.record.trial_log.overflowed
     assert judged.result.settings["trigger"] == "5 seconds (auto)"

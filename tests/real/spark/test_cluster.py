@@ -120,14 +120,14 @@ def result_on(cluster: Cluster, root: Path, workload: str, parameters: dict[str,
     """A short trial there, conducted and verified."""
     load = {"rate": RATE, "warmup": WARMUP, "generators": 2, "bound": "5m"}
     asked = {"workload": workload, "parameters": parameters, "load": load, "out": str(root), "master": cluster.master}
-    ready = check(build(asked))
+    resolved = check(build(asked))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
-    with TestBed(testbed_settings(ready), SparkEngine, folder.path, Clock.fixed_now()) as rig:
-        rig.start(ready.plan(next_start(rig) - START_LEAD_US, RATE, 1.0))
-        settings = JudgedTrial(ready, RATE, fresh=True, duration_s=DURATION_S, may_extend=False)
-        judged = TrialConductor(ready, rig).run(folder, settings)
-    assert judged.done.engine_failed == ""
-    assert judged.done.drained
+    with TestBed(testbed_settings(resolved), SparkEngine, folder.path, Clock.fixed_now()) as testbed:
+        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, RATE, 1.0))
+        settings = JudgedTrial(resolved, RATE, fresh=True, duration_s=DURATION_S, may_extend=False)
+        judged = TrialConductor(resolved, testbed).run(folder, settings)
+    assert judged.record.engine_failed == ""
+    assert judged.record.drained
     return judged.result
 
 

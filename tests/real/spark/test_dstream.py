@@ -56,9 +56,9 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[str, dict[str, str
     workload, parameters, options, rows_least = case
     with started(
         tmp_path, workload, "5k", ENGINE, generators=2, transport="flight", options=BATCHES | options, **parameters
-    ) as (ready, rig, folder):
-        judged = trial(ready, rig, folder)
-        told = {one["batchId"]: one for one in rig.engine.batch_progress()}
+    ) as (resolved, testbed, folder):
+        judged = trial(resolved, testbed, folder)
+        told = {one["batchId"]: one for one in testbed.engine.batch_progress()}
     check_answers(judged, rows_least)
     check_evidence(judged, told)
     assert judged.result.settings["batch_interval"] == "500ms"
@@ -68,13 +68,13 @@ def check_evidence(judged: TrialResult, told: dict[int, dict[str, Any]]) -> None
     """By the number under which a batch was read and committed; it began after it was made, and was read and committed
     between its begin and its end, to the millisecond.
     """
-    committed_us = {commit.batch: commit.committed_us for commit in judged.done.journal.commits}
+    committed_us = {commit.batch: commit.committed_us for commit in judged.record.trial_log.commits}
     assert committed_us
     assert committed_us.keys() <= told.keys()
     for one in told.values():
         assert one["batchTimeMs"] <= one["submissionTimeMs"] <= one["processingStartTimeMs"]
         assert one["processingStartTimeMs"] <= one["processingEndTimeMs"]
-    for part in judged.done.journal.all_hand_outs():
+    for part in judged.record.trial_log.all_hand_outs():
         assert told[part.batch]["processingStartTimeMs"] <= part.when_us / MS
     for batch, when_us in committed_us.items():
         assert when_us / MS <= told[batch]["processingEndTimeMs"] + 1
@@ -98,8 +98,8 @@ def test_what_receivers_take_is_verified(tmp_path: Path, case: tuple[str, dict[s
     options = RECEIVED | {"back_pressure": "on"}
     with started(
         tmp_path, workload, "5k", ENGINE, generators=generators, transport="socket", options=options, **parameters
-    ) as (ready, rig, folder):
-        judged = trial(ready, rig, folder)
+    ) as (resolved, testbed, folder):
+        judged = trial(resolved, testbed, folder)
     check_answers(judged, rows_least)
     assert judged.result.settings["block_interval"] == "50ms"
     assert judged.result.settings["spark.streaming.backpressure.enabled"] == "true"
@@ -110,21 +110,21 @@ def test_what_receivers_take_is_verified(tmp_path: Path, case: tuple[str, dict[s
 def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -> None:
     """With a verdict, not with a defect of ours, and with nothing that runs on; receivers die with it."""
     with started(tmp_path, "identity", "5k", ENGINE, transport=transport, options=OVER[transport]) as (
-        ready,
-        rig,
+        resolved,
+        testbed,
         folder,
     ):
-        pids = rig.engine.pids()
+        pids = testbed.engine.pids()
 
         def kill(_: TrialSnapshot) -> None:
             if not gone(pids[0]):
                 psutil.Process(pids[0]).kill()
 
-        judged = trial(ready, rig, folder, on_progress=kill)
-        driver = [pid for name, role, pid in rig.processes() if role == "driver" and name != RUNNER]
+        judged = trial(resolved, testbed, folder, on_progress=kill)
+        driver = [pid for name, role, pid in testbed.processes() if role == "driver" and name != RUNNER]
         assert driver
-    assert "ended" in judged.done.engine_failed
-    assert judged.done.engine_failed in sentence_against(judged.result.verdict, "connected")
+    assert "ended" in judged.record.engine_failed
+    assert judged.record.engine_failed in sentence_against(judged.result.verdict, "connected")
     assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
 
 
@@ -133,13 +133,13 @@ def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monke
     """With Spark's own reason in the verdict, and right answers until then; Spark itself would go on with the next."""
     monkeypatch.setattr(over_a_broker, "rig_settings", with_an_overflow)
     with started(tmp_path, "stamped_text", "5k", ENGINE, transport=transport, options=OVER[transport]) as (
-        ready,
-        rig,
+        resolved,
+        testbed,
         folder,
     ):
-        pids = [*rig.engine.pids(), *(pid for name, _, pid in rig.processes() if name != RUNNER)]
-        judged = trial(ready, rig, folder)
-    assert "ARITHMETIC_OVERFLOW" in judged.done.engine_failed
+        pids = [*testbed.engine.pids(), *(pid for name, _, pid in testbed.processes() if name != RUNNER)]
+        judged = trial(resolved, testbed, folder)
+    assert "ARITHMETIC_OVERFLOW" in judged.record.engine_failed
     assert "ARITHMETIC_OVERFLOW" in sentence_against(judged.result.verdict, "connected")
     found = judged.result.verification
     assert found is not None
@@ -148,9 +148,9 @@ def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monke
     assert wait_until(lambda: all(map(gone, pids)), 20)
 
 
-def with_an_overflow(ready: ResolvedExperiment) -> TestBedSettings:
-    """The rig of stamped text, whose system adds to the ids what is too much from the 25,000th on, after 5 s."""
-    (records,) = ready.streams(ready.experiment.load.rate)
+def with_an_overflow(resolved: ResolvedExperiment) -> TestBedSettings:
+    """The test bed of stamped text, whose system adds to the ids what is too much from the 25,000th on, after 5 s."""
+    (records,) = resolved.streams(resolved.experiment.load.rate)
     much = 2**63 - 25_000
     parsed = source("records", records.schema).select(
         id="try_cast(substring(record, 1, 10) AS bigint)",
@@ -158,4 +158,4 @@ def with_an_overflow(ready: ResolvedExperiment) -> TestBedSettings:
         name="parser",
     )
     since = parsed.select(id="id", since_us=f"created_us + ((id + {much}) - {much}) - id", name="subtract")
-    return replace(testbed_settings(ready), flow=replace(ready, flow=since.sink("times")).lineage_flow)
+    return replace(testbed_settings(resolved), flow=replace(resolved, flow=since.sink("times")).lineage_flow)

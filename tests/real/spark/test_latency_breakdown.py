@@ -73,13 +73,13 @@ def taken(root: Path, load: Mapping[str, Any], **asked: Any) -> dict[str, Any]:
     (root / "logs").mkdir()
     evidence = MODES[engine].evidence(plain.experiment, root / "logs")
     options = {**plain.experiment.options, **evidence.options}
-    ready = replace(plain, experiment=plain.experiment.model_copy(update={"options": options}))
+    resolved = replace(plain, experiment=plain.experiment.model_copy(update={"options": options}))
     folder = RunFolder.create(root, plain.experiment.workload, engine, datetime.now(UTC))
-    with TestBed(testbed_settings(ready), starter_of(engine, None), folder.path, Clock.fixed_now()) as rig:
-        rig.start(ready.plan(next_start(rig) - START_LEAD_US, 2000.0, 1.0))
-        settings = JudgedTrial(ready, 2000.0, fresh=True, duration_s=6.0, may_extend=False, keep_results=True)
-        judged = TrialConductor(ready, rig).run(folder, settings)
-        evidence.collect(rig, judged)
+    with TestBed(testbed_settings(resolved), starter_of(engine, None), folder.path, Clock.fixed_now()) as testbed:
+        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, 2000.0, 1.0))
+        settings = JudgedTrial(resolved, 2000.0, fresh=True, duration_s=6.0, may_extend=False, keep_results=True)
+        judged = TrialConductor(resolved, testbed).run(folder, settings)
+        evidence.collect(testbed, judged)
     return decompose(judged, folder.path, evidence)
 
 

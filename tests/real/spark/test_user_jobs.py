@@ -42,18 +42,18 @@ PURCHASES = stream("purchases", Key("user_id", 1000), Key("pack", 20), Integer("
 @contextmanager
 def started(root: Path, file: Path, duration_s: float = DURATION_S) -> Iterator[tuple[ResolvedExperiment, TestBed]]:
     load = {"rate": RATE, "duration": duration_s, "warmup": "3s", "generators": 2}
-    ready = check(build({"workload": str(file), "load": load, "out": str(root)}))
-    with TestBed(testbed_settings(ready), SparkEngine, root / "rig", Clock.fixed_now()) as rig:
-        rig.start(ready.plan(next_start(rig) - START_LEAD_US, RATE, 1.0))
-        yield ready, rig
+    resolved = check(build({"workload": str(file), "load": load, "out": str(root)}))
+    with TestBed(testbed_settings(resolved), SparkEngine, root / "rig", Clock.fixed_now()) as testbed:
+        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, RATE, 1.0))
+        yield resolved, testbed
 
 
 def result_of(root: Path, file: Path, duration_s: float = DURATION_S) -> Result:
     """A short trial of a job, conducted and verified."""
-    with started(root, file, duration_s) as (ready, rig):
+    with started(root, file, duration_s) as (resolved, testbed):
         folder = RunFolder.create(root, str(file), "spark", datetime.now(UTC))
-        settings = JudgedTrial(ready, RATE, fresh=True, duration_s=duration_s, may_extend=False, keep_results=True)
-        return TrialConductor(ready, rig).run(folder, settings).result
+        settings = JudgedTrial(resolved, RATE, fresh=True, duration_s=duration_s, may_extend=False, keep_results=True)
+        return TrialConductor(resolved, testbed).run(folder, settings).result
 
 
 def trial_of(root: Path, body: str, duration_s: float = DURATION_S) -> Result:
@@ -362,9 +362,9 @@ def test_a_job_may_use_an_input_twice_and_what_lies_beside_its_file(tmp_path: Pa
 @pytest.mark.long
 def test_a_job_is_searched_on_a_warm_rig(tmp_path: Path) -> None:
     """Two trials on one Spark, as a search makes them: each is verified by a batch run of its own input."""
-    with started(tmp_path, EXAMPLES / "enrich.py") as (ready, rig):
+    with started(tmp_path, EXAMPLES / "enrich.py") as (resolved, testbed):
         folder = RunFolder.create(tmp_path, "enrich", "spark", datetime.now(UTC))
-        settings = JudgedTrial(ready, RATE, fresh=False, duration_s=DURATION_S, may_extend=False)
+        settings = JudgedTrial(resolved, RATE, fresh=False, duration_s=DURATION_S, may_extend=False)
         for number in (1, 2):
             trial = folder.trial(number, datetime.now(UTC))
-            check_right(TrialConductor(ready, rig).run(trial, settings).result.verification, False, 16_000)
+            check_right(TrialConductor(resolved, testbed).run(trial, settings).result.verification, False, 16_000)

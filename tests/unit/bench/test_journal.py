@@ -12,12 +12,12 @@ from streamgauge.core.clock import US
 def test_what_is_told_is_a_trial_that_goes_well(case: Case) -> None:
     """All chunks, every batch read by each generator's reader and committed once, every process once a second."""
     seconds = 14
-    journal = empty()
+    trial_log = empty()
     for tick in range(2 * seconds):
-        look(case, journal, tick)
+        look(case, trial_log, tick)
     batches = seconds * US // case.batch_us
-    assert [len(log) for log in journal.chunks] == [seconds * US // case.chunk_us] * GENERATORS
-    assert [len(log) for log in journal.hand_outs] == [batches] * GENERATORS
-    assert len(journal.commits) == batches
-    assert journal.committed_until() == START_US + batches * case.batch_us
-    assert len(journal.usages) == 12 * seconds
+    assert [len(log) for log in trial_log.chunks] == [seconds * US // case.chunk_us] * GENERATORS
+    assert [len(log) for log in trial_log.hand_outs] == [batches] * GENERATORS
+    assert len(trial_log.commits) == batches
+    assert trial_log.committed_until() == START_US + batches * case.batch_us
+    assert len(trial_log.usages) == 12 * seconds

@@ -21,8 +21,8 @@ from streamgauge.trial.conductor import testbed_settings
 
 def sut_of(change: Change, **options: str) -> Sut:
     """The engine's process of one side, as far as it goes without Spark."""
-    ready = ready_for("windowed_aggregation", **options)
-    made = change(ready, testbed_settings(ready))
+    resolved = ready_for("windowed_aggregation", **options)
+    made = change(resolved, testbed_settings(resolved))
     edges = Edges((), Edge("", ""), made.columns)
     return Sut(SparkJob(made.flow, edges, made.options, "local[1]", "", ""))
 
@@ -37,7 +37,7 @@ def test_both_sides_have_the_same_settings_and_interval() -> None:
 
 @pytest.mark.parametrize(("change", "native"), [(alike, False), (written_by_hand, True), (without_lineage, False)])
 def test_each_side_has_its_own_query(change: Change, native: bool) -> None:
-    """One query each, on the columns that the rig carries; only one of them is the hand-written function."""
+    """One query each, on the columns that the test bed carries; only one of them is the hand-written function."""
     sut = sut_of(change)
     (query,) = queries(sut._job.flow)
     assert any(isinstance(node, NativeJob) for node in graph.operators(sut._job.flow)) == native
@@ -50,8 +50,8 @@ def test_the_pair_with_a_floor_is_the_same_query_on_both_sides(monkeypatch: pyte
     """Lowered by panes ours was twice as fast as the hand's, so that a floor of 0.95 could see nothing."""
     drained: list[tuple[str, str]] = []
 
-    def drain(ready: ResolvedExperiment, change: Change = lambda _, settings: settings) -> float:
-        drained.append((change.__name__, ready.experiment.options.get("lowering.aggregate", "auto")))
+    def drain(resolved: ResolvedExperiment, change: Change = lambda _, settings: settings) -> float:
+        drained.append((change.__name__, resolved.experiment.options.get("lowering.aggregate", "auto")))
         return 1.0 if change is written_by_hand else 2.0
 
     monkeypatch.setattr(spark_query, "drained_per_s", drain)
@@ -69,8 +69,8 @@ def test_pairs_are_chosen_by_words_of_their_names(
     """All without words; one that no name has is refused."""
     drained: list[str] = []
 
-    def drain(ready: ResolvedExperiment, change: Change = lambda _, settings: settings) -> float:
-        drained.append(ready.workload.name)
+    def drain(resolved: ResolvedExperiment, change: Change = lambda _, settings: settings) -> float:
+        drained.append(resolved.workload.name)
         return 1.0
 
     monkeypatch.setattr(spark_query, "drained_per_s", drain)
@@ -89,10 +89,10 @@ def test_pairs_are_chosen_by_words_of_their_names(
 )
 def test_what_a_failed_drain_gave_is_no_rate(failed: dict[str, str], raised: type[Exception]) -> None:
     """The reason is told instead; a program that fails shows in the table's exit code."""
-    journal = TrialLog(ready_for("identity").plan(0, 1e6, 1.0), ("results",))
-    assert rate_of(SaturationResult(5e5, False, journal)) == 5e5
+    trial_log = TrialLog(ready_for("identity").plan(0, 1e6, 1.0), ("results",))
+    assert rate_of(SaturationResult(5e5, False, trial_log)) == 5e5
     with pytest.raises(raised, match=next(iter(failed.values()))):
-        rate_of(SaturationResult(5e5, False, journal, **failed))
+        rate_of(SaturationResult(5e5, False, trial_log, **failed))
 
 
 def intervals(sut: Sut) -> list[str]:

@@ -42,11 +42,11 @@ from streamgauge.trial.conductor import testbed_settings
 
 def test_the_baseline_runs_on_the_settings_of_a_search() -> None:
     """Same configuration, heap included: on Spark's defaults it would lose by its settings."""
-    ready = ready_for("windowed_aggregation")
-    made = alike(ready, testbed_settings(ready))
-    edges = Edges(tuple(Edge("", "") for _ in range(ready.generators)), Edge("", ""), made.columns)
+    resolved = ready_for("windowed_aggregation")
+    made = alike(resolved, testbed_settings(resolved))
+    edges = Edges(tuple(Edge("", "") for _ in range(resolved.generators)), Edge("", ""), made.columns)
     of_a_run = Sut(SparkJob(made.flow, edges, {}, "local[2]", "", ""))._configuration()
-    assert configuration(ready) == of_a_run
+    assert configuration(resolved) == of_a_run
     assert "spark.driver.memory" in of_a_run
     assert all("our settings, heap and JVM options" in name for name in BASELINES.values())
 
@@ -61,12 +61,15 @@ def test_the_baselines_jvm_is_told_what_that_of_a_run_is(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(main, "open_checked", opened)
     monkeypatch.setattr(sustained, "open_session", opened)
-    ready = ready_for("windowed_aggregation")
-    edges = Edges((Edge("", ""),), Edge("", ""), ready.columns)
-    for start in (Sut(SparkJob(ready.lineage_flow, edges, {}, "local[2]", "", "")).start, lambda: rate_source("panes")):
+    resolved = ready_for("windowed_aggregation")
+    edges = Edges((Edge("", ""),), Edge("", ""), resolved.columns)
+    for start in (
+        Sut(SparkJob(resolved.lineage_flow, edges, {}, "local[2]", "", "")).start,
+        lambda: rate_source("panes"),
+    ):
         with pytest.raises(EngineError):
             start()
-    assert told == [jvm_options(ready)] * 2
+    assert told == [jvm_options(resolved)] * 2
     assert "-XX:Tier4InvocationThreshold=200000" in told[0]
 
 
@@ -94,11 +97,11 @@ def test_every_baseline_names_its_lowering_and_the_reference_work_beside_it() ->
 
 def test_its_gem_packs_are_distributed_as_the_workloads() -> None:
     """Each pack has its share of the lanes, none is left out."""
-    ready = ready_for("windowed_aggregation")
-    counts = np.bincount(packs_by_lane(ready), minlength=1000)
+    resolved = ready_for("windowed_aggregation")
+    counts = np.bincount(packs_by_lane(resolved), minlength=1000)
     assert counts.min() >= 1
     assert np.abs(counts / LANES - probabilities("normal", 1000)).max() < 2 / LANES
-    assert "3,3" in columns(ready)[0]
+    assert "3,3" in columns(resolved)[0]
 
 
 def test_a_search_that_failed_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ def of(rows: Mapping[str, pa.Table]) -> tuple[Any, Carrier]:
 
 
 def test_an_event_is_looked_for_where_its_plan_has_put_it() -> None:
-    """A warm rig has had another plan before; two results may be of one event; what lies outside is left out."""
+    """A warm test bed has had another plan before; two results may be of one event; what lies outside is left out."""
     found, carrier = of(rows_of((0, 7, 1), (1, 3, 2), (0, 2, 0), (0, 7, 1), (0, 9, 5)))
     assert (found.event_us - START).tolist() == [507_000, 503_001, 502_000, 507_000]
     assert (found.result_us - START).tolist() == [9 * US] * 4

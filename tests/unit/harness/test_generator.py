@@ -275,7 +275,7 @@ def test_an_open_loop_does_not_ask_what_waits(stage: Stage) -> None:
 
 
 def test_a_segment_does_not_answer_for_the_overflow_before_it(stage: Stage) -> None:
-    """Each trial of a warm rig begins with a clean status."""
+    """Each trial of a warm test bed begins with a clean status."""
     stage.outlet.full_from = START + 3 * CHUNK_US
     stage.follow(plan_of(RATE), SECOND)
     stage.outlet.full_from, stage.outlet.memory_full_us = None, 7

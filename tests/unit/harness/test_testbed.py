@@ -1,4 +1,4 @@
-"""The rig: real generators and a real recorder on the loopback, and an engine that this test plays itself."""
+"""The test bed: real generators and a real recorder on the loopback, and an engine that this test plays itself."""
 
 from __future__ import annotations
 
@@ -78,32 +78,32 @@ class Broken(Played):
 
 
 @pytest.fixture(scope="module")
-def ready() -> ResolvedExperiment:
+def resolved() -> ResolvedExperiment:
     """Two generators of a low rate."""
     return check(build({"workload": "identity", "load": {"rate": RATE, "generators": 2}}))
 
 
 @pytest.fixture
-def rig(ready: ResolvedExperiment, tmp_path: Path) -> Iterator[TestBed]:
-    """A started rig."""
-    with TestBed(testbed_settings(ready), Played, tmp_path, Clock.fixed_now()) as one:
-        one.start(ready.plan(next_start(one), RATE, 1.0))
+def testbed(resolved: ResolvedExperiment, tmp_path: Path) -> Iterator[TestBed]:
+    """A started test bed."""
+    with TestBed(testbed_settings(resolved), Played, tmp_path, Clock.fixed_now()) as one:
+        one.start(resolved.plan(next_start(one), RATE, 1.0))
         yield one
 
 
-def edges_of(rig: TestBed) -> Edges:
-    assert isinstance(rig.engine, Played)
-    assert rig.engine.edges is not None
-    return rig.engine.edges
+def edges_of(testbed: TestBed) -> Edges:
+    assert isinstance(testbed.engine, Played)
+    assert testbed.engine.edges is not None
+    return testbed.engine.edges
 
 
-def watched(rig: TestBed, journal: TrialLog, until: Callable[[Tick], bool]) -> Tick:
+def watched(testbed: TestBed, trial_log: TrialLog, until: Callable[[Tick], bool]) -> Tick:
     """Looks until `until` holds of a look; the last one."""
     ticks: list[Tick] = []
 
     def look() -> bool:
-        ticks.append(rig.tick())
-        journal.add(ticks[-1])
+        ticks.append(testbed.tick())
+        trial_log.add(ticks[-1])
         return until(ticks[-1])
 
     assert wait_until(look, TIMEOUT_S)
@@ -114,27 +114,29 @@ def alive(pids: list[int]) -> list[int]:
     return [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
 
 
-def test_a_started_rig_has_an_edge_for_each_generator_and_one_for_results(rig: TestBed) -> None:
+def test_a_started_rig_has_an_edge_for_each_generator_and_one_for_results(testbed: TestBed) -> None:
     """All of them open to the same token; the processes are told apart by whose they are."""
-    edges = edges_of(rig)
+    edges = edges_of(testbed)
     assert len({edge.location for edge in (*edges.inputs, edges.output)}) == 3
     assert len({edge.token for edge in (*edges.inputs, edges.output)}) == 1
-    assert [(name, role) for name, role, _ in rig.processes()] == [
+    assert [(name, role) for name, role, _ in testbed.processes()] == [
         ("generator 0", "driver"), ("generator 1", "driver"), ("recorder", "driver"), ("runner", "driver"),
         (f"sut {os.getpid()}", "sut"),
     ]  # fmt: skip
-    assert (rig.trials, rig.sinks) == (0, ("purchases",))
+    assert (testbed.trials, testbed.sinks) == (0, ("purchases",))
 
 
-def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(rig: TestBed, ready: ResolvedExperiment) -> None:
+def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(
+    testbed: TestBed, resolved: ResolvedExperiment
+) -> None:
     """One trial of a second: all of it is offered, and what the engine did is told."""
-    start, edges = next_start(rig), edges_of(rig)
-    plan = ready.plan(start, RATE, 5.0)
-    journal = TrialLog(plan, rig.sinks)
-    rig.begin(plan, start + US, CHUNK_US)
-    last = watched(rig, journal, lambda tick: tick.ended)
-    assert (rig.trials, rig.reached_us, last.frontier_us, last.overflowed) == (1, start + US, start + US, False)
-    assert journal.offered_events() == plan.planned_events(start, start + US) == 1000
+    start, edges = next_start(testbed), edges_of(testbed)
+    plan = resolved.plan(start, RATE, 5.0)
+    trial_log = TrialLog(plan, testbed.sinks)
+    testbed.begin(plan, start + US, CHUNK_US)
+    last = watched(testbed, trial_log, lambda tick: tick.ended)
+    assert (testbed.trials, testbed.reached_us, last.frontier_us, last.overflowed) == (1, start + US, start + US, False)
+    assert trial_log.offered_events() == plan.planned_events(start, start + US) == 1000
 
     rows = [
         pa.Table.from_batches(
@@ -149,25 +151,25 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(rig: TestBe
     asked = {"query": "q", "batch": 7, "accepted": [[0, 1]], "sinks": ["purchases"]}
     client.act(edges.output.location, edges.output.token, "commit", **asked)
 
-    last = watched(rig, journal, lambda tick: bool(tick.commits))
-    assert (journal.ingested_since(0), journal.committed_until()) == (1000, start + US)
-    assert (journal.commits[0].rows, last.rows_ignored) == (rows[1].num_rows, {"purchases": rows[0].num_rows})
-    assert (len(journal.retried_us), journal.aborted_us) == (1, [])
-    waited = (journal.handing_out, journal.receiving, journal.writing)
+    last = watched(testbed, trial_log, lambda tick: bool(tick.commits))
+    assert (trial_log.ingested_since(0), trial_log.committed_until()) == (1000, start + US)
+    assert (trial_log.commits[0].rows, last.rows_ignored) == (rows[1].num_rows, {"purchases": rows[0].num_rows})
+    assert (len(trial_log.retried_us), trial_log.aborted_us) == (1, [])
+    waited = (trial_log.handing_out, trial_log.receiving, trial_log.writing)
     assert all(spent and all(start < since <= until for since, until in spent) for spent in waited)
-    rig.commit(start + US)
+    testbed.commit(start + US)
     first = edges.inputs[0]
     with pytest.raises(FlightServerError, match="was asked for; kept is"):
         next(client.read_range(first.location, first.token, STREAM, 0, start + US, (EVENT_ID,), 8, "q"))
 
 
-def test_a_trial_that_is_made_longer_is_offered_to_its_new_end(rig: TestBed, ready: ResolvedExperiment) -> None:
+def test_a_trial_that_is_made_longer_is_offered_to_its_new_end(testbed: TestBed, resolved: ResolvedExperiment) -> None:
     """By every generator. They wait for a reader on the way, so the new end is told in time on any machine."""
-    start, edges = next_start(rig), edges_of(rig)
-    plan = ready.plan(start, RATE, 5.0)
-    journal = TrialLog(plan, rig.sinks)
-    rig.begin(plan, start + US // 2, CHUNK_US, pace_us=US // 5)
-    rig.extend(start + US)
+    start, edges = next_start(testbed), edges_of(testbed)
+    plan = resolved.plan(start, RATE, 5.0)
+    trial_log = TrialLog(plan, testbed.sinks)
+    testbed.begin(plan, start + US // 2, CHUNK_US, pace_us=US // 5)
+    testbed.extend(start + US)
     read_us = 0
 
     def ended_for_a_reader(tick: Tick) -> bool:
@@ -179,20 +181,22 @@ def test_a_trial_that_is_made_longer_is_offered_to_its_new_end(rig: TestBed, rea
             read_us = tick.frontier_us
         return tick.ended
 
-    last = watched(rig, journal, ended_for_a_reader)
-    assert (rig.reached_us, last.frontier_us) == (start + US, start + US)
-    assert journal.offered_events() == plan.planned_events(start, start + US) == 1000
+    last = watched(testbed, trial_log, ended_for_a_reader)
+    assert (testbed.reached_us, last.frontier_us) == (start + US, start + US)
+    assert trial_log.offered_events() == plan.planned_events(start, start + US) == 1000
 
 
-def test_each_plan_of_a_rig_is_offered_in_chunks_of_its_own_length(rig: TestBed, ready: ResolvedExperiment) -> None:
-    """A search makes trials of high and of low rates on one rig; chunks are aligned to the plan's start."""
+def test_each_plan_of_a_rig_is_offered_in_chunks_of_its_own_length(
+    testbed: TestBed, resolved: ResolvedExperiment
+) -> None:
+    """A search makes trials of high and of low rates on one test bed; chunks are aligned to the plan's start."""
     for chunk_us in (50_000, 20_000, 100_000):
-        start = next_start(rig)
-        plan = ready.plan(start, RATE, 1.0)
-        journal = TrialLog(plan, rig.sinks)
-        rig.begin(plan, start + US // 5, chunk_us)
-        watched(rig, journal, lambda tick: tick.ended)
-        for log in journal.chunks:
+        start = next_start(testbed)
+        plan = resolved.plan(start, RATE, 1.0)
+        trial_log = TrialLog(plan, testbed.sinks)
+        testbed.begin(plan, start + US // 5, chunk_us)
+        watched(testbed, trial_log, lambda tick: tick.ended)
+        for log in trial_log.chunks:
             assert [chunk.from_us for chunk in log] == list(range(start, start + US // 5, chunk_us))
 
 
@@ -205,117 +209,117 @@ def send(edges: Edges, batch: int) -> None:
     client.act(edges.output.location, edges.output.token, "commit", **asked)
 
 
-def test_results_of_a_trial_go_when_the_next_one_begins(rig: TestBed, ready: ResolvedExperiment) -> None:
+def test_results_of_a_trial_go_when_the_next_one_begins(testbed: TestBed, resolved: ResolvedExperiment) -> None:
     """Those that a look told of; what came after the last look is told of in the next trial, and stays for it."""
-    edges, start = edges_of(rig), next_start(rig)
-    plan = ready.plan(start, RATE, 1.0)
-    rig.begin(plan, start, CHUNK_US)
+    edges, start = edges_of(testbed), next_start(testbed)
+    plan = resolved.plan(start, RATE, 1.0)
+    testbed.begin(plan, start, CHUNK_US)
     send(edges, 0)
-    (told,) = rig.tick().commits
-    assert [str(path) for path in rig.spool.iterdir()] == told.paths
+    (told,) = testbed.tick().commits
+    assert [str(path) for path in testbed.spool.iterdir()] == told.paths
     send(edges, 1)
-    rig.begin(plan, start, CHUNK_US)
-    (left,) = rig.tick().commits
+    testbed.begin(plan, start, CHUNK_US)
+    (left,) = testbed.tick().commits
     assert left.batch == 1
-    assert [str(path) for path in rig.spool.iterdir()] == left.paths
+    assert [str(path) for path in testbed.spool.iterdir()] == left.paths
 
 
-def test_generators_that_are_halted_offer_no_more(rig: TestBed, ready: ResolvedExperiment) -> None:
+def test_generators_that_are_halted_offer_no_more(testbed: TestBed, resolved: ResolvedExperiment) -> None:
     """Long before the plan's end."""
-    start = next_start(rig)
-    rig.begin(ready.plan(start, RATE, 3600.0), start + 3600 * US, CHUNK_US)
-    journal = TrialLog(ready.plan(start, RATE, 3600.0), rig.sinks)
-    watched(rig, journal, lambda tick: any(tick.chunks))
-    rig.halt()
-    watched(rig, journal, lambda tick: tick.ended)
-    reached = rig.reached_us
+    start = next_start(testbed)
+    testbed.begin(resolved.plan(start, RATE, 3600.0), start + 3600 * US, CHUNK_US)
+    trial_log = TrialLog(resolved.plan(start, RATE, 3600.0), testbed.sinks)
+    watched(testbed, trial_log, lambda tick: any(tick.chunks))
+    testbed.halt()
+    watched(testbed, trial_log, lambda tick: tick.ended)
+    reached = testbed.reached_us
     assert start < reached < start + 60 * US
-    rig.tick()
-    assert rig.reached_us == reached
+    testbed.tick()
+    assert testbed.reached_us == reached
 
 
-def test_generators_are_halted_beside_one_that_is_gone(rig: TestBed, ready: ResolvedExperiment) -> None:
+def test_generators_are_halted_beside_one_that_is_gone(testbed: TestBed, resolved: ResolvedExperiment) -> None:
     """Else they would load an engine that nobody measures any more; which one is gone is said all the same."""
-    start = next_start(rig)
-    rig.begin(ready.plan(start, RATE, 3600.0), start + 3600 * US, CHUNK_US)
-    rig._generators[0].kill()
+    start = next_start(testbed)
+    testbed.begin(resolved.plan(start, RATE, 3600.0), start + 3600 * US, CHUNK_US)
+    testbed._generators[0].kill()
     with pytest.raises(DriverError, match="generator 0"):
-        rig.halt()
-    assert wait_until(lambda: rig._generators[1].ask("status")["ended"], TIMEOUT_S)
+        testbed.halt()
+    assert wait_until(lambda: testbed._generators[1].ask("status")["ended"], TIMEOUT_S)
 
 
 @pytest.mark.parametrize("name", ["generator 1", "recorder"])
-def test_a_driver_process_that_is_gone_is_an_error_of_the_driver(rig: TestBed, name: str) -> None:
+def test_a_driver_process_that_is_gone_is_an_error_of_the_driver(testbed: TestBed, name: str) -> None:
     """The look says which."""
-    (process,) = [psutil.Process(pid) for one, _, pid in rig.processes() if one == name]
+    (process,) = [psutil.Process(pid) for one, _, pid in testbed.processes() if one == name]
     process.kill()
     with pytest.raises(DriverError, match=name):
-        wait_until(lambda: not rig.tick(), TIMEOUT_S)
+        wait_until(lambda: not testbed.tick(), TIMEOUT_S)
 
 
-def test_a_generator_that_cannot_follow_its_plan_is_an_error_of_the_driver(rig: TestBed) -> None:
-    """One that has streams the rig was not started for: the process lives, and says what is wrong."""
+def test_a_generator_that_cannot_follow_its_plan_is_an_error_of_the_driver(testbed: TestBed) -> None:
+    """One that has streams the test bed was not started for: the process lives, and says what is wrong."""
     other = check(build({"workload": "windowed_join", "load": {"rate": RATE, "generators": 2}}))
-    start = next_start(rig)
-    rig.begin(other.plan(start, RATE, 5.0), start + US, CHUNK_US)
+    start = next_start(testbed)
+    testbed.begin(other.plan(start, RATE, 5.0), start + US, CHUNK_US)
     with pytest.raises(DriverError, match="ads"):
-        wait_until(lambda: not rig.tick(), TIMEOUT_S)
+        wait_until(lambda: not testbed.tick(), TIMEOUT_S)
 
 
-def test_a_queue_that_is_full_is_no_error_of_the_driver(ready: ResolvedExperiment, tmp_path: Path) -> None:
-    """Generators stop there because nobody reads; the trial judges that, and the next one on the rig has its own."""
-    settings = replace(testbed_settings(ready), bound_us=200_000)
-    with TestBed(settings, Played, tmp_path, Clock.fixed_now()) as rig:
-        start = next_start(rig)
-        plan = ready.plan(start, RATE, 60.0)
-        rig.start(plan)
-        rig.begin(plan, start + 60 * US, CHUNK_US)
-        last = watched(rig, TrialLog(plan, rig.sinks), lambda tick: tick.ended)
-        reached_us = rig.reached_us
+def test_a_queue_that_is_full_is_no_error_of_the_driver(resolved: ResolvedExperiment, tmp_path: Path) -> None:
+    """Generators stop there because nobody reads; the trial judges that, and the next trial has its own."""
+    settings = replace(testbed_settings(resolved), bound_us=200_000)
+    with TestBed(settings, Played, tmp_path, Clock.fixed_now()) as testbed:
+        start = next_start(testbed)
+        plan = resolved.plan(start, RATE, 60.0)
+        testbed.start(plan)
+        testbed.begin(plan, start + 60 * US, CHUNK_US)
+        last = watched(testbed, TrialLog(plan, testbed.sinks), lambda tick: tick.ended)
+        reached_us = testbed.reached_us
         # The next plan begins in an hour, so nothing is offered that could find the queue full again.
         later = start + 3600 * US
-        rig.begin(ready.plan(later, RATE, 60.0), later + 60 * US, CHUNK_US)
-        following = rig.tick()
+        testbed.begin(resolved.plan(later, RATE, 60.0), later + 60 * US, CHUNK_US)
+        following = testbed.tick()
     assert (last.overflowed, last.memory_full_us) == (True, None)
     assert reached_us == start + 200_000
     assert following.overflowed is False
 
 
-def test_a_full_queue_hides_no_failure_of_the_recorder(ready: ResolvedExperiment, tmp_path: Path) -> None:
+def test_a_full_queue_hides_no_failure_of_the_recorder(resolved: ResolvedExperiment, tmp_path: Path) -> None:
     """A spool that cannot be written may well be why nobody read on: the trial is not the engine's failure."""
-    with TestBed(replace(testbed_settings(ready), bound_us=200_000), Played, tmp_path, Clock.fixed_now()) as rig:
-        start = next_start(rig)
-        plan = ready.plan(start, RATE, 60.0)
-        rig.start(plan)
-        rig.begin(plan, start + 60 * US, CHUNK_US)
-        watched(rig, TrialLog(plan, rig.sinks), lambda tick: tick.overflowed)
-        for path in rig.spool.iterdir():
+    with TestBed(replace(testbed_settings(resolved), bound_us=200_000), Played, tmp_path, Clock.fixed_now()) as testbed:
+        start = next_start(testbed)
+        plan = resolved.plan(start, RATE, 60.0)
+        testbed.start(plan)
+        testbed.begin(plan, start + 60 * US, CHUNK_US)
+        watched(testbed, TrialLog(plan, testbed.sinks), lambda tick: tick.overflowed)
+        for path in testbed.spool.iterdir():
             path.unlink()
-        rig.spool.rmdir()
+        testbed.spool.rmdir()
         with pytest.raises(FlightServerError):
-            send(edges_of(rig), 0)
+            send(edges_of(testbed), 0)
         with pytest.raises(DriverError, match="spool could not be written"):
-            rig.tick()
+            testbed.tick()
 
 
-def test_a_queue_that_is_full_by_its_bytes_says_how_much_waited(ready: ResolvedExperiment, tmp_path: Path) -> None:
+def test_a_queue_that_is_full_by_its_bytes_says_how_much_waited(resolved: ResolvedExperiment, tmp_path: Path) -> None:
     """Nothing was read here, so it is all that was offered and the chunk that found no room."""
-    with TestBed(replace(testbed_settings(ready), bytes_max=20_000), Played, tmp_path, Clock.fixed_now()) as rig:
-        start = next_start(rig)
-        plan = ready.plan(start, RATE, 60.0)
-        rig.start(plan)
-        rig.begin(plan, start + 60 * US, CHUNK_US)
-        last = watched(rig, TrialLog(plan, rig.sinks), lambda tick: tick.ended)
+    with TestBed(replace(testbed_settings(resolved), bytes_max=20_000), Played, tmp_path, Clock.fixed_now()) as testbed:
+        start = next_start(testbed)
+        plan = resolved.plan(start, RATE, 60.0)
+        testbed.start(plan)
+        testbed.begin(plan, start + 60 * US, CHUNK_US)
+        last = watched(testbed, TrialLog(plan, testbed.sinks), lambda tick: tick.ended)
     assert last.overflowed
-    assert last.memory_full_us == rig.reached_us - start + CHUNK_US
+    assert last.memory_full_us == testbed.reached_us - start + CHUNK_US
 
 
 @pytest.mark.parametrize("engine", [Played, Broken])
-def test_whatever_happens_all_processes_are_ended(ready: ResolvedExperiment, tmp_path: Path, engine: Any) -> None:
+def test_whatever_happens_all_processes_are_ended(resolved: ResolvedExperiment, tmp_path: Path, engine: Any) -> None:
     """The engine first; nothing private stays behind, in a start that failed neither."""
-    with TestBed(testbed_settings(ready), engine, tmp_path, Clock.fixed_now()) as one:
+    with TestBed(testbed_settings(resolved), engine, tmp_path, Clock.fixed_now()) as one:
         with suppress(RuntimeError):
-            one.start(ready.plan(next_start(one), RATE, 1.0))
+            one.start(resolved.plan(next_start(one), RATE, 1.0))
         pids = [pid for name, role, pid in one.processes() if role == "driver" and name != RUNNER]
         left = (one._private, one.spool)
     assert len(pids) == 3
@@ -325,9 +329,9 @@ def test_whatever_happens_all_processes_are_ended(ready: ResolvedExperiment, tmp
     assert not any(path.exists() for path in left)
 
 
-def started(rig: TestBed, ready: ResolvedExperiment) -> None:
-    with rig:
-        rig.start(ready.plan(next_start(rig), RATE, 1.0))
+def started(testbed: TestBed, resolved: ResolvedExperiment) -> None:
+    with testbed:
+        testbed.start(resolved.plan(next_start(testbed), RATE, 1.0))
 
 
 @pytest.mark.parametrize(
@@ -336,36 +340,36 @@ def started(rig: TestBed, ready: ResolvedExperiment) -> None:
     ids=["folder", "plan", "child"],
 )
 def test_a_full_disk_for_temporary_files_is_said(
-    ready: ResolvedExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Any, name: str
+    resolved: ResolvedExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Any, name: str
 ) -> None:
-    """With the place, and how to name another; for the rig's own folder, the plan, and what a child is told."""
+    """With the place, and how to name another; for the test bed's own folder, the plan, and what a child is told."""
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    one, place = TestBed(testbed_settings(ready), Played, tmp_path, Clock.fixed_now()), tempfile.gettempdir()
+    one, place = TestBed(testbed_settings(resolved), Played, tmp_path, Clock.fixed_now()), tempfile.gettempdir()
     with monkeypatch.context() as patch:
         patch.setattr(of, name, full)
         with pytest.raises(MachineError, match=f"{place}.* is full: .* TMPDIR=DIR"):
-            started(one, ready)
+            started(one, resolved)
     assert [name for name, role, _ in one.processes() if role == "driver"] == ["runner"]
 
 
-def test_generators_that_stopped_apart_are_levelled(rig: TestBed, ready: ResolvedExperiment) -> None:
+def test_generators_that_stopped_apart_are_levelled(testbed: TestBed, resolved: ResolvedExperiment) -> None:
     """What one offered beyond the other would else stay unread, and fill the queue of the next trial."""
-    start = next_start(rig)
-    plan = ready.plan(start, RATE, 60.0)
-    journal = TrialLog(plan, rig.sinks)
-    rig.begin(plan, start + 60 * US, CHUNK_US)
-    watched(rig, journal, lambda tick: tick.frontier_us > start)
-    rig._generators[0].ask("halt")
-    watched(rig, journal, lambda tick: rig.reached_us >= tick.frontier_us + US)
-    rig.halt()
-    apart = watched(rig, journal, lambda tick: tick.ended)
-    assert apart.frontier_us < rig.reached_us
-    offered = journal.offered_events()
-    rig.level()
-    levelled = rig.tick()
-    journal.add(levelled)
-    assert levelled.frontier_us == rig.reached_us
-    assert journal.offered_events() == offered
+    start = next_start(testbed)
+    plan = resolved.plan(start, RATE, 60.0)
+    trial_log = TrialLog(plan, testbed.sinks)
+    testbed.begin(plan, start + 60 * US, CHUNK_US)
+    watched(testbed, trial_log, lambda tick: tick.frontier_us > start)
+    testbed._generators[0].ask("halt")
+    watched(testbed, trial_log, lambda tick: testbed.reached_us >= tick.frontier_us + US)
+    testbed.halt()
+    apart = watched(testbed, trial_log, lambda tick: tick.ended)
+    assert apart.frontier_us < testbed.reached_us
+    offered = trial_log.offered_events()
+    testbed.level()
+    levelled = testbed.tick()
+    trial_log.add(levelled)
+    assert levelled.frontier_us == testbed.reached_us
+    assert trial_log.offered_events() == offered

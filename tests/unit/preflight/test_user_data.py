@@ -37,13 +37,13 @@ def asked(workload: str, **parameters: Any) -> dict[str, Any]:
 
 def test_a_workload_runs_on_the_rows_of_a_file(data: Path) -> None:
     """With its own parameters beside; the file's digest is of what the run was."""
-    ready = check(build(asked("filter", data=str(data), above="50")))
-    plan = ready.plan(0, 1000.0, 1.0)
+    resolved = check(build(asked("filter", data=str(data), above="50")))
+    plan = resolved.plan(0, 1000.0, 1.0)
     rows = [plan.batch(0, partition, 0, 2, ["price"]).column("price").to_pylist() for partition in range(2)]
     assert rows == [[30, 30], [60, 60]]
-    assert list(ready.workload.files) == [str(data)]
-    kept = dict(ready.workload.files)
-    assert not list(changed_files(ready.workload, kept, "-"))
+    assert list(resolved.workload.files) == [str(data)]
+    kept = dict(resolved.workload.files)
+    assert not list(changed_files(resolved.workload, kept, "-"))
     data.write_text(data.read_text() + "7,8,90\n")
     again = check(build(asked("filter", data=str(data))))
     assert [problem.setting for problem in changed_files(again.workload, kept, "-")] == [str(data)]
@@ -51,8 +51,8 @@ def test_a_workload_runs_on_the_rows_of_a_file(data: Path) -> None:
 
 def test_one_stream_of_several_is_named(data: Path) -> None:
     """The others are made as ever."""
-    ready = check(build(asked("windowed_join", **{"data.purchases": str(data)})))
-    plan = ready.plan(0, 1000.0, 1.0)
+    resolved = check(build(asked("windowed_join", **{"data.purchases": str(data)})))
+    plan = resolved.plan(0, 1000.0, 1.0)
     numbers = {stream.name: number for number, stream in enumerate(plan.streams)}
     assert plan.batch(numbers["purchases"], 0, 0, 1, ["price"]).column("price").to_pylist() == [30]
     ads = plan.batch(numbers["ads"], 0, 0, 50, ["user_id"]).column("user_id").to_pylist()
@@ -98,18 +98,18 @@ def test_the_only_stream_gets_one_file(data: Path) -> None:
 
 def test_a_file_is_the_one_that_was_checked(data: Path) -> None:
     """At every rate of a search: one that has changed since is our failure, and not another workload."""
-    ready = check(build(asked("filter", data=str(data))))
+    resolved = check(build(asked("filter", data=str(data))))
     data.write_text("user_id,gem_pack_id,price\n7,8,90\n")
     content.cache_clear()
     with pytest.raises(DriverError, match="was changed after it was checked"):
-        ready.streams(2000.0)
+        resolved.streams(2000.0)
 
 
 def test_engines_are_told_which_columns_hold_nulls(data: Path) -> None:
     """The flow's sources have the schemas of the streams: an engine that is promised values may do anything else."""
     data.write_text("user_id,gem_pack_id,price\n1,2,\n4,5,60\n")
-    ready = check(build(asked("filter", data=str(data))))
-    (source,), (stream,) = sources(ready.flow), ready.streams(1000.0)
+    resolved = check(build(asked("filter", data=str(data))))
+    (source,), (stream,) = sources(resolved.flow), resolved.streams(1000.0)
     assert source.schema == stream.schema
     assert [field.name for field in source.schema.fields if field.nullable] == ["price"]
 
@@ -210,8 +210,8 @@ def test_how_often_a_file_comes_is_said_in_plain_numbers(data: Path, texts: str,
 
 def test_a_file_that_comes_once_needs_no_word(data: Path) -> None:
     """Nothing in it comes again; with one event more, something does."""
-    ready = check(build(asked("filter", data=str(data))))
-    once, more = (ready.plan(0, 1000.0, events / 1000) for events in (2, 3))
+    resolved = check(build(asked("filter", data=str(data))))
+    once, more = (resolved.plan(0, 1000.0, events / 1000) for events in (2, 3))
     assert [plan.planned_events(plan.start_us, plan.end_us) for plan in (once, more)] == [2, 3]
     assert notes(once) == ()
     assert [note.partition(";")[0] for note in notes(more)] == ["data of purchases: its 2 rows come 1.5 times"]
@@ -258,9 +258,9 @@ def test_a_time_that_the_whole_run_cannot_say_is_refused(data: Path) -> None:
     with pytest.raises(InputError, match="can say in all"):
         check(build(values))
     few = {"rate": 1, "duration": "4s"}
-    ready = check(build({**values, "command": "generate", "load": few}))
+    resolved = check(build({**values, "command": "generate", "load": few}))
     with pytest.raises(InputError, match="can say in all"):  # as a search at higher rates would find
-        ready.plan(0, 100_000.0, 60.0)
+        resolved.plan(0, 100_000.0, 60.0)
 
 
 @pytest.mark.parametrize(("workload", "parameters", "idle"), [

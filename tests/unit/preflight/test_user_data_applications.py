@@ -35,13 +35,13 @@ def ready_for(workload: str, files: dict[str, Path] | None = None, **parameters:
     return check(build({"workload": workload, "parameters": {**parameters, **data}, "load": load}))
 
 
-def plan_of(ready: ResolvedExperiment) -> Plan:
-    return Plan(ready.streams(RATE), parse_profile("constant", RATE, SECONDS), 0, SECONDS, 1, 1)
+def plan_of(resolved: ResolvedExperiment) -> Plan:
+    return Plan(resolved.streams(RATE), parse_profile("constant", RATE, SECONDS), 0, SECONDS, 1, 1)
 
 
-def made_cells(ready: ResolvedExperiment) -> Cells:
+def made_cells(resolved: ResolvedExperiment) -> Cells:
     """Rows of each stream as its generator makes them, of the columns that the flow reads."""
-    plan, needed = plan_of(ready), needed_columns(ready.flow)
+    plan, needed = plan_of(resolved), needed_columns(resolved.flow)
     found = {}
     for number, stream in enumerate(plan.streams):
         columns = [name for name in stream.schema.names if name in needed[stream.name]]
@@ -70,9 +70,9 @@ def _quoted(cell: Any) -> str:
     return "" if cell is None else f'"{text}"'
 
 
-def answers(ready: ResolvedExperiment, plan: Plan, by_classes: bool) -> list[list[tuple[str, ...]]]:
+def answers(resolved: ResolvedExperiment, plan: Plan, by_classes: bool) -> list[list[tuple[str, ...]]]:
     """The right answer of each sink, with its lineage, in an order of its own."""
-    flow, found = ready.lineage_flow, []
+    flow, found = resolved.lineage_flow, []
     for each in flow.each():
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
@@ -119,11 +119,11 @@ def test_malformed_cells_stop_nothing(tmp_path: Path, workload: str) -> None:
                 column[row] = None if readable or row % 2 else "?!"
             empty = column.count(None)
             spoilt[stream, name] = (column.count("?!"), empty)
-    ready = ready_for(workload, written(tmp_path, cells))
-    plan = plan_of(ready)
+    resolved = ready_for(workload, written(tmp_path, cells))
+    plan = plan_of(resolved)
     found = replayed_data(plan, plan.end_us)
     assert about(found) == spoilt
     assert all(any(f"{name} is null in" in note for note in notes_of(found)) for _, name in spoilt)
-    assert answers(ready, plan, by_classes=False) == answers(ready, plan, by_classes=True)
-    with counting(plan, ready.malformed, plan.end_us) as counted:
+    assert answers(resolved, plan, by_classes=False) == answers(resolved, plan, by_classes=True)
+    with counting(plan, resolved.malformed, plan.end_us) as counted:
         assert all(one.malformed * EVERY >= one.records / 2 for one in counted.found().values())

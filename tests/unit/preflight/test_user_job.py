@@ -106,9 +106,9 @@ def test_what_is_like_a_file_must_end_in_py(
 
 def test_an_own_job_is_checked_like_any_workload(write: Write) -> None:
     """It passes with everything filled in; the whole of each stream travels, because nobody knows what is read."""
-    ready = check(build({"workload": str(write(GOOD)), "load": {"rate": "10k"}}))
-    assert ready.columns == {"purchases": ("user_id", "price", "event_time", "ingest_time", "event_id")}
-    assert (ready.reach_us, ready.tail_us) == (20 * US, 21 * US)
+    resolved = check(build({"workload": str(write(GOOD)), "load": {"rate": "10k"}}))
+    assert resolved.columns == {"purchases": ("user_id", "price", "event_time", "ingest_time", "event_id")}
+    assert (resolved.reach_us, resolved.tail_us) == (20 * US, 21 * US)
     with pytest.raises(InputError, match="has no lowering for NativeJob"):
         check(build({"workload": str(write(GOOD)), "engine": "known"}))
     with pytest.raises(InputError, match="is not a parameter of my_job"):

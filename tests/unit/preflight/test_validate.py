@@ -33,11 +33,11 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 def test_good_input_is_ready() -> None:
     """The least that can be asked, and every default follows from it."""
-    ready = check_experiment(experiment.build(GOOD))
-    assert ready.generators >= 1
-    assert ready.reach_us == 8 * US
-    assert ready.tail_us == 9 * US
-    assert (ready.driver_cpus, ready.sut_cpus) == (None, None)
+    resolved = check_experiment(experiment.build(GOOD))
+    assert resolved.generators >= 1
+    assert resolved.reach_us == 8 * US
+    assert resolved.tail_us == 9 * US
+    assert (resolved.driver_cpus, resolved.sut_cpus) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ def test_as_many_ports_are_tried_as_there_will_be_generators(
 
     monkeypatch.setattr(validate, "_port_problem", note)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16 if isolation == "shared" else 8)))
-    ready = check_experiment(experiment.build(GOOD | {"port": 5000, "isolation": isolation}))
-    assert ready.generators == generators
+    resolved = check_experiment(experiment.build(GOOD | {"port": 5000, "isolation": isolation}))
+    assert resolved.generators == generators
     assert asked == [0, *range(5000, 5001 + generators)]
 
 
@@ -253,10 +253,10 @@ def test_nobody_is_refused_the_memory_they_did_not_ask_for(
     """Half of it is enough for Spark; the queue and the generators share the other one."""
     of_memory(monkeypatch, there)
     of_processors(monkeypatch, processors)
-    ready = check_experiment(experiment.build(GOOD))
-    assert ready.bytes_max + ready.generators * GENERATOR_BYTES == half * 2**30
-    assert ready.bytes_max >= half * 2**29
-    assert 1 <= ready.generators <= min(processors, 8)
+    resolved = check_experiment(experiment.build(GOOD))
+    assert resolved.bytes_max + resolved.generators * GENERATOR_BYTES == half * 2**30
+    assert resolved.bytes_max >= half * 2**29
+    assert 1 <= resolved.generators <= min(processors, 8)
 
 
 def test_a_large_machine_has_a_queue_of_4_gib(monkeypatch: pytest.MonkeyPatch) -> None:

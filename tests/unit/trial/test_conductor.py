@@ -63,14 +63,14 @@ NOW = 1_700_000_000 * US + 300_000
 )
 def test_trials_of_a_rig_lie_a_reach_apart(reached_us: int, apart_us: int, start_us: int) -> None:
     """Else a window would hold events of two of them, and the answers of neither would be right."""
-    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=reached_us)
-    assert next_start(rig, apart_us) == start_us
+    testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=reached_us)
+    assert next_start(testbed, apart_us) == start_us
     assert start_us >= NOW + START_LEAD_US
     assert start_us - reached_us >= apart_us
 
 
 class LateRig:
-    """A rig whose sink commits one more batch at its n-th tick after the deadline; 0 for never."""
+    """A test bed whose sink commits one more batch at its n-th tick after the deadline; 0 for never."""
 
     def __init__(self, make: Any, at: int) -> None:
         self._make, self._at, self.ticks = make, at, 0
@@ -85,36 +85,36 @@ class LateRig:
 def test_results_after_the_deadline_are_late_and_not_lost(
     at: int, came: bool, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What comes while it is looked for is in the journal; the look ends with it, or with its time."""
+    """What comes while it is looked for is in the log; the look ends with it, or with its time."""
     monkeypatch.setattr(trial, "LATE_POLL_S", 0.0)
     monkeypatch.setattr(trial, "LATE_S", 0.05 if not at else 60.0)
-    rig: Any = LateRig(make, at)
-    done = make.story().done()
-    before = len(done.journal.commits)
-    assert trial._late_came(rig, done) is came
-    assert len(done.journal.commits) == before + came
-    assert not came or rig.ticks == at
+    testbed: Any = LateRig(make, at)
+    record = make.story().record()
+    before = len(record.trial_log.commits)
+    assert trial._late_came(testbed, record) is came
+    assert len(record.trial_log.commits) == before + came
+    assert not came or testbed.ticks == at
 
 
 @pytest.mark.parametrize("state", [{"drained": False}, {"engine_failed": "gone"}])
 def test_nothing_is_looked_for_where_more_is_owed_than_a_few_results(make: Any, state: dict[str, Any]) -> None:
     """An engine that died, or has not done with its input, is not late with some results."""
-    rig: Any = LateRig(make, 1)
-    assert not trial._late_came(rig, make.story().done(**state))
-    assert rig.ticks == 0
+    testbed: Any = LateRig(make, 1)
+    assert not trial._late_came(testbed, make.story().record(**state))
+    assert testbed.ticks == 0
 
 
 def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a tenth of it on, whatever the verdict is."""
     monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
-    ready, done = check(build({"workload": "identity"})), make.story().done()
+    resolved, record = check(build({"workload": "identity"})), make.story().record()
     for percent, warned in ((20.0, False), (30.0, True)):
-        done.journal.others = [(make.start + 6 * US, percent)]
-        said = dict(cautions(ready, done, 1000.0)).get(WarningCode.BACKGROUND_LOAD, "")
+        record.trial_log.others = [(make.start + 6 * US, percent)]
+        said = dict(cautions(resolved, record, 1000.0)).get(WarningCode.BACKGROUND_LOAD, "")
         assert said.startswith("other processes used 15% of the machine") is warned
-    done.journal.others = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
+    record.trial_log.others = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
     monkeypatch.setattr(figures, "others_share", lambda _: 0.09)
-    assert "used 60% of the machine for 5 s:" in dict(cautions(ready, done, 1000.0))[WarningCode.BACKGROUND_LOAD]
+    assert "used 60% of the machine for 5 s:" in dict(cautions(resolved, record, 1000.0))[WarningCode.BACKGROUND_LOAD]
 
 
 @pytest.mark.parametrize(("processors", "warned"), [(2, True), (3, False)])
@@ -123,8 +123,8 @@ def test_more_generators_than_processors_are_warned_of(
 ) -> None:
     """They wait for each other."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
-    ready = check(build({"workload": "identity", "load": {"generators": 3}}))
-    warnings = dict(cautions(ready, make.story().done(), 1000.0))
+    resolved = check(build({"workload": "identity", "load": {"generators": 3}}))
+    warnings = dict(cautions(resolved, make.story().record(), 1000.0))
     said = warnings.get(WarningCode.MORE_GENERATORS_THAN_CORES, "")
     assert said.startswith("3 generators, more than there are processors (2)") is warned
 
@@ -135,7 +135,7 @@ def test_a_machine_that_became_slower_is_warned_of(
 ) -> None:
     """Within the span; one that became faster makes no trend that speaks against the system."""
     monkeypatch.setattr(figures, "slowed_by", lambda _: slowed)
-    warnings = dict(cautions(check(build({"workload": "identity"})), make.story().done(), 1000.0))
+    warnings = dict(cautions(check(build({"workload": "identity"})), make.story().record(), 1000.0))
     said = warnings.get(WarningCode.MACHINE_SLOWED, "")
     assert said.startswith("the machine itself became slower by 16%") is warned
 
@@ -146,19 +146,19 @@ def test_the_conductor_knows_how_far_apart_batches_are(
     """Of the engine that was asked for, by the option that is in force; else it waits too short for the last one."""
     told: list[float] = []
 
-    def conductor(rig: Any, plan: Any, spans: Any, chunk_us: int, policy: Any, observe: Any) -> Any:
+    def conductor(testbed: Any, plan: Any, spans: Any, chunk_us: int, policy: Any, observe: Any) -> Any:
         told.append(policy.interval_s)
-        return SimpleNamespace(conduct=lambda: make.story().done(engine_failed="gone"))
+        return SimpleNamespace(conduct=lambda: make.story().record(engine_failed="gone"))
 
     monkeypatch.setattr(trial, "PhaseRunner", conductor)
     monkeypatch.setattr(TrialConductor, "conclude", lambda *_: None)
-    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
+    testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     of_known = {"workload": "filter", "engine": "known", "options": {"batch": "7s"}}
     of_spark = {"workload": "windowed_aggregation", "options": {"trigger": "10 seconds"}}
     for asked in (of_known, of_spark):
-        ready = check(build({**asked, "load": {"duration": "200s"}}))
-        TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
+        resolved = check(build({**asked, "load": {"duration": "200s"}}))
+        TrialConductor(resolved, testbed).run(folder, JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0))
     assert told == [7.0, 10.0]
 
 
@@ -172,42 +172,42 @@ def test_the_runner_of_a_pinned_trial_keeps_off_the_engines_processors(
 
     def conduct() -> Any:
         seen.append(tuple(cpus()))
-        return make.story().done(engine_failed="gone")
+        return make.story().record(engine_failed="gone")
 
     def conclude(*_: Any) -> None:
         seen.append(tuple(cpus()))
 
     monkeypatch.setattr(trial, "PhaseRunner", lambda *_, **__: SimpleNamespace(conduct=conduct))
     monkeypatch.setattr(TrialConductor, "conclude", conclude)
-    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
-    ready = check(build({"workload": "filter", "engine": "known", "isolation": isolation}))
+    testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
+    resolved = check(build({"workload": "filter", "engine": "known", "isolation": isolation}))
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
-    assert seen == [ready.driver_cpus or tuple(there), tuple(there)]
+    TrialConductor(resolved, testbed).run(folder, JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0))
+    assert seen == [resolved.driver_cpus or tuple(there), tuple(there)]
     assert isolation == "shared" or set(there) > set(seen[0])
 
 
 def test_observers_hear_of_start_and_verdict(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The start before the processes are up, its end after; the verdict while they still stand, once it is written."""
     heard: list[Any] = []
-    done = make.story().done(engine_failed="gone")
+    record = make.story().record(engine_failed="gone")
     engine = SimpleNamespace(stage=lambda: "")
-    rig: Any = SimpleNamespace(
+    testbed: Any = SimpleNamespace(
         clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, engine=engine, start=lambda plan: heard.append("up")
     )
-    monkeypatch.setattr(trial, "PhaseRunner", lambda *_: SimpleNamespace(conduct=lambda: done))
-    judged = TrialResult(make_believe := object(), done, None)  # type: ignore[arg-type]
+    monkeypatch.setattr(trial, "PhaseRunner", lambda *_: SimpleNamespace(conduct=lambda: record))
+    judged = TrialResult(make_believe := object(), record, None)  # type: ignore[arg-type]
     monkeypatch.setattr(TrialConductor, "conclude", lambda *_: heard.append("written") or judged)
-    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    conductor = TrialConductor(ready, rig, heard.append)
+    resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    conductor = TrialConductor(resolved, testbed, heard.append)
     conductor.start(1000.0, "starting spark", folder)
-    conductor.run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
+    conductor.run(folder, JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0))
     assert [one if isinstance(one, str) else type(one) for one in heard if not isinstance(one, EngineStarting)] == [
         "up", EngineStarted, "written", VerdictReached,
     ]  # fmt: skip
     assert any(isinstance(one, EngineStarting) and one.note == "starting spark" for one in heard)
-    assert (heard[-1].judged.result, heard[-1].rig) == (make_believe, rig)
-    assert conductor.left is done.journal
+    assert (heard[-1].judged.result, heard[-1].testbed) == (make_believe, testbed)
+    assert conductor.left is record.trial_log
 
 
 def test_nothing_is_imported_for_a_look() -> None:
@@ -218,8 +218,8 @@ def test_nothing_is_imported_for_a_look() -> None:
         "bootstrap.slope_interval(times, numpy.cos(times), 0.983); bootstrap.independent_slope_interval(times, times)\n"
         "print(sorted(set(sys.modules) - there))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    record = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert record.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(
@@ -231,19 +231,19 @@ def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
 ) -> None:
     """What it says at once is kept; to wait for it, to judge and to draw beside a busy engine would take long."""
     said: list[str] = []
-    done = make.story().done()
-    done.interrupted = interrupted
+    record = make.story().record()
+    record.interrupted = interrupted
     engine = SimpleNamespace(
         batch_progress=lambda timeout_s: said.append(f"evidence {timeout_s}") or [],
         operator_row_counts=lambda timeout_s: said.append(f"rows {timeout_s}") or [],
     )
-    rig: Any = SimpleNamespace(
+    testbed: Any = SimpleNamespace(
         engine=engine, clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop")
     )
-    monkeypatch.setattr(trial, "PhaseRunner", lambda *_, **__: SimpleNamespace(conduct=lambda: done))
+    monkeypatch.setattr(trial, "PhaseRunner", lambda *_, **__: SimpleNamespace(conduct=lambda: record))
     monkeypatch.setattr(TrialConductor, "conclude", lambda *_: said.append("judged"))
-    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
+    resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    TrialConductor(resolved, testbed).run(folder, JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0))
     assert said == order
 
 
@@ -252,18 +252,18 @@ def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
 ) -> None:
     """That may take half a minute, and nothing of the trial is written before it."""
     said: list[str] = []
-    done = make.story().done()
+    record = make.story().record()
 
     def evidence(timeout_s: float) -> Any:
         raise KeyboardInterrupt
 
-    rig: Any = SimpleNamespace(
+    testbed: Any = SimpleNamespace(
         engine=SimpleNamespace(batch_progress=evidence, settings=dict),
         clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop"),
     )  # fmt: skip
-    monkeypatch.setattr(trial, "PhaseRunner", lambda *_, **__: SimpleNamespace(conduct=lambda: done))
-    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    judged = TrialConductor(ready, rig).run(folder, JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0))
+    monkeypatch.setattr(trial, "PhaseRunner", lambda *_, **__: SimpleNamespace(conduct=lambda: record))
+    resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    judged = TrialConductor(resolved, testbed).run(folder, JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0))
     assert said == ["stop"]
     assert judged.result.verdict.value == "interrupted"
     assert folder.read_result().rate is not None
@@ -280,12 +280,12 @@ def looked_at_once(
 
     As the real conductor, this one ends it there and then where it is told that it is hopeless.
     """
-    done = cut_short(done_of(make, slip_us=slip_us), 12 * US)
+    record = cut_short(done_of(make, slip_us=slip_us), 12 * US)
 
-    def conductor(rig: Any, plan: Any, spans: Any, chunk_us: int, policy: Any, observe: Any) -> Any:
+    def conductor(testbed: Any, plan: Any, spans: Any, chunk_us: int, policy: Any, observe: Any) -> Any:
         def conduct() -> TrialRecord:
-            done.hopeless = policy.early_stop_reason(done, START + 12 * US) or ""
-            return done
+            record.early_stop = policy.early_stop_reason(record, START + 12 * US) or ""
+            return record
 
         return SimpleNamespace(conduct=conduct)
 
@@ -293,24 +293,24 @@ def looked_at_once(
     engine = SimpleNamespace(
         settings=dict, batch_progress=lambda timeout_s: [], operator_row_counts=lambda timeout_s: OperatorCounts()
     )
-    rig: Any = SimpleNamespace(
+    testbed: Any = SimpleNamespace(
         engine=engine, clock=SimpleNamespace(now_us=lambda: START + 12 * US), reached_us=0, folder=tmp_path
     )
-    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     kind = SearchTrial if in_search else JudgedTrial
-    return TrialConductor(ready, rig).run(folder, kind(ready, 1000.0, fresh=True, duration_s=30.0)), folder
+    return TrialConductor(resolved, testbed).run(folder, kind(resolved, 1000.0, fresh=True, duration_s=30.0)), folder
 
 
 @pytest.mark.parametrize(
-    ("slip_us", "in_search", "hopeless"), [(250_000, True, LOST), (0, True, ""), (250_000, False, "")]
+    ("slip_us", "in_search", "early_stop"), [(250_000, True, LOST), (0, True, ""), (250_000, False, "")]
 )
 def test_a_search_ends_an_invalid_trial_at_once(
-    slip_us: int, in_search: bool, hopeless: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    slip_us: int, in_search: bool, early_stop: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is made again, so nobody waits for its end; a run goes on, since its figures show what happened."""
-    monkeypatch.setattr(TrialConductor, "conclude", lambda conductor, folder, trial, done, told: done)
-    done, _ = looked_at_once(slip_us, in_search, make, tmp_path, monkeypatch)
-    assert done.hopeless == hopeless
+    monkeypatch.setattr(TrialConductor, "conclude", lambda conductor, folder, trial, record, told: record)
+    record, _ = looked_at_once(slip_us, in_search, make, tmp_path, monkeypatch)
+    assert record.early_stop == early_stop
 
 
 def test_a_trial_that_was_ended_as_invalid_is_judged_so(
@@ -328,16 +328,16 @@ def test_a_trial_that_was_ended_as_invalid_is_judged_so(
 def test_each_trial_has_chunks_for_its_own_rate(
     rate_per_s: float, chunk_us: int, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the rates of other trials on its rig are, or the rate that was asked for first."""
-    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
+    """Whatever the rates of other trials on its test bed are, or the rate that was asked for first."""
+    testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
 
-    def conductor(rig: Any, plan: Any, spans: Any, chunk_us: int, *_: Any) -> None:
+    def conductor(testbed: Any, plan: Any, spans: Any, chunk_us: int, *_: Any) -> None:
         raise KeyboardInterrupt(chunk_us)
 
     monkeypatch.setattr(trial, "PhaseRunner", conductor)
-    ready, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     with pytest.raises(KeyboardInterrupt) as asked:
-        TrialConductor(ready, rig).run(folder, JudgedTrial(ready, rate_per_s, fresh=True, duration_s=10.0))
+        TrialConductor(resolved, testbed).run(folder, JudgedTrial(resolved, rate_per_s, fresh=True, duration_s=10.0))
     assert asked.value.args == (chunk_us,)
 
 
@@ -350,9 +350,9 @@ def concluded(
 ) -> tuple[TrialResult, RunFolder]:
     """A steady trial whose verification ends with `error`, and its folder."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "10s"}}
-    ready = check(build(values))
+    resolved = check(build(values))
     folder = RunFolder.create(tmp_path, "windowed_aggregation", "spark", datetime.now(UTC))
-    rig: Any = SimpleNamespace(
+    testbed: Any = SimpleNamespace(
         engine=SimpleNamespace(settings=dict), clock=SimpleNamespace(now_us=lambda: NOW),
         folder=tmp_path, append_latencies_us=lambda *_: [],
     )  # fmt: skip
@@ -361,8 +361,8 @@ def concluded(
         raise error
 
     monkeypatch.setattr(trial, "_verified", ended)
-    asked, done = JudgedTrial(ready, 1000.0, fresh=True, duration_s=10.0), make.story().done()
-    return TrialConductor(ready, rig).conclude(folder, asked, done, told or trial.EngineReport()), folder
+    asked, record = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0), make.story().record()
+    return TrialConductor(resolved, testbed).conclude(folder, asked, record, told or trial.EngineReport()), folder
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted"), duckdb.InterruptException()])
@@ -448,11 +448,13 @@ def stopped(
 ) -> tuple[TrialResult, RunFolder]:
     """A trial that Ctrl-C ended, and its folder: a new one, or that of a trial which is made `again`."""
     folder = again or RunFolder.create(tmp_path / "runs", "a", "b", datetime.now(UTC))
-    asked.done.interrupted, asked.done.drained = True, False
+    asked.record.interrupted, asked.record.drained = True, False
     clock = SimpleNamespace(now_us=lambda: NOW)
-    rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path)
-    asked_for = JudgedTrial(asked.ready, 1000.0, fresh=True, duration_s=10.0, **settings)
-    return TrialConductor(asked.ready, rig).conclude(folder, asked_for, asked.done, trial.EngineReport()), folder
+    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path)
+    asked_for = JudgedTrial(asked.resolved, 1000.0, fresh=True, duration_s=10.0, **settings)
+    return TrialConductor(asked.resolved, testbed).conclude(
+        folder, asked_for, asked.record, trial.EngineReport()
+    ), folder
 
 
 def test_a_stopped_trial_has_the_latencies_of_what_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
@@ -481,7 +483,7 @@ def test_a_trial_stopped_in_its_warm_up_says_so(case: Callable[..., Case], make:
     """No latency could be there, so its results are not looked at."""
     asked = case(ROWS)
     asked.receive(make, rows=of_one_batch(asked))
-    cut_short(asked.done, 3 * US)
+    cut_short(asked.record, 3 * US)
     judged, folder = stopped(asked, tmp_path)
     assert judged.result.latency == Latencies(notes=(NOT_BEGUN,)) == folder.read_result().latency
     assert folder.read_hlog() is None
@@ -510,7 +512,7 @@ def test_a_trial_that_is_made_again_shows_nothing_of_the_one_before(
     asked.receive(make, rows=of_one_batch(asked))
     _, folder = stopped(asked, tmp_path, keep_results=True)
     assert folder.read_hlog()
-    cut_short(asked.done, 3 * US)
+    cut_short(asked.record, 3 * US)
     stopped(asked, tmp_path, again=folder)
     left = {path.name for path in folder.path.iterdir()}
     assert left == {"engine", "result.json", "series.parquet"}
@@ -545,7 +547,7 @@ def windowed(rule: LatencyRule, spans: TrialSpans, emission_us: list[int]) -> Si
 
 def test_the_log_has_every_kind_of_latency_that_is_reported(make: Any) -> None:
     """By the second where that is known, else one interval of the span; of several sinks each has its own."""
-    spans = make.story().done().spans
+    spans = make.story().record().spans
     second = spans.measured_from_us // US
     late = windowed(LatencyRule("window"), spans, [5 * US, 5 * US])
     by_second = [(second, 1), (second + 2, 1)]
@@ -563,7 +565,7 @@ def test_the_log_has_every_kind_of_latency_that_is_reported(make: Any) -> None:
 
 def test_the_log_has_no_kind_without_figures(make: Any) -> None:
     """Matches that come before their window is complete have no closing delay, but a time of their own."""
-    spans = make.story().done().spans
+    spans = make.story().record().spans
     early = windowed(LatencyRule("join", lambda end: end - 1), spans, [3 * US, 5 * US])
     assert kinds_in(trial._hlog(verified_of(("one", early)), spans)) == {
         "match_time": [(spans.measured_from_us // US, 2)]
@@ -573,27 +575,27 @@ def test_the_log_has_no_kind_without_figures(make: Any) -> None:
 def test_a_phase_is_shown_until_it_is_decided_that_it_ends(make: Any) -> None:
     """The look at the warm-up's end may find that it goes on: progress never goes back from "measured"."""
     spans = TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US)
-    done = TrialRecord(make.story().journal(), spans)
-    assert snapshot(done, spans.measured_from_us + 100_000).phase == "warm-up"
-    assert snapshot(done, spans.measured_from_us + 600_000).phase == "measured"
-    assert snapshot(done, spans.start_us).phase == "warm-up"
+    record = TrialRecord(make.story().trial_log(), spans)
+    assert snapshot(record, spans.measured_from_us + 100_000).phase == "warm-up"
+    assert snapshot(record, spans.measured_from_us + 600_000).phase == "measured"
+    assert snapshot(record, spans.start_us).phase == "warm-up"
 
 
 @pytest.mark.parametrize("now_us", range(200_000, 8 * US, 333_000))
 @pytest.mark.parametrize("chunk_us", [10_000, 50_000, 100_000])
 def test_progress_shows_the_rate_of_whole_chunks(make: Any, now_us: int, chunk_us: int) -> None:
     """Of a steady plan it is the rate at any moment, wherever in a chunk that is; of two generators the sum."""
-    done = TrialRecord(make.story().journal(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
-    done.journal.chunks = [chunks_until(now_us, chunk_us) for _ in range(2)]
-    assert snapshot(done, START + now_us).offered_per_s == pytest.approx(1000)
+    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    record.trial_log.chunks = [chunks_until(now_us, chunk_us) for _ in range(2)]
+    assert snapshot(record, START + now_us).offered_per_s == pytest.approx(1000)
 
 
 def test_progress_shows_that_a_generator_stands_still(make: Any) -> None:
     """Nothing for three seconds, of the five that are looked at; then for longer than these."""
-    done = TrialRecord(make.story().journal(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
-    done.journal.chunks = [chunks_until(6 * US, 50_000)]
-    assert snapshot(done, START + 9 * US).offered_per_s == pytest.approx(1000 / (5.0 - 0.05 - 0.3))
-    assert snapshot(done, START + 12 * US).offered_per_s == 0
+    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    record.trial_log.chunks = [chunks_until(6 * US, 50_000)]
+    assert snapshot(record, START + 9 * US).offered_per_s == pytest.approx(1000 / (5.0 - 0.05 - 0.3))
+    assert snapshot(record, START + 12 * US).offered_per_s == 0
 
 
 def chunks_until(now_us: int, chunk_us: int) -> list[Chunk]:
@@ -604,20 +606,20 @@ def chunks_until(now_us: int, chunk_us: int) -> list[Chunk]:
 
 def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
     """Longer warm-up, extended span, Ctrl-C."""
-    done = TrialRecord(make.story().journal(), TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US))
-    assert snapshot(done, START + US).note == ""
-    done.prolonged_us, done.prolonged_for = 15 * US, [stopping_rules.FIRST_BATCH, stopping_rules.DRAINING]
-    assert snapshot(done, START + US).note == "warm-up 15 s longer, as the engine's backlog was still draining"
-    done.looks, done.extended_for = 2, ["evidence"]
-    assert snapshot(done, START + US).note.endswith("; extended, as evidence was undecided")
-    done.interrupted = True
-    assert snapshot(done, START + US).note.startswith("stopping")
+    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US))
+    assert snapshot(record, START + US).note == ""
+    record.prolonged_us, record.prolonged_for = 15 * US, [stopping_rules.FIRST_BATCH, stopping_rules.DRAINING]
+    assert snapshot(record, START + US).note == "warm-up 15 s longer, as the engine's backlog was still draining"
+    record.interim_analyses, record.extended_for = 2, ["evidence"]
+    assert snapshot(record, START + US).note.endswith("; extended, as evidence was undecided")
+    record.interrupted = True
+    assert snapshot(record, START + US).note.startswith("stopping")
 
 
 def test_progress_says_that_the_rate_still_rises(make: Any) -> None:
     """To what, as long as it is a warm-up and below that; else it looks as if the generators failed."""
-    done = done_of(make, profile="ramp:9k")
-    told = [snapshot(done, START + second * US).note for second in (1, 10)]
+    record = done_of(make, profile="ramp:9k")
+    told = [snapshot(record, START + second * US).note for second in (1, 10)]
     assert told[0].startswith("rising to 1.")
     assert told[1] == ""
     assert snapshot(done_of(make), START + US).note == ""
@@ -625,40 +627,40 @@ def test_progress_says_that_the_rate_still_rises(make: Any) -> None:
 
 def test_progress_shows_the_median_of_the_latest_batch(make: Any) -> None:
     """A few batches carry no p99, so none is shown that the result would not print."""
-    done = TrialRecord(make.story().journal(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
-    done.journal.commits = [
+    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    record.trial_log.commits = [
         make.commit(batch, START + 2 * US, latency_us_p50=late_us) for batch, late_us in enumerate((3e5, 9e5, None))
     ]
-    assert snapshot(done, START + 3 * US).event_time_p50_us == 9e5
+    assert snapshot(record, START + 3 * US).event_time_p50_us == 9e5
 
 
 def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
     """The digests of an own job's files go into its result, as the experiment does."""
-    ready = check(build({"workload": "filter", "engine": "known"}))
-    ready = replace(ready, workload=replace(ready.workload, files={"job.py": "a" * 64}))
-    rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))
+    resolved = check(build({"workload": "filter", "engine": "known"}))
+    resolved = replace(resolved, workload=replace(resolved.workload, files={"job.py": "a" * 64}))
+    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    done = make.story().done(engine_failed="gone")
-    assert build_result(ready, rig, folder, done, 1000.0, None).job_files == {"job.py": "a" * 64}
+    record = make.story().record(engine_failed="gone")
+    assert build_result(resolved, testbed, folder, record, 1000.0, None).job_files == {"job.py": "a" * 64}
 
 
 def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path) -> None:
     """Counted in `data`, and in words in the notes, by what the trial offered."""
     file = tmp_path / "a.csv"
     file.write_text("user_id,gem_pack_id,price\n1,2,much\n1,2,3\n")
-    ready = check(build({"workload": "filter", "engine": "known", "parameters": {"data": str(file)}}))
-    done = make.story().done(engine_failed="gone")
-    done.journal.plan = replace(done.journal.plan, streams=ready.streams(1000.0))
-    rig: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))
+    resolved = check(build({"workload": "filter", "engine": "known", "parameters": {"data": str(file)}}))
+    record = make.story().record(engine_failed="gone")
+    record.trial_log.plan = replace(record.trial_log.plan, streams=resolved.streams(1000.0))
+    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    result = build_result(ready, rig, folder, done, 1000.0, None)
+    result = build_result(resolved, testbed, folder, record, 1000.0, None)
     (data,) = result.data
-    assert data.rounds == done.journal.plan.planned_events(done.spans.start_us, done.offered_until()) / 2
+    assert data.rounds == record.trial_log.plan.planned_events(record.spans.start_us, record.offered_until()) / 2
     assert [(column.name, column.unreadable) for column in data.columns if column.unreadable] == [("price", 1)]
     assert "data of purchases: price is null in 1 of 2 rows (a value that cannot be read: 1)" in result.notes
 
 
-def asked_of_a_broker(make: Any, answer: Any, **done: Any) -> tuple[Result, TrialRecord]:
+def asked_of_a_broker(make: Any, answer: Any, **record: Any) -> tuple[Result, TrialRecord]:
     """A result after the broker was asked when it had events."""
 
     def asked(*_: Any) -> list[int]:
@@ -666,14 +668,14 @@ def asked_of_a_broker(make: Any, answer: Any, **done: Any) -> tuple[Result, Tria
             raise answer
         return list(answer)
 
-    conducted = make.story().done(**done)
-    rig: Any = SimpleNamespace(append_latencies_us=asked)
+    conducted = make.story().record(**record)
+    testbed: Any = SimpleNamespace(append_latencies_us=asked)
     driver = figures.driver(conducted)
     base = Result(
         run_id="r", start_time="", workload="identity", engine="spark", isolation="shared", experiment={},
         environment={}, settings={}, verdict=Verdict(value="interrupted", sentence=""), driver=driver,
     )  # fmt: skip
-    return trial._with_appends(rig, conducted, base), conducted
+    return trial._with_appends(testbed, conducted, base), conducted
 
 
 def test_when_the_broker_had_events_is_told(make: Any) -> None:
@@ -692,6 +694,6 @@ def test_when_the_broker_had_events_is_told(make: Any) -> None:
 
 def test_stopping_while_the_broker_is_asked_is_an_interrupted_trial(make: Any) -> None:
     """With all that was measured."""
-    told, done = asked_of_a_broker(make, KeyboardInterrupt())
-    assert done.interrupted
+    told, record = asked_of_a_broker(make, KeyboardInterrupt())
+    assert record.interrupted
     assert told.driver is not None

@@ -30,15 +30,15 @@ SINKS = ("users", "prices", "dear", "buyers")
 def journal_of(make: Any, **sinks: str) -> TrialLog:
     """Of each sink one commit, by its query."""
     commits = [make.commit(0, START + US, query=query, sink=sink) for sink, query in sinks.items()]
-    journal = TrialLog(make.plan(partitions=1), SINKS)
-    journal.add(make.tick([[]], [[]], commits))
-    return journal
+    trial_log = TrialLog(make.plan(partitions=1), SINKS)
+    trial_log.add(make.tick([[]], [[]], commits))
+    return trial_log
 
 
 def test_what_stands_before_sinks_of_several_queries_is_done_by_each(make: Any) -> None:
     """By name, with the queries and their sinks; the source itself is told of by what the transport counts."""
-    journal = journal_of(make, users="q0", prices="q1", dear="q2", buyers="q2")
-    assert duplicate_work(FLOW, journal) == [
+    trial_log = journal_of(make, users="q0", prices="q1", dear="q2", buyers="q2")
+    assert duplicate_work(FLOW, trial_log) == [
         "sound is done 3 times: by queries q0 (users), q1 (prices), q2 (dear, buyers)",
         "dear is done twice: by queries q1 (prices), q2 (dear, buyers)",
     ]
@@ -51,8 +51,8 @@ def test_one_query_does_everything_once(make: Any) -> None:
 
 def test_a_trial_warns_of_it(make: Any) -> None:
     """Beside what is read twice."""
-    ready = replace(check(build({"workload": "identity"})), flow=FLOW)
-    done = make.story().done()
-    done.journal = journal_of(make, users="q0", prices="q0", dear="q1", buyers="q1")
+    resolved = replace(check(build({"workload": "identity"})), flow=FLOW)
+    record = make.story().record()
+    record.trial_log = journal_of(make, users="q0", prices="q0", dear="q1", buyers="q1")
     said = "sound, dear are done twice: by queries q0 (users, prices), q1 (dear, buyers)"
-    assert dict(cautions(ready, done, 1000.0))[WarningCode.DONE_TWICE] == said
+    assert dict(cautions(resolved, record, 1000.0))[WarningCode.DONE_TWICE] == said

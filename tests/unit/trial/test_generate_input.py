@@ -35,15 +35,15 @@ ASKED = {"workload": "identity", "load": {"rate": 500, "duration": "4s", "warmup
 
 def extended(tmp_path: Path, **asked: Any) -> tuple[RunFolder, Plan, int]:
     """(the folder of a run whose warm-up was prolonged and whose span was extended, its plan, its end)."""
-    ready = check(build({**ASKED, **asked}))
-    spans = ready.spans(START_US, True, 4.0)
-    plan = ready.trial_plan(spans, 500.0, fresh=True, spare_s=20.0)
-    done = TrialRecord(TrialLog(plan), spans.later(5 * US).longer(2 * US), prolonged_us=5 * US, looks=2)
+    resolved = check(build({**ASKED, **asked}))
+    spans = resolved.spans(START_US, True, 4.0)
+    plan = resolved.trial_plan(spans, 500.0, fresh=True, spare_s=20.0)
+    record = TrialRecord(TrialLog(plan), spans.later(5 * US).longer(2 * US), prolonged_us=5 * US, interim_analyses=2)
     folder = RunFolder.create(tmp_path, "identity", "spark", datetime.now(UTC))
-    experiment = ready.experiment.model_dump(mode="json")
-    changes = {"experiment": experiment, "input": figures.offered_input(done)}
+    experiment = resolved.experiment.model_dump(mode="json")
+    changes = {"experiment": experiment, "input": figures.offered_input(record)}
     folder.write_result(folder.read_result().model_copy(update=changes))
-    return folder, plan, done.spans.end_us
+    return folder, plan, record.spans.end_us
 
 
 def asked_again(folder: RunFolder, **more: Any) -> Experiment:
@@ -83,20 +83,20 @@ def test_what_a_run_of_these_settings_is_offered_is_written(
 
 
 def plan_of_a_run(monkeypatch: pytest.MonkeyPatch, experiment: Experiment) -> tuple[Plan, TrialSpans]:
-    """What a trial's conductor is given on a rig that has just been started."""
+    """What a trial's conductor is given on a test bed that has just been started."""
     given: list[Any] = []
 
-    def conductor(rig: Any, *plan_and_spans: Any) -> None:
+    def conductor(testbed: Any, *plan_and_spans: Any) -> None:
         given.extend(plan_and_spans)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(trial, "PhaseRunner", conductor)
-    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START_US + 5), reached_us=0)
+    testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START_US + 5), reached_us=0)
     folder: Any = None
-    ready = check(experiment)
-    asked = JudgedTrial(ready, experiment.load.rate, fresh=True, duration_s=experiment.load.duration)
+    resolved = check(experiment)
+    asked = JudgedTrial(resolved, experiment.load.rate, fresh=True, duration_s=experiment.load.duration)
     with pytest.raises(KeyboardInterrupt):
-        trial.TrialConductor(ready, rig).run(folder, asked)
+        trial.TrialConductor(resolved, testbed).run(folder, asked)
     return given[0], given[1]
 
 
@@ -144,8 +144,8 @@ def test_a_run_that_does_not_say_what_it_was_offered_is_refused(tmp_path: Path) 
 
 def test_a_trial_that_ended_early_was_offered_no_more(make: Any) -> None:
     """Generators stopped in second 8 of 20; the input ends there."""
-    done = make.story(seconds=8).done(engine_failed="gone")
-    assert figures.offered_input(done).end_us == done.spans.start_us + 8 * US
+    record = make.story(seconds=8).record(engine_failed="gone")
+    assert figures.offered_input(record).end_us == record.spans.start_us + 8 * US
     assert Result.model_fields["input"].default is None
 
 

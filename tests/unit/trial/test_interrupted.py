@@ -57,9 +57,9 @@ def test_what_came_in_the_span_is_counted(case: Callable[..., Case], make: Any, 
     """Of the span alone, each with the latency it had; nothing says that anything was compared."""
     asked = case(flow, drained=False, interrupted=True)
     asked.receive(make, **{flow.sink.name: by_second(asked)})
-    found = latencies_without_verification(asked.ready, asked.done, None, enough())
+    found = latencies_without_verification(asked.resolved, asked.record, None, enough())
     (sink,) = found.sinks.sinks
-    spans, times = asked.done.spans, asked.answer().column(EVENT_TIME).to_numpy()
+    spans, times = asked.record.spans, asked.answer().column(EVENT_TIME).to_numpy()
     latency = sink.latencies.latencies.event_time_us
     assert latency is not None
     assert latency.count == ((times >= spans.measured_from_us) & (times < spans.measured_to_us)).sum()
@@ -78,7 +78,7 @@ def test_counting_ends_when_its_time_is_over(case: Callable[..., Case], make: An
     asked.receive(make, rows=tables)
     # A batch is committed 2 s after its second begins, so that of second 3 is the first one after the warm-up.
     came = sum(table.num_rows for table in tables[3:])
-    found = latencies_without_verification(asked.ready, asked.done, None, looks(5))
+    found = latencies_without_verification(asked.resolved, asked.record, None, looks(5))
     (sink,) = found.sinks.sinks
     latency = sink.latencies.latencies.event_time_us
     assert latency is not None
@@ -91,7 +91,7 @@ def test_a_sink_without_results_of_the_span_has_no_latency_and_says_so(case: Cal
     """Its note is the reason; the other sink's figures stand, and are the ones that are shown."""
     asked = case(BOTH, drained=False, interrupted=True)
     asked.receive(make, dear=by_second(asked, "dear"), windows=[])
-    dear, windows = latencies_without_verification(asked.ready, asked.done, None, enough()).sinks.sinks
+    dear, windows = latencies_without_verification(asked.resolved, asked.record, None, enough()).sinks.sinks
     assert (dear.name, windows.name) == ("dear", "windows")
     assert dear.latencies.latencies.event_time_us is not None
     assert windows.latencies.latencies.event_time_us is None
@@ -103,7 +103,7 @@ def test_results_are_kept_whole(case: Callable[..., Case], make: Any, folder: Ru
     """With those of warm-up and tail, a file for each of several sinks, where any came."""
     asked = case(BOTH, drained=False, interrupted=True)
     asked.receive(make, dear=by_second(asked, "dear"), windows=[])
-    found = latencies_without_verification(asked.ready, asked.done, folder, enough())
+    found = latencies_without_verification(asked.resolved, asked.record, folder, enough())
     assert found.warnings == ()
     assert [path.name for path in folder.path.glob("results*")] == ["results-dear.parquet"]
     kept = pq.read_table(folder.path / "results-dear.parquet")
@@ -118,7 +118,7 @@ def test_results_that_there_was_no_time_to_keep_are_not_there_in_part(
     tables = by_second(asked)
     asked.receive(make, rows=tables)
     counting = 3 + sum(table.num_rows > 0 for table in tables)
-    found = latencies_without_verification(asked.ready, asked.done, folder, looks(counting))
+    found = latencies_without_verification(asked.resolved, asked.record, folder, looks(counting))
     assert found.warnings == (NOT_KEPT + NO_TIME,)
     assert list(folder.path.glob("*results*")) == []
 
@@ -134,7 +134,7 @@ def test_a_full_disk_takes_nothing_but_the_results(
     monkeypatch.setattr(module, "keep_results", full)
     asked = case(ROWS, drained=False, interrupted=True)
     asked.receive(make, rows=by_second(asked))
-    found = latencies_without_verification(asked.ready, asked.done, folder, enough())
+    found = latencies_without_verification(asked.resolved, asked.record, folder, enough())
     assert found.warnings == (f"{NOT_KEPT}no space left",)
     assert found.sinks.slowest.latencies.effective_count
 
@@ -145,7 +145,7 @@ def test_a_spool_that_cannot_be_read_leaves_the_reason(case: Callable[..., Case]
     asked.receive(make, rows=by_second(asked))
     for path in asked.folder.glob("*.arrow"):
         path.unlink()
-    (sink,) = latencies_without_verification(asked.ready, asked.done, None, enough()).sinks.sinks
+    (sink,) = latencies_without_verification(asked.resolved, asked.record, None, enough()).sinks.sinks
     (note,) = sink.latencies.latencies.notes
     assert note.startswith("not counted: ")
     assert sink.latencies.latencies.event_time_us is None

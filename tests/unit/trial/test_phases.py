@@ -1,4 +1,4 @@
-"""The conductor, on a rig of words and a clock that moves only when somebody sleeps."""
+"""The conductor, on a test bed of words and a clock that moves only when somebody sleeps."""
 
 from __future__ import annotations
 
@@ -123,305 +123,307 @@ class FakeRig:
 
 
 @pytest.fixture
-def rig(make: Any, monkeypatch: pytest.MonkeyPatch) -> FakeRig:
-    """A rig with a steady trial; time passes by sleeping alone."""
+def testbed(make: Any, monkeypatch: pytest.MonkeyPatch) -> FakeRig:
+    """A test bed with a steady trial; time passes by sleeping alone."""
     clock = FakeClock()
     monkeypatch.setattr(phases, "time", SimpleNamespace(sleep=clock.sleep, monotonic=clock.monotonic))
     return FakeRig(make.story(plan=make.plan(seconds=120)), make, clock)
 
 
-def conductor(rig: FakeRig, on_progress: Callable[[TrialRecord], object] | None = None, **more: Any) -> PhaseRunner:
+def conductor(testbed: FakeRig, on_progress: Callable[[TrialRecord], object] | None = None, **more: Any) -> PhaseRunner:
     """With a policy that waits for results, and has `more` in place of its own attributes and methods."""
-    fake: Any = rig
+    fake: Any = testbed
     policy = TrialPolicy()
     for name, value in {"drain_s": DRAIN_S, **more}.items():
         setattr(policy, name, value)
 
     def observe(event: TrialEvent) -> None:
-        rig.events.append(event)
+        testbed.events.append(event)
         if on_progress is not None and isinstance(event, Progress):
             on_progress(event.log)
 
-    return PhaseRunner(fake, rig.story.plan, SPANS, rig.make.chunk_us, policy, observe)
+    return PhaseRunner(fake, testbed.story.plan, SPANS, testbed.make.chunk_us, policy, observe)
 
 
-def test_a_steady_trial_is_conducted_to_its_end(rig: FakeRig) -> None:
+def test_a_steady_trial_is_conducted_to_its_end(testbed: FakeRig) -> None:
     """Everything offered, read and committed; drained right after the plan's end; nothing said against anybody."""
-    done = conductor(rig).conduct()
-    assert done.drained
-    assert (done.engine_failed, done.driver_failed, done.hopeless, done.interrupted) == ("", "", "", False)
-    assert done.journal.offered_events() == done.journal.committed_events() == 20_000
-    assert SPANS.end_us < done.deadline_us < SPANS.end_us + US
-    assert rig.of("begin") == [("begin", SPANS.end_us, rig.make.chunk_us, None)]
-    assert len(rig.of("halt")) == 1
-    assert (done.looks, done.spans, done.earlier_trials) == (1, SPANS, False)
-    assert done.journal.others
+    record = conductor(testbed).conduct()
+    assert record.drained
+    assert (record.engine_failed, record.driver_failed, record.early_stop, record.interrupted) == ("", "", "", False)
+    assert record.trial_log.offered_events() == record.trial_log.committed_events() == 20_000
+    assert SPANS.end_us < record.deadline_us < SPANS.end_us + US
+    assert testbed.of("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, None)]
+    assert len(testbed.of("halt")) == 1
+    assert (record.interim_analyses, record.spans, record.earlier_trials) == (1, SPANS, False)
+    assert record.trial_log.others
 
 
-def test_observers_hear_of_phases_extensions_commits_and_progress(rig: FakeRig) -> None:
+def test_observers_hear_of_phases_extensions_commits_and_progress(testbed: FakeRig) -> None:
     """Each phase begins once, at its planned time, and every commit is told of once."""
     longer = iter([2 * US, 0])
-    done = conductor(rig, span_extension_us=lambda _: next(longer)).conduct()
-    began = [(event.phase, event.at_us) for event in rig.events if isinstance(event, PhaseBegan)]
-    spans = done.spans
+    record = conductor(testbed, span_extension_us=lambda _: next(longer)).conduct()
+    began = [(event.phase, event.at_us) for event in testbed.events if isinstance(event, PhaseBegan)]
+    spans = record.spans
     assert began == [
         ("warm-up", spans.start_us), ("measured", spans.measured_from_us), ("tail", spans.measured_to_us),
         ("drain", spans.end_us),
     ]  # fmt: skip
-    assert [event for event in rig.events if isinstance(event, PhaseExtended)] == [PhaseExtended("measured", 2 * US)]
-    commits = [commit for event in rig.events if isinstance(event, BatchesCommitted) for commit in event.commits]
-    assert commits == list(done.journal.commits)
-    assert sum(isinstance(event, Progress) for event in rig.events) > 40
+    assert [event for event in testbed.events if isinstance(event, PhaseExtended)] == [
+        PhaseExtended("measured", 2 * US)
+    ]
+    commits = [commit for event in testbed.events if isinstance(event, BatchesCommitted) for commit in event.commits]
+    assert commits == list(record.trial_log.commits)
+    assert sum(isinstance(event, Progress) for event in testbed.events) > 40
 
 
-def test_a_warm_up_goes_on_while_it_has_not_levelled_off(rig: FakeRig) -> None:
+def test_a_warm_up_goes_on_while_it_has_not_levelled_off(testbed: FakeRig) -> None:
     """Span, tail and end move along; generators are told."""
     said = [2 * US, 2 * US, 0]
-    done = conductor(rig, warmup_extension_us=lambda _: said.pop(0)).conduct()
-    assert done.spans == SPANS.later(4 * US)
-    assert (done.prolonged_us, done.looks) == (4 * US, 1)
-    assert rig.of("extend") == [("extend", SPANS.end_us + 2 * US), ("extend", SPANS.end_us + 4 * US)]
-    assert done.drained
+    record = conductor(testbed, warmup_extension_us=lambda _: said.pop(0)).conduct()
+    assert record.spans == SPANS.later(4 * US)
+    assert (record.prolonged_us, record.interim_analyses) == (4 * US, 1)
+    assert testbed.of("extend") == [("extend", SPANS.end_us + 2 * US), ("extend", SPANS.end_us + 4 * US)]
+    assert record.drained
 
 
-def test_a_warm_rigs_trial_knows_that_it_is_not_the_first(rig: FakeRig) -> None:
+def test_a_warm_rigs_trial_knows_that_it_is_not_the_first(testbed: FakeRig) -> None:
     """Results of the trial before may still come."""
-    rig.trials = 1
-    assert conductor(rig).conduct().earlier_trials
+    testbed.trials = 1
+    assert conductor(testbed).conduct().earlier_trials
 
 
-def test_the_pace_is_passed_on(rig: FakeRig) -> None:
+def test_the_pace_is_passed_on(testbed: FakeRig) -> None:
     """An overload trial's generators stand still at so much waiting."""
-    conductor(rig, pace_us=2 * US).conduct()
-    assert rig.of("begin") == [("begin", SPANS.end_us, rig.make.chunk_us, 2 * US)]
+    conductor(testbed, pace_us=2 * US).conduct()
+    assert testbed.of("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, 2 * US)]
 
 
-def test_progress_is_shown_twice_a_second(rig: FakeRig) -> None:
+def test_progress_is_shown_twice_a_second(testbed: FakeRig) -> None:
     """Each look tells the view once; time moves on between."""
     seen: list[int] = []
-    conductor(rig, on_progress=lambda done: seen.append(rig.clock.now)).conduct()
+    conductor(testbed, on_progress=lambda record: seen.append(testbed.clock.now)).conduct()
     assert 40 <= len(seen) <= 60
     assert all(b > a for a, b in pairwise(seen))
 
 
-def test_an_undecided_trial_is_extended_and_measured_on(rig: FakeRig) -> None:
+def test_an_undecided_trial_is_extended_and_measured_on(testbed: FakeRig) -> None:
     """The span and the plan's end move by what was asked, and the generators are told."""
     answers = iter([10 * US, 10 * US, 0])
-    done = conductor(rig, span_extension_us=lambda done: next(answers)).conduct()
-    assert done.looks == 3
-    assert done.spans == SPANS.longer(20 * US)
-    assert rig.of("extend") == [("extend", SPANS.end_us + 10 * US), ("extend", SPANS.end_us + 20 * US)]
-    assert done.journal.offered_events() == 40_000
-    assert done.drained
+    record = conductor(testbed, span_extension_us=lambda record: next(answers)).conduct()
+    assert record.interim_analyses == 3
+    assert record.spans == SPANS.longer(20 * US)
+    assert testbed.of("extend") == [("extend", SPANS.end_us + 10 * US), ("extend", SPANS.end_us + 20 * US)]
+    assert record.trial_log.offered_events() == 40_000
+    assert record.drained
 
 
-def test_extension_is_asked_for_at_the_spans_end_not_before(rig: FakeRig) -> None:
+def test_extension_is_asked_for_at_the_spans_end_not_before(testbed: FakeRig) -> None:
     """A look before the end would be one more chance to pass."""
     asked: list[int] = []
 
-    def undecided(done: TrialRecord) -> int:
-        asked.append(rig.clock.now)
+    def undecided(record: TrialRecord) -> int:
+        asked.append(testbed.clock.now)
         return 0
 
-    conductor(rig, span_extension_us=undecided).conduct()
+    conductor(testbed, span_extension_us=undecided).conduct()
     assert len(asked) == 1
     assert SPANS.measured_to_us <= asked[0] < SPANS.measured_to_us + US
 
 
-def test_a_hopeless_trial_ends_early(rig: FakeRig) -> None:
+def test_a_hopeless_trial_ends_early(testbed: FakeRig) -> None:
     """The reason is kept, the generators are halted, and nobody waits for results."""
 
-    def hopeless(done: TrialRecord, now_us: int) -> str | None:
-        return "the queue's bound was reached" if rig.clock.now > START + 8 * US else None
+    def early_stop(record: TrialRecord, now_us: int) -> str | None:
+        return "the queue's bound was reached" if testbed.clock.now > START + 8 * US else None
 
-    done = conductor(rig, early_stop_reason=hopeless).conduct()
-    assert done.hopeless == "the queue's bound was reached"
-    assert START + 8 * US < done.deadline_us < START + 9 * US
-    assert len(rig.of("halt")) == 1
-    assert not done.drained
+    record = conductor(testbed, early_stop_reason=early_stop).conduct()
+    assert record.early_stop == "the queue's bound was reached"
+    assert START + 8 * US < record.deadline_us < START + 9 * US
+    assert len(testbed.of("halt")) == 1
+    assert not record.drained
 
 
-def test_the_tail_of_a_trial_that_failed_is_not_waited_for(rig: FakeRig) -> None:
+def test_the_tail_of_a_trial_that_failed_is_not_waited_for(testbed: FakeRig) -> None:
     """Asked once, at the span's end; whoever finds nothing against the trial lets it go on."""
     asked: list[int] = []
 
-    def failed(done: TrialRecord) -> str | None:
-        asked.append(rig.clock.now)
+    def failed(record: TrialRecord) -> str | None:
+        asked.append(testbed.clock.now)
         return "the backlog grew"
 
-    done = conductor(rig, tail_skip_reason=failed).conduct()
-    assert done.hopeless == "the backlog grew"
+    record = conductor(testbed, tail_skip_reason=failed).conduct()
+    assert record.early_stop == "the backlog grew"
     assert len(asked) == 1
-    assert SPANS.measured_to_us <= asked[0] <= done.deadline_us < SPANS.end_us
-    assert rig.of("halt")
+    assert SPANS.measured_to_us <= asked[0] <= record.deadline_us < SPANS.end_us
+    assert testbed.of("halt")
 
 
-def test_the_load_is_held_whenever_a_longer_trial_may_be_asked_for(rig: FakeRig) -> None:
+def test_the_load_is_held_whenever_a_longer_trial_may_be_asked_for(testbed: FakeRig) -> None:
     """After the begin, a longer warm-up and an extension; where nothing more is asked the plan ends soon."""
     hold_us, later, longer = 30 * US, iter([2 * US, 0]), iter([10 * US, 0])
     conductor(
-        rig, hold_us=hold_us, warmup_extension_us=lambda _: next(later), span_extension_us=lambda _: next(longer)
+        testbed, hold_us=hold_us, warmup_extension_us=lambda _: next(later), span_extension_us=lambda _: next(longer)
     ).conduct()
-    assert rig.of("begin")[0][1] == SPANS.end_us + hold_us
-    first, second, last = (end_us for _, end_us in rig.of("extend"))
+    assert testbed.of("begin")[0][1] == SPANS.end_us + hold_us
+    first, second, last = (end_us for _, end_us in testbed.of("extend"))
     assert (first, second) == (SPANS.end_us + 2 * US + hold_us, SPANS.end_us + 12 * US + hold_us)
     assert last < second
 
 
-def test_a_dead_engine_ends_the_trial_with_its_reason(rig: FakeRig) -> None:
+def test_a_dead_engine_ends_the_trial_with_its_reason(testbed: FakeRig) -> None:
     """Seen within a few seconds; what was measured is kept."""
 
     def die(now_us: int) -> None:
         if now_us > START + 7 * US:
-            rig.status = EngineStatus(False, "the Spark process ended (exit code -9)")
+            testbed.status = EngineStatus(False, "the Spark process ended (exit code -9)")
 
-    rig.on_tick = die
-    done = conductor(rig).conduct()
-    assert done.engine_failed == "the Spark process ended (exit code -9)"
-    assert START + 7 * US < done.deadline_us < START + 10 * US
-    assert done.journal.committed_events() > 0
-    assert done.driver_failed == ""
+    testbed.on_tick = die
+    record = conductor(testbed).conduct()
+    assert record.engine_failed == "the Spark process ended (exit code -9)"
+    assert START + 7 * US < record.deadline_us < START + 10 * US
+    assert record.trial_log.committed_events() > 0
+    assert record.driver_failed == ""
 
 
-def test_an_engine_that_finds_nothing_to_read_is_not_to_blame(rig: FakeRig) -> None:
+def test_an_engine_that_finds_nothing_to_read_is_not_to_blame(testbed: FakeRig) -> None:
     """What stands between it and the driver has lost what it should hold: that is the driver's failure."""
 
     def lose(now_us: int) -> None:
         if now_us > START + 7 * US:
-            rig.status, rig.not_carried = EngineStatus(False, "unknown topic"), "a topic is gone"
+            testbed.status, testbed.not_carried = EngineStatus(False, "unknown topic"), "a topic is gone"
 
-    rig.on_tick = lose
-    done = conductor(rig).conduct()
-    assert (done.engine_failed, done.driver_failed) == ("", "a topic is gone")
+    testbed.on_tick = lose
+    record = conductor(testbed).conduct()
+    assert (record.engine_failed, record.driver_failed) == ("", "a topic is gone")
 
 
-def test_events_that_a_broker_lost_are_the_drivers(rig: FakeRig) -> None:
+def test_events_that_a_broker_lost_are_the_drivers(testbed: FakeRig) -> None:
     """They are looked for at the end, when all was sent."""
-    rig.not_kept = "partition 0 ends too early"
-    done = conductor(rig).conduct()
-    assert done.drained
-    assert done.driver_failed == "partition 0 ends too early"
+    testbed.not_kept = "partition 0 ends too early"
+    record = conductor(testbed).conduct()
+    assert record.drained
+    assert record.driver_failed == "partition 0 ends too early"
 
 
-def test_an_engine_that_dies_while_draining_is_noticed(rig: FakeRig) -> None:
+def test_an_engine_that_dies_while_draining_is_noticed(testbed: FakeRig) -> None:
     """The drain watches too."""
 
     def die(now_us: int) -> None:
         if now_us > SPANS.end_us:
-            rig.status = EngineStatus(False)
-            rig.story.commit_after_us = 10**12
+            testbed.status = EngineStatus(False)
+            testbed.story.commit_after_us = 10**12
 
-    rig.on_tick = die
-    rig.story.commit_after_us = 6 * US
-    done = conductor(rig).conduct()
-    assert done.engine_failed == "the engine ended"
-    assert not done.drained
+    testbed.on_tick = die
+    testbed.story.commit_after_us = 6 * US
+    record = conductor(testbed).conduct()
+    assert record.engine_failed == "the engine ended"
+    assert not record.drained
 
 
-def test_the_engine_is_not_asked_at_every_look(rig: FakeRig) -> None:
+def test_the_engine_is_not_asked_at_every_look(testbed: FakeRig) -> None:
     """Asking costs the system under test; every two seconds is enough."""
-    conductor(rig).conduct()
-    assert 5 <= rig.statuses <= 12
+    conductor(testbed).conduct()
+    assert 5 <= testbed.statuses <= 12
 
 
-def test_a_driver_that_fails_is_said_and_ends_the_trial(rig: FakeRig) -> None:
+def test_a_driver_that_fails_is_said_and_ends_the_trial(testbed: FakeRig) -> None:
     """A generator that is gone makes the trial the driver's failure; winding up fails too and hides nothing."""
 
     def fail(now_us: int) -> None:
         if now_us > START + 6 * US:
             raise DriverError("generator 0 ended (exit code 1)")
 
-    rig.on_tick = fail
-    done = conductor(rig).conduct()
-    assert done.driver_failed == "generator 0 ended (exit code 1)"
-    assert done.engine_failed == ""
-    assert done.journal.offered_events() > 0
+    testbed.on_tick = fail
+    record = conductor(testbed).conduct()
+    assert record.driver_failed == "generator 0 ended (exit code 1)"
+    assert record.engine_failed == ""
+    assert record.trial_log.offered_events() > 0
 
 
-def test_ctrl_c_keeps_what_was_measured(rig: FakeRig) -> None:
+def test_ctrl_c_keeps_what_was_measured(testbed: FakeRig) -> None:
     """The trial is interrupted, halted and looked at a last time."""
 
-    def interrupt(done: TrialRecord) -> None:
-        if rig.clock.now > START + 6 * US:
+    def interrupt(record: TrialRecord) -> None:
+        if testbed.clock.now > START + 6 * US:
             raise KeyboardInterrupt
 
-    done = conductor(rig, on_progress=interrupt).conduct()
-    assert done.interrupted
-    assert len(rig.of("halt")) == 1
-    assert done.journal.committed_events() > 0
+    record = conductor(testbed, on_progress=interrupt).conduct()
+    assert record.interrupted
+    assert len(testbed.of("halt")) == 1
+    assert record.trial_log.committed_events() > 0
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=lambda sign: sign.name)
 def test_ctrl_c_in_the_middle_of_a_look_loses_nothing_of_it(
-    rig: FakeRig, sign: signal.Signals, request: pytest.FixtureRequest
+    testbed: FakeRig, sign: signal.Signals, request: pytest.FixtureRequest
 ) -> None:
     """Processes tell of everything once: what was on its way would never have happened."""
     before = signal.signal(sign, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(sign, before))
-    told, pressed = rig.tick, iter([True])
+    told, pressed = testbed.tick, iter([True])
 
     def tick() -> Any:
         found = told()
-        if rig.clock.now > START + 6 * US and next(pressed, False):
+        if testbed.clock.now > START + 6 * US and next(pressed, False):
             signal.raise_signal(sign)
         return found
 
-    rig.tick = tick  # type: ignore[method-assign]
-    done = conductor(rig).conduct()
-    assert done.interrupted
-    assert all(done.deadline_us - log[-1].to_us < 2 * rig.make.chunk_us for log in done.journal.chunks)
+    testbed.tick = tick  # type: ignore[method-assign]
+    record = conductor(testbed).conduct()
+    assert record.interrupted
+    assert all(record.deadline_us - log[-1].to_us < 2 * testbed.make.chunk_us for log in record.trial_log.chunks)
 
 
-def test_an_engine_that_never_finishes_is_waited_for_so_long(rig: FakeRig) -> None:
+def test_an_engine_that_never_finishes_is_waited_for_so_long(testbed: FakeRig) -> None:
     """After the deadline the trial ends undrained; the deadline is what missing results are measured against."""
-    rig.story.commit_after_us = 10**12
-    done = conductor(rig, drain_s=7.0).conduct()
-    assert not done.drained
-    assert SPANS.end_us + 7 * US <= done.deadline_us <= SPANS.end_us + 8 * US
+    testbed.story.commit_after_us = 10**12
+    record = conductor(testbed, drain_s=7.0).conduct()
+    assert not record.drained
+    assert SPANS.end_us + 7 * US <= record.deadline_us <= SPANS.end_us + 8 * US
 
 
-def test_committed_input_is_forgotten_but_for_the_last_batch(rig: FakeRig) -> None:
+def test_committed_input_is_forgotten_but_for_the_last_batch(testbed: FakeRig) -> None:
     """A query that dies between the sink's commit and its own reads its last batch again: that one is kept."""
-    done = conductor(rig).conduct()
-    forgotten = [before_us for _, before_us in rig.of("commit")]
+    record = conductor(testbed).conduct()
+    forgotten = [before_us for _, before_us in testbed.of("commit")]
     assert forgotten == sorted(forgotten)
-    ends = done.journal.batch_ends()
+    ends = record.trial_log.batch_ends()
     assert max(forgotten) == sorted(ends.values())[-2]
 
 
-def test_nothing_is_forgotten_before_it_is_committed(rig: FakeRig) -> None:
+def test_nothing_is_forgotten_before_it_is_committed(testbed: FakeRig) -> None:
     """With commits three seconds late, the queue keeps more than three seconds of input at any time."""
-    rig.story.commit_after_us = 3 * US
+    testbed.story.commit_after_us = 3 * US
     behind: list[int] = []
 
-    def watch(done: TrialRecord) -> None:
-        if rig.of("commit"):
-            behind.append(rig.clock.now - rig.of("commit")[-1][1])
+    def watch(record: TrialRecord) -> None:
+        if testbed.of("commit"):
+            behind.append(testbed.clock.now - testbed.of("commit")[-1][1])
 
-    conductor(rig, on_progress=watch).conduct()
+    conductor(testbed, on_progress=watch).conduct()
     assert min(behind) > 4 * US
 
 
 def test_offered_until_is_the_slowest_generators(make: Any) -> None:
     """The event time up to which every generator offered; the plan's end at most, its start where nothing came."""
-    done = make.story().done()
-    assert done.offered_until() == START + 20 * US
-    done.journal.chunks[1] = done.journal.chunks[1][:30]
-    assert done.offered_until() == START + 3 * US
-    done.journal.chunks[1] = []
-    assert done.offered_until() == START
+    record = make.story().record()
+    assert record.offered_until() == START + 20 * US
+    record.trial_log.chunks[1] = record.trial_log.chunks[1][:30]
+    assert record.offered_until() == START + 3 * US
+    record.trial_log.chunks[1] = []
+    assert record.offered_until() == START
 
 
-def test_a_driver_that_failed_before_the_first_look_offered_nothing(rig: FakeRig) -> None:
+def test_a_driver_that_failed_before_the_first_look_offered_nothing(testbed: FakeRig) -> None:
     """There is not even a log then: the trial measured no second."""
 
     def fail(now_us: int) -> None:
         raise DriverError("generator 0 ended (exit code 1)")
 
-    rig.on_tick = fail
-    done = conductor(rig).conduct()
-    assert done.driver_failed
-    assert (done.offered_until(), done.offered_spans) == (START, TrialSpans(START, START, START, START))
+    testbed.on_tick = fail
+    record = conductor(testbed).conduct()
+    assert record.driver_failed
+    assert (record.offered_until(), record.offered_spans) == (START, TrialSpans(START, START, START, START))
 
 
 def test_a_longer_span_moves_its_end_and_the_tail() -> None:
@@ -429,70 +431,70 @@ def test_a_longer_span_moves_its_end_and_the_tail() -> None:
     assert SPANS.longer(3 * US) == TrialSpans(START, START + 5 * US, START + 18 * US, START + 23 * US)
 
 
-def test_between_trials_the_backlog_is_drained(rig: FakeRig) -> None:
+def test_between_trials_the_backlog_is_drained(testbed: FakeRig) -> None:
     """Generators reach equally far; then all that was offered is committed, and the queues forget it."""
-    rig.until_us = START + 6 * US
-    journal, fake = TrialLog(rig.story.plan), rig
-    rig.clock.now = START + 6 * US
-    assert drain_backlog(fake, journal, 30.0)  # type: ignore[arg-type]
-    assert rig.asked[0][0] == "level"
-    assert journal.committed_until() == START + 6 * US
-    assert rig.of("commit")
+    testbed.until_us = START + 6 * US
+    trial_log, fake = TrialLog(testbed.story.plan), testbed
+    testbed.clock.now = START + 6 * US
+    assert drain_backlog(fake, trial_log, 30.0)  # type: ignore[arg-type]
+    assert testbed.asked[0][0] == "level"
+    assert trial_log.committed_until() == START + 6 * US
+    assert testbed.of("commit")
 
 
-def test_a_backlog_that_stays_is_given_up_on(rig: FakeRig) -> None:
-    """The caller takes a fresh rig then."""
-    rig.until_us = START + 6 * US
-    rig.story.commit_after_us = 10**12
-    begin = rig.clock.now
-    assert not drain_backlog(rig, TrialLog(rig.story.plan), 30.0)  # type: ignore[arg-type]
-    assert 30 * US <= rig.clock.now - begin <= 31 * US
+def test_a_backlog_that_stays_is_given_up_on(testbed: FakeRig) -> None:
+    """The caller takes a fresh test bed then."""
+    testbed.until_us = START + 6 * US
+    testbed.story.commit_after_us = 10**12
+    begin = testbed.clock.now
+    assert not drain_backlog(testbed, TrialLog(testbed.story.plan), 30.0)  # type: ignore[arg-type]
+    assert 30 * US <= testbed.clock.now - begin <= 31 * US
 
 
-def test_windows_that_close_one_batch_late_are_waited_for(rig: FakeRig) -> None:
+def test_windows_that_close_one_batch_late_are_waited_for(testbed: FakeRig) -> None:
     """The batch after the one that read the last input closes its windows: the drain ends with that one."""
-    plain, last = rig.batch, 19
+    plain, last = testbed.batch, 19
 
     def with_closing(number: int) -> Any:
         tick = plain(number)
         if number != last:
             return tick
-        closing = rig.make.commit(last + 1, tick.commits[-1].committed_us + 2 * US)
+        closing = testbed.make.commit(last + 1, tick.commits[-1].committed_us + 2 * US)
         return replace(tick, commits=[*tick.commits, closing])
 
-    rig.batch = with_closing  # type: ignore[method-assign]
-    done = conductor(rig, closes_late=("",)).conduct()
-    assert done.drained
-    assert done.journal.commits[-1].batch == last + 1
+    testbed.batch = with_closing  # type: ignore[method-assign]
+    record = conductor(testbed, closes_late=("",)).conduct()
+    assert record.drained
+    assert record.trial_log.commits[-1].batch == last + 1
 
 
-def test_an_engine_that_closes_at_once_is_not_waited_for_long(rig: FakeRig) -> None:
+def test_an_engine_that_closes_at_once_is_not_waited_for_long(testbed: FakeRig) -> None:
     """No batch follows the last input's: after a while that is taken for the end."""
-    done = conductor(rig, closes_late=("",)).conduct()
-    assert done.drained
-    assert SPANS.end_us + phases.CLOSING_US <= done.deadline_us <= SPANS.end_us + phases.CLOSING_US + 2 * US
+    record = conductor(testbed, closes_late=("",)).conduct()
+    assert record.drained
+    assert SPANS.end_us + phases.CLOSING_US <= record.deadline_us <= SPANS.end_us + phases.CLOSING_US + 2 * US
 
 
-def test_a_batch_that_closes_windows_a_long_interval_later_is_waited_for(rig: FakeRig) -> None:
+def test_a_batch_that_closes_windows_a_long_interval_later_is_waited_for(testbed: FakeRig) -> None:
     """One of a 10 s trigger is no less on its way than one of a short trigger: its results are not missing."""
-    plain, last = rig.batch, 19
+    plain, last = testbed.batch, 19
 
     def with_closing(number: int) -> Any:
         tick = plain(number)
         if number != last:
             return tick
-        closing = rig.make.commit(last + 1, tick.commits[-1].committed_us + 10 * US)
+        closing = testbed.make.commit(last + 1, tick.commits[-1].committed_us + 10 * US)
         return replace(tick, commits=[*tick.commits, closing])
 
-    rig.batch = with_closing  # type: ignore[method-assign]
-    done = conductor(rig, closes_late=("",), interval_s=10.0).conduct()
-    assert done.drained
-    assert done.journal.commits[-1].batch == last + 1
+    testbed.batch = with_closing  # type: ignore[method-assign]
+    record = conductor(testbed, closes_late=("",), interval_s=10.0).conduct()
+    assert record.drained
+    assert record.trial_log.commits[-1].batch == last + 1
 
 
-def test_a_batch_that_closes_windows_may_take_as_long_as_others_took(rig: FakeRig) -> None:
+def test_a_batch_that_closes_windows_may_take_as_long_as_others_took(testbed: FakeRig) -> None:
     """An engine whose batches took up to eight seconds is not given up on after five."""
-    plain, last, held_us = rig.batch, 19, START + 19 * US
+    plain, last, held_us = testbed.batch, 19, START + 19 * US
 
     def with_closing(number: int) -> Any:
         tick = plain(number)
@@ -500,35 +502,35 @@ def test_a_batch_that_closes_windows_may_take_as_long_as_others_took(rig: FakeRi
             return replace(tick, commits=[replace(commit, committed_us=held_us) for commit in tick.commits])
         if number != last:
             return tick
-        closing = rig.make.commit(last + 1, tick.commits[-1].committed_us + 7 * US)
+        closing = testbed.make.commit(last + 1, tick.commits[-1].committed_us + 7 * US)
         return replace(tick, commits=[*tick.commits, closing])
 
-    rig.batch = with_closing  # type: ignore[method-assign]
-    done = conductor(rig, closes_late=("",)).conduct()
-    assert done.drained
-    assert done.journal.commits[-1].batch == last + 1
+    testbed.batch = with_closing  # type: ignore[method-assign]
+    record = conductor(testbed, closes_late=("",)).conduct()
+    assert record.drained
+    assert record.trial_log.commits[-1].batch == last + 1
 
 
-def test_a_batch_that_closes_windows_may_take_as_long_as_the_engine_works_on_it(rig: FakeRig) -> None:
+def test_a_batch_that_closes_windows_may_take_as_long_as_the_engine_works_on_it(testbed: FakeRig) -> None:
     """Longer than any before it, as beside the first batches of other queries."""
-    plain, last, held_us = rig.batch, 19, START + 28 * US
+    plain, last, held_us = testbed.batch, 19, START + 28 * US
 
     def with_closing(number: int) -> Any:
         tick = plain(number)
         if number != last:
             return tick
-        return replace(tick, commits=[*tick.commits, rig.make.commit(last + 1, held_us)])
+        return replace(tick, commits=[*tick.commits, testbed.make.commit(last + 1, held_us)])
 
     def working(now_us: int) -> None:
-        rig.status = EngineStatus(True, busy=("other", "") if now_us < held_us else ("other",))
+        testbed.status = EngineStatus(True, busy=("other", "") if now_us < held_us else ("other",))
 
-    rig.batch, rig.on_tick = with_closing, working  # type: ignore[method-assign]
-    done = conductor(rig, closes_late=("",)).conduct()
-    assert done.drained
-    assert done.journal.commits[-1].batch == last + 1
+    testbed.batch, testbed.on_tick = with_closing, working  # type: ignore[method-assign]
+    record = conductor(testbed, closes_late=("",)).conduct()
+    assert record.drained
+    assert record.trial_log.commits[-1].batch == last + 1
 
 
-def test_the_time_to_drain_grows_with_the_interval(rig: FakeRig) -> None:
+def test_the_time_to_drain_grows_with_the_interval(testbed: FakeRig) -> None:
     """A trigger of 30 s reads the last input only then, and closes its windows as much later."""
-    rig.story.commit_after_us = 100 * US
-    assert conductor(rig, drain_s=60.0, interval_s=30.0).conduct().drained
+    testbed.story.commit_after_us = 100 * US
+    assert conductor(testbed, drain_s=60.0, interval_s=30.0).conduct().drained

@@ -87,7 +87,7 @@ def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, mon
     """Its folder has the whole path of the job, and what was in its files, from the beginning on."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(single, "require_machine", lambda ready: None)
+    monkeypatch.setattr(single, "require_machine", lambda resolved: None)
     monkeypatch.setattr(single, "measure_capacity", lambda *_: 1e9)
     monkeypatch.setattr(conductor, "testbed_settings", lambda _: 1 / 0)
     (tmp_path / "my_own.py").write_text(OWN)
@@ -131,7 +131,7 @@ def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before there is a run folder: it could only be invalid."""
-    monkeypatch.setattr(single, "require_machine", lambda ready: None)
+    monkeypatch.setattr(single, "require_machine", lambda resolved: None)
     monkeypatch.setattr(single, "measure_capacity", lambda *_: 40_000.0)
     asked = {**GOOD, "out": str(tmp_path / "runs"), "load": {"rate": "100k", "generators": 1}}
     with pytest.raises(InputError, match=r"load\.rate: must be at most what.*40 k/s.*100 k/s.*\n.*--rate 20k/s"):
@@ -166,7 +166,7 @@ def test_a_run_stopped_after_its_span_keeps_what_it_has(
     """Ctrl-C while the engine is stopped, or before the judgement, takes nothing away."""
     judged = Verdict(value="sustained", cause=cause, sentence="all checks hold")
 
-    def conducted(ready: Any, folder: RunFolder, *_: Any) -> None:
+    def conducted(resolved: Any, folder: RunFolder, *_: Any) -> None:
         folder.write_result(folder.read_result().model_copy(update={"verdict": judged}))
         raise KeyboardInterrupt
 

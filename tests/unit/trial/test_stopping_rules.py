@@ -24,11 +24,11 @@ from streamgauge.verdict import criteria
 from tests.unit.helpers_trials import RATE, SECONDS, START, cut_short, done_of
 
 
-def test_a_clear_trial_is_not_extended(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_clear_trial_is_not_extended(resolved: ResolvedExperiment, make: Any) -> None:
     """Nothing would be decided that is not decided now."""
-    done = done_of(make)
-    done.deadline_us = 0
-    assert not stopping_rules.undecided_checks(ready, done, RATE, 2.0)
+    record = done_of(make)
+    record.deadline_us = 0
+    assert not stopping_rules.undecided_checks(resolved, record, RATE, 2.0)
 
 
 @pytest.mark.parametrize(("longest", "worth"), [(2.0, True), (1.5, False)])
@@ -38,9 +38,9 @@ def test_a_trial_with_too_few_windows_is_extended_where_that_brings_enough(
     """Three windows are due in 30 s at a slide of 10 s, six in twice as long, and four in half as long again."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "parameters": {"range": "20s", "slide": "10s"}}
     few = check(build({**values, "load": {"rate": 1000, "duration": "30s"}}))
-    done = done_of(make)
-    done.deadline_us = 0
-    assert stopping_rules.undecided_checks(few, done, RATE, longest) == (("evidence",) if worth else ())
+    record = done_of(make)
+    record.deadline_us = 0
+    assert stopping_rules.undecided_checks(few, record, RATE, longest) == (("evidence",) if worth else ())
 
 
 @pytest.mark.parametrize(("level", "longest", "worth"), [
@@ -50,21 +50,23 @@ def test_a_trial_is_extended_for_a_level_where_that_brings_enough(
     make: Any, level: str, longest: float, worth: bool
 ) -> None:
     """30 batches of a second, where nothing else is open: p95 has its 20; 100, for p99, are not in 90 s."""
-    ready = check(
+    resolved = check(
         build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}, "limits": [f"{level}<=5s"]})
     )
-    done = done_of(make)
-    done.deadline_us = 0
-    assert stopping_rules.undecided_checks(ready, done, RATE, longest) == ((f"event_time_{level}",) if worth else ())
-    assert stopping_rules.lacks_samples(ready, done) is (level == "p99")
+    record = done_of(make)
+    record.deadline_us = 0
+    assert stopping_rules.undecided_checks(resolved, record, RATE, longest) == (
+        (f"event_time_{level}",) if worth else ()
+    )
+    assert stopping_rules.lacks_samples(resolved, record) is (level == "p99")
 
 
 def test_a_failed_trial_is_not_extended_for_a_level(make: Any) -> None:
     """Its percentile would change nothing."""
-    ready = check(build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}, "limits": ["p99<=5s"]}))
-    done = done_of(make, growth_us=100_000)
-    done.deadline_us = 0
-    assert not stopping_rules.undecided_checks(ready, done, RATE, 4.0)
+    resolved = check(build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}, "limits": ["p99<=5s"]}))
+    record = done_of(make, growth_us=100_000)
+    record.deadline_us = 0
+    assert not stopping_rules.undecided_checks(resolved, record, RATE, 4.0)
 
 
 def test_windows_are_due_by_the_slide() -> None:
@@ -74,48 +76,48 @@ def test_windows_are_due_by_the_slide() -> None:
     assert check(build({"workload": "identity"})).windows_due(39 * US) is None
 
 
-def test_a_failed_trial_is_not_extended(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_failed_trial_is_not_extended(resolved: ResolvedExperiment, make: Any) -> None:
     """More time would not acquit it."""
-    done = done_of(make, growth_us=100_000)
-    done.deadline_us = 0
-    assert not stopping_rules.undecided_checks(ready, done, RATE, 2.0)
+    record = done_of(make, growth_us=100_000)
+    record.deadline_us = 0
+    assert not stopping_rules.undecided_checks(resolved, record, RATE, 2.0)
 
 
 def noisy(make: Any) -> TrialRecord:
     """A trial whose batches come at wild moments."""
     random = np.random.default_rng(5)
-    done = done_of(make)
+    record = done_of(make)
     late = {batch: int(random.integers(0, 900_000)) for batch in range(SECONDS)}
-    done.journal.hand_outs = [
+    record.trial_log.hand_outs = [
         [Delivery(p.stream, p.from_us, p.to_us, p.events, p.ingest_us + late[p.batch], p.batch, False) for p in log]
-        for log in done.journal.hand_outs
+        for log in record.trial_log.hand_outs
     ]
-    done.journal.commits = [make.commit(c.batch, c.committed_us + late[c.batch]) for c in done.journal.commits]
-    done.deadline_us = 0
-    return done
+    record.trial_log.commits = [make.commit(c.batch, c.committed_us + late[c.batch]) for c in record.trial_log.commits]
+    record.deadline_us = 0
+    return record
 
 
-def test_a_noisy_trial_is_extended(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_noisy_trial_is_extended(resolved: ResolvedExperiment, make: Any) -> None:
     """It carries no trend yet; where not even the longest span could tell, it is given up."""
-    assert stopping_rules.undecided_checks(ready, noisy(make), RATE, 3.0)
-    assert not stopping_rules.undecided_checks(ready, noisy(make), RATE, 1.5)
+    assert stopping_rules.undecided_checks(resolved, noisy(make), RATE, 3.0)
+    assert not stopping_rules.undecided_checks(resolved, noisy(make), RATE, 1.5)
 
 
-def test_a_search_is_told_what_can_no_longer_hold(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_search_is_told_what_can_no_longer_hold(resolved: ResolvedExperiment, make: Any) -> None:
     """At the end of the last look: a failed trend, or an undecided one; a level trial is verified."""
     level, growing = done_of(make), done_of(make, growth_us=100_000)
     level.deadline_us = growing.deadline_us = 0
-    assert stopping_rules.infeasible_reason(ready, level, RATE) is None
-    assert str(stopping_rules.infeasible_reason(ready, growing, RATE)).startswith("the backlog grows by")
-    assert str(stopping_rules.infeasible_reason(ready, noisy(make), RATE)).startswith("still undecided: ")
+    assert stopping_rules.infeasible_reason(resolved, level, RATE) is None
+    assert str(stopping_rules.infeasible_reason(resolved, growing, RATE)).startswith("the backlog grows by")
+    assert str(stopping_rules.infeasible_reason(resolved, noisy(make), RATE)).startswith("still undecided: ")
 
 
 def test_a_warm_up_is_level_once_its_backlog_does_not_fall(make: Any) -> None:
     """Falling by a tenth of the rate a second at the end of the warm-up: not yet; level or growing: yes."""
     for growth_us, falls in ((-100_000, True), (0, False), (100_000, False)):
-        done = done_of(make, growth_us=growth_us, read_after_us=3 * US)
-        done.spans = TrialSpans(START, START + 20 * US, START + 30 * US, START + 40 * US)
-        assert bool(stopping_rules.warmup_incomplete_reason(done)) is falls
+        record = done_of(make, growth_us=growth_us, read_after_us=3 * US)
+        record.spans = TrialSpans(START, START + 20 * US, START + 30 * US, START + 40 * US)
+        assert bool(stopping_rules.warmup_incomplete_reason(record)) is falls
 
 
 @pytest.mark.parametrize(
@@ -125,33 +127,33 @@ def test_a_warm_up_lasts_while_much_more_waits_than_an_interval(
     make: Any, interval_s: float, prolonged_s: int, starts: bool
 ) -> None:
     """What waits is level at three seconds: the rise may still be felt, or it is the rate; half a minute tells."""
-    done = done_of(make, read_after_us=3 * US)
-    done.spans = TrialSpans(START, START + 30 * US, START + 35 * US, START + 40 * US)
-    done.prolonged_us = prolonged_s * US
-    assert bool(stopping_rules.warmup_incomplete_reason(done, interval_s)) is starts
+    record = done_of(make, read_after_us=3 * US)
+    record.spans = TrialSpans(START, START + 30 * US, START + 35 * US, START + 40 * US)
+    record.prolonged_us = prolonged_s * US
+    assert bool(stopping_rules.warmup_incomplete_reason(record, interval_s)) is starts
 
 
 @pytest.mark.parametrize(("share", "faster"), [(0.99, True), (1.0, False), (1.01, False)])
 def test_a_warm_up_lasts_until_batches_get_no_shorter(make: Any, share: float, faster: bool) -> None:
     """Each takes a hundredth less time than the one before: a JVM that still compiles. Nothing waits all the while."""
-    done = done_of(make)
-    done.spans = TrialSpans(START, START + 30 * US, START + 35 * US, START + 40 * US)
-    reads = {part.batch: part.when_us for log in done.journal.hand_outs for part in log}
-    done.journal.commits = [
+    record = done_of(make)
+    record.spans = TrialSpans(START, START + 30 * US, START + 35 * US, START + 40 * US)
+    reads = {part.batch: part.when_us for log in record.trial_log.hand_outs for part in log}
+    record.trial_log.commits = [
         make.commit(batch, when + round(600_000 * share**batch)) for batch, when in sorted(reads.items())
     ]
-    assert bool(stopping_rules.warmup_incomplete_reason(done)) is faster
+    assert bool(stopping_rules.warmup_incomplete_reason(record)) is faster
 
 
 def batches_of(make: Any, took_ms: list[int]) -> TrialRecord:
     """A warm-up of 30 s with a batch a second, the n-th of which took so many milliseconds."""
-    done = done_of(make)
-    done.spans = TrialSpans(START, START + 30 * US, START + 35 * US, START + 40 * US)
-    reads = {part.batch: part.when_us for log in done.journal.hand_outs for part in log}
-    done.journal.commits = [
+    record = done_of(make)
+    record.spans = TrialSpans(START, START + 30 * US, START + 35 * US, START + 40 * US)
+    reads = {part.batch: part.when_us for log in record.trial_log.hand_outs for part in log}
+    record.trial_log.commits = [
         make.commit(batch, when + took_ms[min(batch, len(took_ms) - 1)] * 1000) for batch, when in sorted(reads.items())
     ]
-    return done
+    return record
 
 
 @pytest.mark.parametrize(
@@ -184,80 +186,80 @@ def test_observations_are_windows_or_batches_whichever_are_fewer(
 
 def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:
     """Events that were read are none: the first batch may still be at work when the span would begin."""
-    done = done_of(make)
-    assert not stopping_rules.warmup_incomplete_reason(done)
-    done.journal.sinks = ("", "late")
-    assert stopping_rules.warmup_incomplete_reason(done) == stopping_rules.FIRST_BATCH
-    done.journal.sinks, done.journal.commits = ("",), []
-    assert stopping_rules.warmup_incomplete_reason(done) == stopping_rules.FIRST_BATCH
+    record = done_of(make)
+    assert not stopping_rules.warmup_incomplete_reason(record)
+    record.trial_log.sinks = ("", "late")
+    assert stopping_rules.warmup_incomplete_reason(record) == stopping_rules.FIRST_BATCH
+    record.trial_log.sinks, record.trial_log.commits = ("",), []
+    assert stopping_rules.warmup_incomplete_reason(record) == stopping_rules.FIRST_BATCH
 
 
 def test_a_longer_warm_up_says_for_what(make: Any) -> None:
     """An engine that takes in the full rate while its backlog drains is not starting any more."""
-    done = done_of(make, growth_us=-100_000, read_after_us=3 * US)
-    done.spans = TrialSpans(START, START + 20 * US, START + 30 * US, START + 40 * US)
-    assert stopping_rules.warmup_incomplete_reason(done) == "the engine's backlog was still draining"
+    record = done_of(make, growth_us=-100_000, read_after_us=3 * US)
+    record.spans = TrialSpans(START, START + 20 * US, START + 30 * US, START + 40 * US)
+    assert stopping_rules.warmup_incomplete_reason(record) == "the engine's backlog was still draining"
     shorter = batches_of(make, [900] * 19 + [600] * 11)
     assert stopping_rules.warmup_incomplete_reason(shorter) == "the engine's batches were still getting shorter"
 
 
 def test_a_slope_at_its_limit_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, ready: ResolvedExperiment, make: Any
+    monkeypatch: pytest.MonkeyPatch, resolved: ResolvedExperiment, make: Any
 ) -> None:
     """Where twice the span could not tell either, it stays undecided; a little further away it is extended."""
-    done = done_of(make)
+    record = done_of(make)
     for slope, worth in ((0.0099, False), (0.0, True), (0.02, True)):
         interval = Interval(slope, slope - 0.015, slope + 0.015, 0.98, 40)
         trend = criteria.answer("backlog_trend", "undecided", Cause.TREND_UNDECIDED, slope, 0.01, "s/s", "", interval)
         judged = Verdict(value="undecided", checks=(trend,), sentence="")
         monkeypatch.setattr(stopping_rules, "judge", lambda _, judged=judged: judged)
-        assert stopping_rules.undecided_checks(ready, done, RATE, 2.0) == (("backlog_trend",) if worth else ())
+        assert stopping_rules.undecided_checks(resolved, record, RATE, 2.0) == (("backlog_trend",) if worth else ())
 
 
-def test_a_full_queue_is_hopeless_at_once(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_full_queue_is_hopeless_at_once(resolved: ResolvedExperiment, make: Any) -> None:
     """Even in the warm-up: generators have stopped."""
-    done = done_of(make)
-    assert stopping_rules.reason_to_stop_early(ready, done, RATE, START + US) is None
-    done.journal.overflowed = True
-    assert stopping_rules.reason_to_stop_early(ready, done, RATE, START + US) == "the queue's bound was reached"
+    record = done_of(make)
+    assert stopping_rules.reason_to_stop_early(resolved, record, RATE, START + US) is None
+    record.trial_log.overflowed = True
+    assert stopping_rules.reason_to_stop_early(resolved, record, RATE, START + US) == "the queue's bound was reached"
 
 
-def test_steady_trials_are_not_hopeless(ready: ResolvedExperiment, make: Any) -> None:
+def test_steady_trials_are_not_hopeless(resolved: ResolvedExperiment, make: Any) -> None:
     """At any moment of the span."""
     for second in range(0, 36, 5):
-        done = cut_short(done_of(make), second * US)
-        assert stopping_rules.reason_to_stop_early(ready, done, RATE, START + second * US) is None
+        record = cut_short(done_of(make), second * US)
+        assert stopping_rules.reason_to_stop_early(resolved, record, RATE, START + second * US) is None
 
 
 def test_what_is_not_due_yet_does_not_wait(
-    monkeypatch: pytest.MonkeyPatch, ready: ResolvedExperiment, make: Any
+    monkeypatch: pytest.MonkeyPatch, resolved: ResolvedExperiment, make: Any
 ) -> None:
     """A queue that holds less than what is left of the span is not full because of that."""
     monkeypatch.setattr(ResolvedExperiment, "bound_s", lambda *_: (10.0, True))
     for second in range(12, 36, 5):
-        done = cut_short(done_of(make), second * US)
-        assert stopping_rules.reason_to_stop_early(ready, done, RATE, START + second * US) is None
+        record = cut_short(done_of(make), second * US)
+        assert stopping_rules.reason_to_stop_early(resolved, record, RATE, START + second * US) is None
 
 
-def test_a_trial_that_can_no_longer_drain_is_hopeless(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_trial_that_can_no_longer_drain_is_hopeless(resolved: ResolvedExperiment, make: Any) -> None:
     """Half of the rate is taken, and the span is nearly over."""
-    done = cut_short(done_of(make, growth_us=500_000), 34 * US)
-    assert "drain" in (stopping_rules.reason_to_stop_early(ready, done, RATE, START + 34 * US) or "")
+    record = cut_short(done_of(make, growth_us=500_000), 34 * US)
+    assert "drain" in (stopping_rules.reason_to_stop_early(resolved, record, RATE, START + 34 * US) or "")
 
 
 @pytest.mark.parametrize(("slip_us", "lost"), [(0, False), (90_000, False), (250_000, True)])
 def test_a_plan_that_was_not_kept_is_seen_at_once(make: Any, slip_us: int, lost: bool) -> None:
     """Whatever comes after, such a trial is invalid: not before the span, and not of what is not due yet."""
-    done = cut_short(done_of(make, slip_us=slip_us), 12 * US)
-    assert (stopping_rules.invalid_reason(done) is not None) is lost
+    record = cut_short(done_of(make, slip_us=slip_us), 12 * US)
+    assert (stopping_rules.invalid_reason(record) is not None) is lost
     assert stopping_rules.invalid_reason(cut_short(done_of(make, slip_us=slip_us), 5 * US)) is None
 
 
 def test_one_second_that_was_lost_is_enough(make: Any) -> None:
     """Seen while it is among the last ones."""
-    done = done_of(make)
+    record = done_of(make)
     late = [replace(chunk, published_us=chunk.published_us + US * (10 * US < chunk.from_us - START < 11 * US))
-            for chunk in done.journal.chunks[0]]  # fmt: skip
-    done.journal.chunks[0] = late
-    assert stopping_rules.invalid_reason(cut_short(done, 12 * US)) is not None
-    assert stopping_rules.invalid_reason(cut_short(done, 9 * US)) is None
+            for chunk in record.trial_log.chunks[0]]  # fmt: skip
+    record.trial_log.chunks[0] = late
+    assert stopping_rules.invalid_reason(cut_short(record, 12 * US)) is not None
+    assert stopping_rules.invalid_reason(cut_short(record, 9 * US)) is None

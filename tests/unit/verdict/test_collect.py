@@ -53,92 +53,96 @@ def with_latencies(of_second: Callable[[int], int], kind: str = "event_time") ->
     return replace(found, sinks=(replace(sink, latencies=sink.latencies._replace(seconds=seconds)),))
 
 
-def judged(ready: ResolvedExperiment, done: TrialRecord, by: Verified | None = None) -> tuple[str, tuple[str, ...]]:
-    verdict = judge(collect.collect_evidence(ready, done, RATE, by or verified(), LATENCIES))
+def judged(
+    resolved: ResolvedExperiment, record: TrialRecord, by: Verified | None = None
+) -> tuple[str, tuple[str, ...]]:
+    verdict = judge(collect.collect_evidence(resolved, record, RATE, by or verified(), LATENCIES))
     return verdict.value, verdict.decided_by
 
 
-def test_a_steady_right_trial_is_sustained(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_steady_right_trial_is_sustained(resolved: ResolvedExperiment, make: Any) -> None:
     """Nothing wrong in what the driver saw, and the answers are right."""
-    assert judged(ready, done_of(make)) == ("sustained", ())
+    assert judged(resolved, done_of(make)) == ("sustained", ())
 
 
-def test_without_answers_it_is_not_called_sustained(ready: ResolvedExperiment, make: Any) -> None:
+def test_without_answers_it_is_not_called_sustained(resolved: ResolvedExperiment, make: Any) -> None:
     """A trial that was not verified proves nothing."""
-    verdict = judge(collect.collect_evidence(ready, done_of(make), RATE, None, LATENCIES))
+    verdict = judge(collect.collect_evidence(resolved, done_of(make), RATE, None, LATENCIES))
     assert (verdict.value, verdict.decided_by) == ("undecided", ("answers",))
 
 
 @pytest.mark.parametrize(("windows", "decided"), [(4, ("evidence",)), (5, ()), (None, ())])
 def test_windows_that_never_closed_are_no_evidence(
-    ready: ResolvedExperiment, make: Any, windows: int | None, decided: tuple[str, ...]
+    resolved: ResolvedExperiment, make: Any, windows: int | None, decided: tuple[str, ...]
 ) -> None:
     """Only those that a result closed count, however many were due; rows that are not windowed need none."""
-    assert judged(ready, done_of(make), verified(windows=windows))[1] == decided
+    assert judged(resolved, done_of(make), verified(windows=windows))[1] == decided
 
 
-def test_wrong_answers_decide(ready: ResolvedExperiment, make: Any) -> None:
+def test_wrong_answers_decide(resolved: ResolvedExperiment, make: Any) -> None:
     """However well everything else went."""
-    assert judged(ready, done_of(make), verified(missing=1)) == ("not_sustained", ("answers",))
+    assert judged(resolved, done_of(make), verified(missing=1)) == ("not_sustained", ("answers",))
 
 
-def test_an_engine_that_falls_behind_is_not_sustained(ready: ResolvedExperiment, make: Any) -> None:
+def test_an_engine_that_falls_behind_is_not_sustained(resolved: ResolvedExperiment, make: Any) -> None:
     """Each batch 50 ms later than the last: the backlog and the output both grow by 5 %."""
-    value, by = judged(ready, done_of(make, growth_us=50_000))
+    value, by = judged(resolved, done_of(make, growth_us=50_000))
     assert value == "not_sustained"
     assert set(by) == {"backlog_trend", "output_trend"}
 
 
-def test_an_engine_that_reads_eagerly_and_falls_behind_inside_is_seen(ready: ResolvedExperiment, make: Any) -> None:
+def test_an_engine_that_reads_eagerly_and_falls_behind_inside_is_seen(resolved: ResolvedExperiment, make: Any) -> None:
     """The queue stays empty, and the commits come later and later."""
-    done = done_of(make)
-    done.journal.commits = [
-        make.commit(one.batch, one.committed_us + one.batch * 50_000) for one in done.journal.commits
+    record = done_of(make)
+    record.trial_log.commits = [
+        make.commit(one.batch, one.committed_us + one.batch * 50_000) for one in record.trial_log.commits
     ]
-    assert judged(ready, done) == ("not_sustained", ("output_trend",))
+    assert judged(resolved, record) == ("not_sustained", ("output_trend",))
 
 
-def slower_and_slower(done: TrialRecord, make: Any, by_us: int) -> TrialRecord:
+def slower_and_slower(record: TrialRecord, make: Any, by_us: int) -> TrialRecord:
     """Each batch takes `by_us` longer than the one before, and still ends before the next is due."""
-    done.journal.commits = [
-        make.commit(one.batch, one.committed_us + one.batch * by_us) for one in done.journal.commits
+    record.trial_log.commits = [
+        make.commit(one.batch, one.committed_us + one.batch * by_us) for one in record.trial_log.commits
     ]
-    return done
+    return record
 
 
-def test_an_engine_whose_batches_take_longer_and_longer_is_seen(ready: ResolvedExperiment, make: Any) -> None:
+def test_an_engine_whose_batches_take_longer_and_longer_is_seen(resolved: ResolvedExperiment, make: Any) -> None:
     """Nothing waits yet, since each batch ends within its interval; its results are later by 1.5 % of the time."""
-    done = slower_and_slower(done_of(make), make, 15_000)
-    assert done.journal.output_lags_at_reads() is not None
-    assert judged(ready, done) == ("not_sustained", ("output_trend",))
+    record = slower_and_slower(done_of(make), make, 15_000)
+    assert record.trial_log.output_lags_at_reads() is not None
+    assert judged(resolved, record) == ("not_sustained", ("output_trend",))
 
 
 def test_where_the_rate_grows_longer_batches_are_none_of_the_engines_faults(
-    ready: ResolvedExperiment, make: Any
+    resolved: ResolvedExperiment, make: Any
 ) -> None:
     """They hold more events; what waits says whether the engine keeps up."""
-    done = slower_and_slower(done_of(make, profile="ramp:4k"), make, 15_000)
-    load = ready.experiment.load.model_copy(update={"profile": "ramp:4k"})
-    changing = replace(ready, experiment=ready.experiment.model_copy(update={"load": load}))
-    assert judged(changing, done) == ("sustained", ())
+    record = slower_and_slower(done_of(make, profile="ramp:4k"), make, 15_000)
+    load = resolved.experiment.load.model_copy(update={"profile": "ramp:4k"})
+    changing = replace(resolved, experiment=resolved.experiment.model_copy(update={"load": load}))
+    assert judged(changing, record) == ("sustained", ())
 
 
 @pytest.mark.parametrize(("kind", "growth_us"), [("processing_time", 30_000), ("event_time", 100_000)])
 def test_results_that_come_later_and_later_are_seen(
-    ready: ResolvedExperiment, make: Any, kind: str, growth_us: int
+    resolved: ResolvedExperiment, make: Any, kind: str, growth_us: int
 ) -> None:
     """A job that holds results back inside batches that it has committed: nothing but their own latency tells."""
     later = with_latencies(lambda second: 1_000_000 + growth_us * second, kind)
-    assert judged(ready, done_of(make), later) == ("not_sustained", ("latency_trend",))
+    assert judged(resolved, done_of(make), later) == ("not_sustained", ("latency_trend",))
     level = with_latencies(lambda second: 1_000_000 + 30_000 * (second % 2), kind)
-    assert judged(ready, done_of(make), level)[1] == ()
+    assert judged(resolved, done_of(make), level)[1] == ()
 
 
-def test_windows_and_batches_that_drift_against_each_other_are_no_growth(ready: ResolvedExperiment, make: Any) -> None:
+def test_windows_and_batches_that_drift_against_each_other_are_no_growth(
+    resolved: ResolvedExperiment, make: Any
+) -> None:
     """Seen: later by 4.5 % of the time for half a minute, with a level backlog, until it is a batch sooner again."""
     drifting = with_latencies(lambda second: 1_000_000 + 30_000 * second)
-    assert judged(ready, done_of(make), drifting) == ("sustained", ())
-    found = collect.collect_evidence(ready, done_of(make), RATE, drifting, LATENCIES)
+    assert judged(resolved, done_of(make), drifting) == ("sustained", ())
+    found = collect.collect_evidence(resolved, done_of(make), RATE, drifting, LATENCIES)
     said = next(check.sentence for check in judge(found).checks if check.name == "latency_trend")
     assert "drift against each other" in said
 
@@ -152,45 +156,45 @@ CHANGING = ("ramp:4k", "ramp:100", "step:15k@15s", "step:100@15s", "burst:5@12s+
     [(0, ("sustained", set())), (50_000, ("not_sustained", {"backlog_trend", "output_trend"}))],
 )
 def test_where_the_rate_changes_the_backlog_is_judged_by_its_age(
-    ready: ResolvedExperiment, make: Any, profile: str, growth_us: int, expected: tuple[str, set[str]]
+    resolved: ResolvedExperiment, make: Any, profile: str, growth_us: int, expected: tuple[str, set[str]]
 ) -> None:
     """More events wait at a higher rate: that is no backlog that grows, and a falling rate hides none that does."""
-    done = done_of(make, profile=profile, growth_us=growth_us)
-    value, by = judged(ready, done)
+    record = done_of(make, profile=profile, growth_us=growth_us)
+    value, by = judged(resolved, record)
     assert (value, set(by)) == expected
-    hopeless = stopping_rules.reason_to_stop_early(ready, done, RATE, START + 34 * US)
-    assert ("drain" in (hopeless or "")) is bool(growth_us)
-    assert not stopping_rules.warmup_incomplete_reason(done)
-    assert figures.backlog(done).max_s == pytest.approx(1.005 + 32 * growth_us / US, abs=0.002 + growth_us / US)
+    early_stop = stopping_rules.reason_to_stop_early(resolved, record, RATE, START + 34 * US)
+    assert ("drain" in (early_stop or "")) is bool(growth_us)
+    assert not stopping_rules.warmup_incomplete_reason(record)
+    assert figures.backlog(record).max_s == pytest.approx(1.005 + 32 * growth_us / US, abs=0.002 + growth_us / US)
 
 
-def test_a_late_driver_is_invalid(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_late_driver_is_invalid(resolved: ResolvedExperiment, make: Any) -> None:
     """The plan was not kept: no figure of this trial may be used."""
-    assert judged(ready, done_of(make, slip_us=250_000)) == ("invalid", ("driver",))
+    assert judged(resolved, done_of(make, slip_us=250_000)) == ("invalid", ("driver",))
 
 
 @pytest.mark.parametrize(("commit_after_us", "state"), [(20 * US, "ok"), (400_000, "invalid")])
 def test_slip_is_little_beside_results_that_come_late(
-    ready: ResolvedExperiment, make: Any, commit_after_us: int, state: str
+    resolved: ResolvedExperiment, make: Any, commit_after_us: int, state: str
 ) -> None:
     """Also before any latency is known, and for a trial that will have none: a quarter of a second beside 20."""
-    done = done_of(make, commit_after_us=commit_after_us)
-    done.journal.chunks = [
+    record = done_of(make, commit_after_us=commit_after_us)
+    record.trial_log.chunks = [
         [replace(chunk, published_us=chunk.to_us + 150_000 * (chunk.from_us % US == 0)) for chunk in log]
-        for log in done.journal.chunks
+        for log in record.trial_log.chunks
     ]
-    verdict = judge(collect.collect_evidence(ready, done, RATE, None, None))
+    verdict = judge(collect.collect_evidence(resolved, record, RATE, None, None))
     driver = next(check for check in verdict.checks if check.name == "driver")
     assert driver.state == state, driver.sentence
 
 
-def waited_for(make: Any, done: TrialRecord, log: str, seconds: float) -> TrialRecord:
+def waited_for(make: Any, record: TrialRecord, log: str, seconds: float) -> TrialRecord:
     """So much of every second of the span was the driver's, twice at once; of the seconds around it, all."""
     for second in range(SECONDS):
         since = START + second * US
         spent = [(since, since + round((seconds if 5 <= second < 35 else 1.0) * US))]
-        done.journal.add(make.tick([[], []], [[], []], [], **{log: 2 * spent}))
-    return done
+        record.trial_log.add(make.tick([[], []], [[], []], [], **{log: 2 * spent}))
+    return record
 
 
 @pytest.mark.parametrize(
@@ -205,81 +209,81 @@ def waited_for(make: Any, done: TrialRecord, log: str, seconds: float) -> TrialR
     ],
 )  # fmt: skip
 def test_a_driver_that_keeps_the_system_waiting_is_not_taken_for_a_slow_system(
-    ready: ResolvedExperiment, make: Any, log: str, what: str, seconds: float, growth_us: int, value: str
+    resolved: ResolvedExperiment, make: Any, log: str, what: str, seconds: float, growth_us: int, value: str
 ) -> None:
     """Invalid from half of the span on, or from a quarter where the engine falls behind; below that it is its doing."""
-    done = waited_for(make, done_of(make, growth_us=growth_us), log, seconds)
-    verdict = judge(collect.collect_evidence(ready, done, RATE, verified(), LATENCIES))
+    record = waited_for(make, done_of(make, growth_us=growth_us), log, seconds)
+    verdict = judge(collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
     assert (verdict.value, what in verdict.sentence) == (value, value == "invalid")
 
 
 @pytest.mark.parametrize(("percent", "value"), [(20.0, "not_sustained"), (80.0, "invalid")])
 def test_an_engine_that_falls_behind_beside_others_proves_nothing(
-    ready: ResolvedExperiment, make: Any, monkeypatch: pytest.MonkeyPatch, percent: float, value: str
+    resolved: ResolvedExperiment, make: Any, monkeypatch: pytest.MonkeyPatch, percent: float, value: str
 ) -> None:
     """What the monitors saw of other processes reaches the verdict; of two processors a tenth is nothing."""
     monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
-    done = done_of(make, growth_us=50_000)
-    done.journal.others = [(START + second * US, percent) for second in range(SECONDS)]
-    assert judged(ready, done)[0] == value
+    record = done_of(make, growth_us=50_000)
+    record.trial_log.others = [(START + second * US, percent) for second in range(SECONDS)]
+    assert judged(resolved, record)[0] == value
 
 
 def test_bursts_of_others_reach_the_verdict(
-    ready: ResolvedExperiment, make: Any, monkeypatch: pytest.MonkeyPatch
+    resolved: ResolvedExperiment, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A few seconds of all processors are little of the whole span, and enough to leave an engine behind."""
     monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
     monkeypatch.setattr(figures, "others_share", lambda _: 0.0)
-    done = done_of(make, growth_us=50_000)
-    done.journal.others = [(START + n * US, 200.0 if 20 <= n < 26 else 0.0) for n in range(SECONDS)]
-    assert judged(ready, done)[0] == "invalid"
+    record = done_of(make, growth_us=50_000)
+    record.trial_log.others = [(START + n * US, 200.0 if 20 <= n < 26 else 0.0) for n in range(SECONDS)]
+    assert judged(resolved, record)[0] == "invalid"
 
 
-def test_a_starved_driver_is_invalid(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_starved_driver_is_invalid(resolved: ResolvedExperiment, make: Any) -> None:
     """A generator that waits a second for a core, each time, stamps nothing rightly."""
-    done = done_of(make)
-    done.journal.usages = [make.usage(second, "generator 0", "driver", waiting=1e6) for second in range(6, 30)]
-    assert judged(ready, done) == ("invalid", ("driver",))
+    record = done_of(make)
+    record.trial_log.usages = [make.usage(second, "generator 0", "driver", waiting=1e6) for second in range(6, 30)]
+    assert judged(resolved, record) == ("invalid", ("driver",))
 
 
 @pytest.mark.parametrize("after_us", [3 * US, 12_370_000, 38 * US])
 def test_a_driver_process_that_failed_makes_the_trial_invalid(
-    ready: ResolvedExperiment, make: Any, after_us: int
+    resolved: ResolvedExperiment, make: Any, after_us: int
 ) -> None:
     """A recorder that is gone has lost results, whenever it went; nobody else is to blame."""
-    done = cut_short(done_of(make), after_us)
-    done.driver_failed = "recorder ended (exit code -9)"
-    verdict = judge(collect.collect_evidence(ready, done, RATE, verified(missing=9), LATENCIES))
+    record = cut_short(done_of(make), after_us)
+    record.driver_failed = "recorder ended (exit code -9)"
+    verdict = judge(collect.collect_evidence(resolved, record, RATE, verified(missing=9), LATENCIES))
     assert (verdict.value, verdict.decided_by) == ("invalid", ("driver",))
     assert "recorder ended (exit code -9)" in verdict.sentence
 
 
-def test_a_generator_that_stops_is_seen(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_generator_that_stops_is_seen(resolved: ResolvedExperiment, make: Any) -> None:
     """One of two generators offers nothing after the 12th second: half of the plan is missing."""
-    done = done_of(make)
-    done.journal.chunks[1] = [chunk for chunk in done.journal.chunks[1] if chunk.to_us <= START + 12 * US]
-    assert judged(ready, done) == ("invalid", ("driver",))
+    record = done_of(make)
+    record.trial_log.chunks[1] = [chunk for chunk in record.trial_log.chunks[1] if chunk.to_us <= START + 12 * US]
+    assert judged(resolved, record) == ("invalid", ("driver",))
 
 
-def test_a_chunk_under_way_when_the_span_ends_is_not_late(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_chunk_under_way_when_the_span_ends_is_not_late(resolved: ResolvedExperiment, make: Any) -> None:
     """The look at the span's end comes a moment before the last chunk does: that is no reason not to go on."""
-    done = cut_short(done_of(make), 35 * US + 500)
-    done.deadline_us = 0
-    found = collect.collect_evidence(ready, done, RATE, None, None)
+    record = cut_short(done_of(make), 35 * US + 500)
+    record.deadline_us = 0
+    found = collect.collect_evidence(resolved, record, RATE, None, None)
     assert (found.offered_per_s >= 0.99 * found.planned_per_s).all()
     assert found.offered_per_s.size == 30
 
 
-def test_negative_latencies_are_the_drivers_fault(ready: ResolvedExperiment, make: Any) -> None:
+def test_negative_latencies_are_the_drivers_fault(resolved: ResolvedExperiment, make: Any) -> None:
     """A result before its event: the clocks are wrong."""
-    assert judged(ready, done_of(make), verified(negatives=1)) == ("invalid", ("driver",))
+    assert judged(resolved, done_of(make), verified(negatives=1)) == ("invalid", ("driver",))
 
 
-def test_a_read_that_was_repeated_is_a_retried_task(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_read_that_was_repeated_is_a_retried_task(resolved: ResolvedExperiment, make: Any) -> None:
     """A range handed out twice means that something died or was retried."""
-    done = done_of(make)
-    done.journal.hand_outs[0].append(read_again(9))
-    assert judged(ready, done) == ("not_sustained", ("connected",))
+    record = done_of(make)
+    record.trial_log.hand_outs[0].append(read_again(9))
+    assert judged(resolved, record) == ("not_sustained", ("connected",))
 
 
 def read_again(at_s: float) -> Delivery:
@@ -291,85 +295,85 @@ def read_again(at_s: float) -> Delivery:
 @pytest.mark.parametrize(("at_s", "counts"), [(4.9, 0), (5.0, 1), (34.9, 1), (35.0, 0)])
 @pytest.mark.parametrize("own", [False, True])
 def test_a_task_retried_outside_the_span_decides_nothing(
-    ready: ResolvedExperiment, make: Any, at_s: float, counts: int, own: bool
+    resolved: ResolvedExperiment, make: Any, at_s: float, counts: int, own: bool
 ) -> None:
     """By what it read again and by what it sent again, each when that was: a fresh engine may still be starting."""
     nothing: Any = None
-    job = UserJob(**vars(ready.workload), path=Path("job.py"), description=nothing, native=nothing, notes=())
-    ready = replace(ready, workload=job) if own else ready
+    job = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, native=nothing, notes=())
+    resolved = replace(resolved, workload=job) if own else resolved
     reading, sending = done_of(make), done_of(make)
-    reading.journal.hand_outs[0].append(read_again(at_s))
-    sending.journal.add(make.tick([[], []], [[], []], [], retried_us=[START + round(at_s * US)]))
-    for done in (reading, sending):
-        found = collect.collect_evidence(ready, done, RATE, verified(), LATENCIES)
+    reading.trial_log.hand_outs[0].append(read_again(at_s))
+    sending.trial_log.add(make.tick([[], []], [[], []], [], retried_us=[START + round(at_s * US)]))
+    for record in (reading, sending):
+        found = collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
         assert found.retried_tasks == counts
         assert judge(found).value == ("not_sustained" if counts else "sustained")
 
 
-def test_a_task_that_sent_its_results_again_was_retried(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_task_that_sent_its_results_again_was_retried(resolved: ResolvedExperiment, make: Any) -> None:
     """Where it read no input, what the recorder saw twice is all that tells of it."""
-    done = done_of(make)
-    done.journal.add(make.tick([[], []], [[], []], [], retried_us=[START - US, START + 9 * US]))
-    assert collect.collect_evidence(ready, done, RATE, verified(), LATENCIES).retried_tasks == 1
-    assert judged(ready, done) == ("not_sustained", ("connected",))
+    record = done_of(make)
+    record.trial_log.add(make.tick([[], []], [[], []], [], retried_us=[START - US, START + 9 * US]))
+    assert collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES).retried_tasks == 1
+    assert judged(resolved, record) == ("not_sustained", ("connected",))
 
 
 @pytest.mark.parametrize(("at_s", "counts"), [(4.9, False), (5.0, True), (34.9, True), (35.0, False)])
 def test_a_read_that_was_cut_off_in_the_span_decides(
-    ready: ResolvedExperiment, make: Any, at_s: float, counts: bool
+    resolved: ResolvedExperiment, make: Any, at_s: float, counts: bool
 ) -> None:
     """Before it the engine may still be starting, after it somebody may have stopped it."""
-    done = done_of(make)
-    done.journal.add(make.tick([[], []], [[], []], [], aborted_us=[START + round(at_s * US)]))
-    assert judged(ready, done) == (("not_sustained", ("connected",)) if counts else ("sustained", ()))
+    record = done_of(make)
+    record.trial_log.add(make.tick([[], []], [[], []], [], aborted_us=[START + round(at_s * US)]))
+    assert judged(resolved, record) == (("not_sustained", ("connected",)) if counts else ("sustained", ()))
 
 
 @pytest.mark.parametrize(("late_ms", "invalid"), [(400, False), (401, True)])
 def test_a_recorder_that_stood_still_invalidates_the_trial(
-    ready: ResolvedExperiment, make: Any, late_ms: int, invalid: bool
+    resolved: ResolvedExperiment, make: Any, late_ms: int, invalid: bool
 ) -> None:
-    """Of 30 s a hundredth is allowed, beyond the first 100 ms; what a warm rig's recorder did before is another's."""
-    done = done_of(make)
+    """Of 30 s a hundredth is allowed, beyond the first 100 ms; what a recorder did before is another trial's."""
+    record = done_of(make)
     late = [(START - US, 9 * US), (START + 9 * US, late_ms * 1000)]
-    done.journal.add(make.tick([[], []], [[], []], [], stood_still=late))
-    assert done.journal.stood_still == late[1:]
-    assert judged(ready, done) == (("invalid", ("driver",)) if invalid else ("sustained", ()))
+    record.trial_log.add(make.tick([[], []], [[], []], [], stood_still=late))
+    assert record.trial_log.stood_still == late[1:]
+    assert judged(resolved, record) == (("invalid", ("driver",)) if invalid else ("sustained", ()))
 
 
-def test_an_own_job_may_end_a_read_as_it_likes(ready: ResolvedExperiment, make: Any) -> None:
+def test_an_own_job_may_end_a_read_as_it_likes(resolved: ResolvedExperiment, make: Any) -> None:
     """`limit` takes what it needs; what a job loses by that shows in its answers."""
-    done = done_of(make)
-    done.journal.aborted_us = [START + 9 * US]
+    record = done_of(make)
+    record.trial_log.aborted_us = [START + 9 * US]
     nothing: Any = None
-    own = UserJob(**vars(ready.workload), path=Path("job.py"), description=nothing, native=nothing, notes=())
-    found = collect.collect_evidence(replace(ready, workload=own), done, RATE, verified(), LATENCIES)
+    own = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, native=nothing, notes=())
+    found = collect.collect_evidence(replace(resolved, workload=own), record, RATE, verified(), LATENCIES)
     assert found.aborted_reads == 0
 
 
 @pytest.mark.parametrize("after_us", [12 * US, 12_370_000, 12_999_999, 20_050_000])
-def test_an_engine_that_died_decides_at_any_moment(ready: ResolvedExperiment, make: Any, after_us: int) -> None:
+def test_an_engine_that_died_decides_at_any_moment(resolved: ResolvedExperiment, make: Any, after_us: int) -> None:
     """The driver was cut short in the middle of a second, and is not blamed for what was not due yet."""
-    done = cut_short(done_of(make), after_us)
-    done.engine_failed = "the Spark process ended (exit code -9)"
-    verdict = judge(collect.collect_evidence(ready, done, RATE, verified(), LATENCIES))
+    record = cut_short(done_of(make), after_us)
+    record.engine_failed = "the Spark process ended (exit code -9)"
+    verdict = judge(collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
     assert (verdict.value, "connected" in verdict.decided_by) == ("not_sustained", True)
     assert "exit code -9" in verdict.sentence
 
 
-def test_an_engine_that_died_while_warming_up_decides(ready: ResolvedExperiment, make: Any) -> None:
+def test_an_engine_that_died_while_warming_up_decides(resolved: ResolvedExperiment, make: Any) -> None:
     """Before the span began there is nothing measured, and yet an answer."""
-    done = cut_short(done_of(make), 3_200_000)
-    done.engine_failed = "ended"
-    assert judged(ready, done) == ("not_sustained", ("connected",))
+    record = cut_short(done_of(make), 3_200_000)
+    record.engine_failed = "ended"
+    assert judged(resolved, record) == ("not_sustained", ("connected",))
 
 
 @pytest.mark.parametrize("after_us", [12 * US, 12_370_000, 20_050_000])
-def test_a_full_queue_decides(ready: ResolvedExperiment, make: Any, after_us: int) -> None:
+def test_a_full_queue_decides(resolved: ResolvedExperiment, make: Any, after_us: int) -> None:
     """Generators stop at the bound: that is the system's doing, not the driver's."""
-    done = cut_short(done_of(make), after_us)
-    done.journal.overflowed = True
-    done.deadline_us += 700_000
-    value, by = judged(ready, done)
+    record = cut_short(done_of(make), after_us)
+    record.trial_log.overflowed = True
+    record.deadline_us += 700_000
+    value, by = judged(resolved, record)
     assert value == "not_sustained"
     assert "queue_bound" in by
 
@@ -378,46 +382,46 @@ def test_a_full_queue_decides(ready: ResolvedExperiment, make: Any, after_us: in
     ("waiting_s", "value", "reason"), [(2, "invalid", "memory was full"), (None, "not_sustained", "bound was reached")]
 )
 def test_a_queue_full_of_what_does_not_wait_is_no_fault_of_the_engine(
-    ready: ResolvedExperiment, make: Any, waiting_s: int | None, value: str, reason: str
+    resolved: ResolvedExperiment, make: Any, waiting_s: int | None, value: str, reason: str
 ) -> None:
     """What is in flight takes memory too: where that fills it, the driver has too little."""
-    done = cut_short(done_of(make), 20 * US)
+    record = cut_short(done_of(make), 20 * US)
     full = make.tick([[], []], [[], []], [], overflowed=True, memory_full_us=waiting_s and waiting_s * US)
-    done.journal.add(full)
-    verdict = judge(collect.collect_evidence(ready, done, RATE, verified(), LATENCIES))
+    record.trial_log.add(full)
+    verdict = judge(collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
     assert verdict.value == value
     assert "queue_bound" in verdict.decided_by
     assert ("--memory" in verdict.advice and "2 s of event time waited" in verdict.sentence) is (value == "invalid")
-    assert reason in (stopping_rules.reason_to_stop_early(ready, done, RATE, START + 20 * US) or "")
+    assert reason in (stopping_rules.reason_to_stop_early(resolved, record, RATE, START + 20 * US) or "")
 
 
-def test_an_interrupted_trial_is_interrupted(ready: ResolvedExperiment, make: Any) -> None:
+def test_an_interrupted_trial_is_interrupted(resolved: ResolvedExperiment, make: Any) -> None:
     """Whatever else is known about it."""
-    done = cut_short(done_of(make), 12 * US)
-    done.interrupted = True
-    assert judged(ready, done)[0] == "interrupted"
+    record = cut_short(done_of(make), 12 * US)
+    record.interrupted = True
+    assert judged(resolved, record)[0] == "interrupted"
 
 
-def test_start_up_backlog_in_the_span_is_undecided(ready: ResolvedExperiment, make: Any) -> None:
+def test_start_up_backlog_in_the_span_is_undecided(resolved: ResolvedExperiment, make: Any) -> None:
     """A span that began while backlog of the start was worked off shows a slope that is not the rate's."""
-    done = done_of(make)
+    record = done_of(make)
     firsts = [
         Delivery(p.stream, p.from_us - max(0, 12 - p.batch) * US, p.to_us, p.events, p.ingest_us, p.batch, False)
-        for p in done.journal.hand_outs[0]
+        for p in record.trial_log.hand_outs[0]
     ]
-    done.journal.hand_outs[0] = firsts
-    found = collect.collect_evidence(ready, done, RATE, verified(), LATENCIES)
+    record.trial_log.hand_outs[0] = firsts
+    found = collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
     assert found.draining_at_start
-    assert not collect.collect_evidence(ready, done_of(make), RATE, verified(), LATENCIES).draining_at_start
+    assert not collect.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES).draining_at_start
 
 
-def test_numbers_are_of_the_measured_span(ready: ResolvedExperiment, make: Any) -> None:
+def test_numbers_are_of_the_measured_span(resolved: ResolvedExperiment, make: Any) -> None:
     """Batches, seconds and samples of warm-up and tail are left out."""
-    found = collect.collect_evidence(ready, done_of(make), RATE, verified(), LATENCIES)
+    found = collect.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES)
     assert found.planned_per_s.tolist() == found.offered_per_s.tolist() == [1000] * 30
     assert (found.batches, found.backlog[0].value.size, found.output_lag[0].value.size) == (30, 30, 30)
     assert found.backlog_max_s == pytest.approx(1.005, abs=0.002)
-    assert found.look == 0
+    assert found.interim_analysis == 0
 
 
 def test_memory_that_cuts_the_bound_is_said(make: Any) -> None:
@@ -429,9 +433,9 @@ def test_memory_that_cuts_the_bound_is_said(make: Any) -> None:
     assert found.bound_s < 10
 
 
-def test_a_bound_that_was_asked_for_is_not_memorys(make: Any, ready: ResolvedExperiment) -> None:
+def test_a_bound_that_was_asked_for_is_not_memorys(make: Any, resolved: ResolvedExperiment) -> None:
     """The default bound at a low rate is what was asked."""
-    found = collect.collect_evidence(ready, done_of(make), RATE, verified(), LATENCIES)
+    found = collect.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES)
     assert (found.bound_s, found.bound_cut_by_memory) == (30.0, False)
 
 
@@ -446,35 +450,37 @@ def test_limits_are_judged_after_the_run_only(make: Any) -> None:
 # --- an engine that stops ---
 
 
-def test_an_engine_that_stops_before_the_spans_end_is_not_acquitted(ready: ResolvedExperiment, make: Any) -> None:
+def test_an_engine_that_stops_before_the_spans_end_is_not_acquitted(resolved: ResolvedExperiment, make: Any) -> None:
     """It leaves no samples behind: what waits at the end, and how far the output is behind, speak for it."""
     steady, stopped = done_of(make), done_of(make)
     end = stopped.spans.measured_to_us - 8 * US
-    stopped.journal.hand_outs = [[part for part in log if part.when_us < end] for log in stopped.journal.hand_outs]
-    stopped.journal.commits = [commit for commit in stopped.journal.commits if commit.committed_us < end]
+    stopped.trial_log.hand_outs = [[part for part in log if part.when_us < end] for log in stopped.trial_log.hand_outs]
+    stopped.trial_log.commits = [commit for commit in stopped.trial_log.commits if commit.committed_us < end]
     states = [
         {
             check.name: check.state
-            for check in judge(collect.collect_evidence(ready, done, RATE, verified(), LATENCIES)).checks
+            for check in judge(collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES)).checks
         }
-        for done in (steady, stopped)
+        for record in (steady, stopped)
     ]
     for name in ("backlog_trend", "output_trend"):
         assert (states[0][name], states[1][name] in ("undecided", "failed")) == ("ok", True)
-    assert collect.collect_evidence(ready, stopped, RATE, verified(), LATENCIES).backlog_max_s == pytest.approx(
+    assert collect.collect_evidence(resolved, stopped, RATE, verified(), LATENCIES).backlog_max_s == pytest.approx(
         8, abs=1.1
     )
 
 
-def test_a_queue_that_was_full_before_the_span_says_nothing_of_the_rate(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_queue_that_was_full_before_the_span_says_nothing_of_the_rate(
+    resolved: ResolvedExperiment, make: Any
+) -> None:
     """A cold engine that had not read a thing: undecided. One that had read and fell behind: not sustained."""
     for batches, state in ((0, "undecided"), (12, "failed")):
-        done = done_of(make)
-        done.journal.overflowed = True
-        done.hopeless = "the queue's bound was reached"
-        done.spans = TrialSpans(START, START + 50 * US, START + 80 * US, START + 85 * US)
-        done.journal.commits = done.journal.commits[:batches]
-        found = collect.collect_evidence(ready, done, RATE, None, None)
+        record = done_of(make)
+        record.trial_log.overflowed = True
+        record.early_stop = "the queue's bound was reached"
+        record.spans = TrialSpans(START, START + 50 * US, START + 80 * US, START + 85 * US)
+        record.trial_log.commits = record.trial_log.commits[:batches]
+        found = collect.collect_evidence(resolved, record, RATE, None, None)
         assert (found.span_began, found.batches, found.batches_ever) == (False, 0, batches)
         bound = next(c for c in judge(found).checks if c.name == "queue_bound")
         assert bound.state == state

@@ -29,8 +29,8 @@ SLOW = ("q1", "slow", 2, 1_000_000)
 def two_queries(make: Any, *more_sinks: str) -> TrialRecord:
     """Of 40 s, 30 measured. `quick` reads every second and commits 0.4 s later, `slow` every other, and 1 s later."""
     story = make.story(plan=make.plan(seconds=120, partitions=1))
-    journal = TrialLog(story.plan, ("quick", "slow", *more_sinks))
-    journal.add(make.tick([story.chunks(0, START, START + SECONDS * US)], [[]], []))
+    trial_log = TrialLog(story.plan, ("quick", "slow", *more_sinks))
+    trial_log.add(make.tick([story.chunks(0, START, START + SECONDS * US)], [[]], []))
     for query, sink, every_s, commit_after_us in (QUICK, SLOW):
         for batch in range(SECONDS // every_s):
             low = START + batch * every_s * US
@@ -39,9 +39,9 @@ def two_queries(make: Any, *more_sinks: str) -> TrialRecord:
             events = story.count(0, low, high)
             part = Delivery("purchases", low, high, events, when, batch, False, query=query, shared=query == "q1")
             commit = make.commit(batch, when + commit_after_us, query=query, sink=sink)
-            journal.add(make.tick([[]], [[part]], [commit]))
+            trial_log.add(make.tick([[]], [[part]], [commit]))
     spans = TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US)
-    return TrialRecord(journal, spans, drained=True, deadline_us=START + 42 * US)
+    return TrialRecord(trial_log, spans, drained=True, deadline_us=START + 42 * US)
 
 
 def verified() -> Verified:
@@ -53,13 +53,13 @@ def verified() -> Verified:
     return Verified(RIGHT, tuple(SinkDiff(sink, query, RIGHT, latencies, 9) for query, sink, *_ in (QUICK, SLOW)))
 
 
-def found(ready: ResolvedExperiment, done: TrialRecord) -> Evidence:
-    return collect.collect_evidence(ready, done, RATE, verified(), LATENCIES)
+def found(resolved: ResolvedExperiment, record: TrialRecord) -> Evidence:
+    return collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
 
 
-def test_each_figure_is_of_the_query_that_it_must_be_of(ready: ResolvedExperiment, make: Any) -> None:
+def test_each_figure_is_of_the_query_that_it_must_be_of(resolved: ResolvedExperiment, make: Any) -> None:
     """Fewest batches, the soonest output, the longest gap between commits; samples of each by itself, named."""
-    of = found(ready, two_queries(make))
+    of = found(resolved, two_queries(make))
     assert (of.batches, of.batches_ever) == (15, 20)
     assert of.output_delay_s == pytest.approx(0.405)
     assert of.latency_drift_s == pytest.approx(2.0)
@@ -69,9 +69,9 @@ def test_each_figure_is_of_the_query_that_it_must_be_of(ready: ResolvedExperimen
     assert [float(each.value.max()) for each in of.output_lag_at_commits] == pytest.approx([0.405, 1.005])
 
 
-def test_a_sink_that_nothing_came_to_has_a_lag_without_a_sample(ready: ResolvedExperiment, make: Any) -> None:
+def test_a_sink_that_nothing_came_to_has_a_lag_without_a_sample(resolved: ResolvedExperiment, make: Any) -> None:
     """And no batch: neither may be passed because the others hold."""
-    of = found(ready, two_queries(make, "mute"))
+    of = found(resolved, two_queries(make, "mute"))
     assert [(each.about, each.value.size > 0) for each in of.output_lag] == [
         ("quick", True), ("slow", True), ("mute", False),
     ]  # fmt: skip
@@ -80,11 +80,11 @@ def test_a_sink_that_nothing_came_to_has_a_lag_without_a_sample(ready: ResolvedE
 
 @pytest.mark.parametrize(("profile", "sinks"), [("constant", 2), ("ramp:4k", 0)])
 def test_latency_is_no_trend_where_the_rate_changes(
-    ready: ResolvedExperiment, make: Any, profile: str, sinks: int
+    resolved: ResolvedExperiment, make: Any, profile: str, sinks: int
 ) -> None:
     """More load makes longer batches, and their results later, while nothing waits."""
-    load = ready.experiment.load.model_copy(update={"profile": profile})
-    asked = replace(ready, experiment=ready.experiment.model_copy(update={"load": load}))
+    load = resolved.experiment.load.model_copy(update={"profile": profile})
+    asked = replace(resolved, experiment=resolved.experiment.model_copy(update={"load": load}))
     assert len(found(asked, two_queries(make)).latency) == sinks
 
 
@@ -95,9 +95,9 @@ def test_what_drains_at_the_start_is_a_second_or_more(first_s: float, last_s: fl
     assert collect._draining(waiting) is draining
 
 
-def test_what_was_offered_is_judged_though_it_was_not_due(ready: ResolvedExperiment, make: Any) -> None:
+def test_what_was_offered_is_judged_though_it_was_not_due(resolved: ResolvedExperiment, make: Any) -> None:
     """A trial that ended 50 ms after the 20th second: that second was whole, and held though nothing more was owed."""
-    done = cut_short(done_of(make), 20_050_000)
-    done.hopeless = "the backlog grows"
-    of = found(ready, done)
+    record = cut_short(done_of(make), 20_050_000)
+    record.early_stop = "the backlog grows"
+    of = found(resolved, record)
     assert of.planned_per_s.tolist() == of.offered_per_s.tolist() == [1000] * 15

@@ -383,10 +383,10 @@ def test_waiting_for_a_core_that_is_not_known_is_said() -> None:
 
 
 def test_each_look_is_at_a_corrected_level() -> None:
-    """Three looks share the 5 %; a fourth is refused, and so undecided."""
-    assert evidence(look=2).confidence == pytest.approx(1 - 0.05 / 3)
+    """Three interim analyses share the 5 %; a fourth is refused, and so undecided."""
+    assert evidence(interim_analysis=2).confidence == pytest.approx(1 - 0.05 / 3)
     assert "98.3" in check_of(judge(evidence()), "backlog_trend").sentence
-    assert judge(evidence(look=3)).value == "undecided"
+    assert judge(evidence(interim_analysis=3)).value == "undecided"
 
 
 # --- hopeless ---
@@ -470,11 +470,11 @@ def test_a_system_that_may_have_been_kept_from_more_is_not_called_far_behind(
 def test_what_a_system_took_is_known_once_it_had_time_to_take_it(changes: dict[str, Any], share: float) -> None:
     """Forty seconds: not of a fresh engine in its warm-up, nor of one whose batches begin 15 s apart."""
     known = {"measured_from_s": 5, "earlier_trials": False, "interval_s": 1.0, "offered": 1000} | changes
-    journal = SimpleNamespace(
+    trial_log = SimpleNamespace(
         offered_events=lambda: known["offered"], running=SimpleNamespace(taken_events=lambda: known["offered"] // 100)
     )
     spans = SimpleNamespace(start_us=0, measured_from_us=known["measured_from_s"] * US)
     done: Any = SimpleNamespace(
-        journal=journal, spans=spans, earlier_trials=known["earlier_trials"], offered_until=lambda: 40 * US
+        trial_log=trial_log, spans=spans, earlier_trials=known["earlier_trials"], offered_until=lambda: 40 * US
     )
     assert taken_share(done, known["interval_s"]) == share

@@ -52,8 +52,8 @@ def test_applications_of_several_sinks_share_what_they_begin_with(
     application: str,
 ) -> None:
     """Sinks without end among them."""
-    ready = check(build({"workload": application}))
-    found = is_shared(_compared_whole(ready))
+    resolved = check(build({"workload": application}))
+    found = is_shared(_compared_whole(resolved))
     assert found is not None
     assert found.name == {"smart_grid": "loads"}.get(application, "well_formed")
 
@@ -63,11 +63,11 @@ def test_what_follows_may_be_identified_by_events_or_not(case: Callable[..., Cas
     first = DEAR.distinct(keys="user_id", window=tumble("2s"), name="first").select(user_id="user_id", name="kept")
     firsts = first.window(tumble("2s"), keys="user_id").aggregate(first="count(*)", name="firsts").sink("firsts")
     asked = case(flow_of(WINDOWS, COUNTS, firsts))
-    found = is_shared(_compared_whole(asked.ready))
+    found = is_shared(_compared_whole(asked.resolved))
     assert found is not None
     assert {"twice", "event_id", "ingest_time"} <= set(columns(found))
     asked.receive(make, **{name: [asked.answer(name)] for name in ("windows", "counts", "firsts")})
-    assert {sink.name: faults(sink.verification) for sink in verify(asked.ready, asked.done).sinks} == {
+    assert {sink.name: faults(sink.verification) for sink in verify(asked.resolved, asked.record).sinks} == {
         "windows": {}, "counts": {}, "firsts": {}
     }  # fmt: skip
 
@@ -75,12 +75,12 @@ def test_what_follows_may_be_identified_by_events_or_not(case: Callable[..., Cas
 @pytest.mark.parametrize("application", ["log_processing", "click_analytics", "smart_grid"])
 def test_each_sink_of_an_application_is_judged_as_alone(application: str, make: Any, tmp_path: Path) -> None:
     """By the reference for it alone, and by what is kept for all of them: the same answers."""
-    ready = check(build({"workload": application, "load": {"rate": 1000, "generators": 2}}))
-    plan = Plan(ready.streams(1000.0), parse_profile("constant", 1000.0, 20.0), START, 20.0, 2, 1)
-    asked = Case(ready, make.story(plan=plan).done(), tmp_path)
-    sinks = [sink.name for sink in ready.flow.sinks]
+    resolved = check(build({"workload": application, "load": {"rate": 1000, "generators": 2}}))
+    plan = Plan(resolved.streams(1000.0), parse_profile("constant", 1000.0, 20.0), START, 20.0, 2, 1)
+    asked = Case(resolved, make.story(plan=plan).record(), tmp_path)
+    sinks = [sink.name for sink in resolved.flow.sinks]
     asked.receive(make, **{name: [asked.answer(name)] for name in sinks})
-    found = verify(asked.ready, asked.done).sinks
+    found = verify(asked.resolved, asked.record).sinks
     assert {sink.name: (faults(sink.verification), sink.verification.matched > 0) for sink in found} == dict.fromkeys(
         sinks, ({}, True)
     )
@@ -90,7 +90,7 @@ def test_each_sink_is_judged_as_alone(case: Callable[..., Case], make: Any) -> N
     asked = case(flow_of(WINDOWS, COUNTS))
     windows, counts = asked.answer("windows"), asked.answer("counts")
     asked.receive(make, windows=[windows], counts=[without(counts, 3)])
-    found = {sink.name: faults(sink.verification) for sink in verify(asked.ready, asked.done).sinks}
+    found = {sink.name: faults(sink.verification) for sink in verify(asked.resolved, asked.record).sinks}
     assert found == {"windows": {}, "counts": {"missing": 1}}
 
 
@@ -107,7 +107,7 @@ def test_what_was_computed_once_is_what_is_judged_by(
     monkeypatch.setattr(module, "shared_plans", fewer)
     asked = case(flow_of(WINDOWS, COUNTS))
     asked.receive(make, windows=[asked.answer("windows")], counts=[asked.answer("counts")])
-    for sink in verify(asked.ready, asked.done).sinks:
+    for sink in verify(asked.resolved, asked.record).sinks:
         assert faults(sink.verification)["extra"] > 0
 
 
@@ -126,7 +126,7 @@ def test_the_time_of_what_was_computed_once_counts(
     monkeypatch.setattr(module, "shared_plans", slow)
     asked = case(flow_of(WINDOWS, COUNTS))
     asked.receive(make, windows=[asked.answer("windows")], counts=[asked.answer("counts")])
-    found = verify(asked.ready, asked.done)
+    found = verify(asked.resolved, asked.record)
     of_sinks = sum(sink.verification.seconds for sink in found.sinks)
     assert found.verification.seconds == pytest.approx(700 + of_sinks)
 

@@ -58,7 +58,7 @@ def test_the_sentence_says_what_was_expected(
     """Of a run that ended before its input was committed, less is owed than was offered."""
     asked = case(flow, drained=not ended, engine_failed=ended)
     asked.receive(make, **{flow.sink.name: [without(asked.answer(), 0)]})
-    found = verify(asked.ready, asked.done).verification
+    found = verify(asked.resolved, asked.record).verification
     assert found.sentence == f"{found.expected:,} {said}{found.matched:,} matched, 1 missing"
 
 
@@ -71,7 +71,7 @@ def test_right_answers_match(case: Callable[..., Case], make: Any, flow: Flow) -
     asked = case(flow)
     rows = asked.answer()
     asked.receive(make, **{flow.sink.name: [rows.slice(rows.num_rows // 3), rows.slice(0, rows.num_rows // 3)]})
-    found = verify(asked.ready, asked.done)
+    found = verify(asked.resolved, asked.record)
     due = pc.sum(pc.less(rows.column(EVENT_TIME), START + 15 * US)).as_py()
     assert faults(found.verification) == {}
     assert found.verification.expected == found.verification.matched == due > 0
@@ -87,7 +87,7 @@ def test_each_planted_fault_is_counted(case: Callable[..., Case], make: Any, flo
     rows = asked.answer()
     place = rows.num_rows // 2
     asked.receive(make, **{flow.sink.name: [planted(rows, flow, fault, place)]})
-    found = verify(asked.ready, asked.done)
+    found = verify(asked.resolved, asked.record)
     assert faults(found.verification) == {fault: 1}
     assert [example["fault"] for example in found.verification.examples] == [fault]
     assert latency_of(found).lower_bounds == (1 if fault == "missing" else 0)
@@ -104,7 +104,7 @@ def test_of_what_lies_after_the_span_only_inventions_and_repetitions_are_faults(
     seen = {}
     for fault in FAULTS:
         asked.receive(make, **{flow.sink.name: [planted(rows, flow, fault, last)]})
-        seen[fault] = faults(verify(asked.ready, asked.done).verification)
+        seen[fault] = faults(verify(asked.resolved, asked.record).verification)
     assert seen == {fault: {fault: 1} if fault in ("extra", "duplicate") else {} for fault in FAULTS}
 
 
@@ -115,7 +115,7 @@ def test_rows_from_outside_all_slices_are_extra(case: Callable[..., Case], make:
     odd = [with_value(rows.slice(0, 1), EVENT_TIME, 0, when) for when in (5, START - 1, DEADLINE + US)]
     odd = [with_value(row, "event_id", 0, 2**40 + n) for n, row in enumerate(odd)]
     asked.receive(make, rows=[rows, *odd])
-    assert faults(verify(asked.ready, asked.done).verification) == {"extra": 3}
+    assert faults(verify(asked.resolved, asked.record).verification) == {"extra": 3}
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_result_without_an_event_time_is_a_wrong_answer(
     asked = case(flow)
     rows = asked.answer()
     asked.receive(make, **{flow.sink.name: [with_value(rows, EVENT_TIME, rows.num_rows // 2, None)]})
-    found = verify(asked.ready, asked.done)
+    found = verify(asked.resolved, asked.record)
     assert faults(found.verification) == counted
     assert latency_of(found).lower_bounds == bounds
     assert "1 results of the trial carry no event time" in " ".join(found.sinks[0].latencies.latencies.notes)
@@ -144,7 +144,7 @@ def test_a_file_without_any_event_time_is_extra_and_kept(case: Callable[..., Cas
     odd = odd.set_column(rows.schema.get_field_index("event_id"), "event_id", pa.array([2**40, 2**40 + 1]))
     folder = RunFolder(tmp_path / "kept")
     folder.path.mkdir()
-    found = verify(asked.receive(make, rows=[rows, odd]).ready, asked.done, folder)
+    found = verify(asked.receive(make, rows=[rows, odd]).resolved, asked.record, folder)
     assert faults(found.verification) == {"extra": 2}
     assert pq.read_table(folder.path / "results.parquet").column(EVENT_TIME).null_count == 2
 
@@ -154,7 +154,7 @@ def test_a_pair_whose_window_ended_before_the_first_event_is_told(case: Callable
     asked = case(PAIRS)
     rows = asked.answer()
     asked.receive(make, pairs=[rows, with_value(rows.slice(0, 1), WINDOW_END, 0, START - 60 * US)])
-    assert faults(verify(asked.ready, asked.done).verification) == {"duplicate": 1}
+    assert faults(verify(asked.resolved, asked.record).verification) == {"duplicate": 1}
 
 
 # --- several sinks ---
@@ -166,7 +166,7 @@ def test_each_sink_is_verified_alone_and_all_are_summed(case: Callable[..., Case
     rows, windows = asked.answer("rows"), asked.answer("windows")
     dropped = without(rows, 1000)
     asked.receive(make, rows=[planted(dropped, ROWS, "duplicate", 500)], windows=[windows])
-    found = verify(asked.ready, asked.done)
+    found = verify(asked.resolved, asked.record)
     assert [(sink.name, faults(sink.verification)) for sink in found.sinks] == [
         ("rows", {"missing": 1, "duplicate": 1}),
         ("windows", {}),
@@ -183,7 +183,7 @@ def test_each_sink_is_verified_alone_and_all_are_summed(case: Callable[..., Case
 def test_a_sink_that_got_nothing_is_missing_beside_one_that_is_right(case: Callable[..., Case], make: Any) -> None:
     asked = case(flow_of(ROWS, WINDOWS))
     asked.receive(make, rows=[asked.answer("rows")], windows=[])
-    of_rows, of_windows = verify(asked.ready, asked.done).sinks
+    of_rows, of_windows = verify(asked.resolved, asked.record).sinks
     assert faults(of_rows.verification) == {}
     assert faults(of_windows.verification) == {"missing": of_windows.verification.expected}
 
@@ -192,7 +192,7 @@ def test_the_slowest_sink_is_the_one_whose_results_come_latest(case: Callable[..
     """Windows wait for their end; rows do not."""
     asked = case(flow_of(ROWS, WINDOWS))
     asked.receive(make, rows=[asked.answer("rows")], windows=[asked.answer("windows")])
-    assert verify(asked.ready, asked.done).slowest.name == "windows"
+    assert verify(asked.resolved, asked.record).slowest.name == "windows"
 
 
 # --- updates ---
@@ -202,7 +202,7 @@ def test_right_updates_match(case: Callable[..., Case], make: Any) -> None:
     """Values on the way, and the last of every key."""
     asked = case(UPDATES)
     asked.receive(make, updates=asked.updates())
-    found = verify(asked.ready, asked.done).verification
+    found = verify(asked.resolved, asked.record).verification
     assert faults(found) == {}
     assert found.matched == 20 * 100
 
@@ -216,7 +216,7 @@ def test_each_fault_of_an_update_is_counted(case: Callable[..., Case], make: Any
     tables = asked.updates()
     tables[batch] = planted(tables[batch], UPDATES, fault, 50)
     asked.receive(make, updates=tables)
-    assert faults(verify(asked.ready, asked.done).verification) == {fault: 1}
+    assert faults(verify(asked.resolved, asked.record).verification) == {fault: 1}
 
 
 @pytest.mark.parametrize("batch", [9, 19])
@@ -226,7 +226,7 @@ def test_an_update_without_an_event_time_is_extra(case: Callable[..., Case], mak
     tables = asked.updates()
     tables[batch] = with_value(tables[batch], EVENT_TIME, 50, None)
     asked.receive(make, updates=tables)
-    assert faults(verify(asked.ready, asked.done).verification) == {"missing": 1, "extra": 1}
+    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": 1, "extra": 1}
 
 
 @pytest.mark.parametrize(("batch", "bounds"), [(9, 1), (19, 0)])
@@ -238,7 +238,7 @@ def test_each_batch_owes_the_last_value_of_each_of_its_keys(
     tables = asked.updates()
     tables[batch] = without(tables[batch], 50)
     asked.receive(make, updates=tables)
-    found = verify(asked.ready, asked.done)
+    found = verify(asked.resolved, asked.record)
     assert faults(found.verification) == {"missing": 1}
     assert latency_of(found).lower_bounds == bounds
 
@@ -249,13 +249,13 @@ def test_an_engine_that_hands_on_one_update_in_ten_is_found(case: Callable[..., 
     tables = asked.updates()
     kept = [rows if batch % 10 == 9 else rows.slice(0, 0) for batch, rows in enumerate(tables)]
     asked.receive(make, updates=kept)
-    assert faults(verify(asked.ready, asked.done).verification) == {"missing": 18 * 100}
+    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": 18 * 100}
 
 
 def test_a_query_of_another_pace_hides_no_lost_update(case: Callable[..., Case], make: Any) -> None:
     """Reads are noted in parts at the borders of another query's: each batch still ends where its last part does."""
     asked = case(UPDATES)
-    for log in asked.done.journal.hand_outs:
+    for log in asked.record.trial_log.hand_outs:
         log[:] = [
             part
             for whole in log
@@ -267,9 +267,9 @@ def test_a_query_of_another_pace_hides_no_lost_update(case: Callable[..., Case],
     tables = asked.updates()
     kept = [rows if batch % 10 == 9 else rows.slice(0, 0) for batch, rows in enumerate(tables)]
     asked.receive(make, updates=tables)
-    assert faults(verify(asked.ready, asked.done).verification) == {}
+    assert faults(verify(asked.resolved, asked.record).verification) == {}
     asked.receive(make, updates=kept)
-    assert faults(verify(asked.ready, asked.done).verification) == {"missing": 18 * 100}
+    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": 18 * 100}
 
 
 def test_a_batch_without_a_common_end_owes_nothing_and_the_others_do(case: Callable[..., Case], make: Any) -> None:
@@ -278,16 +278,16 @@ def test_a_batch_without_a_common_end_owes_nothing_and_the_others_do(case: Calla
     tables = asked.updates()
     odd = end_early(asked, 9)
     asked.receive(make, updates=[*tables[:odd], without(tables[odd], 50), *tables[odd + 1 :]])
-    found = verify(asked.ready, asked.done).verification
+    found = verify(asked.resolved, asked.record).verification
     assert faults(found) == {}
     assert "1 of 20 batches ended at no common event time" in found.sentence
     asked.receive(make, updates=[*tables[: odd + 1], without(tables[odd + 1], 50), *tables[odd + 2 :]])
-    assert faults(verify(asked.ready, asked.done).verification) == {"missing": 1}
+    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": 1}
 
 
 def end_early(asked: Case, place: int) -> int:
     """Let one reader end its batch a millisecond before the others; gives the batch."""
-    log = asked.done.journal.hand_outs[0]
+    log = asked.record.trial_log.hand_outs[0]
     log[place] = replace(log[place], to_us=log[place].to_us - 1000)
     return log[place].batch
 
@@ -298,17 +298,17 @@ def test_an_engine_that_sends_few_updates_is_found_beside_an_odd_batch(case: Cal
     end_early(asked, 3)
     few = [table.slice(0, table.num_rows // 10) for table in asked.updates()]
     asked.receive(make, updates=few)
-    assert faults(verify(asked.ready, asked.done).verification)["missing"] > 800
+    assert faults(verify(asked.resolved, asked.record).verification)["missing"] > 800
 
 
 def test_without_any_common_cut_only_the_last_update_must_be_there(case: Callable[..., Case], make: Any) -> None:
     """As with a frontier of each partition's own."""
     asked = case(UPDATES)
     tables = asked.updates()
-    first = asked.done.journal.hand_outs[0]
+    first = asked.record.trial_log.hand_outs[0]
     first[:] = [replace(part, to_us=part.to_us - 1000) for part in first]
     asked.receive(make, updates=[*(without(table, 50) for table in tables[:-1]), tables[-1]])
-    found = verify(asked.ready, asked.done).verification
+    found = verify(asked.resolved, asked.record).verification
     assert faults(found) == {}
     assert "20 of 20 batches" in found.sentence
 
@@ -317,14 +317,14 @@ def test_without_any_common_cut_only_the_last_update_must_be_there(case: Callabl
 
 
 def test_results_of_an_earlier_trial_are_left_out(case: Callable[..., Case], make: Any) -> None:
-    """On a warm rig its last windows close in this trial; on a fresh one the same row was invented."""
+    """On a warm test bed its last windows close in this trial; on a fresh one the same row was invented."""
     rows = case(ROWS).answer()
     old = with_value(with_value(rows.slice(0, 1), EVENT_TIME, 0, START - US), "event_id", 0, 2**40)
     counts = []
     for earlier in (True, False):
         asked = case(ROWS, earlier_trials=earlier)
         asked.receive(make, rows=[pa.concat_tables([rows, old])])
-        counts.append(faults(verify(asked.ready, asked.done).verification))
+        counts.append(faults(verify(asked.resolved, asked.record).verification))
     assert counts == [{}, {"extra": 1}]
 
 
@@ -333,7 +333,7 @@ def test_received_rows_are_cut_by_event_time(case: Callable[..., Case], make: An
     asked = case(ROWS)
     rows = asked.answer()
     asked.receive(make, rows=[rows.slice(0, 4000), rows.slice(4000), rows.slice(0, 0)])
-    received = Received(asked.done)
+    received = Received(asked.record)
     border = rows.column(EVENT_TIME)[3999].as_py()
     before, after = received.table(to_us=border), received.table(from_us=border)
     assert pc.max(before.column(EVENT_TIME)).as_py() < border == pc.min(after.column(EVENT_TIME)).as_py()
@@ -345,11 +345,11 @@ def test_received_rows_are_cut_by_event_time(case: Callable[..., Case], make: An
 def test_the_hand_over_of_an_event_is_that_of_its_chunk(case: Callable[..., Case], make: Any, latest: int) -> None:
     """The latest of all generators, whichever that is; times beyond the chunks get the nearest one."""
     asked = case(ROWS)
-    asked.done.journal.chunks[latest] = log = list(asked.done.journal.chunks[latest])
+    asked.record.trial_log.chunks[latest] = log = list(asked.record.trial_log.chunks[latest])
     log[3] = replace(log[3], published_us=log[3].published_us + 50_000)
     times = START + np.array([-5, 0, 99_999, 100_000, 350_000, 400_000, 10**9])
     ends = START + np.array([100_000, 100_000, 100_000, 200_000, 450_000, 500_000, 20 * US])
-    assert handed_over(asked.done.journal)(times).tolist() == (ends + 1000).tolist()
+    assert handed_over(asked.record.trial_log)(times).tolist() == (ends + 1000).tolist()
 
 
 def test_results_are_kept_as_they_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_results_are_kept_as_they_came(case: Callable[..., Case], make: Any, tmp
     asked.receive(make, rows=[rows], windows=[windows])
     folder = RunFolder(tmp_path / "kept")
     folder.path.mkdir()
-    verify(asked.ready, asked.done, folder)
+    verify(asked.resolved, asked.record, folder)
     kept = pq.read_table(folder.path / "results-rows.parquet")
     assert kept.column("double") == rows.column("double")
     assert kept.schema.field(EMISSION_TIME).type == pa.timestamp("us", "UTC")
@@ -369,8 +369,8 @@ def test_results_are_kept_as_they_came(case: Callable[..., Case], make: Any, tmp
 
 def test_updates_are_not_compared_row_by_row_with_every_cut() -> None:
     """Of a reader of batches DuckDB expects one row, and would join it with the batches' ends by a nested loop."""
-    done: Any = SimpleNamespace(journal=None)
-    with comparison(done) as compared:
+    record: Any = SimpleNamespace(trial_log=None)
+    with comparison(record) as compared:
         rows = pa.table({"user_id": [1, 2], "t": [1, 2]}).to_reader()
         compared.connection.register("events", rows)
         compared.connection.register("cuts", pa.table({"cut": [1, 2, 3]}))

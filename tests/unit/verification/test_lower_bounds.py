@@ -39,7 +39,7 @@ from tests.unit.helpers_answers import (
 def test_nothing_received_is_all_missing(case: Callable[..., Case], make: Any) -> None:
     """Every row that was due is there as a lower bound: it took at least until the deadline."""
     asked = case(ROWS).receive(make, rows=[])
-    found = verify(asked.ready, asked.done)
+    found = verify(asked.resolved, asked.record)
     times = asked.answer().column(EVENT_TIME).to_numpy()
     assert faults(found.verification) == {"missing": np.count_nonzero(times < START + 15 * US)}
     latency = latency_of(found)
@@ -65,7 +65,7 @@ def test_a_missing_result_counts_from_what_it_would_have_counted_from(
         end = round(lost[WINDOW_END].timestamp()) * US
         base, stamp = last_before(asked, end), end + 5000
     asked.receive(make, **{flow.sink.name: [without(rows, place)]})
-    latencies = verify(asked.ready, asked.done).sinks[0].latencies.latencies
+    latencies = verify(asked.resolved, asked.record).sinks[0].latencies.latencies
     assert latencies.event_time_us is not None
     assert latencies.processing_time_us is not None
     assert latencies.event_time_us.max == pytest.approx(DEADLINE - base, rel=1e-3)
@@ -76,8 +76,8 @@ def test_a_missing_window_that_was_never_read_has_no_processing_time(case: Calla
     """Nothing was handed out, so there is nothing to count from; its event time is known."""
     asked = case(WINDOWS)
     asked.receive(make, windows=[asked.answer().slice(0, 0)])
-    asked.done.journal.hand_outs = [[] for _ in asked.done.journal.hand_outs]
-    latencies = verify(asked.ready, asked.done).sinks[0].latencies.latencies
+    asked.record.trial_log.hand_outs = [[] for _ in asked.record.trial_log.hand_outs]
+    latencies = verify(asked.resolved, asked.record).sinks[0].latencies.latencies
     assert latencies.event_time_us is not None
     assert latencies.event_time_us.lower_bounds > 0
     assert latencies.processing_time_us is None
@@ -90,14 +90,14 @@ def test_what_a_trial_that_ended_early_still_owed_is_a_bound_and_no_fault(case: 
     came = rows.filter(pc.less(rows.column(EVENT_TIME), START + 10 * US))
     empty = came.slice(0, 0)
     asked.receive(make, rows=[came, *[empty] * 9])
-    found = verify(asked.ready, asked.done)
+    found = verify(asked.resolved, asked.record)
     times = rows.column(EVENT_TIME)
     owed = pc.sum(pc.and_(pc.greater_equal(times, START + 10 * US), pc.less(times, START + 15 * US))).as_py()
     assert faults(found.verification) == {}
     assert found.verification.expected == came.num_rows
     assert latency_of(found).lower_bounds == owed
     asked.receive(make, rows=[came.slice(1), *[empty] * 9])
-    assert faults(verify(asked.ready, asked.done).verification) == {"missing": 1}
+    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": 1}
 
 
 def test_a_window_that_ends_where_a_batch_did_is_owed_one_batch_later(case: Callable[..., Case], make: Any) -> None:
@@ -108,10 +108,10 @@ def test_a_window_that_ends_where_a_batch_did_is_owed_one_batch_later(case: Call
     closed = rows.filter(pc.less_equal(ends, START + 8 * US))
     for came, found in ((closed, {}), (closed.slice(1), {"missing": 1})):
         asked.receive(make, windows=[came, *[came.slice(0, 0)] * 10])
-        assert faults(verify(asked.ready, asked.done).verification) == found
+        assert faults(verify(asked.resolved, asked.record).verification) == found
     asked.receive(make, windows=[closed, *[closed.slice(0, 0)] * 11])
     due = pc.sum(pc.equal(ends, START + 10 * US)).as_py()
-    assert faults(verify(asked.ready, asked.done).verification) == {"missing": due}
+    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": due}
 
 
 @FLOWS
@@ -123,7 +123,7 @@ def test_an_engine_that_hangs_at_the_end_owes_what_it_did_not_deliver(
     rows = asked.answer()
     came = rows.filter(pc.less(rows.column(EVENT_TIME), START + 13 * US))
     asked.receive(make, **{flow.sink.name: [came, *[came.slice(0, 0)] * 12]})
-    found = verify(asked.ready, asked.done).verification
+    found = verify(asked.resolved, asked.record).verification
     due = pc.sum(pc.less(rows.column(EVENT_TIME), START + 15 * US)).as_py()
     assert faults(found) == {"missing": due - came.num_rows}
     assert found.expected == due
@@ -138,7 +138,7 @@ ENDS: Ints = np.array([START + 4 * US, START + 2 * US, START + 4 * US, START + 2
 def test_the_last_event_in_a_window_is_found_for_each_end(case: Callable[..., Case]) -> None:
     """Of all partitions and streams that the flow reads; ends may come in any order, and again."""
     asked = case(PAIRS)
-    last = module._LastInWindow(asked.ready, asked.done)
+    last = module._LastInWindow(asked.resolved, asked.record)
     assert last.event_time(ENDS).tolist() == [last_before(asked, int(end)) for end in ENDS]
     assert last.ingest_time(ENDS).tolist() == [START + second * US + 5000 for second in (4, 2, 4, 3)]
 
@@ -146,17 +146,17 @@ def test_the_last_event_in_a_window_is_found_for_each_end(case: Callable[..., Ca
 def test_streams_that_the_flow_does_not_read_have_no_part_in_it(case: Callable[..., Case]) -> None:
     """A purchase after the last advertisement changes nothing for a flow of advertisements alone."""
     asked = case(ADS.sink("ads"))
-    found = module._LastInWindow(asked.ready, asked.done).event_time(ENDS).tolist()
+    found = module._LastInWindow(asked.resolved, asked.record).event_time(ENDS).tolist()
     assert found == [last_before(asked, int(end), [1]) for end in ENDS]
     assert found != [last_before(asked, int(end)) for end in ENDS]
 
 
 def lost(asked: Case, ends: Ints) -> Missing:
     """What enters the latencies where a result of each of these windows never came."""
-    with comparison(asked.done) as compared:
+    with comparison(asked.record) as compared:
         for end in ends:
             compared.connection.execute(f"INSERT INTO {LOST_ROWS} VALUES ({end - 1}, {end + 7}, {end})")
-        (found,) = compared.lost(module.rule_of(asked.ready, asked.done))
+        (found,) = compared.lost(module.rule_of(asked.resolved, asked.record))
         return found
 
 
@@ -194,12 +194,12 @@ def test_only_what_still_shows_a_joins_window_counts_from_its_end(
 ) -> None:
     """A select may leave the window's end out, and an aggregate closes windows of its own."""
     asked = case(flow)
-    assert module.rule_of(asked.ready, asked.done).kind == kind
+    assert module.rule_of(asked.resolved, asked.record).kind == kind
 
 
 def test_a_joins_results_without_their_window_are_verified(make: Any, case: Callable[..., Case]) -> None:
     asked = case(ANY_PAIR.select(user_id="user_id", cost="cost").sink("pairs"))
-    found = verify(asked.receive(make, pairs=[asked.answer("pairs")]).ready, asked.done)
+    found = verify(asked.receive(make, pairs=[asked.answer("pairs")]).resolved, asked.record)
     assert found.verification.right, found.verification.sentence
     assert found.sinks[0].latencies.latencies.event_time_us is not None
 

@@ -52,15 +52,17 @@ def test_results_that_could_not_be_kept_whole_are_not_there(tmp_path: Path) -> N
 
 def spooled(make: Any, folder: Path, times_us: dict[int, list[int | None]], earlier_trials: bool = True) -> TrialRecord:
     """A trial of one batch a second whose batches gave rows with these event times."""
-    done: TrialRecord = make.story().done(earlier_trials=earlier_trials)
+    record: TrialRecord = make.story().record(earlier_trials=earlier_trials)
     for batch, times in times_us.items():
         table = pa.table({"event_time": pa.array(times, pa.int64())})
         path = folder / f"{batch}.arrow"
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as spool:
             spool.write_table(table)
-        place = next(n for n, commit in enumerate(done.journal.commits) if commit.batch == batch)
-        done.journal.commits[place] = make.commit(batch, done.journal.commits[place].committed_us, paths=[str(path)])
-    return done
+        place = next(n for n, commit in enumerate(record.trial_log.commits) if commit.batch == batch)
+        record.trial_log.commits[place] = make.commit(
+            batch, record.trial_log.commits[place].committed_us, paths=[str(path)]
+        )
+    return record
 
 
 @pytest.mark.parametrize("earlier_trials", [False, True])
@@ -79,26 +81,26 @@ def test_a_result_without_an_event_time_lies_in_one_slice(make: Any, tmp_path: P
 def test_windows_that_an_earlier_trial_left_open_are_not_this_trials(make: Any, tmp_path: Path) -> None:
     """They come with the first batch that read this trial's events, or with the one after it."""
     old, own = make.start - US, make.start + US
-    done = spooled(make, tmp_path, {0: [old, own], 1: [old, own]})
-    assert Received(done).table().column("event_time").to_pylist() == [own, own]
+    record = spooled(make, tmp_path, {0: [old, own], 1: [old, own]})
+    assert Received(record).table().column("event_time").to_pylist() == [own, own]
     fresh = spooled(make, tmp_path, {0: [old, own], 1: [old, own]}, earlier_trials=False)
     assert Received(fresh).table().num_rows == 4
 
 
 def test_rows_say_which_engine_batch_gave_them(make: Any, tmp_path: Path) -> None:
     """So updates can be counted by it; of each file, whole or in part."""
-    done = spooled(make, tmp_path, {0: [make.start + US], 3: [make.start - US, make.start + US]})
+    record = spooled(make, tmp_path, {0: [make.start + US], 3: [make.start - US, make.start + US]})
     for low in (FAR_PAST_US, make.start):
-        named = [(batch.schema.metadata or {})[ENGINE_BATCH] for batch in Received(done).batches(low)]
+        named = [(batch.schema.metadata or {})[ENGINE_BATCH] for batch in Received(record).batches(low)]
         assert named == [b"/0", b"/3"]
 
 
 def test_rows_that_claim_an_earlier_time_in_a_later_batch_are_judged(make: Any, tmp_path: Path) -> None:
     """Windows of an earlier trial emitted again, invented rows, and rows of an outer join that have no time (0)."""
     old, own = make.start - US, make.start + US
-    done = spooled(make, tmp_path, {1: [old, own], 2: [old, own], 7: [0, own]})
-    assert sorted(Received(done).table().column("event_time").to_pylist()) == [0, old, own, own, own]
-    assert Received(done).table(FAR_PAST_US, make.start).num_rows == 2
+    record = spooled(make, tmp_path, {1: [old, own], 2: [old, own], 7: [0, own]})
+    assert sorted(Received(record).table().column("event_time").to_pylist()) == [0, old, own, own, own]
+    assert Received(record).table(FAR_PAST_US, make.start).num_rows == 2
 
 
 @pytest.mark.parametrize(("quiet", "kept"), [(0, 6), (2, 4), (20, 0)])
@@ -106,10 +108,10 @@ def test_a_watermark_moves_once_every_stream_has_brought_events(
     make: Any, tmp_path: Path, quiet: int, kept: int
 ) -> None:
     """So long no window of the earlier trial can close: here the second stream is silent in the first batches."""
-    done = spooled(make, tmp_path, {batch: [make.start - US] for batch in range(8)})
-    reads = make.story(plan=make.plan(streams=2)).journal().hand_outs
-    done.journal.hand_outs = [
+    record = spooled(make, tmp_path, {batch: [make.start - US] for batch in range(8)})
+    reads = make.story(plan=make.plan(streams=2)).trial_log().hand_outs
+    record.trial_log.hand_outs = [
         [replace(part, events=0) if part.stream == "ads" and part.batch < quiet else part for part in log]
         for log in reads
     ]
-    assert sum(batch.num_rows for batch in Received(done).batches()) == kept
+    assert sum(batch.num_rows for batch in Received(record).batches()) == kept

@@ -59,26 +59,26 @@ class InclusionTimes:
         )
 
 
-def inclusion_times_of(done: TrialRecord, kind: Kind, streams: Collection[str], in_batches: bool) -> InclusionTimes:
+def inclusion_times_of(record: TrialRecord, kind: Kind, streams: Collection[str], in_batches: bool) -> InclusionTimes:
     """Of a flow's one sink, whose commits alone `done` has; no figure where its results are no updates.
 
     `in_batches`: the engine gives its results batch by batch, and not one for each event.
     """
     if kind != "update":
         return InclusionTimes()
-    return inclusion_latency(done, streams) if in_batches else InclusionTimes(note=ONE_BY_ONE)
+    return inclusion_latency(record, streams) if in_batches else InclusionTimes(note=ONE_BY_ONE)
 
 
-def inclusion_latency(done: TrialRecord, streams: Collection[str]) -> InclusionTimes:
+def inclusion_latency(record: TrialRecord, streams: Collection[str]) -> InclusionTimes:
     """Of the events of these streams that were due in the measured span, as far as they were offered.
 
     An event that no committed batch took in by the deadline counts as a lower bound, like a result that is missing.
     """
-    times = InclusionLatency(done.journal)
+    times = InclusionLatency(record.trial_log)
     if not times.known:
         return InclusionTimes(Latency(note=NO_BATCHES))
-    tally = _Tally(done.deadline_us)
-    for place, event_times_us in _events(done, streams):
+    tally = _Tally(record.deadline_us)
+    for place, event_times_us in _events(record, streams):
         tally.add(event_times_us, times.of(place, event_times_us))
     latency = summary(tally.whole, len(tally.batches)).model_copy(update={"lower_bounds": tally.missing})
     return InclusionTimes(latency, tally.whole)
@@ -90,13 +90,13 @@ def results_us(commit: Commit) -> int:
 
 
 class InclusionLatency:
-    """When each event was counted: a function of stream, partition and event time, of one sink's journal."""
+    """When each event was counted: a function of stream, partition and event time, of one sink's log."""
 
-    def __init__(self, journal: TrialLog) -> None:
-        came_us = {(commit.query, commit.batch): results_us(commit) for commit in journal.commits}
+    def __init__(self, trial_log: TrialLog) -> None:
+        came_us = {(commit.query, commit.batch): results_us(commit) for commit in trial_log.commits}
         self._readers = {
-            (stream, partition): _reads(journal, stream, partition, came_us)
-            for partition, log in enumerate(journal.hand_outs)
+            (stream, partition): _reads(trial_log, stream, partition, came_us)
+            for partition, log in enumerate(trial_log.hand_outs)
             for stream in {part.stream for part in log}
         }
 
@@ -116,20 +116,20 @@ class InclusionLatency:
         return np.where(np.all(found, axis=0), np.max(found, axis=0), 0)
 
 
-def _reads(journal: TrialLog, stream: str, partition: int, came_us: dict[Batch, int]) -> list[tuple[Ints, Ints]]:
+def _reads(trial_log: TrialLog, stream: str, partition: int, came_us: dict[Batch, int]) -> list[tuple[Ints, Ints]]:
     """Of each reader of the sink's queries: where each of its reads of a place ends, and when it was in results."""
     queries = {query for query, _ in came_us}
     readers: dict[int, list[Delivery]] = defaultdict(list)
-    for part in journal.hand_outs[partition]:
+    for part in trial_log.hand_outs[partition]:
         if part.stream == stream and part.query in queries and not part.again:
             readers[part.reader].append(part)
     return [ends_and_stamps(parts, lambda part: came_us.get((part.query, part.batch), 0)) for parts in readers.values()]
 
 
-def _events(done: TrialRecord, streams: Collection[str]) -> Iterator[tuple[Place, Ints]]:
+def _events(record: TrialRecord, streams: Collection[str]) -> Iterator[tuple[Place, Ints]]:
     """Event times of the span's events, block by block."""
-    plan, low_us = done.journal.plan, done.spans.measured_from_us
-    high_us = max(low_us, min(done.spans.measured_to_us, done.offered_until()))
+    plan, low_us = record.trial_log.plan, record.spans.measured_from_us
+    high_us = max(low_us, min(record.spans.measured_to_us, record.offered_until()))
     wanted = [(number, stream.name) for number, stream in enumerate(plan.streams) if stream.name in streams]
     for number, name in wanted:
         for partition in range(plan.partitions):

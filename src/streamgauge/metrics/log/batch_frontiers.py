@@ -24,23 +24,23 @@ class Cuts(NamedTuple):
     uneven: int
 
 
-def cuts(journal: TrialLog) -> Cuts:
-    """Where the committed batches of a journal of one sink end."""
-    reached = [journal.running.ends_of((commit.query, commit.batch)) for commit in journal.commits]
+def cuts(trial_log: TrialLog) -> Cuts:
+    """Where the committed batches of a log of one sink end."""
+    reached = [trial_log.running.ends_of((commit.query, commit.batch)) for commit in trial_log.commits]
     common = sorted(end for each in reached if len(each) == 1 for end in each)
     return Cuts(common, sum(len(each) > 1 for each in reached))
 
 
-def read_skew_us(journal: TrialLog, from_us: int, to_us: int) -> int:
+def read_skew_us(trial_log: TrialLog, from_us: int, to_us: int) -> int:
     """How far behind an event that was read the first of its stream was that was not, after a batch of the span at
     most, in event time: partitions may be read at no common one. 0 where none was.
     """
     logs: dict[tuple[str, str], dict[int, list[Delivery]]] = defaultdict(lambda: defaultdict(list))
-    for partition, log in enumerate(journal.hand_outs):
+    for partition, log in enumerate(trial_log.hand_outs):
         for part in log:
             logs[part.query, part.stream][partition].append(part)
     several = ((stream, of) for (_, stream), of in logs.items() if len(of) > 1)
-    return max((_skew_us(journal.plan, stream, of, from_us, to_us) for stream, of in several), default=0)
+    return max((_skew_us(trial_log.plan, stream, of, from_us, to_us) for stream, of in several), default=0)
 
 
 def _skew_us(plan: Plan, stream: str, logs: Mapping[int, list[Delivery]], from_us: int, to_us: int) -> int:

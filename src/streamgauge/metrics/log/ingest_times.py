@@ -16,13 +16,13 @@ from streamgauge.transports.spi import Delivery
 class IngestTimes:
     """When each event was first handed out: a function of stream, partition and event time, from the queue's log."""
 
-    def __init__(self, journal: TrialLog) -> None:
-        self._journal = journal
+    def __init__(self, trial_log: TrialLog) -> None:
+        self._trial_log = trial_log
 
     @cached_property
     def _tables(self) -> dict[tuple[str, int], tuple[Ints, Ints]]:
         tables = {}
-        for partition, log in enumerate(self._journal.hand_outs):
+        for partition, log in enumerate(self._trial_log.hand_outs):
             for stream in {part.stream for part in log}:
                 firsts = (part for part in log if part.stream == stream and part.first)
                 tables[stream, partition] = ends_and_stamps(firsts, attrgetter("ingest_us"))
@@ -54,11 +54,11 @@ def stamps_of(ends_us: Ints, stamps: Ints, event_times_us: Ints) -> Ints:
     return np.repeat(np.append(stamps, 0)[first : last + 1], counts)
 
 
-def handed_over(journal: TrialLog) -> Callable[[Ints], Ints]:
+def handed_over(trial_log: TrialLog) -> Callable[[Ints], Ints]:
     """Event time to the moment at which its chunk was really put into the queue (the latest of all generators)."""
-    chunks = sorted({(c.from_us, c.to_us) for log in journal.chunks for c in log})
+    chunks = sorted({(c.from_us, c.to_us) for log in trial_log.chunks for c in log})
     published: dict[int, int] = {}
-    for log in journal.chunks:
+    for log in trial_log.chunks:
         for chunk in log:
             published[chunk.from_us] = max(published.get(chunk.from_us, 0), chunk.published_us)
     starts = np.array([low for low, _ in chunks] or [0], np.int64)

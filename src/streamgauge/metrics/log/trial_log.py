@@ -1,8 +1,8 @@
-"""The journal of one trial: what the driver saw, and the figures that follow from it. Nothing here asks the SUT.
+"""The log of one trial: what the driver saw, and the figures that follow from it. Nothing here asks the SUT.
 
 A job of several sinks may be several queries of the engine, each with batches and a pace of its own. Whatever is said
 of the job as a whole is then said of the slowest: an event is committed when every query that reads it has committed
-it, and the sinks have come as far as the one that is furthest behind. `of_sink` and `of_query` give a part's journal.
+it, and the sinks have come as far as the one that is furthest behind. `of_sink` and `of_query` give a part's log.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TrialLog:
     """Grows while a trial runs. Times are microseconds of the run's clock.
 
     `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted;
-    `ignored_before` those of earlier trials, since the recorder of a warm rig counts on.
+    `ignored_before` those of earlier trials, since the recorder of a warm test bed counts on.
     `handing_out`, `receiving`, `writing`: when the driver kept the system waiting, as in a `Tick`; they may overlap.
     `stood_still`: when a standstill of the recorder ended, and how long it was.
     `memory_full_us`: of an overflow by bytes, the event time that waited then; None of one by seconds.
@@ -74,7 +74,7 @@ class TrialLog:
         return self._up_to_date().running
 
     def add(self, tick: Tick) -> None:
-        """Take in what happened; what belongs to an earlier trial of a warm rig is left out."""
+        """Take in what happened; what belongs to an earlier trial of a warm test bed is left out."""
         start_us = self.plan.start_us
         if not self.chunks:
             self.chunks = [chunk_log() for _ in tick.chunks]
@@ -108,7 +108,7 @@ class TrialLog:
         return replace(self, sinks=(name,), commits=commits, rows_ignored=ignored)
 
     def of_query(self, query: str) -> TrialLog:
-        """What one query read and committed, and nothing else of the trial; it grows with this journal."""
+        """What one query read and committed, and nothing else of the trial; it grows with this log."""
         return self._up_to_date().of_query.get(query) or _without_reads(self)
 
     def queries(self) -> tuple[str, ...]:
@@ -316,17 +316,17 @@ class TrialLog:
         return self._fed
 
 
-def _without_reads(journal: TrialLog) -> TrialLog:
-    return replace(journal, sinks=(), chunks=[], hand_outs=[[] for _ in journal.hand_outs], commits=[])
+def _without_reads(trial_log: TrialLog) -> TrialLog:
+    return replace(trial_log, sinks=(), chunks=[], hand_outs=[[] for _ in trial_log.hand_outs], commits=[])
 
 
 class _Fed:
-    """What has been taken in of a journal's logs: the running figures, and each query's own journal."""
+    """What has been taken in of a log's logs: the running figures, and each query's own log."""
 
-    def __init__(self, journal: TrialLog, logs: list[Sequence[Any]]) -> None:
+    def __init__(self, trial_log: TrialLog, logs: list[Sequence[Any]]) -> None:
         self._logs = logs
         self._taken = [0] * len(logs)
-        self.running = OnlineMetrics(journal.plan)
+        self.running = OnlineMetrics(trial_log.plan)
         self.of_query: dict[str, TrialLog] = {}
 
     def goes_on(self, logs: list[Sequence[Any]]) -> bool:
@@ -334,30 +334,30 @@ class _Fed:
         same = len(logs) == len(self._logs) and all(new is old for new, old in zip(logs, self._logs, strict=True))
         return same and all(len(log) >= taken for log, taken in zip(logs, self._taken, strict=True))
 
-    def take_in(self, journal: TrialLog) -> None:
+    def take_in(self, trial_log: TrialLog) -> None:
         """All that is new."""
         news = [log[taken:] for log, taken in zip(self._logs, self._taken, strict=True)]
         self._taken = [len(log) for log in self._logs]
-        chunks, reads, commits = news[: len(journal.chunks)], news[len(journal.chunks) : -1], news[-1]
+        chunks, reads, commits = news[: len(trial_log.chunks)], news[len(trial_log.chunks) : -1], news[-1]
         for log in chunks:
             self.running.add_chunks(log)
         for partition, parts in enumerate(reads):
             self.running.add_reads(parts, partition)
             for part in parts:
-                self._query(journal, part.query).hand_outs[partition].append(part)
+                self._query(trial_log, part.query).hand_outs[partition].append(part)
         self.running.add_commits(commits)
         for commit in commits:
-            self._commit(journal, commit)
+            self._commit(trial_log, commit)
 
-    def _commit(self, journal: TrialLog, commit: Commit) -> None:
-        mine = self._query(journal, commit.query)
+    def _commit(self, trial_log: TrialLog, commit: Commit) -> None:
+        mine = self._query(trial_log, commit.query)
         mine.commits.append(commit)
         if commit.sink not in mine.sinks:
-            mine.sinks = tuple(name for name in journal.sinks if name in (*mine.sinks, commit.sink))
+            mine.sinks = tuple(name for name in trial_log.sinks if name in (*mine.sinks, commit.sink))
 
-    def _query(self, journal: TrialLog, query: str) -> TrialLog:
+    def _query(self, trial_log: TrialLog, query: str) -> TrialLog:
         if query not in self.of_query:
-            self.of_query[query] = _without_reads(journal)
+            self.of_query[query] = _without_reads(trial_log)
         return self.of_query[query]
 
 

@@ -19,16 +19,16 @@ class TrialRecord:
     `disk_full`: why the driver failed.
     """
 
-    journal: TrialLog
+    trial_log: TrialLog
     spans: TrialSpans
-    looks: int = 1
+    interim_analyses: int = 1
     prolonged_us: int = 0
     prolonged_for: list[str] = field(default_factory=list)
     extended_for: list[str] = field(default_factory=list)
     engine_failed: str = ""
     driver_failed: str = ""
     disk_full: bool = False
-    hopeless: str = ""
+    early_stop: str = ""
     interrupted: bool = False
     drained: bool = False
     deadline_us: int = 0
@@ -36,7 +36,7 @@ class TrialRecord:
 
     @property
     def ended_early(self) -> bool:
-        return bool(self.hopeless or self.engine_failed or self.driver_failed or self.interrupted)
+        return bool(self.early_stop or self.engine_failed or self.driver_failed or self.interrupted)
 
     @property
     def owes_all(self) -> bool:
@@ -60,5 +60,5 @@ class TrialRecord:
 
     def offered_until(self) -> int:
         """The event time up to which every generator offered all there was."""
-        reached = [log[-1].to_us if log else self.spans.start_us for log in self.journal.chunks]
+        reached = [log[-1].to_us if log else self.spans.start_us for log in self.trial_log.chunks]
         return min([self.spans.end_us, *(reached or [self.spans.start_us])])

@@ -1,4 +1,4 @@
-"""From a trial's journal to its tables and sums: the per-second series, rates, backlog, slip, processes, the engine's
+"""From a trial's log to its tables and sums: the per-second series, rates, backlog, slip, processes, the engine's
 batches.
 """
 
@@ -50,9 +50,9 @@ def phases(spans: TrialSpans, deadline_us: int) -> tuple[Phase, ...]:
     return tuple(Phase(name=name, start_us=low, end_us=high) for name, low, high in ended if high > low)
 
 
-def offered_input(done: TrialRecord) -> Input:
+def offered_input(record: TrialRecord) -> Input:
     """The input as it was offered: what `trial.generate_input` makes again from it."""
-    plan, spans = done.journal.plan, done.offered_spans
+    plan, spans = record.trial_log.plan, record.offered_spans
     pieces = tuple(
         RatePiece(start_s=piece.start_s, rate_per_s=piece.rate_per_s, slope_per_s2=piece.slope_per_s2)
         for piece in plan.profile.pieces
@@ -60,45 +60,45 @@ def offered_input(done: TrialRecord) -> Input:
     return Input(start_us=plan.start_us, end_us=spans.end_us, generators=plan.partitions, profile=pieces)
 
 
-def rates(done: TrialRecord, ceiling_per_s: float | None, slip_us_max: int) -> Rates:
+def rates(record: TrialRecord, ceiling_per_s: float | None, slip_us_max: int) -> Rates:
     """Events per second over the measured span; offered are those that were at most `slip_us_max` late."""
-    journal, spans = done.journal, done.spans
-    low, high = spans.measured_from_us, done.measured_until
+    trial_log, spans = record.trial_log, record.spans
+    low, high = spans.measured_from_us, record.measured_until
     if high <= low:
-        due_per_s = journal.plan.profile.rate_at((low - spans.start_us) / US)
+        due_per_s = trial_log.plan.profile.rate_at((low - spans.start_us) / US)
         return Rates(
             offered_per_s=0.0, achieved_per_s=0.0, ingested_per_s=0.0, planned_per_s=due_per_s,
             generator_ceiling_per_s=ceiling_per_s,
         )  # fmt: skip
     seconds = (high - low) / US
-    planned, kept = journal.kept_events(low, high, slip_us_max)
+    planned, kept = trial_log.kept_events(low, high, slip_us_max)
     return Rates(
         offered_per_s=float(kept.sum()) / seconds,
         planned_per_s=float(planned.sum()) / seconds,
-        achieved_per_s=journal.running.committed_between(low, high) / seconds,
-        ingested_per_s=journal.running.handed_out_between(low, high) / seconds,
+        achieved_per_s=trial_log.running.committed_between(low, high) / seconds,
+        ingested_per_s=trial_log.running.handed_out_between(low, high) / seconds,
         generator_ceiling_per_s=ceiling_per_s,
-        shares={stream.name: stream.share for stream in journal.plan.streams},
+        shares={stream.name: stream.share for stream in trial_log.plan.streams},
     )
 
 
-def backlog(done: TrialRecord) -> Backlog:
+def backlog(record: TrialRecord) -> Backlog:
     """The backlog over the measured span: largest, at its end, and its slope through the samples of `backlog_peaks`.
 
     Of several queries each has a backlog of its own; each figure is that of the worst.
     """
-    sampled = [within(part.backlog_peaks(), done.spans) for part in done.journal.by_query()]
+    sampled = [within(part.backlog_peaks(), record.spans) for part in record.trial_log.by_query()]
     slope = max((_slope(times, events) for times, events in sampled if len(times) > 1), default=0.0)
-    peak = max((int(events.max()) for _, events in sampled if len(events)), default=_unread(done))
-    end = max(_unread(done), 0)
-    return Backlog(max=max(peak, end), end=end, slope_per_s=slope, max_s=_longest_wait_s(done))
+    peak = max((int(events.max()) for _, events in sampled if len(events)), default=_unread(record))
+    end = max(_unread(record), 0)
+    return Backlog(max=max(peak, end), end=end, slope_per_s=slope, max_s=_longest_wait_s(record))
 
 
-def _longest_wait_s(done: TrialRecord) -> float:
+def _longest_wait_s(record: TrialRecord) -> float:
     """The most event time that waited in the measured span, for any query, in seconds."""
-    parts = done.journal.by_query() or (done.journal,)
-    when = min(done.spans.measured_to_us, done.deadline_us)
-    sampled = [wait for part in parts for wait in within(part.backlog_waits(), done.spans)[1]]
+    parts = record.trial_log.by_query() or (record.trial_log,)
+    when = min(record.spans.measured_to_us, record.deadline_us)
+    sampled = [wait for part in parts for wait in within(part.backlog_waits(), record.spans)[1]]
     return float(max([*sampled, *(part.waiting_at(when + 1) for part in parts)]))
 
 
@@ -106,16 +106,16 @@ def _slope(times: Ints, events: Any) -> float:
     return float(np.polyfit((times - times[0]) / US, events, 1)[0])
 
 
-def _unread(done: TrialRecord) -> int:
+def _unread(record: TrialRecord) -> int:
     """Events due and not handed out at the end of the measured span, to the slowest query of several."""
-    when = min(done.spans.measured_to_us, done.deadline_us)
-    due = done.journal.plan.planned_events(done.spans.start_us, when)
-    return due - int(done.journal.running.taken_by(when + 1))
+    when = min(record.spans.measured_to_us, record.deadline_us)
+    due = record.trial_log.plan.planned_events(record.spans.start_us, when)
+    return due - int(record.trial_log.running.taken_by(when + 1))
 
 
-def busy_share(done: TrialRecord) -> float | None:
+def busy_share(record: TrialRecord) -> float | None:
     """The share of the time that batches filled in the measured span, median, of the query that is busiest."""
-    found = (within(part.work_shares(), done.spans)[1] for part in done.journal.by_query())
+    found = (within(part.work_shares(), record.spans)[1] for part in record.trial_log.by_query())
     shares = [shares for shares in found if shares.size]
     return max((float(np.median(each)) for each in shares), default=None)
 
@@ -127,8 +127,8 @@ def within(samples: tuple[Ints, Any], spans: TrialSpans) -> tuple[Ints, Any]:
     return times[inside], values[inside]
 
 
-def slip(done: TrialRecord) -> Slip:
-    slips = done.journal.slips(done.spans.measured_from_us, done.spans.measured_to_us)
+def slip(record: TrialRecord) -> Slip:
+    slips = record.trial_log.slips(record.spans.measured_from_us, record.spans.measured_to_us)
     return _slip_of(slips) if len(slips) else Slip(p50=0.0, p99=0.0, max=0.0)
 
 
@@ -142,33 +142,33 @@ def _slip_of(values_us: Sequence[int] | Floats) -> Slip:
     return Slip(p50=float(p50), p99=float(p99), max=float(most))
 
 
-def driver(done: TrialRecord) -> DriverResult:
-    journal = done.journal
-    totals = _by_second(journal.usages, "driver")
+def driver(record: TrialRecord) -> DriverResult:
+    trial_log = record.trial_log
+    totals = _by_second(trial_log.usages, "driver")
     return DriverResult(
-        slip_us=slip(done),
-        events_planned=journal.plan.planned_events(done.spans.start_us, done.spans.end_us),
-        events_offered=journal.offered_events(),
-        events_handed_out=int(journal.running.handed_out_by(FAR_FUTURE_US)),
-        events_reread=journal.running.reread_events,
-        events_shared=journal.running.shared_events.total(),
-        events_committed=journal.committed_events(),
+        slip_us=slip(record),
+        events_planned=trial_log.plan.planned_events(record.spans.start_us, record.spans.end_us),
+        events_offered=trial_log.offered_events(),
+        events_handed_out=int(trial_log.running.handed_out_by(FAR_FUTURE_US)),
+        events_reread=trial_log.running.reread_events,
+        events_shared=trial_log.running.shared_events.total(),
+        events_committed=trial_log.committed_events(),
         cpu_percent=float(np.mean([cpu for cpu, _ in totals.values()])) if totals else None,
         memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
-        recorder_stood_still_us=stood_still_us(done),
-        read_skew_us_max=read_skew_us(journal, done.spans.measured_from_us, done.spans.measured_to_us),
-        hand_out_share=share_of_span(done, journal.handing_out),
-        receive_share=share_of_span(done, journal.receiving),
-        disk_share=share_of_span(done, journal.writing),
+        recorder_stood_still_us=stood_still_us(record),
+        read_skew_us_max=read_skew_us(trial_log, record.spans.measured_from_us, record.spans.measured_to_us),
+        hand_out_share=share_of_span(record, trial_log.handing_out),
+        receive_share=share_of_span(record, trial_log.receiving),
+        disk_share=share_of_span(record, trial_log.writing),
     )
 
 
-def processes(done: TrialRecord) -> tuple[ProcessUse, ...]:
+def processes(record: TrialRecord) -> tuple[ProcessUse, ...]:
     """Use of every process over the measured span; the SUT's Python workers come and go, so they are summed.
 
     Where the SUT has processes of several kinds, each kind is a row too: a part of the SUT's, and in no sum again.
     """
-    inside = [usage for usage in done.journal.usages if _measured(done, usage.time_us)]
+    inside = [usage for usage in record.trial_log.usages if _measured(record, usage.time_us)]
     groups: dict[tuple[str, Any], list[Usage]] = defaultdict(list)
     for usage in inside:
         groups["sut" if usage.role == "sut" else usage.name, usage.role].append(usage)
@@ -193,51 +193,51 @@ def _process_use(name: str, role: Any, usages: list[Usage]) -> ProcessUse:
     )  # fmt: skip
 
 
-def others_percent(done: TrialRecord) -> float | None:
+def others_percent(record: TrialRecord) -> float | None:
     """CPU of all that is neither driver nor SUT, percent of one core: its mean over the measured span."""
-    inside = _inside(done, done.journal.others)
+    inside = _inside(record, record.trial_log.others)
     return float(np.mean(inside)) if inside else None
 
 
-def others_share(done: TrialRecord) -> float:
+def others_share(record: TrialRecord) -> float:
     """The same as a share of the machine; of a trial that ended before its measured span, the mean since its start. 0
     where it is not known.
     """
-    percent = others_percent(done)
-    if percent is None and done.journal.others:
-        percent = float(np.mean([cpu for _, cpu in done.journal.others]))
+    percent = others_percent(record)
+    if percent is None and record.trial_log.others:
+        percent = float(np.mean([cpu for _, cpu in record.trial_log.others]))
     return (percent or 0.0) / machine_percent()
 
 
-def reference_work_us(done: TrialRecord) -> float | None:
+def reference_work_us(record: TrialRecord) -> float | None:
     """CPU time of the reference work, its median over the measured span; None where it was not done."""
-    inside = _inside(done, done.journal.reference_work)
+    inside = _inside(record, record.trial_log.reference_work)
     return float(np.median(inside)) if inside else None
 
 
-def slowed_by(done: TrialRecord) -> float:
+def slowed_by(record: TrialRecord) -> float:
     """By what share the reference work took longer in the last third of the measured span than in its first."""
-    inside = _inside(done, done.journal.reference_work)
+    inside = _inside(record, record.trial_log.reference_work)
     third = len(inside) // 3
     return float(np.median(inside[-third:]) / np.median(inside[:third])) - 1 if third >= SLOWED_SAMPLES_MIN else 0.0
 
 
-def _inside(done: TrialRecord, samples: list[tuple[int, float]]) -> list[float]:
-    return [value for when, value in samples if _measured(done, when)]
+def _inside(record: TrialRecord, samples: list[tuple[int, float]]) -> list[float]:
+    return [value for when, value in samples if _measured(record, when)]
 
 
-def _measured(done: TrialRecord, when_us: int) -> bool:
+def _measured(record: TrialRecord, when_us: int) -> bool:
     """Whether a moment lies in the measured span."""
-    return done.spans.measured_from_us <= when_us < done.spans.measured_to_us
+    return record.spans.measured_from_us <= when_us < record.spans.measured_to_us
 
 
-def others_burst_share(done: TrialRecord, burst_s: float) -> float:
+def others_burst_share(record: TrialRecord, burst_s: float) -> float:
     """The most of the machine that they used for `burst_s` on end, in the same time; 0 where it was shorter.
 
     A sample speaks of the time since the one before it. Samples come a second apart, so half a one may be lacking.
     """
-    known = [(when, (when - before) / US, cpu) for (before, _), (when, cpu) in pairwise(done.journal.others)]
-    inside = [one for one in known if _measured(done, one[0])] or known
+    known = [(when, (when - before) / US, cpu) for (before, _), (when, cpu) in pairwise(record.trial_log.others)]
+    inside = [one for one in known if _measured(record, one[0])] or known
     bursts = (_first_seconds(inside[place:], burst_s - 0.5) for place in range(len(inside)))
     return max(bursts, default=0.0) / machine_percent()
 
@@ -252,28 +252,28 @@ def _first_seconds(samples: list[tuple[int, float, float]], least_s: float) -> f
     return 0.0
 
 
-def core_wait_us(done: TrialRecord) -> float:
+def core_wait_us(record: TrialRecord) -> float:
     """The mean wait for a core of the driver process that waited longest, over the measured span; NaN if not known.
 
     The runner's is no matter: no stamp is its.
     """
     waits: dict[str, list[float]] = defaultdict(list)
-    for usage in done.journal.usages:
+    for usage in record.trial_log.usages:
         stamps = usage.role == "driver" and usage.name != RUNNER
-        if stamps and _measured(done, usage.time_us) and not math.isnan(usage.core_wait_us):
+        if stamps and _measured(record, usage.time_us) and not math.isnan(usage.core_wait_us):
             waits[usage.name].append(usage.core_wait_us)
     return max((float(np.mean(waited)) for waited in waits.values()), default=math.nan)
 
 
-def share_of_span(done: TrialRecord, spent: Iterable[BusyInterval]) -> float:
+def share_of_span(record: TrialRecord, spent: Iterable[BusyInterval]) -> float:
     """The share of the measured span that is covered at least once; of a trial that ended before that, of its warm-up.
 
     Once, though many may wait at a time: engines read some partitions together and some one after the other, and either
     way it is a moment in which somebody waited for the driver.
     """
-    low, high = done.spans.measured_from_us, done.measured_until
+    low, high = record.spans.measured_from_us, record.measured_until
     if high <= low:
-        low, high = done.spans.start_us, done.offered_until()
+        low, high = record.spans.start_us, record.offered_until()
     covered, reached = 0, low
     for since, until in sorted(spent):
         begin, end = max(since, reached), min(until, high)
@@ -281,14 +281,17 @@ def share_of_span(done: TrialRecord, spent: Iterable[BusyInterval]) -> float:
     return covered / (high - low) if high > low else 0.0
 
 
-def stood_still_us(done: TrialRecord) -> int:
+def stood_still_us(record: TrialRecord) -> int:
     """How long the recorder stood still while results of the measured span may have come, beyond what each time is
     allowed.
 
     From the span's begin to the deadline, which follows soon after the last of those results has come.
     """
-    low, high = done.spans.measured_from_us, done.deadline_us or FAR_FUTURE_US  # there is no deadline yet while it runs
-    beyond = ((when - late + STILL_US_MIN, when) for when, late in done.journal.stood_still)
+    low, high = (
+        record.spans.measured_from_us,
+        record.deadline_us or FAR_FUTURE_US,
+    )  # there is no deadline yet while it runs
+    beyond = ((when - late + STILL_US_MIN, when) for when, late in record.trial_log.stood_still)
     return sum(max(0, min(until, high) - max(since, low)) for since, until in beyond)
 
 
@@ -302,37 +305,37 @@ def _by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float, int
     return sums
 
 
-def series(done: TrialRecord, latency: LatencyBySecond | None) -> pa.Table:
+def series(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Table:
     """The per-second table of `artifacts.tables`, from the first planned second to the deadline."""
-    spans, journal = done.spans, done.journal
-    starts = np.arange(spans.start_us, max(done.deadline_us, spans.start_us + US), US)
+    spans, trial_log = record.spans, record.trial_log
+    starts = np.arange(spans.start_us, max(record.deadline_us, spans.start_us + US), US)
     last_due = [min(int(start) + US, spans.end_us) for start in starts]
-    planned = np.array([_planned(journal, int(low), high) for low, high in zip(starts, last_due, strict=True)])
-    ends, running = np.append(starts[1:], FAR_FUTURE_US), journal.running
+    planned = np.array([_planned(trial_log, int(low), high) for low, high in zip(starts, last_due, strict=True)])
+    ends, running = np.append(starts[1:], FAR_FUTURE_US), trial_log.running
     committed = running.committed_by(ends)
     due = np.cumsum(planned)
     columns: dict[str, Any] = {
         "time_us": starts,
         "phase": [phase_at(spans, int(start)) for start in starts],
         "planned": planned,
-        "offered": _offered(journal, starts),
+        "offered": _offered(trial_log, starts),
         "handed_out": np.diff(running.handed_out_by(ends), prepend=0),
         "committed": np.diff(committed, prepend=0),
         "backlog_events": np.maximum(due - running.taken_by(ends), 0),
         "lag_events": np.maximum(due - committed, 0),
-        "slip_us_max": _slip_max(journal, starts),
-        "frontier_lag_us": _frontier_lag(journal, starts),
-        **_usage_columns(journal, starts),
-        "others_cpu_percent": _of_second(journal.others, starts),
-        "reference_work_us": _of_second(journal.reference_work, starts),
-        "loopback_bytes_per_s": _loopback(journal, starts),
+        "slip_us_max": _slip_max(trial_log, starts),
+        "frontier_lag_us": _frontier_lag(trial_log, starts),
+        **_usage_columns(trial_log, starts),
+        "others_cpu_percent": _of_second(trial_log.others, starts),
+        "reference_work_us": _of_second(trial_log.reference_work, starts),
+        "loopback_bytes_per_s": _loopback(trial_log, starts),
         **(_latency_columns(latency, starts) if latency is not None else {}),
     }
     return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
 
 
-def _planned(journal: TrialLog, from_us: int, to_us: int) -> int:
-    return journal.plan.planned_events(from_us, to_us) if to_us > from_us else 0
+def _planned(trial_log: TrialLog, from_us: int, to_us: int) -> int:
+    return trial_log.plan.planned_events(from_us, to_us) if to_us > from_us else 0
 
 
 def phase_at(spans: TrialSpans, when_us: int) -> str:
@@ -343,29 +346,29 @@ def phase_at(spans: TrialSpans, when_us: int) -> str:
     return found[-1] if found else "drain"
 
 
-def _offered(journal: TrialLog, starts: Ints) -> Ints:
+def _offered(trial_log: TrialLog, starts: Ints) -> Ints:
     """Events by the second in which they became available, whatever second they were due in: a generator that stands
     still shows as a second of nothing and then one of more. A chunk becomes available whole, after its last event.
     """
-    chunks = [chunk for log in journal.chunks for chunk in log]
+    chunks = [chunk for log in trial_log.chunks for chunk in log]
     when = (np.array([chunk.published_us for chunk in chunks], np.int64) - starts[0]) // US
     events = np.array([chunk.events for chunk in chunks], float)
     return np.bincount(np.clip(when, 0, len(starts) - 1), events, len(starts)).astype(np.int64)
 
 
-def _slip_max(journal: TrialLog, starts: Ints) -> Floats:
+def _slip_max(trial_log: TrialLog, starts: Ints) -> Floats:
     worst = np.full(len(starts), np.nan)
-    for log in journal.chunks:
+    for log in trial_log.chunks:
         for chunk in log:
             second = min(int((chunk.from_us - starts[0]) // US), len(starts) - 1)
             worst[second] = np.fmax(worst[second], chunk.published_us - chunk.from_us)
     return worst
 
 
-def _frontier_lag(journal: TrialLog, starts: Ints) -> Floats:
+def _frontier_lag(trial_log: TrialLog, starts: Ints) -> Floats:
     """The lag at the last commit of each second; of several queries that of the one furthest behind."""
     worst = np.full(len(starts), np.nan)
-    for part in journal.by_query():
+    for part in trial_log.by_query():
         lag = np.full(len(starts), np.nan)
         for when, value in zip(*part.output_lags(), strict=True):
             lag[min(int((when - starts[0]) // US), len(starts) - 1)] = value * US
@@ -373,10 +376,10 @@ def _frontier_lag(journal: TrialLog, starts: Ints) -> Floats:
     return worst
 
 
-def _usage_columns(journal: TrialLog, starts: Ints) -> dict[str, Any]:
+def _usage_columns(trial_log: TrialLog, starts: Ints) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for role in ("sut", "driver"):
-        sums = _by_second(journal.usages, role)
+        sums = _by_second(trial_log.usages, role)
         seconds = [sums.get(int(start) // US) for start in starts]
         columns[f"{role}_cpu_percent"] = [one[0] if one else None for one in seconds]
         columns[f"{role}_memory_bytes"] = [one[1] if one else None for one in seconds]
@@ -388,10 +391,10 @@ def _of_second(samples: list[tuple[int, float]], starts: Ints) -> list[float | N
     return [by_second.get(int(start) // US) for start in starts]
 
 
-def _loopback(journal: TrialLog, starts: Ints) -> list[float | None]:
+def _loopback(trial_log: TrialLog, starts: Ints) -> list[float | None]:
     """Bytes a second over the loopback, of the seconds in which its counter was read."""
     rates: dict[int, float] = {}
-    for (before_us, before), (when_us, total) in pairwise(journal.loopback):
+    for (before_us, before), (when_us, total) in pairwise(trial_log.loopback):
         rates[when_us // US] = (total - before) * US / max(1, when_us - before_us)
     return [rates.get(int(start) // US) for start in starts]
 
@@ -413,14 +416,14 @@ def _carried(q: float, histogram: Histogram) -> float | None:
     return carried_percentile(histogram, q, histogram.count)
 
 
-def batches(progress: list[dict[str, Any]], since_us: int, journal: TrialLog, counted: bool = True) -> pa.Table:
+def batches(progress: list[dict[str, Any]], since_us: int, trial_log: TrialLog, counted: bool = True) -> pa.Table:
     """Spark's own progress as the table of the engine's batches; those of earlier trials are left out.
 
     How many events a batch took is the driver's count: what Spark calls an input row may be a bundle of them. It is
     not known (`counted` is false) of an engine whose batches are not those by which results are taken.
     """
     events: dict[Batch, int] = defaultdict(int)
-    for part in journal.all_hand_outs():
+    for part in trial_log.all_hand_outs():
         events[part.query, part.batch] += part.events
     rows = [row for one in progress if (row := _batch_row(one, events if counted else None))["start_us"] >= since_us]
     unique = {(row["query"], row["batch_id"]): row for row in rows}

@@ -67,23 +67,23 @@ class OperatorRowCounts:
         return sorted(self.ends)
 
 
-def operator_row_counts(rows: Sequence[OperatorRows], journal: TrialLog) -> OperatorRowCounts:
-    """The engine's counts beside the driver's. What the engine of a warm rig still had to tell of earlier trials stays
-    unasked: only batches of the journal are asked for.
+def operator_row_counts(rows: Sequence[OperatorRows], trial_log: TrialLog) -> OperatorRowCounts:
+    """The engine's counts beside the driver's. Only batches of the log are read: the engine of a warm test bed may
+    still report earlier trials.
     """
     engine: dict[Batch, Rows] = defaultdict(dict)
     for one in rows:
         engine[one.query, one.batch][one.operator] = one.rows
     taken: dict[Batch, Rows] = defaultdict(dict)
-    for commit in journal.commits:
+    for commit in trial_log.commits:
         taken[commit.query, commit.batch][commit.sink] = commit.rows
-    return OperatorRowCounts(journal.batch_ends(), engine, _handed_out(journal), taken)
+    return OperatorRowCounts(trial_log.batch_ends(), engine, _handed_out(trial_log), taken)
 
 
-def _handed_out(journal: TrialLog) -> dict[Batch, Rows]:
+def _handed_out(trial_log: TrialLog) -> dict[Batch, Rows]:
     """Events of each stream; where a query reads it at several places, those of one, and never those of a re-read."""
     found: dict[Batch, Rows] = defaultdict(lambda: defaultdict(int))
-    for part in journal.all_hand_outs():
+    for part in trial_log.all_hand_outs():
         if part.reader == 0 and not part.again:
             found[part.query, part.batch][part.stream] += part.events
     return {batch: dict(streams) for batch, streams in found.items()}
@@ -119,13 +119,13 @@ def _taken_in(node: Node, known: OperatorRowCounts, batch: Batch, sinks: dict[st
     return sum(numbers) if fed and len(numbers) == len(fed) else None
 
 
-def summaries(flow: Flow, known: OperatorRowCounts, journal: TrialLog, spans: TrialSpans) -> tuple[Operator, ...]:
+def summaries(flow: Flow, known: OperatorRowCounts, trial_log: TrialLog, spans: TrialSpans) -> tuple[Operator, ...]:
     """Each operator over the batches that read events of the measured span. Where several queries have an operator,
     the first one's: the others do the same work again.
     """
     begin, end = spans.measured_from_us, spans.measured_to_us
     inside = [batch for batch in known.batches if begin < known.ends[batch] <= end]
-    worked = _worked(journal, inside)
+    worked = _worked(trial_log, inside)
     sinks = _sinks(flow)
     found: dict[str, Operator] = {}
     for query in dict.fromkeys(query for query, _ in inside):
@@ -136,10 +136,10 @@ def summaries(flow: Flow, known: OperatorRowCounts, journal: TrialLog, spans: Tr
     return tuple(found[node.name] for node in graph.operators(flow) if node.name in found)
 
 
-def _worked(journal: TrialLog, inside: Sequence[Batch]) -> dict[Batch, Span]:
+def _worked(trial_log: TrialLog, inside: Sequence[Batch]) -> dict[Batch, Span]:
     """When each was worked on: from the commit of the batch before it to its own."""
     committed: dict[Batch, int] = {}
-    for commit in journal.commits:
+    for commit in trial_log.commits:
         batch = (commit.query, commit.batch)
         committed[batch] = min(committed.get(batch, commit.committed_us), commit.committed_us)
     before = {(query, batch): committed.get((query, batch - 1)) for query, batch in inside}

@@ -1,7 +1,7 @@
-"""`sustain`: the search of `studies.capacity.search` on real rigs, with everything it did kept in one study folder.
+"""`sustain`: the search of `studies.capacity.search` on test beds, with everything it did kept in one study folder.
 
-Trials of flows with finite reach share a warm rig: one engine, one plan that grows by segments, the backlog drained
-between, segments further apart than the reach. A fresh engine is started where the search asks for one.
+Trials of flows with finite reach share a warm test bed: one engine, one plan that grows by segments, the backlog
+drained between, segments further apart than the reach. A fresh engine is started where the search asks for one.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class Sustain:
 
     def __init__(
         self,
-        ready: ResolvedExperiment,
+        resolved: ResolvedExperiment,
         folder: RunFolder,
         view: SearchObserver,
         ceiling_per_s: float,
         on_result: OnResult = ignore,
     ) -> None:
-        self.ready, self.folder, self.view, self.ceiling_per_s = ready, folder, view, ceiling_per_s
+        self.resolved, self.folder, self.view, self.ceiling_per_s = resolved, folder, view, ceiling_per_s
         self.on_result = on_result
         self._stack = ExitStack()
         self._conductor: TrialConductor | None = None
@@ -83,14 +83,14 @@ class Sustain:
         self._stack.close()
 
     def settings(self) -> Settings:
-        search = self.ready.experiment.search
+        search = self.resolved.experiment.search
         return Settings(
             ceiling_per_s=self.ceiling_per_s * CEILING_SHARE,
             tolerance=search.tolerance,
             quick=search.quick,
             start_per_s=search.start_rate,
             trials_max=search.trials_max,
-            fresh_always=self.ready.reach_us is None,
+            fresh_always=self.resolved.reach_us is None,
         )
 
     def trial(self, request: TrialRequest) -> TrialOutcome:
@@ -127,35 +127,35 @@ class Sustain:
         self._stack.close()
         self._conductor = None
         self._engine_starts += 1
-        ready, begun = self.ready, time.monotonic()
-        engine, folder = starter_of(ready.experiment.engine, ready.sut_cpus), self.folder.path / "engine"
+        resolved, begun = self.resolved, time.monotonic()
+        engine, folder = starter_of(resolved.experiment.engine, resolved.sut_cpus), self.folder.path / "engine"
         test_bed = TrialConductor.on_test_bed(
-            ready, engine, folder / f"start-{self._engine_starts}", snapshots(self.view.trial_progress),
+            resolved, engine, folder / f"start-{self._engine_starts}", snapshots(self.view.trial_progress),
             ceiling_per_s=self.ceiling_per_s,
         )  # fmt: skip
         conductor = self._conductor = self._stack.enter_context(test_bed)
-        note = f"starting {ready.experiment.engine}, start {self._engine_starts}"
+        note = f"starting {resolved.experiment.engine}, start {self._engine_starts}"
         conductor.start(request.rate_per_s, note, self.folder)
         self._start_s = time.monotonic() - begun
         return conductor, True
 
     def _judged(self, conductor: TrialConductor, request: TrialRequest, fresh: bool) -> TrialOutcome:
-        experiment = self.ready.experiment
-        warmed = fresh and self.ready.reach_us is not None
+        experiment = self.resolved.experiment
+        warmed = fresh and self.resolved.reach_us is not None
         if warmed and (drained_per_s := self._warm(conductor, request.rate_per_s)):
             return outcome_of_warm_up(request, drained_per_s)
         folder = self.folder.trial(self._number, datetime.now(UTC))
         folder.write_experiment(experiment.model_copy(update={
             "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
             "search": AskedSearch(),  # a run takes none of it, and the trial's file is one that can be asked again
-        }), self.ready.workload.files)  # fmt: skip
+        }), self.resolved.workload.files)  # fmt: skip
         trial = SearchTrial(
-            self.ready, request.rate_per_s, fresh=fresh and not warmed, duration_s=experiment.load.duration,
+            self.resolved, request.rate_per_s, fresh=fresh and not warmed, duration_s=experiment.load.duration,
             keep_results=experiment.keep_results, probe_batches=probes(experiment),
         )  # fmt: skip
         judged = conductor.run(folder, trial)
-        self.on_result(folder, describe(self.ready.flow))
-        return outcome_of(request, judged, folder, self.ready.engine.has_batch_ids)
+        self.on_result(folder, describe(self.resolved.flow))
+        return outcome_of(request, judged, folder, self.resolved.engine.has_batch_ids)
 
     def _warm(self, conductor: TrialConductor, rate_per_s: float) -> float | None:
         """The trial that follows begins as every other one does: on an engine that has compiled, with nothing waiting.
@@ -163,11 +163,11 @@ class Sustain:
         Where it cannot be emptied, that trial will say so; or there is none, if the engine fell far behind: then what
         it drained is returned.
         """
-        done = warm_up(conductor, rate_per_s)
-        cold = cold_s(conductor, done)
+        record = warm_up(conductor, rate_per_s)
+        cold = cold_s(conductor, record)
         if cold and self._emptied(conductor, cold):
             return None
-        drained_per_s = drained_where_far_behind(conductor, done, rate_per_s)
+        drained_per_s = drained_where_far_behind(conductor, record, rate_per_s)
         if drained_per_s is None:
             self._emptied(conductor)
         return drained_per_s
@@ -178,8 +178,8 @@ class Sustain:
         Only asked where a trial follows on it: one that is stopped next would keep somebody waiting for nothing.
         """
         with suppress(DriverError):
-            if conductor.rig.engine_status().alive:
-                return conductor.emptied(timeout_s or DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.ready.interval_s)
+            if conductor.testbed.engine_status().alive:
+                return conductor.emptied(timeout_s or DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.resolved.interval_s)
         return False
 
     def _drains_faster_than_it_starts(self, conductor: TrialConductor) -> bool:
@@ -187,7 +187,7 @@ class Sustain:
         if conductor.left is None or not self._drained_per_s:
             return True
         left = conductor.left.offered_events() - conductor.left.running.taken_events()
-        start_s = self._start_s + self.ready.warmup_s(True, self.ready.experiment.load.duration)
+        start_s = self._start_s + self.resolved.warmup_s(True, self.resolved.experiment.load.duration)
         return left / self._drained_per_s <= start_s
 
     def _remember(self, outcome: TrialOutcome) -> None:
@@ -210,13 +210,13 @@ def outcome_of(
         rate_per_s=request.rate_per_s,
         verdict=result.verdict.value,
         drained_per_s=_drained_per_s(judged) if failing else None,
-        why=(judged.done.hopeless if failing else "") or _why(result),
+        why=(judged.record.early_stop if failing else "") or _why(result),
         event_time_p50_us=event_time.p50 if event_time else None,
         event_time_p99_us=event_time.p99 if event_time else None,
         until_counted_p50_us=counted.p50 if counted else None,
         until_counted_p99_us=counted.p99 if counted else None,
         backlog_slope_share=slope,
-        busy_share=figures.busy_share(judged.done) if has_batch_ids else None,
+        busy_share=figures.busy_share(judged.record) if has_batch_ids else None,
         folder=str(folder.path),
         wrong_answers=wrong_answers(result),
     )
@@ -224,13 +224,13 @@ def outcome_of(
 
 def _drained_per_s(judged: TrialResult) -> float | None:
     """What a trial took in over its span; of one that ended before its span, since its start."""
-    done, rate = judged.done, judged.result.rate
+    record, rate = judged.record, judged.result.rate
     if rate is None:
         return None
     if rate.ingested_per_s:
         return rate.ingested_per_s
-    seconds = (done.deadline_us - done.spans.start_us) / US
-    return done.journal.running.taken_events() / seconds if seconds > 0 else None
+    seconds = (record.deadline_us - record.spans.start_us) / US
+    return record.trial_log.running.taken_events() / seconds if seconds > 0 else None
 
 
 def outcome_of_warm_up(request: TrialRequest, drained_per_s: float) -> TrialOutcome:
@@ -310,20 +310,20 @@ def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = 
     with ExitStack() as alone:
         if folder is not None:
             alone.enter_context(_alone(folder))
-        ready = check(experiment, new_folder=folder is None)
+        resolved = check(experiment, new_folder=folder is None)
         if folder is not None:
-            _require_same_job(ready, folder)
-        require_machine(ready)
+            _require_same_job(resolved, folder)
+        require_machine(resolved)
         if folder is None:
-            folder = create_folder(ready)
+            folder = create_folder(resolved)
             alone.enter_context(_alone(folder))
-        return _searched(ready, folder, view, on_result)
+        return _searched(resolved, folder, view, on_result)
 
 
-def _require_same_job(ready: ResolvedExperiment, folder: RunFolder) -> None:
+def _require_same_job(resolved: ResolvedExperiment, folder: RunFolder) -> None:
     """InputError where an own job's files are not those that the search began with."""
     way_out = "the file as it was then, or a new search without --resume"
-    if problems := list(changed_files(ready.workload, folder.read_result().job_files, way_out)):
+    if problems := list(changed_files(resolved.workload, folder.read_result().job_files, way_out)):
         raise InputError(problems)
 
 
@@ -341,15 +341,17 @@ def _alone(folder: RunFolder) -> Iterator[None]:
         yield
 
 
-def _searched(ready: ResolvedExperiment, folder: RunFolder, view: SearchObserver, on_result: OnResult) -> Result:
+def _searched(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserver, on_result: OnResult) -> Result:
     """The search itself, in its folder; it goes on from what it has found there."""
-    experiment, outcomes, started = ready.experiment, recorded(folder), time.monotonic()
+    experiment, outcomes, started = resolved.experiment, recorded(folder), time.monotonic()
     try:
-        ceiling = ceiling_kept(folder, lambda: ceiling_of(ready, experiment.search.start_rate or experiment.load.rate))
+        ceiling = ceiling_kept(
+            folder, lambda: ceiling_of(resolved, experiment.search.start_rate or experiment.load.rate)
+        )
     except KeyboardInterrupt:
-        return _ended(ready, folder, interrupted_result(folder, f"to go on: {resuming(folder)}"), view, on_result)
-    view.header(header(ready, ceiling))
-    with Sustain(ready, folder, view, ceiling, on_result) as work:
+        return _ended(resolved, folder, interrupted_result(folder, f"to go on: {resuming(folder)}"), view, on_result)
+    view.header(header(resolved, ceiling))
+    with Sustain(resolved, folder, view, ceiling, on_result) as work:
         machine = replay(work.settings(), outcomes) if outcomes else Search(work.settings())
         work.skip(outcomes)
         for trial in machine.result().trials:
@@ -359,16 +361,16 @@ def _searched(ready: ResolvedExperiment, folder: RunFolder, view: SearchObserver
         result = result_of(folder, experiment, machine.result(), seconds, ended_by)
     folder.write_result(result)
     if isinstance(ended_by, StreamgaugeError):
-        on_result(folder, describe(ready.flow))
+        on_result(folder, describe(resolved.flow))
         raise ended_by
-    return _ended(ready, folder, result, view, on_result)
+    return _ended(resolved, folder, result, view, on_result)
 
 
 def _ended(
-    ready: ResolvedExperiment, folder: RunFolder, result: Result, view: SearchObserver, on_result: OnResult
+    resolved: ResolvedExperiment, folder: RunFolder, result: Result, view: SearchObserver, on_result: OnResult
 ) -> Result:
     """The search's last lines, and its page."""
-    on_result(folder, describe(ready.flow))
+    on_result(folder, describe(resolved.flow))
     view.finish(result)
     return result
 
@@ -417,13 +419,13 @@ def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
     return asked, folder
 
 
-def header(ready: ResolvedExperiment, ceiling_per_s: float) -> str:
+def header(resolved: ResolvedExperiment, ceiling_per_s: float) -> str:
     """One line: what is searched, on what."""
-    experiment = ready.experiment
-    parameters = ", ".join(f"{name}={value}" for name, value in ready.parameters.model_dump().items())
-    master = experiment.master or f"local[{len(ready.sut_cpus or cpus())}]"
+    experiment = resolved.experiment
+    parameters = ", ".join(f"{name}={value}" for name, value in resolved.parameters.model_dump().items())
+    master = experiment.master or f"local[{len(resolved.sut_cpus or cpus())}]"
     return (
-        f"{ready.workload.title} ({parameters})   {experiment.engine} {master}   {experiment.transport}   "
-        f"seed {experiment.load.seed}   isolation: {experiment.isolation}   {ready.generators_in_words}   "
+        f"{resolved.workload.title} ({parameters})   {experiment.engine} {master}   {experiment.transport}   "
+        f"seed {experiment.load.seed}   isolation: {experiment.isolation}   {resolved.generators_in_words}   "
         f"generator ceiling (making events) {format_rate(ceiling_per_s)}"
     )

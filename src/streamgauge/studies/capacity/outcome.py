@@ -22,7 +22,7 @@ from streamgauge.system.machine import machine_percent
 from streamgauge.verdict.evidence import BACKGROUND_SHARE_MAX, machine_speed_differs
 
 EndedBy = KeyboardInterrupt | StreamgaugeError | None
-"""What ended a search before its time: somebody who stopped it, or a rig that failed."""
+"""What ended a search before its time: somebody who stopped it, or a test bed that failed."""
 NOT_SEEN = "not known: the search was stopped before a trial had shown it"
 _LOCAL = re.compile(r"local\[(\d+|\*)")
 _ADVICE_WRONG = "look at the examples in {}/verification.json, correct the job or a setting, and search again"

@@ -57,7 +57,7 @@ class SaturationResult:
 
     drained_per_s: float
     kept_up: bool
-    journal: TrialLog
+    trial_log: TrialLog
     engine_failed: str = ""
     driver_failed: str = ""
     heap_limits: bool = False
@@ -69,32 +69,32 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
     `to_the_end`: stay there also where the stair is far too high for a guess, since what is drained is compared.
     """
     climber = RateLadder(conductor)
-    highest = min(most_per_s, most_within_heap(conductor.ready))
+    highest = min(most_per_s, most_within_heap(conductor.resolved))
     rate, seconds, climbed = min(FIRST_RATE_PER_S, highest), FIRST_S, 0.0
     while True:
-        done, drained, stayed = climber.stair(rate, seconds, 0.0 if to_the_end else climbed)
+        record, drained, stayed = climber.stair(rate, seconds, 0.0 if to_the_end else climbed)
         enough = KEPT_UP_SHARE if stayed else CLIMB_SHARE
-        if done.ended_early or drained < enough * rate or rate >= highest:
+        if record.ended_early or drained < enough * rate or rate >= highest:
             break
         step = STEP if drained >= KEPT_UP_SHARE * rate else STEP_WHERE_NEAR
         rate, seconds, climbed = min(rate * step, highest), STEP_S, drained
-    if done.interrupted:
+    if record.interrupted:
         raise KeyboardInterrupt
-    kept_up = not done.ended_early and drained >= KEPT_UP_SHARE * most_per_s
+    kept_up = not record.ended_early and drained >= KEPT_UP_SHARE * most_per_s
     guess = drained if to_the_end else max(drained, climbed)
-    heap_limits = highest < most_per_s and not done.ended_early and drained >= KEPT_UP_SHARE * highest
-    return SaturationResult(guess, kept_up, done.journal, done.engine_failed, done.driver_failed, heap_limits)
+    heap_limits = highest < most_per_s and not record.ended_early and drained >= KEPT_UP_SHARE * highest
+    return SaturationResult(guess, kept_up, record.trial_log, record.engine_failed, record.driver_failed, heap_limits)
 
 
-def most_within_heap(ready: ResolvedExperiment) -> float:
+def most_within_heap(resolved: ResolvedExperiment) -> float:
     """The highest rate whose rows fit into the engine's heap; infinite where none is known, or where no rows are kept.
 
     Event time passes at the plan's rate however little is drained, so state holds rows at that rate.
     """
-    heap = entry(ready.engine.name).heap_bytes(ready.experiment.options)
-    if not heap or ready.reach_us is None or not any(map(_keeps_rows, graph.operators(ready.flow))):
+    heap = entry(resolved.engine.name).heap_bytes(resolved.experiment.options)
+    if not heap or resolved.reach_us is None or not any(map(_keeps_rows, graph.operators(resolved.flow))):
         return math.inf
-    return heap * HEAP_SHARE / (ready.event_bytes(FIRST_RATE_PER_S) * (PACE_S + ready.reach_us / US))
+    return heap * HEAP_SHARE / (resolved.event_bytes(FIRST_RATE_PER_S) * (PACE_S + resolved.reach_us / US))
 
 
 def _keeps_rows(node: Node) -> bool:
@@ -113,20 +113,20 @@ class RateLadder:
 
         `climbed_per_s`: what the stair before drained, 0 for the first.
         """
-        done, drained = self._made(rate_per_s, seconds, 0.0)
+        record, drained = self._made(rate_per_s, seconds, 0.0)
         if climbed_per_s and drained < FAR_SHARE * rate_per_s:
-            return done, drained, True
+            return record, drained, True
         # Only an engine that is warm and does not keep up has reached its limit; but one that does climbs on at once.
-        if self._is_short(done, drained, rate_per_s) and self._cold_s > 0:
-            done, drained = self._made(rate_per_s, STEP_S, drained)
-        if stayed := self._is_short(done, drained, rate_per_s):
+        if self._is_short(record, drained, rate_per_s) and self._cold_s > 0:
+            record, drained = self._made(rate_per_s, STEP_S, drained)
+        if stayed := self._is_short(record, drained, rate_per_s):
             # Half the rate at least: what a cold engine drained must not hold back a warm one.
             share = max(drained / rate_per_s, 0.5)
-            done, drained = self._made(rate_per_s, max(LAST_S, self._cold_s), drained, PACE_S * share)
-            if not done.ended_early and drained < FAR_SHARE * rate_per_s:
+            record, drained = self._made(rate_per_s, max(LAST_S, self._cold_s), drained, PACE_S * share)
+            if not record.ended_early and drained < FAR_SHARE * rate_per_s:
                 share = LARGER * drained / rate_per_s
-                done, drained = self._made(rate_per_s, LAST_S, drained, PACE_S * share)
-        return done, drained, stayed
+                record, drained = self._made(rate_per_s, LAST_S, drained, PACE_S * share)
+        return record, drained, stayed
 
     @property
     def _cold_s(self) -> float:
@@ -136,45 +136,45 @@ class RateLadder:
     def _made(
         self, rate_per_s: float, seconds: float, before: float, pace_s: float = PACE_S
     ) -> tuple[TrialRecord, float]:
-        done = _step(self._conductor, rate_per_s, seconds, pace_s)
+        record = _step(self._conductor, rate_per_s, seconds, pace_s)
         # One that chews on its first batch all the while takes nothing more; then that batch is the guess.
-        return done, _drained(done) or before
+        return record, _drained(record) or before
 
     @staticmethod
-    def _is_short(done: TrialRecord, drained: float, rate_per_s: float) -> bool:
-        return not done.ended_early and drained < CLIMB_SHARE * rate_per_s
+    def _is_short(record: TrialRecord, drained: float, rate_per_s: float) -> bool:
+        return not record.ended_early and drained < CLIMB_SHARE * rate_per_s
 
 
 def _step(conductor: TrialConductor, rate_per_s: float, seconds: float, pace_s: float = PACE_S) -> TrialRecord:
     """One stair; it ends with its time, not with its events. At most `pace_s` of event time waits."""
-    ready, start = conductor.ready, next_start(conductor.rig)
+    resolved, start = conductor.resolved, next_start(conductor.testbed)
     end = start + round(seconds * US)
     spans = TrialSpans(start, end - round(seconds * US / 2), end, end)
-    policy = PacedLoad(pace_us(ready, rate_per_s, pace_s))
-    return conductor.conduct(ready.plan(start, rate_per_s, seconds), spans, rate_per_s, policy)
+    policy = PacedLoad(pace_us(resolved, rate_per_s, pace_s))
+    return conductor.conduct(resolved.plan(start, rate_per_s, seconds), spans, rate_per_s, policy)
 
 
-def pace_us(ready: ResolvedExperiment, rate_per_s: float, pace_s: float) -> int:
+def pace_us(resolved: ResolvedExperiment, rate_per_s: float, pace_s: float) -> int:
     """How much event time may wait: that, or half of what the queue holds."""
-    return round(min(pace_s, ready.bound_s(rate_per_s)[0] / 2) * US)
+    return round(min(pace_s, resolved.bound_s(rate_per_s)[0] / 2) * US)
 
 
-def _drained(done: TrialRecord) -> float:
+def _drained(record: TrialRecord) -> float:
     """Events a second in the later half: what each batch took, by when the next one came for more."""
-    queries = done.journal.queries()
-    return min((_drained_by(done, done.journal.of_query(query)) for query in queries), default=0.0)
+    queries = record.trial_log.queries()
+    return min((_drained_by(record, record.trial_log.of_query(query)) for query in queries), default=0.0)
 
 
-def _drained_by(done: TrialRecord, journal: TrialLog) -> float:
+def _drained_by(record: TrialRecord, trial_log: TrialLog) -> float:
     """Of one query; where a job is several, the slowest of them says what is drained."""
     batches: dict[int, tuple[int, int]] = {}
-    for part in journal.all_hand_outs():
+    for part in trial_log.all_hand_outs():
         if not part.again and part.reader == 0 and part.events:
             when, events = batches.get(part.batch, (part.when_us, 0))
             batches[part.batch] = (min(when, part.when_us), events + part.events)
     ordered = sorted(batches.values())
-    later = [one for one in ordered if one[0] >= done.spans.measured_from_us]
+    later = [one for one in ordered if one[0] >= record.spans.measured_from_us]
     chosen = later if len(later) >= BATCHES_MIN else ordered
     if len(chosen) < BATCHES_MIN:
-        return sum(events for _, events in chosen) * US / max(1, done.deadline_us - done.spans.start_us)
+        return sum(events for _, events in chosen) * US / max(1, record.deadline_us - record.spans.start_us)
     return sum(events for _, events in chosen[:-1]) * US / (chosen[-1][0] - chosen[0][0])

@@ -27,32 +27,35 @@ def warm_up(conductor: TrialConductor, rate_per_s: float) -> TrialRecord:
     Raises:
         KeyboardInterrupt: somebody stopped it.
     """
-    ready, start_us = conductor.ready, next_start(conductor.rig)
-    end_us = start_us + round(ready.warmup_s(True, ready.experiment.load.duration) * US)
+    resolved, start_us = conductor.resolved, next_start(conductor.testbed)
+    end_us = start_us + round(resolved.warmup_s(True, resolved.experiment.load.duration) * US)
     spans = TrialSpans(start_us, end_us, end_us, end_us)
-    plan, policy = ready.trial_plan(spans, rate_per_s, fresh=True), PacedLoad(pace_us(ready, rate_per_s, PACE_S))
-    done = conductor.conduct(plan, spans, rate_per_s, policy)
-    if done.interrupted:
+    plan, policy = resolved.trial_plan(spans, rate_per_s, fresh=True), PacedLoad(pace_us(resolved, rate_per_s, PACE_S))
+    record = conductor.conduct(plan, spans, rate_per_s, policy)
+    if record.interrupted:
         raise KeyboardInterrupt
-    return done
+    return record
 
 
-def cold_s(conductor: TrialConductor, done: TrialRecord) -> float:
+def cold_s(conductor: TrialConductor, record: TrialRecord) -> float:
     """How long a fresh engine may still be cold after that warm-up, which may have been asked for shorter."""
-    return max(0.0, FRESH_WARMUP_S - _since_start_s(conductor, done))
+    return max(0.0, FRESH_WARMUP_S - _since_start_s(conductor, record))
 
 
-def drained_where_far_behind(conductor: TrialConductor, done: TrialRecord, rate_per_s: float) -> float | None:
+def drained_where_far_behind(conductor: TrialConductor, record: TrialRecord, rate_per_s: float) -> float | None:
     """Events a second that the engine has drained since the warm-up began, if that is next to nothing of the rate.
 
     None if it is more, or if the engine had too little time to show it.
     """
-    drained_per_s = done.journal.running.taken_events() / _since_start_s(conductor, done)
-    early = cold_s(conductor, done) > 0 or _since_start_s(conductor, done) < INTERVALS_MIN * conductor.ready.interval_s
-    if early or done.ended_early or not far_behind(drained_per_s / rate_per_s, figures.others_share(done)):
+    drained_per_s = record.trial_log.running.taken_events() / _since_start_s(conductor, record)
+    early = (
+        cold_s(conductor, record) > 0
+        or _since_start_s(conductor, record) < INTERVALS_MIN * conductor.resolved.interval_s
+    )
+    if early or record.ended_early or not far_behind(drained_per_s / rate_per_s, figures.others_share(record)):
         return None
     return drained_per_s or None
 
 
-def _since_start_s(conductor: TrialConductor, done: TrialRecord) -> float:
-    return (conductor.rig.clock.now_us() - done.spans.start_us) / US
+def _since_start_s(conductor: TrialConductor, record: TrialRecord) -> float:
+    return (conductor.testbed.clock.now_us() - record.spans.start_us) / US

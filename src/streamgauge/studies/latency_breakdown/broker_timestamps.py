@@ -55,7 +55,7 @@ class BrokerTimestamps:
 
     def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
         """While it still stands."""
-        spans, (stream,) = judged.done.offered_spans, test_bed.settings.columns
+        spans, (stream,) = judged.record.offered_spans, test_bed.settings.columns
         try:
             self._appended = test_bed.appended(stream, test_bed.sinks[0], spans.measured_from_us, spans.measured_to_us)
         except DriverError as error:

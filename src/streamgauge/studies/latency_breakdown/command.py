@@ -117,8 +117,8 @@ def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
         update = {"command": "run", "anatomy": None, "keep_results": True, "options": options, "parameters": parameters}
         load = experiment.load.model_copy(update={"rate": rate})
         trials.append(_resolved(experiment.model_copy(update={**update, "load": load}), mode))
-    chunk_s = min(ready.chunk_for(ready.experiment.load.rate) for ready in trials) / US
-    return [replace(ready, experiment=_with_chunk(ready.experiment, chunk_s)) for ready in trials]
+    chunk_s = min(resolved.chunk_for(resolved.experiment.load.rate) for resolved in trials) / US
+    return [replace(resolved, experiment=_with_chunk(resolved.experiment, chunk_s)) for resolved in trials]
 
 
 def _mode(experiment: Experiment) -> LatencyProbe:
@@ -164,7 +164,7 @@ def _collecting_evidence(evidence: ProbeInput, follow: Observer) -> Observer:
     def observe(event: TrialEvent) -> None:
         follow(event)
         if isinstance(event, VerdictReached):
-            evidence.collect(event.rig, event.judged)
+            evidence.collect(event.testbed, event.judged)
 
     return observe
 
@@ -188,11 +188,11 @@ def _resolved(trial: Experiment, mode: LatencyProbe) -> ResolvedExperiment:
         problems.append(Problem("--rates", rule, f"{events:,.0f}", "a lower rate, or a shorter --duration"))
     if problems:
         raise InputError(problems)
-    ready = check(trial)
-    if not _row_by_row(ready.flow):
+    resolved = check(trial)
+    if not _row_by_row(resolved.flow):
         rule = "must make rows of the rows of one stream, for one sink: a window has no way of its own"
         raise InputError(Problem("workload", rule, trial.workload, "stamped_text, identity, filter or throughput"))
-    return ready
+    return resolved
 
 
 def _row_by_row(flow: Flow) -> bool:
@@ -202,13 +202,13 @@ def _row_by_row(flow: Flow) -> bool:
 
 
 def _trial(
-    ready: ResolvedExperiment, mode: LatencyProbe, folder: Path, on_progress: Show, on_result: OnResult
+    resolved: ResolvedExperiment, mode: LatencyProbe, folder: Path, on_progress: Show, on_result: OnResult
 ) -> dict[str, Any]:
     """One trial, and what came of its results; of one that could not be made, why."""
-    trial, before = ready.experiment, Clock.fixed_now()
+    trial, before = resolved.experiment, Clock.fixed_now()
     requested = trial.model_copy(update={"out": str(folder)})
     reported = {
-        "rate_per_s": trial.load.rate, "record_bytes": getattr(ready.parameters, RECORD_SIZE, None),
+        "rate_per_s": trial.load.rate, "record_bytes": getattr(resolved.parameters, RECORD_SIZE, None),
         "chunk_us": round((trial.load.chunk or 0.0) * US), "batch_window": (window := _interval(trial.options, mode)),
         "batch_window_s": mode.seconds(window) if window else None,
     }  # fmt: skip

@@ -26,7 +26,7 @@ _UNKNOWN = ("sampled", "remainder_share", "batches", "left_out", *EXTRA_FIELDS)
 
 def decompose(judged: TrialResult, folder: Path, evidence: ProbeInput) -> dict[str, Any]:
     """The stages of a trial's results; of one of which nothing is known, why not."""
-    spans = judged.done.offered_spans
+    spans = judged.record.offered_spans
     results = saved_results.read(folder, spans.measured_from_us, spans.measured_to_us)
     if results is None or not len(results.event_us):
         return undecomposed("no result came")

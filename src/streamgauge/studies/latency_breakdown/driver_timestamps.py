@@ -15,26 +15,26 @@ if TYPE_CHECKING:
     from streamgauge.metrics.log.trial_log import TrialLog
 
 
-def offered(journal: TrialLog, results: SavedResults, all_generators: bool) -> Times:
+def offered(trial_log: TrialLog, results: SavedResults, all_generators: bool) -> Times:
     """When the event of each result could be read, its chunk offered; `all_generators`: with the chunks of all
     generators, as none can be read before. -1 of one that was not.
     """
     if all_generators:
-        return handed_over(journal)(results.event_us)
+        return handed_over(trial_log)(results.event_us)
     published_us = np.full(len(results.event_us), -1, np.int64)
     for partition in np.unique(results.partitions):
         of_partition = results.partitions == partition
-        chunks = [(one.to_us, one.published_us) for one in journal.chunks[partition]]
+        chunks = [(one.to_us, one.published_us) for one in trial_log.chunks[partition]]
         published_us[of_partition] = _at(results.event_us[of_partition], chunks)[0]
     return published_us
 
 
-def handed_out(journal: TrialLog, results: SavedResults) -> tuple[Times, Times]:
+def handed_out(trial_log: TrialLog, results: SavedResults) -> tuple[Times, Times]:
     """In which batch the event of each result was read first, and when; -1 of none."""
     deliveries = np.full((2, len(results.event_us)), -1, np.int64)
     for partition in np.unique(results.partitions):
         of_partition = np.flatnonzero(results.partitions == partition)
-        reads = [(part.to_us, part.batch, part.when_us) for part in journal.hand_outs[partition] if part.first]
+        reads = [(part.to_us, part.batch, part.when_us) for part in trial_log.hand_outs[partition] if part.first]
         deliveries[:, of_partition] = _at(results.event_us[of_partition], reads, 2)
     return deliveries[0], deliveries[1]
 

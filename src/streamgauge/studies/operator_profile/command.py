@@ -61,13 +61,13 @@ def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: On
         InputError, MachineError: before anything was started.
         EngineError: Spark did not start, or ended; the folder holds its log.
     """
-    ready, asked = check_input(experiment), experiment.characterize or Characterize()
-    require_machine(ready)
+    resolved, asked = check_input(experiment), experiment.characterize or Characterize()
+    require_machine(resolved)
     now = datetime.now(UTC)
-    folder = new_folder(experiment.out or "runs", ready.workload.name, "characterize", now)
-    said = {**_asked_of(ready, asked), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder)}
+    folder = new_folder(experiment.out or "runs", resolved.workload.name, "characterize", now)
+    said = {**_asked_of(resolved, asked), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder)}
     write_study(folder, CHARACTERIZATION, {**said, "finished": False})
-    measured = _measure(ready, asked, folder, say)
+    measured = _measure(resolved, asked, folder, say)
     found = {**said, **measured, "applied": None, "methods": METHODS, "finished": True}
     write_study(folder, CHARACTERIZATION, found)
     on_study(found)
@@ -95,20 +95,20 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
             rule = "changes nothing of an operator that is run alone"
             problems.append(Problem(f"option {name}", rule, experiment.options[name], "leave it out"))
     update = {"command": "generate", "characterize": None, "load": load}
-    ready = attempt(lambda: check(experiment.model_copy(update=update)), problems)
+    resolved = attempt(lambda: check(experiment.model_copy(update=update)), problems)
     if problems:
         raise InputError(problems)
-    assert isinstance(ready, ResolvedExperiment)
-    return ready
+    assert isinstance(resolved, ResolvedExperiment)
+    return resolved
 
 
-def _asked_of(ready: ResolvedExperiment, asked: Characterize) -> dict[str, Any]:
-    experiment, span = ready.experiment, _span(ready, asked)
+def _asked_of(resolved: ResolvedExperiment, asked: Characterize) -> dict[str, Any]:
+    experiment, span = resolved.experiment, _span(resolved, asked)
     return {
         "schema_version": SCHEMA_VERSION,
         "workload": experiment.workload,
         "engine": experiment.engine,
-        "parameters": ready.parameters.model_dump(mode="json"),
+        "parameters": resolved.parameters.model_dump(mode="json"),
         "options": experiment.options,
         "input": {
             "slices": asked.slices,
@@ -125,22 +125,24 @@ def _asked_of(ready: ResolvedExperiment, asked: Characterize) -> dict[str, Any]:
     }
 
 
-def _span(ready: ResolvedExperiment, asked: Characterize) -> Span:
-    slice_us = max(1, round(asked.slice_events / ready.experiment.load.rate * US))
+def _span(resolved: ResolvedExperiment, asked: Characterize) -> Span:
+    slice_us = max(1, round(asked.slice_events / resolved.experiment.load.rate * US))
     return Span(START_US, START_US + slice_us * asked.slices_in_all, slice_us)
 
 
-def _measure(ready: ResolvedExperiment, asked: Characterize, folder: Path, say: Say) -> dict[str, Any]:
+def _measure(resolved: ResolvedExperiment, asked: Characterize, folder: Path, say: Say) -> dict[str, Any]:
     with Scratch("characterize") as private:
-        counted, operators = _count(ready, asked, Path(private), say)
-        timings, memory, settings = _time(ready, operators, asked, Path(private), folder / "engine" / "spark.log", say)
-    found = profile_figures(ready.workload.name, _flow(ready), counted, timings, asked)
+        counted, operators = _count(resolved, asked, Path(private), say)
+        timings, memory, settings = _time(
+            resolved, operators, asked, Path(private), folder / "engine" / "spark.log", say
+        )
+    found = profile_figures(resolved.workload.name, _flow(resolved), counted, timings, asked)
     return {"settings": settings, **found, "memory": distribution(memory, MEMORY_OF), "notes": _notes(asked, found)}
 
 
-def _flow(ready: ResolvedExperiment) -> Flow:
+def _flow(resolved: ResolvedExperiment) -> Flow:
     """What is taken apart. An own job's function may read lineage; of any other flow it is no part."""
-    return ready.lineage_flow if isinstance(ready.workload, UserJob) else ready.flow
+    return resolved.lineage_flow if isinstance(resolved.workload, UserJob) else resolved.flow
 
 
 def _notes(asked: Characterize, found: Mapping[str, Any]) -> list[str]:
@@ -161,20 +163,20 @@ def _notes(asked: Characterize, found: Mapping[str, Any]) -> list[str]:
 
 
 def _count(
-    ready: ResolvedExperiment, asked: Characterize, private: Path, say: Say
+    resolved: ResolvedExperiment, asked: Characterize, private: Path, say: Say
 ) -> tuple[dict[Node, Measured], tuple[IsolatedOperator, ...]]:
     """What the reference counts of every node, and every operator that has input, ready to be timed."""
     import duckdb
 
     from streamgauge.engines.spark.userjob.operator_benchmark import IsolatedOperator
 
-    span = _span(ready, asked)
-    plan = ready.plan(span.start_us, ready.experiment.load.rate, (span.end_us - span.start_us) / US)
+    span = _span(resolved, asked)
+    plan = resolved.plan(span.start_us, resolved.experiment.load.rate, (span.end_us - span.start_us) / US)
     counted: dict[Node, Measured] = {}
     operators: list[IsolatedOperator] = []
     with duckdb.connect(str(private / "rows.duckdb")) as connection:
-        own = job_rows(ready, private) if isinstance(ready.workload, UserJob) else None
-        for one in materialise(connection, _flow(ready), plan, span, own):
+        own = job_rows(resolved, private) if isinstance(resolved.workload, UserJob) else None
+        for one in materialise(connection, _flow(resolved), plan, span, own):
             counted[one.node] = one
             say(f"reference   {one.node.name}: {one.rows_out:,} rows")
             if isinstance(one.node, Source) or not sum(one.rows_in):
@@ -190,7 +192,7 @@ def _count(
 
 
 def _time(
-    ready: ResolvedExperiment,
+    resolved: ResolvedExperiment,
     operators: Sequence[IsolatedOperator],
     asked: Characterize,
     private: Path,
@@ -205,7 +207,7 @@ def _time(
     failed: dict[str, str] = {}
     slices: dict[str, list[Slice]] = {}
     say("starting spark")
-    with benchmark_operators(operators, ready.experiment.options, private, log) as running:
+    with benchmark_operators(operators, resolved.experiment.options, private, log) as running:
 
         def one(number: int) -> None:
             answer = running.slice(number)

@@ -13,9 +13,9 @@ from streamgauge.preflight.user_job import UserJob
 from streamgauge.studies.operator_profile.operator_io import JobRows
 
 
-def job_rows(ready: ResolvedExperiment, private: Path) -> JobRows:
+def job_rows(resolved: ResolvedExperiment, private: Path) -> JobRows:
     """How the rows of this job are computed; `private` takes files on the way."""
-    workload = ready.workload
+    workload = resolved.workload
     assert isinstance(workload, UserJob)
     if workload.description.reference is not None:
         return lambda connection, _, tables: user_job_reference.answer(
@@ -24,7 +24,7 @@ def job_rows(ready: ResolvedExperiment, private: Path) -> JobRows:
             workload.description,
             {name: f"SELECT * FROM {quote(table)}" for name, table in tables.items()},
         )
-    return lambda connection, job, tables: _in_batch(connection, job, tables, ready.experiment.options, private)
+    return lambda connection, job, tables: _in_batch(connection, job, tables, resolved.experiment.options, private)
 
 
 def _in_batch(connection: Any, job: NativeJob, tables: dict[str, str], options: dict[str, str], private: Path) -> Any:

@@ -286,7 +286,7 @@ def search_of_wrong(sizes: Sizes, planted: bool = True, view: View = SILENT) -> 
 def _judge_fault(kind: str, of: Rows, judged: TrialResult, planted_us: Sequence[int]) -> Made:
     # Rows of the tail need not be there, but what was never expected, or comes twice, counts wherever it lies.
     everywhere = kind in ("double", "invent")
-    due_us = judged.done.spans.measured_to_us
+    due_us = judged.record.spans.measured_to_us
     number = sum(1 for time_us in planted_us if everywhere or time_us < due_us)
     verification = judged.result.verification
     assert verification is not None
@@ -294,7 +294,7 @@ def _judge_fault(kind: str, of: Rows, judged: TrialResult, planted_us: Sequence[
     found = counts[FAULTS[kind]]
     others = {name: count for name, count in counts.items() if count and name != FAULTS[kind]}
     sentence = f"{number} {of} planted ({kind}), {found} found as {FAULTS[kind]}, others: {others or 'none'}"
-    ok = number > 0 and found == number and not others and judged.done.drained
+    ok = number > 0 and found == number and not others and judged.record.drained
     return Made(f"every one of the {of} is found: {kind}", ok, float(found), float(number), sentence)
 
 
@@ -302,7 +302,7 @@ def generator(sizes: Sizes, planted: bool = True, view: View = SILENT) -> Made:
     """d: far more is asked of the generator than it can make, for as long as it would make in half a second."""
     parameters, load = {"above": 99}, {"warmup": 0, "chunk": "10ms"}
     with started("filter", ROW_RATE_PER_S, {"capacity": "1G"}, load, parameters, view) as bench:
-        ceiling = ceiling_of(bench.ready, ROW_RATE_PER_S)
+        ceiling = ceiling_of(bench.resolved, ROW_RATE_PER_S)
     rate = OVERLOAD_FACTOR * ceiling if planted else ROW_RATE_PER_S
     with started("filter", ROW_RATE_PER_S, {"capacity": "1G"}, load, parameters, view, tail_us=0) as bench:
         return judge_generator(bench.trial(rate, OVERLOAD_S).result.verdict, rate, ceiling)

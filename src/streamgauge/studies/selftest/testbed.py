@@ -44,27 +44,29 @@ class HeldBackTrial(JudgedTrial):
     """A trial that is judged only when the engine has sent what it had held back, after the trial's deadline."""
 
     def __init__(
-        self, ready: ResolvedExperiment, rate_per_s: float, duration_s: float, engine: SyntheticEngine
+        self, resolved: ResolvedExperiment, rate_per_s: float, duration_s: float, engine: SyntheticEngine
     ) -> None:
-        super().__init__(ready, rate_per_s, fresh=False, duration_s=duration_s, may_extend=False, probe_batches=False)
+        super().__init__(
+            resolved, rate_per_s, fresh=False, duration_s=duration_s, may_extend=False, probe_batches=False
+        )
         self.interval_s, self.closes_late = 0.0, ()
         self._engine = engine
 
     def before_judging(self, conductor: TrialConductor, log: TrialRecord) -> None:
         def let_go() -> bool:
-            conductor.observe(Progress(log, conductor.rig.clock.now_us(), "waiting for what the engine holds back"))
+            conductor.observe(Progress(log, conductor.testbed.clock.now_us(), "waiting for what the engine holds back"))
             return not self._engine.facts()["held"]
 
         if not wait_until(let_go, HELD_TIMEOUT_S, 0.1):
             raise DriverError(f"the engine still held rows back after {HELD_TIMEOUT_S:g} s")
-        log.journal.add(conductor.rig.tick())
+        log.trial_log.add(conductor.testbed.tick())
 
 
 class SyntheticBench:
     """A started test bed with a known engine. `disturbed` counts the trials that had to be done again."""
 
     def __init__(self, conductor: TrialConductor, engine: SyntheticEngine, view: View) -> None:
-        self.ready, self._conductor, self._engine, self._view = conductor.ready, conductor, engine, view
+        self.resolved, self._conductor, self._engine, self._view = conductor.resolved, conductor, engine, view
         self.disturbed = 0
 
     def facts(self) -> dict[str, Any]:
@@ -74,7 +76,12 @@ class SyntheticBench:
         """One warm trial, judged; the backlog it leaves is drained."""
         judged = self._judged(
             JudgedTrial(
-                self.ready, rate_per_s, fresh=False, duration_s=duration_s, may_extend=may_extend, probe_batches=False
+                self.resolved,
+                rate_per_s,
+                fresh=False,
+                duration_s=duration_s,
+                may_extend=may_extend,
+                probe_batches=False,
             )
         )
         if not self._conductor.emptied(DRAIN_TIMEOUT_S):
@@ -93,10 +100,10 @@ class SyntheticBench:
 
     def trial_and_what_is_held(self, rate_per_s: float, duration_s: float) -> TrialResult:
         """One trial that is judged only when the engine has sent what it had held back."""
-        return self._judged(HeldBackTrial(self.ready, rate_per_s, duration_s, self._engine))
+        return self._judged(HeldBackTrial(self.resolved, rate_per_s, duration_s, self._engine))
 
     def _judged(self, trial: JudgedTrial) -> TrialResult:
-        judged = self._conductor.run(create_folder(self.ready), trial)
+        judged = self._conductor.run(create_folder(self.resolved), trial)
         if judged.result.verdict.value == "interrupted":
             raise Interrupted("the self-test was stopped; it proves nothing")
         return judged
@@ -118,15 +125,15 @@ def started(
     """
     with Scratch("selftest") as folder:
         asked = {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s}
-        ready = check(
+        resolved = check(
             build({
                 "workload": workload, "engine": "known", "parameters": parameters, "options": options,
                 "load": asked, "out": folder,
             })
         )  # fmt: skip
-        ready = ready if tail_us is None else replace(ready, tail_us=tail_us)
-        engine = SyntheticEngine(ready.sut_cpus)
+        resolved = resolved if tail_us is None else replace(resolved, tail_us=tail_us)
+        engine = SyntheticEngine(resolved.sut_cpus)
         observe = snapshots(view.trial)
-        with TrialConductor.on_test_bed(ready, lambda: engine, Path(folder) / "rig", observe) as conductor:
+        with TrialConductor.on_test_bed(resolved, lambda: engine, Path(folder) / "rig", observe) as conductor:
             conductor.start(rate_per_s, "starting the engine known")
             yield SyntheticBench(conductor, engine, view)

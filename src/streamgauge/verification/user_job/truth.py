@@ -54,25 +54,25 @@ UNJUDGED = (EngineError, InputError, duckdb.Error)
 
 
 def verify_user_job(
-    ready: ResolvedExperiment, done: TrialRecord, log: Path, keep_in: RunFolder | None = None
+    resolved: ResolvedExperiment, record: TrialRecord, log: Path, keep_in: RunFolder | None = None
 ) -> Verified:
     """Compare every answer of a trial of an own job, and compute its latencies. `log` takes what the batch run says."""
-    received, judged = Received(done), True
-    truth = BY_BATCH if _job(ready).description.reference is None else BY_REFERENCE
+    received, judged = Received(record), True
+    truth = BY_BATCH if _job(resolved).description.reference is None else BY_REFERENCE
     keep_at = keep_in.path / results_file() if keep_in is not None else None
-    with comparison(done) as compared:
+    with comparison(record) as compared:
         try:
-            found = _compare(ready, done, received, compared, log)
-            sentence = _sentence(compared.counts, done.owes_all, found, received)
+            found = _compare(resolved, record, received, compared, log)
+            sentence = _sentence(compared.counts, record.owes_all, found, received)
             notes = [f"answers: {found.passed_over}"] if found.passed_over else []
         except duckdb.InterruptException:
             raise  # somebody stopped it
         except UNJUDGED as error:
             compared.forget()
             judged, notes, sentence = False, [], f"the answers could not be judged: {_plain(error)}"
-        rule = rule_of(ready, done, received)
-        counted = inclusion_times_of(done, rule.kind, ready.columns, ready.engine.has_batch_ids)
-        sink = compared.verified(ready.flow.sink.name, received, rule, truth, sentence, keep_at, counted, judged)
+        rule = rule_of(resolved, record, received)
+        counted = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
+        sink = compared.verified(resolved.flow.sink.name, received, rule, truth, sentence, keep_at, counted, judged)
     return Verified(sink.verification, (sink,), tuple(notes))
 
 
@@ -80,18 +80,18 @@ def _plain(error: Exception) -> str:
     return first_line(error) if isinstance(error, duckdb.Error) else str(error)
 
 
-def _job(ready: ResolvedExperiment) -> UserJob:
-    assert isinstance(ready.workload, UserJob)
-    return ready.workload
+def _job(resolved: ResolvedExperiment) -> UserJob:
+    assert isinstance(resolved.workload, UserJob)
+    return resolved.workload
 
 
-def rule_of(ready: ResolvedExperiment, done: TrialRecord, received: Received) -> LatencyRule:
+def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: Received) -> LatencyRule:
     """Which latency the results of an own job have, by what came."""
-    return LatencyRule(_kind(ready, received), handed_over=handed_over(done.journal))
+    return LatencyRule(_kind(resolved, received), handed_over=handed_over(record.trial_log))
 
 
-def _kind(ready: ResolvedExperiment, received: Received) -> Any:
-    if _job(ready).description.mode == "update":
+def _kind(resolved: ResolvedExperiment, received: Received) -> Any:
+    if _job(resolved).description.mode == "update":
         return "update"
     if received.empty or WINDOW_END not in received.schema.names:
         return "row"
@@ -99,17 +99,17 @@ def _kind(ready: ResolvedExperiment, received: Received) -> Any:
 
 
 def _compare(
-    ready: ResolvedExperiment, done: TrialRecord, received: Received, compared: Comparison, log: Path
+    resolved: ResolvedExperiment, record: TrialRecord, received: Received, compared: Comparison, log: Path
 ) -> _Compared:
-    described = _job(ready).description
+    described = _job(resolved).description
     with Scratch("truth") as folder:
-        inputs = _written(ready, done, Path(folder))
-        with _truth(ready, compared.connection, inputs, Path(folder), log) as answer_before:
+        inputs = _written(resolved, record, Path(folder))
+        with _truth(resolved, compared.connection, inputs, Path(folder), log) as answer_before:
             if described.mode == "update":
                 independent = described.reference is not None
-                updates = Updates(done, compared, described.keys, answer_before, inputs, independent)
+                updates = Updates(record, compared, described.keys, answer_before, inputs, independent)
                 return _Compared(*updates.compare())
-            return _compare_rows(ready, done, received, compared, inputs, answer_before(None))
+            return _compare_rows(resolved, record, received, compared, inputs, answer_before(None))
 
 
 @dataclass(frozen=True)
@@ -137,11 +137,11 @@ class _Compared:
         return names
 
 
-def _written(ready: ResolvedExperiment, done: TrialRecord, folder: Path) -> dict[str, Path]:
+def _written(resolved: ResolvedExperiment, record: TrialRecord, folder: Path) -> dict[str, Path]:
     """The planned input again, a Parquet file a stream."""
-    source = RegeneratedInput(done.journal.plan, IngestTimes(done.journal), ready.columns)
+    source = RegeneratedInput(record.trial_log.plan, IngestTimes(record.trial_log), resolved.columns)
     paths = {}
-    for name, reader in source.readers(done.spans.start_us, done.offered_until()).items():
+    for name, reader in source.readers(record.spans.start_us, record.offered_until()).items():
         paths[name] = folder / f"{name}.parquet"
         with pq.ParquetWriter(paths[name], reader.schema) as writer:
             for batch in reader:
@@ -151,15 +151,15 @@ def _written(ready: ResolvedExperiment, done: TrialRecord, folder: Path) -> dict
 
 @contextmanager
 def _truth(
-    ready: ResolvedExperiment, connection: Any, inputs: dict[str, Path], folder: Path, log: Path
+    resolved: ResolvedExperiment, connection: Any, inputs: dict[str, Path], folder: Path, log: Path
 ) -> Iterator[AnswerBefore]:
-    job = _job(ready)
+    job = _job(resolved)
     if job.description.reference is not None:
         yield lambda before_us: _by_reference(job, connection, inputs, before_us)
         return
     from streamgauge.engines.spark.userjob.batch_answer import batch_answer
 
-    with batch_answer(job.native, inputs, ready.experiment.options, folder, log) as answer:
+    with batch_answer(job.native, inputs, resolved.experiment.options, folder, log) as answer:
         yield lambda before_us: connection.read_parquet(
             str(answer(folder / f"answer-{before_us}", before_us) / "*.parquet")
         )
@@ -172,14 +172,14 @@ def _by_reference(job: UserJob, connection: Any, inputs: dict[str, Path], before
 
 
 def _compare_rows(
-    ready: ResolvedExperiment,
-    done: TrialRecord,
+    resolved: ResolvedExperiment,
+    record: TrialRecord,
     received: Received,
     compared: Comparison,
     inputs: dict[str, Path],
     answer: Any,
 ) -> _Compared:
-    connection, job = compared.connection, _job(ready)
+    connection, job = compared.connection, _job(resolved)
     wanted = expect(connection, answer)
     connection.register("_came", received.table() if not received.empty else empty_relation(connection))
     lineage = Lineage(connection, inputs, wanted, job.description.reference is not None, by_id=True)
@@ -189,17 +189,17 @@ def _compare_rows(
     ids, unique = identity(connection, wanted, job.description.keys)
     connection.execute(f"CREATE VIEW _received AS {numbered('_claimed', ids, came, compared_as, unique)}")
     connection.execute(f"CREATE VIEW _expected AS {numbered('_wanted', ids, columns, compared_as, unique)}")
-    asked = _asked(done, ready.reach_us or 0, ids if unique else (*ids, COPY), columns)
+    asked = _asked(record, resolved.reach_us or 0, ids if unique else (*ids, COPY), columns)
     compared.add("_expected", "_received", asked)
     return _Compared(f"told apart by {', '.join(ids)}" + ("" if unique else ", as a multiset"), ids, lineage)
 
 
-def _asked(done: TrialRecord, reach_us: int, identity: tuple[str, ...], columns: dict[str, ValueType]) -> DiffSpec:
+def _asked(record: TrialRecord, reach_us: int, identity: tuple[str, ...], columns: dict[str, ValueType]) -> DiffSpec:
     windowed = columns.get(WINDOW_END) == ValueType(TIMESTAMP)
-    early = judged_early(done, windowed)
+    early = judged_early(record, windowed)
     if reach_us and not windowed:  # a stateful result that shows no window may be due so much later
-        early = f"event_time < {done.journal.committed_until() - reach_us}"
-    return diff_spec_of(done, identity, tuple(columns), windowed, early)
+        early = f"event_time < {record.trial_log.committed_until() - reach_us}"
+    return diff_spec_of(record, identity, tuple(columns), windowed, early)
 
 
 def _sentence(counts: answers.Counts, whole: bool, found: _Compared, received: Received) -> str:

@@ -50,7 +50,7 @@ MISPLACED = {
 class Updates:
     """One trial's updates: what is compared, and by what."""
 
-    done: TrialRecord
+    record: TrialRecord
     compared: Comparison
     keys: tuple[str, ...]
     answer_before: AnswerBefore
@@ -59,18 +59,18 @@ class Updates:
 
     def compare(self) -> tuple[str, tuple[str, ...], Lineage | None]:
         """(how they were compared, what tells them apart, which times by what: None where nothing was committed)."""
-        ends = moments(self.done, 0)
+        ends = moments(self.record, 0)
         if not ends:
             return self._said(0, ""), self.keys, None
         (last,) = ends
         began = time.monotonic()
         columns = expect(self._connection, self.answer_before(last[1]))
-        _keep(self._connection, Received(self.done))
+        _keep(self._connection, Received(self.record))
         lineage = Lineage(self._connection, self.inputs, columns, self.independent, by_id=False)
         ids = with_window(self.keys, columns)
         timeless = self._compare_last(lineage, ids, last[0])
         room = int(ENOUGH_S / max(time.monotonic() - began, 0.001))
-        others = moments(self.done, max(MOMENTS, room))[:-1]
+        others = moments(self.record, max(MOMENTS, room))[:-1]
         for batch, before_us in others:
             expect(self._connection, self.answer_before(before_us))
             timeless |= self._compare_last(lineage, ids, batch)
@@ -82,7 +82,7 @@ class Updates:
         return self.compared.connection
 
     def _said(self, count: int, misplaced: str) -> str:
-        ends = f"{count} of {len(self.done.journal.batch_ends())} batches' ends"
+        ends = f"{count} of {len(self.record.trial_log.batch_ends())} batches' ends"
         return f"last values of {', '.join(self.keys)} at {ends}{misplaced}"
 
     def _compare_last(self, lineage: Lineage, ids: tuple[str, ...], batch: int) -> bool:
@@ -161,20 +161,22 @@ def _placed(received: Received) -> Iterator[pa.RecordBatch]:
         place += rows
 
 
-def moments(done: TrialRecord, most: int) -> list[tuple[int, int | None]]:
+def moments(record: TrialRecord, most: int) -> list[tuple[int, int | None]]:
     """(batch, event time before which it and all earlier ones read): the last, after at most so many others.
 
     All others where there are no more, else some of the measured span.
     """
-    ends = {batch: end for (_, batch), end in done.journal.batch_ends().items()}  # of one query
-    committed = sorted({commit.batch for commit in done.journal.commits if commit.batch in ends}, key=ends.__getitem__)
+    ends = {batch: end for (_, batch), end in record.trial_log.batch_ends().items()}  # of one query
+    committed = sorted(
+        {commit.batch for commit in record.trial_log.commits if commit.batch in ends}, key=ends.__getitem__
+    )
     if not committed:
         return []
     earlier = committed[:-1]
     if most < len(earlier):
-        earlier = [one for one in earlier if done.spans.measured_from_us <= ends[one] < done.spans.measured_to_us]
-    last = max(commit.batch for commit in done.journal.commits)
-    until_us = None if done.owes_all else ends[committed[-1]]
+        earlier = [one for one in earlier if record.spans.measured_from_us <= ends[one] < record.spans.measured_to_us]
+    last = max(commit.batch for commit in record.trial_log.commits)
+    until_us = None if record.owes_all else ends[committed[-1]]
     return [*((one, ends[one]) for one in _spread(earlier, most)), (last, until_us)]
 
 

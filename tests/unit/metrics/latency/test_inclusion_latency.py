@@ -52,11 +52,11 @@ TIMES = PLAN.event_times(0, 0, 0, 60_000)
 
 def trial(ends_s: list[float], took_us: list[int], rows: int = 10, plan: Plan = PLAN) -> TrialRecord:
     """Batch n has read up to second `ends_s[n]`, and its results came `took_us[n]` after that; 8 s to 48 s measured."""
-    journal = TrialLog(plan)
+    trial_log = TrialLog(plan)
     ends = [START + round(end * US) for end in ends_s]
     starts = [START, *ends[:-1]]
-    journal.chunks = [[Chunk(START, START + 60 * US, 1, START + 60 * US)] for _ in range(plan.partitions)]
-    journal.hand_outs = [
+    trial_log.chunks = [[Chunk(START, START + 60 * US, 1, START + 60 * US)] for _ in range(plan.partitions)]
+    trial_log.hand_outs = [
         [
             Delivery(stream.name, low, high, 1, high, batch, False)
             for batch, (low, high) in enumerate(zip(starts, ends, strict=True))
@@ -65,12 +65,12 @@ def trial(ends_s: list[float], took_us: list[int], rows: int = 10, plan: Plan = 
         for _ in range(plan.partitions)
     ]
     came = zip(ends, took_us, strict=True)
-    journal.commits = [
+    trial_log.commits = [
         Commit("", batch, "", end + took + 50_000, end + took if rows else 0, rows, end, None, [])
         for batch, (end, took) in enumerate(came)
     ]
     spans = TrialSpans(START, START + 8 * US, START + 48 * US, START + 60 * US)
-    return TrialRecord(journal, spans, drained=True, deadline_us=START + 70 * US)
+    return TrialRecord(trial_log, spans, drained=True, deadline_us=START + 70 * US)
 
 
 def every(interval_s: float, **more: Any) -> TrialRecord:
@@ -110,51 +110,51 @@ def test_a_batch_that_changed_nothing_has_counted_its_events_when_it_is_committe
 
 def test_what_no_batch_took_in_is_a_lower_bound() -> None:
     """The last 4 s of the span were never read: at least from their time to the deadline, at second 70."""
-    done = every(4)
-    done.journal.hand_outs[0][11:] = []
-    found = latency_of(inclusion_latency(done, ["purchases"]))
+    record = every(4)
+    record.trial_log.hand_outs[0][11:] = []
+    found = latency_of(inclusion_latency(record, ["purchases"]))
     assert (found.count, found.effective_count, found.lower_bounds) == (40_000, 9, 4_000)
     assert found.max == near(26)
 
 
 def test_what_was_read_and_never_committed_is_a_lower_bound() -> None:
-    done = every(4)
-    done.journal.commits.pop(5)
-    assert latency_of(inclusion_latency(done, ["purchases"])).lower_bounds == 4_000
+    record = every(4)
+    record.trial_log.commits.pop(5)
+    assert latency_of(inclusion_latency(record, ["purchases"])).lower_bounds == 4_000
 
 
 def test_an_event_that_is_read_again_was_counted_the_first_time() -> None:
     """A part of a batch that a later one asks for again is no news of it."""
-    done = every(4)
-    part = done.journal.hand_outs[0][5]
-    done.journal.hand_outs[0].append(replace(part, to_us=part.from_us + US, batch=9, again=True))
-    assert inclusion_latency(done, ["purchases"]) == inclusion_latency(every(4), ["purchases"])
+    record = every(4)
+    part = record.trial_log.hand_outs[0][5]
+    record.trial_log.hand_outs[0].append(replace(part, to_us=part.from_us + US, batch=9, again=True))
+    assert inclusion_latency(record, ["purchases"]) == inclusion_latency(every(4), ["purchases"])
 
 
 def test_what_another_query_has_read_is_not_counted_for_this_one() -> None:
     """Its batches end elsewhere, and have numbers of their own."""
-    done, apart_us = every(4), 2 * US
+    record, apart_us = every(4), 2 * US
     others = [
         replace(part, query="other", from_us=part.from_us - apart_us, to_us=part.to_us - apart_us, shared=True)
-        for part in done.journal.hand_outs[0]
+        for part in record.trial_log.hand_outs[0]
     ]
-    done.journal.hand_outs[0] += others
-    assert inclusion_latency(done, ["purchases"]) == inclusion_latency(every(4), ["purchases"])
+    record.trial_log.hand_outs[0] += others
+    assert inclusion_latency(record, ["purchases"]) == inclusion_latency(every(4), ["purchases"])
 
 
 def test_an_event_is_counted_when_all_places_of_the_query_have_it() -> None:
     """A flow that branches reads its stream twice: the second place is a batch behind."""
-    done = every(4)
-    behind = [replace(part, reader=1, batch=part.batch + 1, shared=True) for part in done.journal.hand_outs[0][:-1]]
-    done.journal.hand_outs[0] += behind
-    found = latency_of(inclusion_latency(done, ["purchases"]))
+    record = every(4)
+    behind = [replace(part, reader=1, batch=part.batch + 1, shared=True) for part in record.trial_log.hand_outs[0][:-1]]
+    record.trial_log.hand_outs[0] += behind
+    found = latency_of(inclusion_latency(record, ["purchases"]))
     assert (found.count, found.p50) == (40_000, near(6.8))
 
 
 def test_all_streams_and_partitions_count_but_no_other_stream() -> None:
-    done = every(4, plan=plan_of(2, (0.75, 0.25)))
-    assert latency_of(inclusion_latency(done, ["purchases", "ads"])).count == 40_000
-    assert latency_of(inclusion_latency(done, ["ads"])).count == 10_000
+    record = every(4, plan=plan_of(2, (0.75, 0.25)))
+    assert latency_of(inclusion_latency(record, ["purchases", "ads"])).count == 40_000
+    assert latency_of(inclusion_latency(record, ["ads"])).count == 10_000
 
 
 def test_blocks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,23 +164,25 @@ def test_blocks_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_known_batches_it_is_null_and_says_why() -> None:
-    done = every(4)
-    done.journal.commits = [replace(commit, batch=commit.batch + 1000) for commit in done.journal.commits]
-    assert inclusion_latency(done, ["purchases"]) == InclusionTimes(Latency(note=NO_BATCHES))
+    record = every(4)
+    record.trial_log.commits = [replace(commit, batch=commit.batch + 1000) for commit in record.trial_log.commits]
+    assert inclusion_latency(record, ["purchases"]) == InclusionTimes(Latency(note=NO_BATCHES))
 
 
 @given(st.lists(st.tuples(st.floats(0.2, 8.0), st.integers(1_000, 3_000_000)), min_size=1, max_size=7), st.data())
 def test_it_is_never_less_than_the_newest_events_latency(batches: list[tuple[float, int]], data: st.DataObject) -> None:
     """Of each batch, however long it is and takes: its newest event is one of its events, and waits the least."""
     ends_s = np.cumsum([length for length, _ in batches]).tolist()
-    done = trial(ends_s, [took for _, took in batches])
+    record = trial(ends_s, [took for _, took in batches])
     number = data.draw(st.integers(0, len(batches) - 1))
     low, high = (START + round(second * US) for second in [0, *ends_s][number : number + 2])
-    done.spans = TrialSpans(START, low, high, START + 60 * US)
+    record.spans = TrialSpans(START, low, high, START + 60 * US)
     newest = TIMES[: np.searchsorted(TIMES, high)][-1:]
-    rows = pa.record_batch({"event_time": newest, "emission_time": np.array([done.journal.commits[number].emitted_us])})
+    rows = pa.record_batch(
+        {"event_time": newest, "emission_time": np.array([record.trial_log.commits[number].emitted_us])}
+    )
     of_newest = sink_latencies([rows], LatencyRule("update"), (low, high)).latencies.event_time_us
-    counted = latency_of(inclusion_latency(done, ["purchases"]))
+    counted = latency_of(inclusion_latency(record, ["purchases"]))
     assert of_newest is not None
     assert counted.min == of_newest.min
     assert (counted.mean or 0) >= (of_newest.mean or 0)
@@ -194,7 +196,7 @@ def test_a_verified_trial_of_updates_has_it_beside_the_others(case: Callable[...
     """Batch n has read up to second n + 1, and its results came at n + 2: from 1 s to 2 s, 1.5 s in the median."""
     asked = case(UPDATES)
     asked.receive(make, updates=asked.updates())
-    found = verify(asked.ready, asked.done).sinks[0].latencies
+    found = verify(asked.resolved, asked.record).sinks[0].latencies
     counted = found.latencies.until_counted_us
     assert counted is not None
     assert (counted.min, counted.p50, counted.max) == (near(1.0), near(1.5), near(2.0))
@@ -205,9 +207,9 @@ def test_a_verified_trial_of_updates_has_it_beside_the_others(case: Callable[...
 @pytest.mark.parametrize("kind", ["row", "window", "join"])
 def test_other_kinds_of_results_have_none(case: Callable[..., Case], kind: Any) -> None:
     asked = case(UPDATES)
-    assert inclusion_times_of(asked.done, kind, ["purchases"], True) == InclusionTimes()
+    assert inclusion_times_of(asked.record, kind, ["purchases"], True) == InclusionTimes()
 
 
 def test_where_every_event_gives_an_update_there_is_no_second_figure(case: Callable[..., Case]) -> None:
     asked = case(UPDATES)
-    assert inclusion_times_of(asked.done, "update", ["purchases"], False) == InclusionTimes(note=ONE_BY_ONE)
+    assert inclusion_times_of(asked.record, "update", ["purchases"], False) == InclusionTimes(note=ONE_BY_ONE)

@@ -21,8 +21,8 @@ def test_batches_that_end_at_one_event_time_are_cut_there(make: Any) -> None:
     purchases = [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 1.5, 5, 2.1, 1)]
     more = part("purchases", 1.5, 2, 5, 2.1, 1)
     ads = [part("ads", 0, 1, 5, 1.1, 0), part("ads", 1, 2, 5, 2.1, 1)]
-    journal = journal_of(make, [*purchases, more], ads, streams=2, commits=committed(make, 2))
-    assert cuts(journal) == Cuts([START + US, START + 2 * US], 0)
+    trial_log = journal_of(make, [*purchases, more], ads, streams=2, commits=committed(make, 2))
+    assert cuts(trial_log) == Cuts([START + US, START + 2 * US], 0)
 
 
 def test_a_batch_without_one_end_is_no_cut(make: Any) -> None:
@@ -40,9 +40,9 @@ def test_what_a_batch_had_read_is_what_it_had_read_of_every_partition(make: Any)
         [part("purchases", 0, 0.5, 5, 1.1, 0)],
     ]
     commits = (make.commit(0, START + 2 * US), make.commit(1, START + 4 * US))
-    journal = journal_of(make, *reads, commits=commits)
-    assert journal.running.furthest("") == [START + US // 2, START + US // 2]
-    assert journal.committed_until() == START + US // 2
+    trial_log = journal_of(make, *reads, commits=commits)
+    assert trial_log.running.furthest("") == [START + US // 2, START + US // 2]
+    assert trial_log.committed_until() == START + US // 2
 
 
 def test_how_far_apart_partitions_were_read(make: Any) -> None:
@@ -53,9 +53,9 @@ def test_how_far_apart_partitions_were_read(make: Any) -> None:
         [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 3, 5, 3.1, 1), part("purchases", 3, 4, 5, 4.1, 2)],
         [part("purchases", 0, 0.5, 5, 1.1, 0), part("purchases", 0.5, 2.75, 5, 3.1, 1)],
     ]
-    journal = TrialLog(make.plan(partitions=2))
-    journal.add(make.tick([[], []], reads, []))
-    skews = [read_skew_us(journal, START, START + until_s * US) for until_s in (2, 4, 5)]
+    trial_log = TrialLog(make.plan(partitions=2))
+    trial_log.add(make.tick([[], []], reads, []))
+    skews = [read_skew_us(trial_log, START, START + until_s * US) for until_s in (2, 4, 5)]
     assert skews == pytest.approx([US // 2, US // 2, US * 5 // 4], abs=2000)
     assert read_skew_us(journal_of(make, reads[0]), START, START + 5 * US) == 0
     others = [[*reads[0], part("ads", 0, 9, 5, 4.1, 2)], reads[1]]

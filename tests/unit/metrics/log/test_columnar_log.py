@@ -69,17 +69,17 @@ def test_there_is_nothing_before_the_first_nor_after_the_last() -> None:
 
 def test_a_chunk_takes_little_more_than_its_numbers(make: Any) -> None:
     """Up to two hundred come in a second: nothing besides is kept of them, so that a trial can go on for hours."""
-    journal = TrialLog(make.plan())
+    trial_log = TrialLog(make.plan())
     tracemalloc.start()
     try:
         for low in range(START, START + 600 * US, US):
-            journal.add(make.tick([make.story().chunks(0, low, low + US)], [[]], []))
-            journal.kept_events(START, START + US, 0)
-            journal.offered_events()
+            trial_log.add(make.tick([make.story().chunks(0, low, low + US)], [[]], []))
+            trial_log.kept_events(START, START + US, 0)
+            trial_log.offered_events()
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(journal.chunks[0]) == 6000
+    assert len(trial_log.chunks[0]) == 6000
     assert taken / 6000 < 60
 
 

@@ -42,36 +42,36 @@ def tick_of_step(make: Any, place: int, step: tuple[int, int, int, bool, bool], 
     return make.tick(chunks, parts, [commit] if new else [])
 
 
-def latest(journal: TrialLog, sink: str) -> list[tuple[str, int]]:
+def latest(trial_log: TrialLog, sink: str) -> list[tuple[str, int]]:
     """The sink's two committed batches with the highest numbers, of those that read anything."""
-    done, ends = {(one.query, one.batch) for one in journal.commits if one.sink == sink}, journal.batch_ends()
+    done, ends = {(one.query, one.batch) for one in trial_log.commits if one.sink == sink}, trial_log.batch_ends()
     return sorted(batch for batch in done if batch in ends)[-2:]
 
 
-def forgettable(journal: TrialLog, sink: str) -> int:
+def forgettable(trial_log: TrialLog, sink: str) -> int:
     """What every partition had read of every stream, by the sink's latest batch but one."""
-    if len(batches := latest(journal, sink)) < 2:
+    if len(batches := latest(trial_log, sink)) < 2:
         return 0
     query, last = batches[0]
-    readers = {(part.stream, part.reader) for part in journal.all_hand_outs() if part.query == query}
+    readers = {(part.stream, part.reader) for part in trial_log.all_hand_outs() if part.query == query}
     return min(
         max(
             (part.to_us for part in log if (part.query, part.stream, part.reader) == (query, *reader)
              and part.batch <= last), default=0,
         )
-        for log in journal.hand_outs for reader in readers
+        for log in trial_log.hand_outs for reader in readers
     )  # fmt: skip
 
 
-def committed(journal: TrialLog, sink: str) -> int:
+def committed(trial_log: TrialLog, sink: str) -> int:
     """What its query had read wherever it has read, by the sink's latest batch."""
-    return max((reached(journal, *batch) for batch in latest(journal, sink)), default=0)
+    return max((reached(trial_log, *batch) for batch in latest(trial_log, sink)), default=0)
 
 
-def reached(journal: TrialLog, query: str, last: int) -> int:
+def reached(trial_log: TrialLog, query: str, last: int) -> int:
     """What every reader of a query had read by a batch, wherever it has read anything."""
     found: dict[tuple[int, str, int], int] = {}
-    for partition, log in enumerate(journal.hand_outs):
+    for partition, log in enumerate(trial_log.hand_outs):
         for part in log:
             place = (partition, part.stream, part.reader)
             if part.query == query:
@@ -82,27 +82,29 @@ def reached(journal: TrialLog, query: str, last: int) -> int:
 @given(STEPS)
 def test_running_figures_are_those_of_the_whole_logs(make: Any, steps: list[Any]) -> None:
     """Asked after every tick, each is what a pass over all that came would give."""
-    journal, done = TrialLog(make.plan(), SINKS), set[tuple[int, int]]()
+    trial_log, done = TrialLog(make.plan(), SINKS), set[tuple[int, int]]()
     for place, step in enumerate(steps, 1):
-        journal.add(tick_of_step(make, place, step, done))
-        reads = journal.all_hand_outs()
-        assert journal.offered_events() == sum(chunk.events for log in journal.chunks for chunk in log)
-        assert journal.batch_ends() == {key: max(p.to_us for p in parts) for key, parts in by_batch(reads).items()}
+        trial_log.add(tick_of_step(make, place, step, done))
+        reads = trial_log.all_hand_outs()
+        assert trial_log.offered_events() == sum(chunk.events for log in trial_log.chunks for chunk in log)
+        assert trial_log.batch_ends() == {key: max(p.to_us for p in parts) for key, parts in by_batch(reads).items()}
         moments = START + np.array([0, place - 2, place - 1, place + 9]) * US // 2
-        assert journal.running.taken_by(moments).tolist() == [of_slowest(reads, when.__gt__) for when in moments]
-        assert journal.running.taken_events() == of_slowest(reads, lambda _: True)
-        when_us = {(one.query, one.batch): one.committed_us for one in journal.commits}
+        assert trial_log.running.taken_by(moments).tolist() == [of_slowest(reads, when.__gt__) for when in moments]
+        assert trial_log.running.taken_events() == of_slowest(reads, lambda _: True)
+        when_us = {(one.query, one.batch): one.committed_us for one in trial_log.commits}
         came = [replace(p, read_us=when_us.get((p.query, p.batch), FAR_FUTURE_US)) for p in reads]
-        assert journal.running.committed_by(moments).tolist() == [of_slowest(came, when.__gt__) for when in moments]
-        assert journal.committed_until() == min(committed(journal, sink) for sink in SINKS)
-        assert journal.forgettable_until() == min(forgettable(journal, sink) for sink in SINKS)
-        assert journal.waiting_at(START + 3 * US) == waiting(journal, START + 3 * US)
+        assert trial_log.running.committed_by(moments).tolist() == [of_slowest(came, when.__gt__) for when in moments]
+        assert trial_log.committed_until() == min(committed(trial_log, sink) for sink in SINKS)
+        assert trial_log.forgettable_until() == min(forgettable(trial_log, sink) for sink in SINKS)
+        assert trial_log.waiting_at(START + 3 * US) == waiting(trial_log, START + 3 * US)
         since = START + (place - 3) * US // 2
-        assert journal.ingested_since(since) == sum(p.events for p in reads if p.first and p.ingest_us >= since)
-        assert journal.queries() == tuple(sorted({part.query for part in reads} | {c.query for c in journal.commits}))
-        for query in journal.queries():
-            assert peaks_of(journal.of_query(query)) == plain_peaks(journal, query)
-            assert journal.of_query(query).commits == [one for one in journal.commits if one.query == query]
+        assert trial_log.ingested_since(since) == sum(p.events for p in reads if p.first and p.ingest_us >= since)
+        assert trial_log.queries() == tuple(
+            sorted({part.query for part in reads} | {c.query for c in trial_log.commits})
+        )
+        for query in trial_log.queries():
+            assert peaks_of(trial_log.of_query(query)) == plain_peaks(trial_log, query)
+            assert trial_log.of_query(query).commits == [one for one in trial_log.commits if one.query == query]
 
 
 def by_batch(reads: list[Delivery]) -> dict[tuple[str, int], list[Delivery]]:
@@ -120,43 +122,43 @@ def of_slowest(reads: list[Delivery], chosen: Callable[[int], bool]) -> int:
     return sum(min(readers.values()) for readers in counts.values())
 
 
-def waiting(journal: TrialLog, when_us: int) -> float:
-    reached = [part.to_us for part in journal.all_hand_outs() if part.when_us < when_us]
+def waiting(trial_log: TrialLog, when_us: int) -> float:
+    reached = [part.to_us for part in trial_log.all_hand_outs() if part.when_us < when_us]
     return max(0, when_us - max([START, *reached])) / US
 
 
-def peaks_of(journal: TrialLog) -> Counter[tuple[int, int]]:
-    times, events = journal.backlog_peaks()
+def peaks_of(trial_log: TrialLog) -> Counter[tuple[int, int]]:
+    times, events = trial_log.backlog_peaks()
     assert (np.diff(times) >= 0).all()
     return Counter(zip(times.tolist(), events.tolist(), strict=True))
 
 
-def plain_peaks(journal: TrialLog, query: str) -> Counter[tuple[int, int]]:
+def plain_peaks(trial_log: TrialLog, query: str) -> Counter[tuple[int, int]]:
     batches: dict[int, list[Delivery]] = defaultdict(list)
-    for part in journal.all_hand_outs():
+    for part in trial_log.all_hand_outs():
         if part.query == query and not part.again:
             batches[part.batch].append(part)
     firsts = [(min(p.when_us for p in parts), min(p.from_us for p in parts)) for parts in batches.values()]
-    return Counter((when, journal.plan.planned_events(max(since, START), when)) for when, since in firsts)
+    return Counter((when, trial_log.plan.planned_events(max(since, START), when)) for when, since in firsts)
 
 
 def test_logs_that_are_replaced_are_taken_in_anew(make: Any) -> None:
-    """A part of a journal, made by cutting its logs, has the figures of that part."""
-    journal = make.story(seconds=20).journal()
-    assert journal.offered_events() == 20_000
-    journal.chunks = [log[: len(log) // 2] for log in journal.chunks]
-    assert journal.offered_events() == 10_000
-    del journal.chunks[0][10:]
-    assert journal.offered_events() == sum(chunk.events for log in journal.chunks for chunk in log)
+    """A part of a log, made by cutting its logs, has the figures of that part."""
+    trial_log = make.story(seconds=20).trial_log()
+    assert trial_log.offered_events() == 20_000
+    trial_log.chunks = [log[: len(log) // 2] for log in trial_log.chunks]
+    assert trial_log.offered_events() == 10_000
+    del trial_log.chunks[0][10:]
+    assert trial_log.offered_events() == sum(chunk.events for log in trial_log.chunks for chunk in log)
 
 
 def test_no_read_is_taken_in_twice(make: Any, monkeypatch: Any) -> None:
     """So a look costs after an hour what it cost at first."""
     met: list[Delivery] = []
     monkeypatch.setattr(OnlineMetrics, "add_reads", lambda _, parts, partition: met.extend(parts))
-    journal = TrialLog(make.plan())
+    trial_log = TrialLog(make.plan())
     for tick in make.story(seconds=20).ticks():
-        journal.add(tick)
-        journal.committed_until()
-        journal.offered_events()
-    assert Counter(met) == Counter(journal.all_hand_outs())
+        trial_log.add(tick)
+        trial_log.committed_until()
+        trial_log.offered_events()
+    assert Counter(met) == Counter(trial_log.all_hand_outs())

@@ -1,4 +1,4 @@
-"""The journal: what the driver saw, and what follows from it."""
+"""The trial log: what the driver saw, and what follows from it."""
 
 from __future__ import annotations
 
@@ -26,30 +26,34 @@ EVER = (FAR_PAST_US, FAR_FUTURE_US)
 
 def test_events_are_counted_once_whatever_is_read_again(make: Any) -> None:
     """First hand-outs, re-reads and commits are three numbers."""
-    journal = journal_of(
+    trial_log = journal_of(
         make,
         [part("purchases", 0, 1, 500, 1.1, 0), part("purchases", 0, 1, 500, 1.1, 1, True)],
         [part("purchases", 0, 1, 400, 1.2, 0), part("purchases", 1, 2, 300, 2.2, 1)],
         commits=(make.commit(0, START + 2 * US),),
     )
-    running = journal.running
-    assert (running.handed_out_by(FAR_FUTURE_US), running.reread_events, journal.committed_events()) == (1200, 500, 900)
+    running = trial_log.running
+    assert (running.handed_out_by(FAR_FUTURE_US), running.reread_events, trial_log.committed_events()) == (
+        1200,
+        500,
+        900,
+    )
 
 
 def test_offered_events_are_those_of_every_chunk(make: Any) -> None:
     """The sum over all generators is the plan's own count."""
-    journal = make.story(seconds=20).journal()
-    assert journal.offered_events() == journal.plan.planned_events(START, START + 20 * US) == 20_000
+    trial_log = make.story(seconds=20).trial_log()
+    assert trial_log.offered_events() == trial_log.plan.planned_events(START, START + 20 * US) == 20_000
 
 
 def test_ingest_counts_by_the_stamp_and_commits_by_the_commit(make: Any) -> None:
     """What a hand-out or a commit brings came evenly since the one before it, the first since the start."""
-    journal = make.story(read_after_us=0, commit_after_us=500_000).journal()
-    assert journal.running.handed_out_between(START + US, START + 2 * US) == pytest.approx(1000)
-    assert journal.running.handed_out_between(START, START + US) == pytest.approx(1000)
+    trial_log = make.story(read_after_us=0, commit_after_us=500_000).trial_log()
+    assert trial_log.running.handed_out_between(START + US, START + 2 * US) == pytest.approx(1000)
+    assert trial_log.running.handed_out_between(START, START + US) == pytest.approx(1000)
     # The first commit is after 1.5 s, each with 1000 events; from then on one a second.
-    assert journal.running.committed_between(START, START + US) == pytest.approx(1000 / 1.5)
-    assert journal.running.committed_between(START + US, START + 2 * US) == pytest.approx(500 / 1.5 + 500)
+    assert trial_log.running.committed_between(START, START + US) == pytest.approx(1000 / 1.5)
+    assert trial_log.running.committed_between(START + US, START + 2 * US) == pytest.approx(500 / 1.5 + 500)
 
 
 def keeping_up(make: Any, interval_s: float, phase_s: float, until_s: float = 60.0) -> TrialLog:
@@ -71,40 +75,42 @@ def test_a_span_of_no_whole_number_of_batches_holds_what_the_plan_did(
     make: Any, interval_s: float, phase: float
 ) -> None:
     """Of 30 s from the 15th on, wherever the batches lie in them; batch by batch it would be up to 17 % off."""
-    journal = keeping_up(make, interval_s, phase * interval_s)
+    trial_log = keeping_up(make, interval_s, phase * interval_s)
     span = (START + 15 * US, START + 45 * US)
-    assert journal.running.handed_out_between(*span) == pytest.approx(30_000, rel=1e-3)
-    assert journal.running.committed_between(*span) == pytest.approx(30_000, rel=1e-3)
+    assert trial_log.running.handed_out_between(*span) == pytest.approx(30_000, rel=1e-3)
+    assert trial_log.running.committed_between(*span) == pytest.approx(30_000, rel=1e-3)
 
 
 def test_who_stops_reading_takes_in_no_more(make: Any) -> None:
     """No hand-out after the tenth second: of the span from the fifth on, the other half is lost."""
-    journal = keeping_up(make, 0.5, 0.0, until_s=10.1)
-    assert journal.running.handed_out_between(START + 5 * US, START + 15 * US) == pytest.approx(5000)
-    assert journal.running.handed_out_between(START + 12 * US, START + 15 * US) == 0
+    trial_log = keeping_up(make, 0.5, 0.0, until_s=10.1)
+    assert trial_log.running.handed_out_between(START + 5 * US, START + 15 * US) == pytest.approx(5000)
+    assert trial_log.running.handed_out_between(START + 12 * US, START + 15 * US) == 0
 
 
 def test_re_reads_are_taken_in_once(make: Any) -> None:
     """They carry the stamp of the first time, and no event twice."""
-    journal = keeping_up(make, 1.0, 0.0)
-    again = [replace(one, again=True) for one in journal.all_hand_outs()]
-    twice = journal_of(make, [*journal.hand_outs[0], *again], journal.hand_outs[1], commits=tuple(journal.commits))
+    trial_log = keeping_up(make, 1.0, 0.0)
+    again = [replace(one, again=True) for one in trial_log.all_hand_outs()]
+    twice = journal_of(
+        make, [*trial_log.hand_outs[0], *again], trial_log.hand_outs[1], commits=tuple(trial_log.commits)
+    )
     assert twice.running.handed_out_between(START, START + 30 * US) == pytest.approx(30_000)
     assert twice.running.committed_between(START + 10 * US, START + 30 * US) == pytest.approx(20_000)
 
 
 def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
-    """On a warm rig the last trial's late commits and reads arrive in this one's ticks."""
-    journal = TrialLog(make.plan(partitions=1))
+    """On a warm test bed the last trial's late commits and reads arrive in this one's ticks."""
+    trial_log = TrialLog(make.plan(partitions=1))
     old = Chunk(START - 2 * US, START - US, 99, START - US)
-    journal.add(
+    trial_log.add(
         make.tick(
             [[old, Chunk(START, START + US, 1, START + US)]],
             [[part("purchases", -2, -1, 99, -0.5, 0), part("purchases", 0, 1, 1000, 1.1, 1)]],
             [make.commit(0, START - 1), make.commit(1, START + 2 * US)],
         )
     )
-    assert (journal.offered_events(), journal.running.handed_out_by(FAR_FUTURE_US), len(journal.commits)) == (
+    assert (trial_log.offered_events(), trial_log.running.handed_out_by(FAR_FUTURE_US), len(trial_log.commits)) == (
         1,
         1000,
         1,
@@ -113,22 +119,22 @@ def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
 
 def test_what_happened_before_the_plan_is_left_out(make: Any) -> None:
     """Reads that were cut off, tasks that ran again and what the trial before had to wait for."""
-    journal = TrialLog(make.plan(partitions=1))
+    trial_log = TrialLog(make.plan(partitions=1))
     when = [START - 1, START]
     spent = [(START - US, START), (START - 2, START + 3)]
     waited = dict.fromkeys(("handing_out", "receiving", "writing"), spent)
-    journal.add(make.tick([[]], [[]], [], aborted_us=when, retried_us=when, **waited))
-    assert (journal.aborted_us, journal.retried_us) == ([START], [START])
-    logs = (journal.handing_out, journal.receiving, journal.writing)
+    trial_log.add(make.tick([[]], [[]], [], aborted_us=when, retried_us=when, **waited))
+    assert (trial_log.aborted_us, trial_log.retried_us) == ([START], [START])
+    logs = (trial_log.handing_out, trial_log.receiving, trial_log.writing)
     assert [list(log) for log in logs] == [[(START - 2, START + 3)]] * 3
 
 
 def test_ticks_add_up(make: Any) -> None:
     """An overflow is not forgotten; of the recorder's running sum of ignored rows, earlier trials have their own."""
-    journal = TrialLog(make.plan(partitions=1))
+    trial_log = TrialLog(make.plan(partitions=1))
     for overflowed, ignored in ((False, {"": 1, "b": 2}), (True, {"": 4, "b": 2}), (False, {"": 5, "b": 2, "c": 1})):
-        journal.add(make.tick([[]], [[]], [], overflowed=overflowed, rows_ignored=ignored))
-    assert (journal.overflowed, journal.rows_ignored) == (True, {"": 4, "c": 1})
+        trial_log.add(make.tick([[]], [[]], [], overflowed=overflowed, rows_ignored=ignored))
+    assert (trial_log.overflowed, trial_log.rows_ignored) == (True, {"": 4, "c": 1})
 
 
 def test_committed_until_follows_the_batches_that_are_committed(make: Any) -> None:
@@ -143,16 +149,16 @@ def test_committed_until_follows_the_batches_that_are_committed(make: Any) -> No
 def test_planned_and_kept_are_binned_by_the_plan(make: Any) -> None:
     """A second counts what was available soon after its end; of ten chunks 150 ms late, the last is too late."""
     story = make.story(slip_us=150_000)
-    planned, kept = story.journal().kept_events(START, START + 5 * US, 100_000)
+    planned, kept = story.trial_log().kept_events(START, START + 5 * US, 100_000)
     assert planned.tolist() == [1000] * 5
     assert kept.tolist() == [900] * 5
-    _, kept = story.journal().kept_events(START, START + 5 * US, 150_000)
+    _, kept = story.trial_log().kept_events(START, START + 5 * US, 150_000)
     assert kept.tolist() == [1000] * 5
 
 
 def test_a_span_that_ends_within_a_second_is_planned_to_its_end(make: Any) -> None:
     """The last bin is as long as what is left."""
-    planned, _ = make.story().journal().kept_events(START, START + 2 * US + US // 2, 100_000)
+    planned, _ = make.story().trial_log().kept_events(START, START + 2 * US + US // 2, 100_000)
     assert planned.tolist() == [1000, 1000, 500]
 
 
@@ -162,17 +168,17 @@ def test_seconds_that_are_no_whole_number_of_chunks_are_kept(make: Any, chunk_ms
     """A punctual generator keeps every second, wherever the span begins and ends; a late chunk is seen in its own."""
     plan = replace(make.plan(rate=999.0), profile=parse_profile(profile, 999.0, 60.0))
     low, high = START + 3 * US + 130_000, START + 9 * US + 690_000
-    journal = TrialLog(plan)
-    journal.chunks = [chunks_of(plan, partition, chunk_ms * 1000) for partition in range(plan.partitions)]
-    planned, kept = journal.kept_events(low, high, 100_000)
+    trial_log = TrialLog(plan)
+    trial_log.chunks = [chunks_of(plan, partition, chunk_ms * 1000) for partition in range(plan.partitions)]
+    planned, kept = trial_log.kept_events(low, high, 100_000)
     assert kept.tolist() == planned.tolist()
     assert planned.sum() == plan.planned_events(low, high)
     late_us = START + 6 * US + 500_000
-    journal.chunks = [
+    trial_log.chunks = [
         [replace(c, published_us=c.published_us + 2 * US * (c.from_us <= late_us < c.to_us)) for c in log]
-        for log in journal.chunks
+        for log in trial_log.chunks
     ]
-    planned, kept = journal.kept_events(low, high, 100_000)
+    planned, kept = trial_log.kept_events(low, high, 100_000)
     assert (kept < planned).tolist() == [second == 3 for second in range(7)]
 
 
@@ -188,7 +194,7 @@ def chunks_of(plan: Plan, partition: int, chunk_us: int) -> list[Chunk]:
 
 def test_slip_includes_the_chunk(make: Any) -> None:
     """An event at the chunk's begin waits for its end: slip is the hand-over's lateness and up to a chunk more."""
-    slips = make.story(slip_us=1000).journal().slips(START, START + 2 * US)
+    slips = make.story(slip_us=1000).trial_log().slips(START, START + 2 * US)
     assert len(slips) == 2 * 10 * SLIP_POINTS
     half = make.chunk_us / SLIP_POINTS / 2
     assert slips.min() == pytest.approx(1000 + half)
@@ -197,53 +203,53 @@ def test_slip_includes_the_chunk(make: Any) -> None:
 
 def test_the_first_overflow_says_what_the_queue_was_full_of(make: Any) -> None:
     """Whichever bound other generators reach after it: they only fill because one has stopped."""
-    journal = TrialLog(make.plan())
+    trial_log = TrialLog(make.plan())
     for overflowed, waiting_us in ((False, None), (True, 2 * US), (True, None)):
-        journal.add(make.tick([[]], [[]], [], overflowed=overflowed, memory_full_us=waiting_us))
-    assert (journal.overflowed, journal.memory_full_us) == (True, 2 * US)
+        trial_log.add(make.tick([[]], [[]], [], overflowed=overflowed, memory_full_us=waiting_us))
+    assert (trial_log.overflowed, trial_log.memory_full_us) == (True, 2 * US)
 
 
 def test_an_event_is_available_when_the_last_generator_has_come_so_far(make: Any) -> None:
     """Each generator is late with another chunk: nobody could read either span before, whosesoever events they are."""
-    journal = make.story(slip_us=0).journal()
+    trial_log = make.story(slip_us=0).trial_log()
     for partition, place in ((0, 3), (1, 12)):
-        log = list(journal.chunks[partition])
+        log = list(trial_log.chunks[partition])
         log[place] = replace(log[place], published_us=log[place].to_us + 300_000)
-        journal.chunks[partition] = log
-    slips = journal.slips(START, START + 2 * US).reshape(20, SLIP_POINTS)
+        trial_log.chunks[partition] = log
+    slips = trial_log.slips(START, START + 2 * US).reshape(20, SLIP_POINTS)
     assert np.flatnonzero(slips.min(axis=1) > 300_000).tolist() == [3, 12]
 
 
 def test_backlog_is_sampled_once_a_batch_before_its_first_hand_out(make: Any) -> None:
     """What had gathered when a batch began to read; its other partitions and its re-reads add no samples."""
-    journal = journal_of(
+    trial_log = journal_of(
         make,
         [part("purchases", 0, 1, 500, 1.25, 0), part("purchases", 0, 1, 500, 1.25, 1, True)],
         [part("purchases", 0, 1, 500, 1.50, 0), part("purchases", 1, 2, 500, 2.75, 1)],
     )
-    times, events = journal.backlog_peaks()
+    times, events = trial_log.backlog_peaks()
     assert (times - START).tolist() == [1_250_000, 2_750_000]
     assert events.tolist() == [1250, 1750]
 
 
 def test_the_wait_is_how_long_ago_the_oldest_event_was_due(make: Any) -> None:
     """Whatever the rate: here it rises ninefold, and each batch finds one second and the 5 ms until the read."""
-    journal = make.story(plan=make.plan(profile="ramp:9k"), read_after_us=5000).journal()
-    times, waits = journal.backlog_waits()
-    assert times.tolist() == journal.backlog_peaks()[0].tolist()
+    trial_log = make.story(plan=make.plan(profile="ramp:9k"), read_after_us=5000).trial_log()
+    times, waits = trial_log.backlog_waits()
+    assert times.tolist() == trial_log.backlog_peaks()[0].tolist()
     assert waits.tolist() == pytest.approx([1.005] * 20)
 
 
 def test_backlog_before_the_plan_is_none(make: Any) -> None:
     """The first read of a plan starts at 0, long before it; only events of the plan count."""
-    journal = journal_of(make, [Delivery("purchases", 0, START + US, 1000, START + US, 0, False)])
-    assert journal.backlog_peaks()[1].tolist() == [1000]
-    assert journal.backlog_waits()[1].tolist() == [1.0]
+    trial_log = journal_of(make, [Delivery("purchases", 0, START + US, 1000, START + US, 0, False)])
+    assert trial_log.backlog_peaks()[1].tolist() == [1000]
+    assert trial_log.backlog_waits()[1].tolist() == [1.0]
 
 
 def test_output_lag_is_a_sample_a_commit_that_moved_the_frontier(make: Any) -> None:
     """Seconds between a commit and the event time up to which its batch read."""
-    times, lags = make.story(seconds=3, read_after_us=0, commit_after_us=400_000).journal().output_lags()
+    times, lags = make.story(seconds=3, read_after_us=0, commit_after_us=400_000).trial_log().output_lags()
     assert (times - START).tolist() == [1_400_000, 2_400_000, 3_400_000]
     assert lags.tolist() == pytest.approx([0.4, 0.4, 0.4])
 
@@ -266,7 +272,7 @@ def test_output_lag_at_reads_has_no_batch_time_in_it(make: Any) -> None:
     """
     for commit_after_us in (100_000, 400_000, 900_000):
         story = make.story(seconds=4, read_after_us=0, commit_after_us=commit_after_us)
-        found = story.journal().output_lags_at_reads()
+        found = story.trial_log().output_lags_at_reads()
         assert found is not None
         times, lags = found
         assert (times - START).tolist() == [US, 2 * US, 3 * US, 4 * US]
@@ -276,15 +282,15 @@ def test_output_lag_at_reads_has_no_batch_time_in_it(make: Any) -> None:
 def test_an_engine_that_reads_ahead_is_sampled_at_its_commits(make: Any) -> None:
     """It takes every second of input at once, and each batch is committed half a second later than the one before."""
     story = make.story(seconds=12, read_after_us=0, commit_after_us=0)
-    journal = story.journal()
-    journal.commits = [
+    trial_log = story.trial_log()
+    trial_log.commits = [
         dataclasses.replace(commit, committed_us=commit.committed_us + number * US // 2)
-        for number, commit in enumerate(journal.commits)
+        for number, commit in enumerate(trial_log.commits)
     ]
-    _, waits = journal.backlog_waits()
-    _, lags = journal.output_lags()
+    _, waits = trial_log.backlog_waits()
+    _, lags = trial_log.output_lags()
     assert np.ptp(waits) < 0.01
-    assert journal.output_lags_at_reads() is None
+    assert trial_log.output_lags_at_reads() is None
     assert lags[-1] - lags[0] == pytest.approx(5.5)
 
 
@@ -293,7 +299,7 @@ def test_an_engine_that_reads_ahead_is_sampled_at_its_commits(make: Any) -> None
 
 def test_ingest_times_are_those_of_the_first_hand_out(make: Any) -> None:
     """By stream, partition and event time; a re-read changes nothing; what was never handed out has none."""
-    journal = journal_of(
+    trial_log = journal_of(
         make,
         [
             part("purchases", 0, 1, 5, 1.1, 0),
@@ -304,7 +310,7 @@ def test_ingest_times_are_those_of_the_first_hand_out(make: Any) -> None:
         streams=2,
     )
     times = START + np.array([0, US - 1, US, 2 * US - 1, 2 * US])
-    ingest = IngestTimes(journal)
+    ingest = IngestTimes(trial_log)
 
     def seconds(stream: str, partition: int) -> list[float]:
         found = ingest.of(stream, partition, times)
@@ -333,20 +339,20 @@ def test_ingest_times_agree_with_a_plain_search(make: Any, widths: list[int], ev
 
 def test_a_job_that_reads_its_input_twice_in_every_batch_retried_nothing(make: Any) -> None:
     """What every batch reads again is the job's own doing; what one batch reads besides is a retry."""
-    journal = make.story().journal()
-    for log in journal.hand_outs:
+    trial_log = make.story().trial_log()
+    for log in trial_log.hand_outs:
         log += [replace(part, again=True) for part in log]
-    assert journal.reads_again(*EVER, as_a_rule=False) == 2 * 20
-    assert journal.reads_again(*EVER, as_a_rule=True) == 0
-    retried = [part for part in journal.hand_outs[0] if part.batch == 7][-1]
-    journal.hand_outs[0].append(retried)
-    assert journal.reads_again(*EVER, as_a_rule=True) == 1
+    assert trial_log.reads_again(*EVER, as_a_rule=False) == 2 * 20
+    assert trial_log.reads_again(*EVER, as_a_rule=True) == 0
+    retried = [part for part in trial_log.hand_outs[0] if part.batch == 7][-1]
+    trial_log.hand_outs[0].append(retried)
+    assert trial_log.reads_again(*EVER, as_a_rule=True) == 1
 
 
 def test_a_read_again_in_one_batch_alone_is_a_retry(make: Any) -> None:
-    journal = make.story().journal()
-    journal.hand_outs[0].append(replace(journal.hand_outs[0][3], again=True))
-    assert [journal.reads_again(*EVER, as_a_rule=usual) for usual in (False, True)] == [1, 1]
+    trial_log = make.story().trial_log()
+    trial_log.hand_outs[0].append(replace(trial_log.hand_outs[0][3], again=True))
+    assert [trial_log.reads_again(*EVER, as_a_rule=usual) for usual in (False, True)] == [1, 1]
 
 
 # --- several sinks, several queries ---
@@ -373,64 +379,64 @@ def two_queries(make: Any) -> TrialLog:
         for (query, batch), when in times.items()
         for sink in sinks[query]
     ]
-    journal = TrialLog(make.plan(partitions=1), ("dear", "even", "counts"))
-    journal.add(make.tick([[]], [[]], []))
-    journal.add(make.tick([[]], [reads], commits, rows_ignored={"even": 3}))
-    return journal
+    trial_log = TrialLog(make.plan(partitions=1), ("dear", "even", "counts"))
+    trial_log.add(make.tick([[]], [[]], []))
+    trial_log.add(make.tick([[]], [reads], commits, rows_ignored={"even": 3}))
+    return trial_log
 
 
 def test_several_queries_count_every_event_once(make: Any) -> None:
     """Ingested at the first hand-out; read by all, and committed, when the slowest has come so far."""
-    journal = two_queries(make)
-    running = journal.running
+    trial_log = two_queries(make)
+    running = trial_log.running
     assert (running.handed_out_by(FAR_FUTURE_US), running.shared_events.total(), running.reread_events) == (
         1000,
         1000,
         0,
     )
     assert (running.taken_events(), running.taken_by(START + 2 * US + US // 2)) == (1000, 500)
-    assert journal.committed_events() == 500
+    assert trial_log.committed_events() == 500
     # 500 by 1.1 s, and 500 more by 2.1 s; the slower of the two queries has committed 500, 2.9 s after the start.
-    assert journal.running.handed_out_between(START, START + 2 * US) == pytest.approx(950)
-    assert journal.running.committed_between(START, START + 2 * US) == pytest.approx(500 * 2 / 2.9)
+    assert trial_log.running.handed_out_between(START, START + 2 * US) == pytest.approx(950)
+    assert trial_log.running.committed_between(START, START + 2 * US) == pytest.approx(500 * 2 / 2.9)
 
 
 def test_the_sinks_have_come_as_far_as_the_slowest(make: Any) -> None:
     """Committed, drained and forgotten by the sink that is furthest behind; none before its first commit."""
-    journal = two_queries(make)
-    assert journal.committed_until() == START + US
-    assert journal.forgettable_until() == 0
-    assert journal.of_sink("dear").committed_until() == START + 2 * US
-    assert journal.of_sink("dear").forgettable_until() == START + US
-    silent = TrialLog(journal.plan, (*journal.sinks, "odd"))
-    silent.add(make.tick([[]], journal.hand_outs, journal.commits))
+    trial_log = two_queries(make)
+    assert trial_log.committed_until() == START + US
+    assert trial_log.forgettable_until() == 0
+    assert trial_log.of_sink("dear").committed_until() == START + 2 * US
+    assert trial_log.of_sink("dear").forgettable_until() == START + US
+    silent = TrialLog(trial_log.plan, (*trial_log.sinks, "odd"))
+    silent.add(make.tick([[]], trial_log.hand_outs, trial_log.commits))
     assert silent.committed_until() == 0
 
 
 def test_what_a_partition_that_is_behind_has_not_read_is_kept(make: Any) -> None:
     """Without a common frontier each partition goes at its own pace: one that stood still reads on where it was."""
-    journal, second = TrialLog(make.plan(partitions=2)), [START + n * US for n in range(5)]
+    trial_log, second = TrialLog(make.plan(partitions=2)), [START + n * US for n in range(5)]
 
     def read(batch: int, low: int, high: int) -> Delivery:
         return Delivery("purchases", second[low], second[high], 10, second[high], batch, False)
 
     ahead = [read(batch, batch, batch + 1) for batch in range(4)]
     commits = [make.commit(batch, second[batch + 1]) for batch in range(4)]
-    journal.add(make.tick([[], []], [ahead, []], commits))
-    assert journal.forgettable_until() == 0
-    journal.add(make.tick([[], []], [[], [read(1, 0, 1)]], []))
-    assert journal.forgettable_until() == second[1]  # not that of the one ahead, which has come to 3 s
-    journal.add(make.tick([[], []], [[], [read(2, 1, 3)]], []))
-    assert journal.forgettable_until() == second[3]
+    trial_log.add(make.tick([[], []], [ahead, []], commits))
+    assert trial_log.forgettable_until() == 0
+    trial_log.add(make.tick([[], []], [[], [read(1, 0, 1)]], []))
+    assert trial_log.forgettable_until() == second[1]  # not that of the one ahead, which has come to 3 s
+    trial_log.add(make.tick([[], []], [[], [read(2, 1, 3)]], []))
+    assert trial_log.forgettable_until() == second[3]
 
 
 def test_parts_of_a_journal(make: Any) -> None:
     """A query's part has what it read and committed; a sink's has its commits and all that was read."""
-    journal = two_queries(make)
-    assert journal.queries() == ("q0", "q1")
-    slow = journal.of_query("q1")
+    trial_log = two_queries(make)
+    assert trial_log.queries() == ("q0", "q1")
+    slow = trial_log.of_query("q1")
     assert (slow.sinks, len(slow.all_hand_outs()), len(slow.commits)) == (("counts",), 2, 1)
-    even = journal.of_sink("even")
+    even = trial_log.of_sink("even")
     assert (even.sinks, len(even.all_hand_outs()), len(even.commits), even.rows_ignored) == (
         ("even",), 4, 2, {"even": 3},
     )  # fmt: skip
@@ -438,10 +444,10 @@ def test_parts_of_a_journal(make: Any) -> None:
 
 def test_backlog_and_lag_of_each_query_by_its_own_reads(make: Any) -> None:
     """The slow query's samples lie where it read, not where the first one did."""
-    journal = two_queries(make)
-    times, events = journal.of_query("q1").backlog_peaks()
+    trial_log = two_queries(make)
+    times, events = trial_log.of_query("q1").backlog_peaks()
     assert (times - START).tolist() == [2 * US, 3 * US]
     assert events.tolist() == [2000, 2000]
-    when, lags = journal.of_query("q1").output_lags()
+    when, lags = trial_log.of_query("q1").output_lags()
     assert ((when - START).tolist(), lags.tolist()) == ([2_900_000], [1.9])
-    assert len(journal.of_query("q0").output_lags()[1]) == 2
+    assert len(trial_log.of_query("q0").output_lags()[1]) == 2

@@ -38,11 +38,13 @@ def test_phases_follow_each_other_without_gaps() -> None:
     assert [phase.name for phase in bare] == ["measured"]
 
 
-@pytest.mark.parametrize("why", ["hopeless", "engine_failed", "driver_failed", "interrupted"])
+@pytest.mark.parametrize("why", ["early_stop", "engine_failed", "driver_failed", "interrupted"])
 def test_phases_of_a_trial_that_ended_early_are_those_of_what_was_offered(make: Any, why: str) -> None:
     """Offered for 8 of the 15 planned seconds: 3 were measured, there was no tail, the rest was waiting for the end."""
-    done = make.story(seconds=8).done(**{why: True if why == "interrupted" else "said so"}, deadline_us=START + 9 * US)
-    found = figures.phases(done.offered_spans, done.deadline_us)
+    record = make.story(seconds=8).record(
+        **{why: True if why == "interrupted" else "said so"}, deadline_us=START + 9 * US
+    )
+    found = figures.phases(record.offered_spans, record.deadline_us)
     assert [(phase.name, (phase.end_us - phase.start_us) / US) for phase in found] == [
         ("warm-up", 5), ("measured", 3), ("drain", 1)
     ]  # fmt: skip
@@ -50,7 +52,7 @@ def test_phases_of_a_trial_that_ended_early_are_those_of_what_was_offered(make: 
 
 def test_rates_are_over_the_measured_span(make: Any) -> None:
     """Planned, offered, ingested and committed of a steady trial are all the rate; the shares are the plan's."""
-    rates = figures.rates(make.story(plan=make.plan(streams=2)).done(), 5e6, SLIP_US_MAX)
+    rates = figures.rates(make.story(plan=make.plan(streams=2)).record(), 5e6, SLIP_US_MAX)
     per_s = (rates.planned_per_s, rates.offered_per_s, rates.ingested_per_s, rates.achieved_per_s)
     assert per_s == pytest.approx((1000, 1000, 1000, 1000))
     assert rates.generator_ceiling_per_s == 5e6
@@ -59,25 +61,25 @@ def test_rates_are_over_the_measured_span(make: Any) -> None:
 
 def test_what_comes_too_late_is_not_offered(make: Any) -> None:
     """What a second owes and gives only well after its end counts against the driver."""
-    rates = figures.rates(make.story(slip_us=SLIP_US_MAX + US).done(), None, SLIP_US_MAX)
+    rates = figures.rates(make.story(slip_us=SLIP_US_MAX + US).record(), None, SLIP_US_MAX)
     assert (rates.planned_per_s, rates.offered_per_s) == (1000, 0)
 
 
 def test_a_trial_that_ended_early_is_measured_to_its_end(make: Any) -> None:
     """Rates divide by the time there was, not by the time there should have been."""
-    rates = figures.rates(make.story().done(deadline_us=START + 10 * US), None, SLIP_US_MAX)
+    rates = figures.rates(make.story().record(deadline_us=START + 10 * US), None, SLIP_US_MAX)
     assert (rates.planned_per_s, rates.ingested_per_s) == (1000, 1000)
 
 
 def test_a_trial_that_ended_in_its_warm_up_has_no_rates(make: Any) -> None:
     """No division by nothing, and no made-up figure."""
-    rates = figures.rates(make.story(seconds=2).done(deadline_us=START + 3 * US), None, SLIP_US_MAX)
+    rates = figures.rates(make.story(seconds=2).record(deadline_us=START + 3 * US), None, SLIP_US_MAX)
     assert (rates.ingested_per_s, rates.achieved_per_s) == (0, 0)
 
 
 def test_the_backlog_of_a_steady_trial(make: Any) -> None:
     """Peaks of a second of the rate, no slope; at the span's end what came since the last read."""
-    backlog = figures.backlog(make.story(read_after_us=5000).done())
+    backlog = figures.backlog(make.story(read_after_us=5000).record())
     assert (backlog.max, backlog.max_s) == (1005, pytest.approx(1.005))
     assert backlog.slope_per_s == pytest.approx(0, abs=1e-6)
     assert backlog.end == 1000
@@ -85,23 +87,25 @@ def test_the_backlog_of_a_steady_trial(make: Any) -> None:
 
 def test_a_growing_backlog_has_a_slope(make: Any) -> None:
     """5 % slower than the plan: a sample each 1.05 s, higher by 50 events."""
-    backlog = figures.backlog(make.story(growth_us=50_000).done())
+    backlog = figures.backlog(make.story(growth_us=50_000).record())
     assert backlog.slope_per_s == pytest.approx(50 / 1.05, rel=1e-3)
 
 
 def test_an_engine_that_never_read_has_everything_as_backlog(make: Any) -> None:
     """No hand-out, no sample; what was due is the backlog."""
-    done = make.story().done()
-    done.journal.hand_outs = [[], []]
-    backlog = figures.backlog(done)
+    record = make.story().record()
+    record.trial_log.hand_outs = [[], []]
+    backlog = figures.backlog(record)
     assert (backlog.max, backlog.end, backlog.slope_per_s) == (15_000, 15_000, 0.0)
 
 
 def test_the_backlog_of_an_engine_that_stopped_is_largest_at_the_end(make: Any) -> None:
     """Peaks are sampled at hand-outs, and the last of those came long before: what waits at the end is more."""
-    done = make.story().done()
-    done.journal.hand_outs = [[part for part in log if part.to_us <= START + 8 * US] for log in done.journal.hand_outs]
-    backlog = figures.backlog(done)
+    record = make.story().record()
+    record.trial_log.hand_outs = [
+        [part for part in log if part.to_us <= START + 8 * US] for log in record.trial_log.hand_outs
+    ]
+    backlog = figures.backlog(record)
     assert (backlog.max, backlog.end) == (backlog.end, 7000)
 
 
@@ -126,29 +130,29 @@ def test_what_the_driver_took_counts_once_and_within_the_span(
     """Ten seconds from the fifth on. Before, an engine is starting; after, it sends what is owed for no figure of ours;
     a moment in which several generators handed out, or several senders waited, is one moment.
     """
-    done = make.story().done()
+    record = make.story().record()
     spent = [(START + round(since * US), START + round(until * US)) for since, until in spent_s]
-    setattr(done.journal, log, spent)
-    assert getattr(figures.driver(done), name) == pytest.approx(share)
+    setattr(record.trial_log, log, spent)
+    assert getattr(figures.driver(record), name) == pytest.approx(share)
 
 
 def test_what_the_driver_took_of_a_warm_up_that_a_trial_ended_in(make: Any) -> None:
     """A queue may be full before the span begins because nothing could be handed out in time."""
-    done = make.story(seconds=4).done(hopeless="said so", deadline_us=START + 4 * US)
-    done.journal.handing_out = [(START + US, START + 4 * US)]
-    assert figures.share_of_span(done, done.journal.handing_out) == pytest.approx(0.75)
-    at_once = make.story(seconds=0).done(hopeless="said so", deadline_us=START)
-    assert figures.share_of_span(at_once, at_once.journal.handing_out) == 0.0
+    record = make.story(seconds=4).record(early_stop="said so", deadline_us=START + 4 * US)
+    record.trial_log.handing_out = [(START + US, START + 4 * US)]
+    assert figures.share_of_span(record, record.trial_log.handing_out) == pytest.approx(0.75)
+    at_once = make.story(seconds=0).record(early_stop="said so", deadline_us=START)
+    assert figures.share_of_span(at_once, at_once.trial_log.handing_out) == 0.0
 
 
 def test_slip_has_its_percentiles(make: Any) -> None:
     """Half a chunk in the middle; the largest nearly a whole one; both plus the lateness."""
-    slip = figures.slip(make.story(slip_us=1000).done())
+    slip = figures.slip(make.story(slip_us=1000).record())
     assert slip.p50 == pytest.approx(1000 + make.chunk_us / 2)
     assert slip.p50 < slip.p99 <= slip.max < 1000 + make.chunk_us
-    done = make.story().done()
-    done.journal.chunks = [[], []]
-    assert figures.slip(done).max == 0
+    record = make.story().record()
+    record.trial_log.chunks = [[], []]
+    assert figures.slip(record).max == 0
 
 
 @pytest.mark.parametrize(
@@ -159,35 +163,35 @@ def test_the_recorder_stood_still_while_results_of_the_span_may_have_come(
     make: Any, ended_s: float, late_s: float, found_s: float
 ) -> None:
     """From 5 s, where the span begins, to the deadline at 21 s; a tenth of a second is allowed each time."""
-    done = make.story().done()
-    done.journal.stood_still = [(START + round(ended_s * US), round(late_s * US))]
-    assert figures.stood_still_us(done) == figures.driver(done).recorder_stood_still_us == round(found_s * US)
-    twice = replace(done, deadline_us=0)
-    twice.journal.stood_still = 2 * done.journal.stood_still
+    record = make.story().record()
+    record.trial_log.stood_still = [(START + round(ended_s * US), round(late_s * US))]
+    assert figures.stood_still_us(record) == figures.driver(record).recorder_stood_still_us == round(found_s * US)
+    twice = replace(record, deadline_us=0)
+    twice.trial_log.stood_still = 2 * record.trial_log.stood_still
     assert figures.stood_still_us(twice) >= 2 * round(found_s * US)  # while it runs there is no deadline
 
 
 def test_the_drivers_own_counts(make: Any) -> None:
     """All events of the plan, and what its processes used together."""
-    done = make.story().done()
-    done.journal.usages = [
+    record = make.story().record()
+    record.trial_log.usages = [
         make.usage(6.0, "generator 0", "driver", 40, 100),
         make.usage(6.0, "recorder", "driver", 20, 50),
         make.usage(7.0, "generator 0", "driver", 80, 300),
         make.usage(7.0, "sut 1", "sut", 400, 9000),
     ]
-    driver = figures.driver(done)
+    driver = figures.driver(record)
     events = (driver.events_planned, driver.events_offered, driver.events_handed_out, driver.events_committed)
     assert events == (20_000,) * 4
     assert driver.events_reread == 0
     assert (driver.cpu_percent, driver.memory_bytes_max) == (70.0, 300)
-    assert figures.driver(make.story().done()).cpu_percent is None
+    assert figures.driver(make.story().record()).cpu_percent is None
 
 
 def test_the_suts_processes_are_summed(make: Any) -> None:
     """Workers come and go: the system under test is one line, ours are one each; only the measured span counts."""
-    done = make.story().done()
-    done.journal.usages = [
+    record = make.story().record()
+    record.trial_log.usages = [
         make.usage(1.0, "sut 1", "sut", 999, 999),
         make.usage(6.0, "sut 1", "sut", 100, 10),
         make.usage(6.0, "sut 2", "sut", 50, 20),
@@ -195,7 +199,7 @@ def test_the_suts_processes_are_summed(make: Any) -> None:
         make.usage(6.0, "recorder", "driver", 10, 7),
         make.usage(16.0, "recorder", "driver", 999, 999),
     ]
-    recorder, sut = figures.processes(done)
+    recorder, sut = figures.processes(record)
     assert (recorder.name, recorder.role, recorder.cpu_percent_mean, recorder.memory_bytes_max) == (
         "recorder",
         "driver",
@@ -207,24 +211,24 @@ def test_the_suts_processes_are_summed(make: Any) -> None:
 
 def test_the_suts_kinds_of_processes_are_parts_of_it(make: Any) -> None:
     """JVM and Python workers each have a row that adds up to the whole; a second without a worker counts."""
-    done = make.story().done()
+    record = make.story().record()
     jvm = [replace(make.usage(second, "sut 1", "sut", 100, 10), kind="jvm") for second in (6.0, 7.0)]
     workers = [replace(make.usage(6.0, f"sut {pid}", "sut", 30, 4), kind="python workers") for pid in (2, 3)]
-    done.journal.usages = [*jvm, *workers]
-    sut, java, python = figures.processes(done)
+    record.trial_log.usages = [*jvm, *workers]
+    sut, java, python = figures.processes(record)
     assert [(one.name, one.role) for one in (sut, java, python)] == [
         ("sut", "sut"), ("sut: jvm", "sut_part"), ("sut: python workers", "sut_part"),
     ]  # fmt: skip
     assert (sut.cpu_percent_mean, java.cpu_percent_mean, python.cpu_percent_mean) == (130, 100, 30)
     assert (python.cpu_percent_max, python.memory_bytes_max, java.memory_bytes_max) == (60, 8, 10)
-    done.journal.usages = jvm
-    assert [one.role for one in figures.processes(done)] == ["sut"]
+    record.trial_log.usages = jvm
+    assert [one.role for one in figures.processes(record)] == ["sut"]
 
 
 def test_the_wait_for_a_core_is_of_the_worst_driver_process(make: Any) -> None:
     """The mean over the span of the process that waited most; the system under test may wait as it likes."""
-    done = make.story().done()
-    done.journal.usages = [
+    record = make.story().record()
+    record.trial_log.usages = [
         make.usage(6, "generator 0", "driver", waiting=100),
         make.usage(7, "generator 0", "driver", waiting=300),
         make.usage(6, "recorder", "driver", waiting=50),
@@ -232,23 +236,23 @@ def test_the_wait_for_a_core_is_of_the_worst_driver_process(make: Any) -> None:
         make.usage(2, "recorder", "driver", waiting=1000),
         make.usage(6, RUNNER, "driver", waiting=5000),
     ]
-    assert figures.core_wait_us(done) == pytest.approx(200)
-    done.journal.usages.append(make.usage(8, "recorder", "driver", waiting=math.nan))
-    assert figures.core_wait_us(done) == pytest.approx(200)
-    done.journal.usages = [make.usage(6, "recorder", "driver", waiting=math.nan)]
-    assert math.isnan(figures.core_wait_us(done))
+    assert figures.core_wait_us(record) == pytest.approx(200)
+    record.trial_log.usages.append(make.usage(8, "recorder", "driver", waiting=math.nan))
+    assert figures.core_wait_us(record) == pytest.approx(200)
+    record.trial_log.usages = [make.usage(6, "recorder", "driver", waiting=math.nan)]
+    assert math.isnan(figures.core_wait_us(record))
 
 
 # --- the per-second table ---
 
 
-def series(done: Any, latency: LatencyBySecond | None = None) -> dict[str, list[Any]]:
-    return dict(figures.series(done, latency).to_pydict())
+def series(record: Any, latency: LatencyBySecond | None = None) -> dict[str, list[Any]]:
+    return dict(figures.series(record, latency).to_pydict())
 
 
 def test_the_series_has_a_row_for_each_second(make: Any) -> None:
     """From the first planned second to the deadline, with the phase of each; every column is one the report knows."""
-    rows = series(make.story().done())
+    rows = series(make.story().record())
     assert rows["time_us"] == [START + second * US for second in range(21)]
     assert rows["phase"] == ["warm-up"] * 5 + ["measured"] * 10 + ["tail"] * 5 + ["drain"]
     assert set(rows) <= set(SCHEMA.names)
@@ -256,7 +260,7 @@ def test_the_series_has_a_row_for_each_second(make: Any) -> None:
 
 def test_the_series_counts_what_happened_in_each_second(make: Any) -> None:
     """Planned by plan; offered, handed out and committed where they happened; every sum is the whole."""
-    rows = series(make.story().done())
+    rows = series(make.story().record())
     assert rows["planned"] == [1000] * 20 + [0]
     assert rows["offered"] == [1000 - CHUNK, *[1000] * 19, CHUNK]
     assert rows["handed_out"] == rows["committed"] == [0] + [1000] * 20
@@ -265,20 +269,20 @@ def test_the_series_counts_what_happened_in_each_second(make: Any) -> None:
 
 def test_events_are_offered_in_the_second_in_which_they_became_available(make: Any) -> None:
     """Two seconds' chunks that came at the end of the second of them: nothing, then all of both, none twice."""
-    done = make.story().done()
+    record = make.story().record()
     due = [START + 6 * US, START + 8 * US]
-    done.journal.chunks = [
+    record.trial_log.chunks = [
         [replace(one, published_us=due[1] - 1) if due[0] <= one.from_us < due[1] else one for one in log]
-        for log in done.journal.chunks
+        for log in record.trial_log.chunks
     ]
-    offered = series(done)["offered"]
+    offered = series(record)["offered"]
     assert offered[5:9] == [1000, CHUNK, 2000, 1000 - CHUNK]
     assert sum(offered) == 20_000
 
 
 def test_lag_counts_until_the_commit(make: Any) -> None:
     """A commit a second after the read: the lag is a second longer than the backlog."""
-    rows = series(make.story(commit_after_us=US).done(deadline_us=START + 22 * US))
+    rows = series(make.story(commit_after_us=US).record(deadline_us=START + 22 * US))
     assert rows["backlog_events"][10] == 1000
     assert rows["lag_events"][10] == 2000
     assert rows["lag_events"][-1] == 0
@@ -286,23 +290,23 @@ def test_lag_counts_until_the_commit(make: Any) -> None:
 
 def test_rereads_are_not_handed_out_again(make: Any) -> None:
     """A batch read twice moves neither the backlog nor the lag."""
-    done = make.story().done()
-    done.journal.hand_outs[0].append(Delivery("purchases", START, START + US, 500, START + US, 1, True))
-    assert series(done) == series(make.story().done())
+    record = make.story().record()
+    record.trial_log.hand_outs[0].append(Delivery("purchases", START, START + US, 500, START + US, 1, True))
+    assert series(record) == series(make.story().record())
 
 
 def test_slip_and_output_lag_by_second(make: Any) -> None:
     """The worst slip of a second's chunks; the output's lag at its commits, unknown where there was none."""
-    rows = series(make.story(slip_us=7000, read_after_us=0, commit_after_us=300_000).done())
+    rows = series(make.story(slip_us=7000, read_after_us=0, commit_after_us=300_000).record())
     assert rows["slip_us_max"] == [make.chunk_us + 7000.0] * 20 + [None]
     assert rows["frontier_lag_us"] == [None] + [pytest.approx(300_000.0)] * 20
 
 
 def test_use_by_second_is_null_where_it_was_not_read(make: Any) -> None:
     """Not known is not zero."""
-    done = make.story().done()
-    done.journal.usages = [make.usage(2.5, "sut 1", "sut", 150, 77), make.usage(2.5, "sut 2", "sut", 50, 23)]
-    rows = series(done)
+    record = make.story().record()
+    record.trial_log.usages = [make.usage(2.5, "sut 1", "sut", 150, 77), make.usage(2.5, "sut 2", "sut", 50, 23)]
+    rows = series(record)
     assert rows["sut_cpu_percent"][:4] == [None, None, 200, None]
     assert rows["sut_memory_bytes"][2] == 100
     assert rows["driver_cpu_percent"] == [None] * 21
@@ -311,81 +315,81 @@ def test_use_by_second_is_null_where_it_was_not_read(make: Any) -> None:
 def test_a_sample_that_crosses_a_seconds_border_is_of_one_second(make: Any) -> None:
     """Two processes, the second one read in the next second: no second shows a part of them as all there was."""
     clock = iter([0.0, 0.0, 0.0, 0.0, 6.9, 6.95, 7.05, 7.1])
-    done = make.story().done()
+    record = make.story().record()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as waiting:
         processes: list[tuple[str, Role, int]] = [("sut 1", "sut", os.getpid()), ("sut 2", "sut", waiting.pid)]
         watched = Monitors(lambda: processes, lambda: make.start + round(next(clock) * US))
         for _ in range(2):
-            done.journal.usages.extend(watched.sample())
+            record.trial_log.usages.extend(watched.sample())
         waiting.kill()
-    memory = [usage.memory_bytes for usage in done.journal.usages]
+    memory = [usage.memory_bytes for usage in record.trial_log.usages]
     assert len(memory) == 2
-    assert series(done)["sut_memory_bytes"][5:8] == [None, sum(memory), None]
-    (sut,) = figures.processes(done)
+    assert series(record)["sut_memory_bytes"][5:8] == [None, sum(memory), None]
+    (sut,) = figures.processes(record)
     assert sut.memory_bytes_max == sum(memory)
-    assert sut.cpu_percent_mean == sut.cpu_percent_max == sum(usage.cpu_percent for usage in done.journal.usages)
+    assert sut.cpu_percent_mean == sut.cpu_percent_max == sum(usage.cpu_percent for usage in record.trial_log.usages)
 
 
 def test_what_others_used_is_of_the_measured_span(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its mean, as a share of the machine too, and each second's own; not known is no 0 in the series."""
-    done = make.story().done()
-    assert (figures.others_percent(done), figures.others_share(done)) == (None, 0.0)
-    done.journal.others = [(START + US, 400.0), (START + 6 * US, 100.0), (START + 7 * US, 60.0)]
+    record = make.story().record()
+    assert (figures.others_percent(record), figures.others_share(record)) == (None, 0.0)
+    record.trial_log.others = [(START + US, 400.0), (START + 6 * US, 100.0), (START + 7 * US, 60.0)]
     monkeypatch.setattr(figures, "machine_percent", lambda: 400.0)
-    assert (figures.others_percent(done), figures.others_share(done)) == (80.0, 0.2)
-    shown = figures.series(done, None)["others_cpu_percent"].to_pylist()
-    done.journal.others = [(START + US, 400.0), (START + 2 * US, 200.0)]  # the queue was full before the span began
-    assert (figures.others_percent(done), figures.others_share(done)) == (None, 0.75)
+    assert (figures.others_percent(record), figures.others_share(record)) == (80.0, 0.2)
+    shown = figures.series(record, None)["others_cpu_percent"].to_pylist()
+    record.trial_log.others = [(START + US, 400.0), (START + 2 * US, 200.0)]  # the queue was full before the span began
+    assert (figures.others_percent(record), figures.others_share(record)) == (None, 0.75)
     assert shown[:8] == [None, 400.0, None, None, None, None, 100.0, 60.0]
 
 
 def test_how_much_of_the_time_batches_filled(make: Any) -> None:
     """By the event time that each took; nothing where no batch was committed."""
-    done = make.story(commit_after_us=250_000).done()
-    assert figures.busy_share(done) == pytest.approx(0.25)
-    done.journal.commits = []
-    assert figures.busy_share(done) is None
+    record = make.story(commit_after_us=250_000).record()
+    assert figures.busy_share(record) == pytest.approx(0.25)
+    record.trial_log.commits = []
+    assert figures.busy_share(record) is None
 
 
 def test_the_machines_own_speed_is_of_the_measured_span(make: Any) -> None:
     """Its median there, each second's own, and whether the last third was slower than the first."""
-    done = make.story().done()
-    assert (figures.reference_work_us(done), figures.slowed_by(done)) == (None, 0.0)
-    span = range(done.spans.measured_from_us, done.spans.measured_to_us, US // 2)
-    done.journal.reference_work = [(START + US, 9000.0)] + [(when, 1000.0) for when in span]
-    assert (figures.reference_work_us(done), figures.slowed_by(done)) == (1000.0, 0.0)
-    assert figures.series(done, None)["reference_work_us"].to_pylist()[1] == 9000.0
+    record = make.story().record()
+    assert (figures.reference_work_us(record), figures.slowed_by(record)) == (None, 0.0)
+    span = range(record.spans.measured_from_us, record.spans.measured_to_us, US // 2)
+    record.trial_log.reference_work = [(START + US, 9000.0)] + [(when, 1000.0) for when in span]
+    assert (figures.reference_work_us(record), figures.slowed_by(record)) == (1000.0, 0.0)
+    assert figures.series(record, None)["reference_work_us"].to_pylist()[1] == 9000.0
     third = len(span) // 3
-    done.journal.reference_work = [(when, 1000.0 if n < third else 1300.0) for n, when in enumerate(span)]
-    assert figures.slowed_by(done) == pytest.approx(0.3)
+    record.trial_log.reference_work = [(when, 1000.0 if n < third else 1300.0) for n, when in enumerate(span)]
+    assert figures.slowed_by(record) == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("apart_s", [1.0, 1.1])
 def test_the_worst_seconds_beside_others_are_seen(make: Any, monkeypatch: pytest.MonkeyPatch, apart_s: float) -> None:
     """Both of two cores for some seconds of the span, whichever those are; before the span nobody minds."""
     monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
-    done = make.story().done()
-    low, high = done.spans.measured_from_us, done.spans.measured_to_us
-    assert figures.others_burst_share(done, BACKGROUND_BURST_S) == 0.0
+    record = make.story().record()
+    low, high = record.spans.measured_from_us, record.spans.measured_to_us
+    assert figures.others_burst_share(record, BACKGROUND_BURST_S) == 0.0
     times = [low + round(n * apart_s * US) for n in range(-3, round((high - low) / US / apart_s))]
 
     def burst(first: int, samples: int) -> float:
         busy = times[first : first + samples]
-        done.journal.others = [(when, 200.0 if when in busy else 0.0) for when in times]
-        return figures.others_burst_share(done, BACKGROUND_BURST_S)
+        record.trial_log.others = [(when, 200.0 if when in busy else 0.0) for when in times]
+        return figures.others_burst_share(record, BACKGROUND_BURST_S)
 
     assert burst(3 + 2, 3) == pytest.approx(0.6)
     assert burst(3 + 2, 1) == pytest.approx(0.2)
     assert burst(0, 3) == 0.0
-    done.journal.others = [(when, 16.0) for when in times]  # denied to a virtual machine, all the time
-    assert figures.others_burst_share(done, BACKGROUND_BURST_S) == pytest.approx(0.08)
+    record.trial_log.others = [(when, 16.0) for when in times]  # denied to a virtual machine, all the time
+    assert figures.others_burst_share(record, BACKGROUND_BURST_S) == pytest.approx(0.08)
 
 
 def test_the_loopbacks_bytes_by_second(make: Any) -> None:
     """The counter's growth between two readings, in the second of the later one; null where it was not read."""
-    done = make.story().done()
-    done.journal.loopback = [(START, 1000), (START + US, 4000), (START + 3 * US, 5000)]
-    found = figures.series(done, None)["loopback_bytes_per_s"].to_pylist()
+    record = make.story().record()
+    record.trial_log.loopback = [(START, 1000), (START + US, 4000), (START + 3 * US, 5000)]
+    found = figures.series(record, None)["loopback_bytes_per_s"].to_pylist()
     assert found[:5] == [None, 3000.0, None, 500.0, None]
 
 
@@ -395,7 +399,7 @@ def test_latency_by_second_lands_in_its_second(make: Any) -> None:
     many.add(range(1, 101))
     few.add(10 * [60])
     second = START // US
-    rows = series(make.story().done(), LatencyBySecond({second + 6: many, second + 8: few}, {second + 8: many}))
+    rows = series(make.story().record(), LatencyBySecond({second + 6: many, second + 8: few}, {second + 8: many}))
     assert rows["results"][5:10] == [None, 100, None, 10, None]
     assert rows["event_time_us_p50"][5:10] == [None, 50, None, 60, None]
     assert rows["event_time_us_p99"][5:10] == [None, 99, None, None, None]
@@ -404,10 +408,10 @@ def test_latency_by_second_lands_in_its_second(make: Any) -> None:
 
 def test_a_trial_that_never_began_has_one_row(make: Any) -> None:
     """A start that failed leaves a table that can be read."""
-    done = make.story(seconds=1).done(deadline_us=START)
-    done.journal.chunks = done.journal.hand_outs = [[], []]
-    done.journal.commits = []
-    assert len(series(done)["time_us"]) == 1
+    record = make.story(seconds=1).record(deadline_us=START)
+    record.trial_log.chunks = record.trial_log.hand_outs = [[], []]
+    record.trial_log.commits = []
+    assert len(series(record)["time_us"]) == 1
 
 
 # --- the engine's batches ---
@@ -424,7 +428,7 @@ def progress(batch: int, second: int, **took: float) -> dict[str, Any]:
 
 def test_batches_are_read_from_the_engines_progress(make: Any) -> None:
     """One row a batch, in order, its steps as the engine says; steps that it does not give are null."""
-    table = figures.batches([progress(1, 2), progress(0, 1, walCommit=30)], START, make.story().journal())
+    table = figures.batches([progress(1, 2), progress(0, 1, walCommit=30)], START, make.story().trial_log())
     assert table.schema == BATCHES
     rows = table.to_pylist()
     assert [row["batch_id"] for row in rows] == [0, 1]
@@ -435,19 +439,19 @@ def test_batches_are_read_from_the_engines_progress(make: Any) -> None:
 
 def test_batches_of_earlier_trials_are_left_out(make: Any) -> None:
     """A warm engine's progress goes back further than this trial."""
-    table = figures.batches([progress(0, 0), progress(1, 5)], START + 3 * US, make.story().journal())
+    table = figures.batches([progress(0, 0), progress(1, 5)], START + 3 * US, make.story().trial_log())
     assert table.column("batch_id").to_pylist() == [1]
 
 
 def test_a_batch_told_twice_is_one(make: Any) -> None:
     """Spark repeats a batch's number while it idles; the last word counts."""
-    table = figures.batches([progress(3, 1, addBatch=9), progress(3, 2)], START, make.story().journal())
+    table = figures.batches([progress(3, 1, addBatch=9), progress(3, 2)], START, make.story().trial_log())
     assert table.column("add_batch_ms").to_pylist() == [600]
 
 
 def test_a_batchs_events_are_the_drivers_count(make: Any) -> None:
     """Whatever the engine calls an input row; a batch that nothing was handed out for has none."""
-    table = figures.batches([progress(2, 1), progress(99, 2)], START, make.story().journal())
+    table = figures.batches([progress(2, 1), progress(99, 2)], START, make.story().trial_log())
     assert table.column("rows").to_pylist() == [1000, 0]
 
 

@@ -23,10 +23,10 @@ BATCHES = range(20)
 
 def trial(make: Any, **story: Any) -> TrialRecord:
     """1000 events in each batch of a second, of which the recorder took 250; 5 s to 15 s are measured."""
-    done = make.story(**story).done()
-    done.journal.sinks = ("dear",)
-    done.journal.commits = [replace(commit, sink="dear", rows=250) for commit in done.journal.commits]
-    return done
+    record = make.story(**story).record()
+    record.trial_log.sinks = ("dear",)
+    record.trial_log.commits = [replace(commit, sink="dear", rows=250) for commit in record.trial_log.commits]
+    return record
 
 
 def counts(**gave: int) -> list[OperatorRows]:
@@ -34,9 +34,9 @@ def counts(**gave: int) -> list[OperatorRows]:
     return [OperatorRows("", batch, name, rows) for batch in BATCHES for name, rows in gave.items()]
 
 
-def summed(flow_: Flow, rows: list[OperatorRows], done: TrialRecord) -> dict[str, Operator]:
-    known = operators.operator_row_counts(rows, done.journal)
-    return {one.name: one for one in operators.summaries(flow_, known, done.journal, done.spans)}
+def summed(flow_: Flow, rows: list[OperatorRows], record: TrialRecord) -> dict[str, Operator]:
+    known = operators.operator_row_counts(rows, record.trial_log)
+    return {one.name: one for one in operators.summaries(flow_, known, record.trial_log, record.spans)}
 
 
 def test_each_operator_takes_in_what_the_one_before_it_gave(make: Any) -> None:
@@ -92,19 +92,19 @@ def test_a_select_that_nobody_counted_gave_what_it_took_in(make: Any, gave: dict
 
 def test_re_reads_and_second_readers_count_once(make: Any) -> None:
     """A query that reads a stream at two places, one of them twice over."""
-    done = trial(make)
-    for log in done.journal.hand_outs:
+    record = trial(make)
+    for log in record.trial_log.hand_outs:
         log += [replace(part, reader=1, shared=True) for part in log] + [replace(part, again=True) for part in log]
-    assert summed(HALVES, counts(half=500), done)["purchases"].rows_out == 10_000
+    assert summed(HALVES, counts(half=500), record)["purchases"].rows_out == 10_000
 
 
 def test_a_low_throughput_needs_twenty_batches(make: Any) -> None:
     """Of 30, where one in ten takes a third of the rows, the 5th percentile is that third."""
-    done = trial(make, seconds=40)
-    assert summed(HALVES, counts(half=500), done)["half"].throughput_per_s_p5 is None
-    done.spans = replace(done.spans, measured_to_us=done.spans.start_us + 35 * US)
+    record = trial(make, seconds=40)
+    assert summed(HALVES, counts(half=500), record)["half"].throughput_per_s_p5 is None
+    record.spans = replace(record.spans, measured_to_us=record.spans.start_us + 35 * US)
     rows = [OperatorRows("", batch, "half", 150 if batch % 10 == 0 else 500) for batch in range(40)]
-    found = summed(HALVES, rows, done)["quarter"]
+    found = summed(HALVES, rows, record)["quarter"]
     assert found.rows_in == 3 * (150 + 9 * 500)
     assert found.throughput_per_s_p5 == pytest.approx(150)
 
@@ -112,37 +112,37 @@ def test_a_low_throughput_needs_twenty_batches(make: Any) -> None:
 def test_operators_of_a_second_query_stand_once(make: Any) -> None:
     """Two queries do the same work on a source: its figures are the first one's, and the table has both."""
     both = flow(HALVES, PURCHASES.running(keys="user_id", n="count(*)").sink("counts"))
-    done = trial(make)
-    for log in done.journal.hand_outs:
+    record = trial(make)
+    for log in record.trial_log.hand_outs:
         log[:] = [replace(part, query=query) for part in log for query in ("q0", "q1")]
-    done.journal.commits = [
+    record.trial_log.commits = [
         replace(commit, query=query, sink=sink)
-        for commit in done.journal.commits
+        for commit in record.trial_log.commits
         for query, sink in (("q0", "dear"), ("q1", "counts"))
     ]
     rows = [OperatorRows("q0", batch, "half", 500) for batch in BATCHES]
-    found = summed(both, rows, done)
+    found = summed(both, rows, record)
     assert found["purchases"].rows_out == 10_000
     assert found["running"].rows_out == 2500
-    table = operators.table(both, operators.operator_row_counts(rows, done.journal))
+    table = operators.table(both, operators.operator_row_counts(rows, record.trial_log))
     assert table.num_rows == 20 * (3 + 2)
     assert set(table["query"].to_pylist()) == {"q0", "q1"}
 
 
 def test_batches_of_a_trial_before_are_left_out(make: Any) -> None:
-    """A warm rig's engine counts on; what it still had to tell of earlier batches belongs to nobody."""
+    """A warm test bed's engine counts on; what it still had to tell of earlier batches belongs to nobody."""
     rows = [OperatorRows("", batch, "half", 500) for batch in range(-40, 20)]
-    done = trial(make)
-    table = operators.table(HALVES, operators.operator_row_counts(rows, done.journal))
+    record = trial(make)
+    table = operators.table(HALVES, operators.operator_row_counts(rows, record.trial_log))
     assert set(table["batch_id"].to_pylist()) == set(BATCHES)
 
 
 def test_idle_batches_count_with_their_time(make: Any) -> None:
     """Behind what gives rows in every fourth batch alone: its throughput is a quarter, and its 5th percentile none."""
-    done = trial(make, seconds=40)
-    done.spans = replace(done.spans, measured_to_us=done.spans.start_us + 35 * US)
+    record = trial(make, seconds=40)
+    record.spans = replace(record.spans, measured_to_us=record.spans.start_us + 35 * US)
     rows = [OperatorRows("", batch, "half", 500 if batch % 4 == 0 else 0) for batch in range(40)]
-    found = summed(HALVES, rows, done)["quarter"]
+    found = summed(HALVES, rows, record)["quarter"]
     assert found.rows_in == 7 * 500
     assert found.throughput_per_s == pytest.approx(found.rows_in / 30)
     assert found.throughput_per_s_p5 == 0
@@ -150,11 +150,11 @@ def test_idle_batches_count_with_their_time(make: Any) -> None:
 
 def test_a_source_that_stands_still_has_idle_seconds(make: Any) -> None:
     """The driver handed out nothing in half of the batches: it knows that, and so it is a 0."""
-    done = trial(make, seconds=40)
-    done.spans = replace(done.spans, measured_to_us=done.spans.start_us + 35 * US)
-    for log in done.journal.hand_outs:
+    record = trial(make, seconds=40)
+    record.spans = replace(record.spans, measured_to_us=record.spans.start_us + 35 * US)
+    for log in record.trial_log.hand_outs:
         log[:] = [replace(part, events=0) if part.batch % 2 else part for part in log]
-    found = summed(HALVES, [], done)["purchases"]
+    found = summed(HALVES, [], record)["purchases"]
     assert (found.throughput_per_s, found.throughput_per_s_p5) == (pytest.approx(500), 0)
 
 
@@ -162,23 +162,23 @@ def test_a_stream_that_a_batch_did_not_read_gave_nothing(make: Any) -> None:
     """Beside another one that it did read."""
     other = source("ads", Schema.of(user_id="int")).select(user_id="user_id", name="seen")
     both = PURCHASES.select(user_id="user_id", name="bought").union(other, name="all").sink("dear")
-    done = trial(make)
-    assert summed(both, [], done)["ads"].rows_out == 0
+    record = trial(make)
+    assert summed(both, [], record)["ads"].rows_out == 0
 
 
 def test_figures_are_of_the_batches_that_are_known(make: Any) -> None:
     """Three of thirty are not, as where Spark forgot them: they are counted, and the seconds that they reach into are
     in no figure. What may have been lost in them nobody knows.
     """
-    done = trial(make, seconds=40)
-    done.spans = replace(done.spans, measured_to_us=done.spans.start_us + 35 * US)
+    record = trial(make, seconds=40)
+    record.spans = replace(record.spans, measured_to_us=record.spans.start_us + 35 * US)
     rows = [
         OperatorRows("", batch, name, number)
         for batch in range(40)
         if batch not in (10, 11, 20)
         for name, number in (("half", 500), ("quarter", 250 if batch % 9 else 0))
     ]
-    found = summed(HALVES, rows, done)
+    found = summed(HALVES, rows, record)
     half, quarter = found["half"], found["quarter"]
     assert (half.batches, half.batches_unknown, quarter.batches_unknown) == (30, 3, 3)
     assert (half.rows_in, half.rows_out, half.selectivity) == (30_000, 13_500, 0.5)
@@ -189,33 +189,33 @@ def test_figures_are_of_the_batches_that_are_known(make: Any) -> None:
 
 def test_throughput_is_rows_by_time_and_not_the_mean_of_batches(make: Any) -> None:
     """Every second batch is long and full, the others are short and nearly empty."""
-    done = trial(make)
+    record = trial(make)
     late = {batch: 900_000 if batch % 2 else 0 for batch in BATCHES}
-    done.journal.commits = [
-        replace(commit, committed_us=commit.committed_us + late[commit.batch]) for commit in done.journal.commits
+    record.trial_log.commits = [
+        replace(commit, committed_us=commit.committed_us + late[commit.batch]) for commit in record.trial_log.commits
     ]
     rows = [OperatorRows("", batch, "half", 1000 if batch % 2 else 100) for batch in BATCHES]
-    found = summed(HALVES, rows, done)["quarter"]
+    found = summed(HALVES, rows, record)["quarter"]
     assert found.throughput_per_s == pytest.approx(5 * 1100 / 10)
 
 
 def test_a_batch_ends_where_its_first_sink_has_it(make: Any) -> None:
     """Of two sinks, the second of which gets the last batch of the span 5 s later."""
-    done = trial(make)
-    commits = done.journal.commits
-    done.journal.commits = [
+    record = trial(make)
+    commits = record.trial_log.commits
+    record.trial_log.commits = [
         *commits, *(replace(each, sink="other", committed_us=each.committed_us + 5 * US) for each in commits[14:15])
     ]  # fmt: skip
-    assert summed(HALVES, counts(half=500), done)["quarter"].throughput_per_s == pytest.approx(500)
+    assert summed(HALVES, counts(half=500), record)["quarter"].throughput_per_s == pytest.approx(500)
 
 
 def test_batches_that_took_no_time_are_in_no_rate(make: Any) -> None:
     """Committed with the one before, or ahead of it: nobody knows how long it took."""
-    done = trial(make)
-    before = done.journal.commits[9].committed_us
+    record = trial(make)
+    before = record.trial_log.commits[9].committed_us
     for early_us in (0, US // 2):
-        done.journal.commits[10] = replace(done.journal.commits[10], committed_us=before - early_us)
-        found = summed(HALVES, counts(half=500), done)["quarter"]
+        record.trial_log.commits[10] = replace(record.trial_log.commits[10], committed_us=before - early_us)
+        found = summed(HALVES, counts(half=500), record)["quarter"]
         assert found.rows_in == 5000
         assert found.throughput_per_s == pytest.approx(9 * 500 / (10 + early_us / US))
 

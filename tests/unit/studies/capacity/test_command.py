@@ -51,7 +51,7 @@ from streamgauge.trial.progress import snapshots
 from tests.unit.studies.helpers_studies import HELD_PER_S
 
 NOTHING_READ = SimpleNamespace(by_query=lambda: ())
-"""A journal of a trial in which the engine took nothing."""
+"""The log of a trial in which the engine took nothing."""
 
 
 def test_a_search_that_goes_on_asks_for_the_rates_that_it_asked_for(study: RunFolder) -> None:
@@ -67,25 +67,27 @@ def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: py
     """That of all generators which have a core each: eight of them on two make no more than two would."""
     monkeypatch.setattr(run_module, "measure_capacity", lambda plan, columns: 1000.0)
     monkeypatch.setattr(run_module, "cpus", lambda: [0, 1])
-    ready = check(build({"workload": "filter", "engine": "known", "load": {"generators": 8}}))
-    ceiling = run_module.ceiling_of(ready, 100.0)
-    few = run_module.ceiling_of(dataclasses.replace(ready, generators=1), 100.0)
-    work = Sustain(ready, study, worker(study).view, ceiling)
+    resolved = check(build({"workload": "filter", "engine": "known", "load": {"generators": 8}}))
+    ceiling = run_module.ceiling_of(resolved, 100.0)
+    few = run_module.ceiling_of(dataclasses.replace(resolved, generators=1), 100.0)
+    work = Sustain(resolved, study, worker(study).view, ceiling)
     assert (ceiling, few, work.settings().ceiling_per_s) == (2000.0, 1000.0, 1800.0)
 
 
 @pytest.mark.parametrize(
-    ("verdict", "hopeless", "why"),
+    ("verdict", "early_stop", "why"),
     [
         ("not_sustained", "the queue's bound was reached", "the queue's bound was reached"),
         ("not_sustained", "", "the backlog grew"),
         ("invalid", "the queue's bound was reached", "the backlog grew"),
     ],
 )
-def test_why_a_trial_failed_is_what_ended_it(study: RunFolder, verdict: VerdictValue, hopeless: str, why: str) -> None:
+def test_why_a_trial_failed_is_what_ended_it(
+    study: RunFolder, verdict: VerdictValue, early_stop: str, why: str
+) -> None:
     """Where it could only fail, that is said; where the driver is to blame, what the verdict says."""
     result = study.read_result().model_copy(update={"verdict": Verdict(value=verdict, sentence="the backlog grew")})
-    judged: Any = SimpleNamespace(result=result, done=SimpleNamespace(hopeless=hopeless, journal=NOTHING_READ))
+    judged: Any = SimpleNamespace(result=result, record=SimpleNamespace(early_stop=early_stop, trial_log=NOTHING_READ))
     assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).why == why
 
 
@@ -98,30 +100,30 @@ def test_only_a_trial_that_fell_behind_tells_what_the_engine_drains(
     """What one that kept up has read is what it was offered: a search would take that for a limit."""
     rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=9e4, planned_per_s=1e5)
     changed = {"verdict": Verdict(value=verdict, sentence="as it is"), "rate": rates}
-    done = SimpleNamespace(hopeless="", journal=NOTHING_READ)
-    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update=changed), done=done)
+    record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
+    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update=changed), record=record)
     assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s == drained_per_s
 
 
 def test_a_trial_of_updates_tells_the_wait_of_every_event_too(study: RunFolder) -> None:
     """Beside that of the newest event in each update; null where results are none."""
     latency = Latencies(event_time_us=Latency(p50=8e5), until_counted_us=Latency(p50=2.8e6, p99=4.8e6))
-    done = SimpleNamespace(hopeless="", journal=NOTHING_READ)
+    record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
     request = TrialRequest(HELD_PER_S, "bisect", fresh=False)
-    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update={"latency": latency}), done=done)
+    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update={"latency": latency}), record=record)
     found = outcome_of(request, judged, study)
     assert (found.event_time_p50_us, found.until_counted_p50_us, found.until_counted_p99_us) == (8e5, 2.8e6, 4.8e6)
-    judged = SimpleNamespace(result=study.read_result(), done=done)
+    judged = SimpleNamespace(result=study.read_result(), record=record)
     assert outcome_of(request, judged, study).until_counted_p50_us is None
 
 
 def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what the driver saw of its batches, and nothing where it saw none: steps up are as long as that allows."""
-    done = SimpleNamespace(hopeless="", journal=NOTHING_READ)
-    judged: Any = SimpleNamespace(result=study.read_result(), done=done)
+    record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
+    judged: Any = SimpleNamespace(result=study.read_result(), record=record)
     request = TrialRequest(HELD_PER_S, "bracket", fresh=False)
     assert outcome_of(request, judged, study).busy_share is None
-    monkeypatch.setattr(figures, "busy_share", lambda of: 0.25 if of is done else 1 / 0)
+    monkeypatch.setattr(figures, "busy_share", lambda of: 0.25 if of is record else 1 / 0)
     assert outcome_of(request, judged, study).busy_share == 0.25
     assert outcome_of(request, judged, study, has_batch_ids=False).busy_share is None
 
@@ -169,7 +171,7 @@ def test_a_fresh_engine_is_warmed_before_its_trial(
 
     def warm(conductor: Any, rate_per_s: float) -> Any:
         seen.append(rate_per_s)
-        return SimpleNamespace(journal=None, spans=SimpleNamespace(start_us=0))
+        return SimpleNamespace(trial_log=None, spans=SimpleNamespace(start_us=0))
 
     def run(folder: Any, trial: SearchTrial) -> None:
         seen.append(trial.fresh)
@@ -186,7 +188,7 @@ def test_a_fresh_engine_is_warmed_before_its_trial(
 def after(seconds: float, run: Any = lambda *_: 1 / 0) -> Any:
     """A conductor of a test bed whose clock has gone on for so long."""
     clock = SimpleNamespace(now_us=lambda: round(seconds * US))
-    return SimpleNamespace(rig=SimpleNamespace(clock=clock), ready=SimpleNamespace(interval_s=0.0), run=run)
+    return SimpleNamespace(testbed=SimpleNamespace(clock=clock), resolved=SimpleNamespace(interval_s=0.0), run=run)
 
 
 @pytest.mark.parametrize(("taken", "judged"), [(2_000_000, False), (2_000_000_000, True)])
@@ -194,9 +196,9 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     study: RunFolder, monkeypatch: pytest.MonkeyPatch, taken: int, judged: bool
 ) -> None:
     """Nothing is tried on top of a backlog of minutes; the next guess is what it drained. One of half the pace is."""
-    journal: Any = SimpleNamespace(running=SimpleNamespace(taken_events=lambda: taken), others=[])
-    done: Any = SimpleNamespace(journal=journal, spans=SimpleNamespace(start_us=0), ended_early=False)
-    monkeypatch.setattr(command, "warm_up", lambda *_: done)
+    trial_log: Any = SimpleNamespace(running=SimpleNamespace(taken_events=lambda: taken), others=[])
+    record: Any = SimpleNamespace(trial_log=trial_log, spans=SimpleNamespace(start_us=0), ended_early=False)
+    monkeypatch.setattr(command, "warm_up", lambda *_: record)
     monkeypatch.setattr(figures, "others_share", lambda _: 0.0)
     work = Sustain(check(build({"workload": "filter", "command": "sustain"})), study, worker(study).view, 1e6)
     monkeypatch.setattr(work, "_emptied", lambda conductor, timeout_s=None: False)
@@ -225,19 +227,19 @@ def test_an_engine_is_started_anew_where_draining_takes_longer(
 
 def warm(work: Sustain, **more: Any) -> Any:
     """The conductor of a test bed on which a trial has just been made."""
-    rig: Any = SimpleNamespace(
+    testbed: Any = SimpleNamespace(
         engine_status=lambda: EngineStatus(True), commit=lambda before_us: None, level=lambda: None,
         tick=lambda: drained_tick(fails=False), **more,
     )  # fmt: skip
     conductor = work._conductor = TrialConductor(
-        work.ready, rig, snapshots(lambda shown: work.view.trial_progress(shown))
+        work.resolved, testbed, snapshots(lambda shown: work.view.trial_progress(shown))
     )
     conductor.left = TrialLog(SimpleNamespace(start_us=0))  # type: ignore[arg-type]
     return conductor
 
 
 class Fresh:
-    """A rig that is started, and stopped; nothing else."""
+    """A test bed that is started, and stopped; nothing else."""
 
     made: list[Fresh]
 
@@ -267,10 +269,10 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> type[Fresh]:
 
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_rig_whose_driver_failed_is_given_up(study: RunFolder, fresh: type[Fresh], fails: bool) -> None:
-    """The trial is made once more, on a rig of its own; one that can be drained is kept."""
+    """The trial is made once more, on a test bed of its own; one that can be drained is kept."""
     work = worker(study)
     conductor = warm(work)
-    conductor.rig.tick = lambda: drained_tick(fails)
+    conductor.testbed.tick = lambda: drained_tick(fails)
     used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
     assert is_fresh is fails
     assert (used is conductor) is not fails
@@ -282,7 +284,7 @@ def test_a_rig_whose_engine_died_is_given_up(study: RunFolder, fresh: type[Fresh
     """Though all that it was offered is committed: nobody would read what the next trial offers."""
     work = worker(study)
     conductor = warm(work)
-    conductor.rig.engine_status = lambda: EngineStatus(alive)
+    conductor.testbed.engine_status = lambda: EngineStatus(alive)
     used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
     assert (used is conductor, is_fresh) == (alive, not alive)
 
@@ -293,7 +295,9 @@ def test_a_search_that_goes_on_counts_engine_starts_from_where_it_was(
     """Each start has a folder of its own; a second first one would write over what the first one left."""
     folders: list[str] = []
     started = Fresh.__init__
-    monkeypatch.setattr(Fresh, "__init__", lambda rig, *given: folders.append(given[2].name) or started(rig, *given))
+    monkeypatch.setattr(
+        Fresh, "__init__", lambda testbed, *given: folders.append(given[2].name) or started(testbed, *given)
+    )
     work, outcome = worker(study), TrialOutcome(HELD_PER_S, "sustained")
     work.skip([dataclasses.replace(outcome, engine_start=start) for start in (1, 3, 2)])
     monkeypatch.setattr(work, "_judged", lambda *_: outcome)
@@ -307,7 +311,7 @@ def test_a_rig_that_cannot_be_emptied_in_time_is_given_up(
     """Its time grows with the engine's interval."""
     given: list[float] = []
     monkeypatch.setattr(
-        conductor_module, "drain_backlog", lambda rig, journal, timeout_s: bool(given.append(timeout_s))
+        conductor_module, "drain_backlog", lambda testbed, trial_log, timeout_s: bool(given.append(timeout_s))
     )
     values = {"workload": "filter", "engine": "known", "options": {"batch": "5s"}, "load": {"duration": "100s"}}
     work = Sustain(check(build(values)), study, worker(study).view, 1e6)
@@ -331,16 +335,16 @@ def test_a_rig_that_is_not_used_again_is_not_drained(
         for _ in range(2):
             work.trial(TrialRequest(HELD_PER_S, "confirm", fresh=True))
     assert len(recorded(study)) == before + 2
-    assert [rig.stopped for rig in fresh.made] == [True, True]
+    assert [testbed.stopped for testbed in fresh.made] == [True, True]
 
 
 def test_what_a_trial_left_is_drained_before_the_next_one_on_its_rig(
     study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the journal of the trial before."""
+    """By the log of the trial before."""
     drained: list[Any] = []
     monkeypatch.setattr(
-        conductor_module, "drain_backlog", lambda rig, journal, timeout_s: drained.append(journal) or True
+        conductor_module, "drain_backlog", lambda testbed, trial_log, timeout_s: drained.append(trial_log) or True
     )
     left = [TrialLog(SimpleNamespace(start_us=start)) for start in range(3)]  # type: ignore[arg-type]
     work, journals = worker(study), iter(left)
@@ -363,13 +367,13 @@ def test_draining_is_told_of(study: RunFolder) -> None:
     work = worker(study)
     work.view.trial_progress = lambda snapshot: told.append(snapshot.note)  # type: ignore[method-assign]
     conductor = warm(work)
-    conductor.rig.level = lambda: told.append("drained")
+    conductor.testbed.level = lambda: told.append("drained")
     work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
     assert told == ["draining what the trial left", "drained"]
 
 
 def drained_tick(fails: bool) -> Any:
-    """What a rig says that has nothing left to do, or that has lost a generator."""
+    """What a test bed says that has nothing left to do, or that has lost a generator."""
     if fails:
         raise DriverError("generator 0 ended (exit code -9)")
     return Tick([], [], [], frontier_us=0, overflowed=False, ended=True, rows_ignored={})
@@ -443,7 +447,7 @@ def test_a_trial_that_somebody_stopped_is_not_written_down(study: RunFolder, mon
 def test_what_an_overload_trial_says(found: dict[str, Any], verdict: VerdictValue, why: str) -> None:
     """A driver that failed says nothing of the engine; an engine's own death is said."""
     nothing: Any = None
-    overloaded = SaturationResult(**({"drained_per_s": 0.0, "kept_up": False, "journal": nothing} | found))
+    overloaded = SaturationResult(**({"drained_per_s": 0.0, "kept_up": False, "trial_log": nothing} | found))
     outcome = outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overloaded)
     assert outcome.verdict == verdict
     assert why in outcome.why
@@ -458,8 +462,8 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
 
     Its trials are what `said` answers or raises, one after the other.
     """
-    monkeypatch.setattr(command, "require_machine", lambda ready: None)
-    monkeypatch.setattr(command, "ceiling_of", lambda ready, rate: 1e6)
+    monkeypatch.setattr(command, "require_machine", lambda resolved: None)
+    monkeypatch.setattr(command, "ceiling_of", lambda resolved, rate: 1e6)
     asked = build({"workload": "filter", "command": "sustain", "search": {"start_rate": HELD_PER_S, "trials_max": 5}})
     study.write_experiment(asked)
     resumed = asked.model_copy(update={"search": asked.search.model_copy(update={"resume": str(study.path)})})
@@ -632,8 +636,8 @@ def test_a_search_of_a_job_that_has_changed_is_not_gone_on_with(
     study: RunFolder, sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trials of two versions of a job are no one search."""
-    monkeypatch.setattr(command, "check", lambda *_, **__: ready)
-    ready: Any = SimpleNamespace(workload=SimpleNamespace(files={"job.py": "b" * 64}))
+    monkeypatch.setattr(command, "check", lambda *_, **__: resolved)
+    resolved: Any = SimpleNamespace(workload=SimpleNamespace(files={"job.py": "b" * 64}))
     kept = study.read_result().model_copy(update={"job_files": {"job.py": "a" * 64}})
     study.write_result(kept)
     with pytest.raises(InputError, match=r"job\.py: must be as it was.*aaa.*\n.*without --resume"):

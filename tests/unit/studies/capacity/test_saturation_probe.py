@@ -82,7 +82,7 @@ class Stairs:
         return drained_at(min(rate_per_s, self.capacity_per_s), **(self.last if behind else {}))
 
     def climb(self, most_per_s: float) -> SaturationResult:
-        conductor: Any = SimpleNamespace(ready=None)
+        conductor: Any = SimpleNamespace(resolved=None)
         return probe_saturation(conductor, most_per_s)
 
 
@@ -111,8 +111,8 @@ def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
     step = climbed.step
 
     def choking(conductor: Any, rate_per_s: float, *more: Any) -> TrialRecord:
-        done = step(conductor, rate_per_s, *more)
-        return drained_at(choked_per_s) if rate_per_s > 1e7 else done
+        record = step(conductor, rate_per_s, *more)
+        return drained_at(choked_per_s) if rate_per_s > 1e7 else record
 
     monkeypatch.setattr(saturation_probe, "_step", choking)
     found = climbed.climb(180e6)
@@ -140,10 +140,10 @@ def test_a_stair_that_was_stayed_on_is_climbed_only_where_nearly_all_of_it_was_d
     step = climbed.step
 
     def warming(*asked: Any) -> TrialRecord:
-        done = step(*asked)
+        record = step(*asked)
         rate_per_s, seconds = climbed.seen[-1]
         if rate_per_s != 8e5:
-            return done
+            return record
         return drained_at(rate_per_s * (0.5 if seconds == STEP_S else warm_share))
 
     monkeypatch.setattr(saturation_probe, "_step", warming)
@@ -166,8 +166,8 @@ def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.Mon
     step = climbed.step
 
     def cold(*asked: Any) -> TrialRecord:
-        done = step(*asked)
-        return drained_at(20_000) if len(climbed.seen) == 1 else done
+        record = step(*asked)
+        return drained_at(20_000) if len(climbed.seen) == 1 else record
 
     monkeypatch.setattr(saturation_probe, "_step", cold)
     found = climbed.climb(50e6)
@@ -182,8 +182,8 @@ def test_an_engine_that_chews_on_one_batch_is_guessed_from_that(monkeypatch: pyt
     step = stairs.step
 
     def chewing(*asked: Any) -> TrialRecord:
-        done = step(*asked)
-        return done if len(stairs.seen) == 1 else done_of([], FIRST_S)
+        record = step(*asked)
+        return record if len(stairs.seen) == 1 else done_of([], FIRST_S)
 
     monkeypatch.setattr(saturation_probe, "_step", chewing)
     assert stairs.climb(50e6).drained_per_s == pytest.approx(20_000)
@@ -228,13 +228,13 @@ def test_no_stair_is_higher_than_the_heap_allows(
 )
 def test_flows_that_keep_rows_are_bounded_by_the_heap(workload: str, engine: str, bounded: bool) -> None:
     """Aggregates keep a value for a key, and the engine known has no heap."""
-    ready = check(build({"workload": workload, "engine": engine, "command": "sustain"}))
-    highest = most_within_heap(ready)
+    resolved = check(build({"workload": workload, "engine": engine, "command": "sustain"}))
+    highest = most_within_heap(resolved)
     assert (highest < math.inf) is bounded
     if bounded:
-        heap = entry(engine).heap_bytes(ready.experiment.options)
-        assert ready.reach_us is not None
-        rows = highest * (PACE_S + ready.reach_us / US) * ready.event_bytes(highest)
+        heap = entry(engine).heap_bytes(resolved.experiment.options)
+        assert resolved.reach_us is not None
+        rows = highest * (PACE_S + resolved.reach_us / US) * resolved.event_bytes(highest)
         assert rows == pytest.approx(heap / 8, rel=0.01)
 
 
@@ -255,8 +255,8 @@ def test_a_rig_that_failed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> N
     step = stairs.step
 
     def failing(*asked: Any) -> TrialRecord:
-        done = step(*asked)
-        return drained_at(1e6, engine_failed="it ended") if stairs.seen[-1][0] == 1e6 else done
+        record = step(*asked)
+        return drained_at(1e6, engine_failed="it ended") if stairs.seen[-1][0] == 1e6 else record
 
     monkeypatch.setattr(saturation_probe, "_step", failing)
     found = stairs.climb(1e6)
@@ -278,7 +278,9 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
 
     class Conductor:
-        def __init__(self, rig: Any, plan: Any, spans: TrialSpans, chunk_us: int, policy: TrialPolicy, _: Any) -> None:
+        def __init__(
+            self, testbed: Any, plan: Any, spans: TrialSpans, chunk_us: int, policy: TrialPolicy, _: Any
+        ) -> None:
             asked.update(plan=plan, spans=spans, chunk_us=chunk_us, drain_s=policy.drain_s, pace_us=policy.pace_us)
 
         def conduct(self) -> TrialRecord:
@@ -287,12 +289,12 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(conductor_module, "PhaseRunner", Conductor)
     there, driver_cpus = tuple(cpus()), tuple(cpus()[:1])
-    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
-    ready: Any = SimpleNamespace(
+    testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
+    resolved: Any = SimpleNamespace(
         plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False),
         chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus,
     )  # fmt: skip
-    saturation_probe._step(TrialConductor(ready, rig), 8e6, 10.0)
+    saturation_probe._step(TrialConductor(resolved, testbed), 8e6, 10.0)
     start, spans = asked["spans"].start_us, asked["spans"]
     assert asked["plan"] == (start, 8e6, 10.0)
     assert (spans.measured_from_us, spans.measured_to_us, spans.end_us) == (
@@ -308,8 +310,8 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_may_wait_never_fills_the_queue(rate_per_s: float, bound_s: float, pace_s: float) -> None:
     """Three seconds of event time; half of what the queue holds where that is less."""
-    ready: Any = SimpleNamespace(bound_s=lambda rate_per_s: (bound_s, True))
-    assert saturation_probe.pace_us(ready, rate_per_s, saturation_probe.PACE_S) == pytest.approx(pace_s * US)
+    resolved: Any = SimpleNamespace(bound_s=lambda rate_per_s: (bound_s, True))
+    assert saturation_probe.pace_us(resolved, rate_per_s, saturation_probe.PACE_S) == pytest.approx(pace_s * US)
 
 
 def test_more_may_wait_than_the_longest_interval_between_batches() -> None:
@@ -360,35 +362,35 @@ def changed(part: Delivery, how: Callable[[dict[str, Any]], dict[str, Any]]) -> 
 
 def test_only_what_was_drained_counts() -> None:
     """Not what is read again, by a second reader, or nothing at all; a batch of two partitions is one."""
-    done = drained_at(100.0)
-    log = done.journal.hand_outs[0]
+    record = drained_at(100.0)
+    log = record.trial_log.hand_outs[0]
     more = (
         [changed(part, lambda one: one | {"again": True}) for part in log]
         + [changed(part, lambda one: one | {"reader": 1}) for part in log]
         + [changed(part, lambda one: one | {"events": 0, "batch": 99 + one["batch"]}) for part in log]
     )
-    done.journal.hand_outs = [log + more]
-    assert saturation_probe._drained(done) == pytest.approx(100.0)
-    done.journal.hand_outs = [log, log]
-    assert saturation_probe._drained(done) == pytest.approx(200.0)
+    record.trial_log.hand_outs = [log + more]
+    assert saturation_probe._drained(record) == pytest.approx(100.0)
+    record.trial_log.hand_outs = [log, log]
+    assert saturation_probe._drained(record) == pytest.approx(200.0)
 
 
 @pytest.mark.parametrize("late", [0, 1])
 def test_a_batch_begins_with_the_first_of_its_parts(late: int) -> None:
     """The fifth batch came late to one of two partitions: what it and the next two took is of three seconds still."""
-    done = drained_at(100.0)
-    log = done.journal.hand_outs[0]
-    done.journal.hand_outs = [log, log]
-    done.journal.hand_outs[late] = [
+    record = drained_at(100.0)
+    log = record.trial_log.hand_outs[0]
+    record.trial_log.hand_outs = [log, log]
+    record.trial_log.hand_outs[late] = [
         replace(part, ingest_us=part.ingest_us + 900_000) if part.batch == 4 else part for part in log
     ]
-    assert saturation_probe._drained(done) == pytest.approx(200.0)
+    assert saturation_probe._drained(record) == pytest.approx(200.0)
 
 
 def test_the_slowest_query_says_what_a_job_drains() -> None:
     """One that has committed and never read has drained nothing."""
-    done, slow = drained_at(300.0, query="fast"), drained_at(100.0, query="slow")
-    done.journal.hand_outs += slow.journal.hand_outs
-    assert saturation_probe._drained(done) == pytest.approx(100.0)
-    done.journal.commits = [Commit("idle", 0, "", START, START, 0, START, None, [])]
-    assert saturation_probe._drained(done) == 0.0
+    record, slow = drained_at(300.0, query="fast"), drained_at(100.0, query="slow")
+    record.trial_log.hand_outs += slow.trial_log.hand_outs
+    assert saturation_probe._drained(record) == pytest.approx(100.0)
+    record.trial_log.commits = [Commit("idle", 0, "", START, START, 0, START, None, [])]
+    assert saturation_probe._drained(record) == 0.0

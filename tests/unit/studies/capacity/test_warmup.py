@@ -29,20 +29,22 @@ def test_a_fresh_engine_gets_a_rising_load_and_nothing_of_it_is_judged(
     asked: dict[str, Any] = {}
 
     class Conductor:
-        def __init__(self, rig: Any, plan: Any, spans: TrialSpans, chunk_us: int, policy: TrialPolicy, _: Any) -> None:
+        def __init__(
+            self, testbed: Any, plan: Any, spans: TrialSpans, chunk_us: int, policy: TrialPolicy, _: Any
+        ) -> None:
             asked.update(plan=plan, spans=spans, drain_s=policy.drain_s, pace_us=policy.pace_us)
 
         def conduct(self) -> TrialRecord:
             return TrialRecord(TrialLog(asked["plan"]), asked["spans"], interrupted=interrupted)
 
     monkeypatch.setattr(conductor, "PhaseRunner", Conductor)
-    ready = check(build({"workload": "filter", "load": {"warmup": "20s"}}))
-    rig: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: 10**15), reached_us=0)
+    resolved = check(build({"workload": "filter", "load": {"warmup": "20s"}}))
+    testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: 10**15), reached_us=0)
     if interrupted:
         with pytest.raises(KeyboardInterrupt):
-            warmup.warm_up(TrialConductor(ready, rig), RATE_PER_S)
+            warmup.warm_up(TrialConductor(resolved, testbed), RATE_PER_S)
         return
-    spans = warmup.warm_up(TrialConductor(ready, rig), RATE_PER_S).spans
+    spans = warmup.warm_up(TrialConductor(resolved, testbed), RATE_PER_S).spans
     assert spans.measured_from_us == spans.measured_to_us == spans.end_us == spans.start_us + 20 * US
     first, last = (
         asked["plan"].planned_events(spans.start_us + s * US, spans.start_us + (s + 1) * US) for s in (0, 19)

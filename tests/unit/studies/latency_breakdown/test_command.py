@@ -21,7 +21,7 @@ def trials_of(asked: dict[str, Any], **anatomy: Any) -> list[ResolvedExperiment]
 def test_every_rate_is_tried_with_every_interval_and_size() -> None:
     """Each once."""
     asked = {"rates": "20k, 1k,20k", "batch_windows": "0s,1s", "record_sizes": "25,100"}
-    trials = [ready.experiment for ready in trials_of({"workload": "stamped_text"}, **asked)]
+    trials = [resolved.experiment for resolved in trials_of({"workload": "stamped_text"}, **asked)]
     told = [(t.load.rate, t.options["trigger"], t.parameters["record_bytes"]) for t in trials]
     assert told[:3] == [
         (20_000.0, "0 milliseconds", 25), (1_000.0, "0 milliseconds", 25), (20_000.0, "0 milliseconds", 100)
@@ -32,38 +32,38 @@ def test_every_rate_is_tried_with_every_interval_and_size() -> None:
 
 def test_without_more_it_is_one_trial() -> None:
     """As the workload is."""
-    (ready,) = trials_of({"workload": "identity"}, rates=["5k"])
-    assert (ready.experiment.options, ready.experiment.parameters) == ({}, {})
+    (resolved,) = trials_of({"workload": "identity"}, rates=["5k"])
+    assert (resolved.experiment.options, resolved.experiment.parameters) == ({}, {})
     (usual,) = check_trials(build({"command": "anatomy", "workload": "identity"}))
     assert (usual.experiment.load.rate, usual.experiment.load.duration) == (20_000.0, 30.0)
 
 
 def test_real_time_mode_has_no_batches() -> None:
     """And none are counted; its chunks are its own."""
-    (ready,) = trials_of({"workload": "identity", "engine": "spark-rtm", "transport": "kafka"})
-    assert ready.experiment.options == {}
-    assert ready.experiment.load.chunk == 0.002
+    (resolved,) = trials_of({"workload": "identity", "engine": "spark-rtm", "transport": "kafka"})
+    assert resolved.experiment.options == {}
+    assert resolved.experiment.load.chunk == 0.002
 
 
 def test_an_interval_is_read_as_its_engine_writes_it() -> None:
     """And is in the words of the trial's progress; without batches there is none."""
     asked: dict[str, Any] = {"workload": "identity", "engine": "spark-dstream", "options": {"batch_interval": "500ms"}}
-    (ready,) = trials_of(asked)
+    (resolved,) = trials_of(asked)
     mode = MODES["spark-dstream"]
-    interval = _interval(ready.experiment.options, mode)
+    interval = _interval(resolved.experiment.options, mode)
     assert (interval, mode.seconds(interval)) == ("500ms", 0.5)
-    assert _trial_name(ready.experiment, mode) == "20000/s, batches 500ms"
-    (ready,) = trials_of({"workload": "identity"}, batch_windows="1500ms")
-    interval = _interval(ready.experiment.options, MODES["spark"])
+    assert _trial_name(resolved.experiment, mode) == "20000/s, batches 500ms"
+    (resolved,) = trials_of({"workload": "identity"}, batch_windows="1500ms")
+    interval = _interval(resolved.experiment.options, MODES["spark"])
     assert (interval, MODES["spark"].seconds(interval)) == ("1500 milliseconds", 1.5)
-    (ready,) = trials_of(RTM)
-    assert _interval(ready.experiment.options, MODES["spark-rtm"]) == ""
+    (resolved,) = trials_of(RTM)
+    assert _interval(resolved.experiment.options, MODES["spark-rtm"]) == ""
 
 
 def test_all_trials_have_chunks_of_one_length() -> None:
     """The shortest of what each would have: at 200 k/s they are coarser else."""
     asked = {"workload": "identity", "load": {"duration": "10s"}}
-    assert [ready.experiment.load.chunk for ready in trials_of(asked, rates="1k,300k")] == [0.01, 0.01]
+    assert [resolved.experiment.load.chunk for resolved in trials_of(asked, rates="1k,300k")] == [0.01, 0.01]
     (alone,) = trials_of(asked, rates="300k")
     assert alone.experiment.load.chunk == 0.05
 

@@ -275,11 +275,11 @@ def test_a_keyed_process_gets_rows_of_one_time_together(connection: Any, tmp_pat
 def test_a_generated_input_is_counted_as_plain_python_does() -> None:
     """Word Count over its own generator: ten words a line, and as many updates as a slice has words."""
     asked = {"command": "generate", "workload": "word_count", "load": {"rate": 1000, "generators": 1}}
-    ready = check(build(asked))
+    resolved = check(build(asked))
     span = Span(0, 2 * US, US // 4)
-    plan = ready.plan(0, 1000.0, 2.0)
+    plan = resolved.plan(0, 1000.0, 2.0)
     with duckdb.connect() as connection:
-        found = counted(connection, ready.flow, plan, span)
+        found = counted(connection, resolved.flow, plan, span)
     rows = plan.batch(0, 0, 0, plan.count_before(0, 0, span.end_us))
     words = Counter(
         (time // span.slice_us, word)

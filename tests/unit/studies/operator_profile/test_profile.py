@@ -281,13 +281,13 @@ def say(call: Say) -> Say:
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each operator's tuples take 2 us, whatever it is; the reference counts as ever."""
 
-    def time(ready: Any, operators: Any, asked: Any, *_: Any) -> Any:
+    def time(resolved: Any, operators: Any, asked: Any, *_: Any) -> Any:
         slices = {each.name: [Slice(100, 2e-4, 0.0)] * asked.slices for each in operators}
         methods = {each.name: each.method for each in operators}
         return Timings(slices, methods), [2**30] * 5, {"master": "local[1]"}
 
     monkeypatch.setattr(command, "_time", time)
-    monkeypatch.setattr(command, "require_machine", lambda ready: None)
+    monkeypatch.setattr(command, "require_machine", lambda resolved: None)
 
 
 @pytest.fixture

@@ -26,22 +26,22 @@ def check_of(result: Result, name: str) -> Check:
 
 
 class Stopper:
-    """Stops the recorder once, in the measured span, for so long by the rig's clock."""
+    """Stops the recorder once, in the measured span, for so long by the test bed's clock."""
 
     def __init__(self, bench: SyntheticBench, length_us: int) -> None:
-        self._rig, self._length_us, self.done = bench._conductor.rig, length_us, False
+        self._testbed, self._length_us, self.done = bench._conductor.testbed, length_us, False
 
     def __call__(self, shown: Any) -> None:
         """At a look; the runner waits here, while generators and engine go on."""
         if self.done or shown.phase != "measured":
             return
         self.done = True
-        (pid,) = [pid for name, _, pid in self._rig.processes() if name == "recorder"]
+        (pid,) = [pid for name, _, pid in self._testbed.processes() if name == "recorder"]
         os.kill(pid, signal.SIGSTOP)
         try:
             assert wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, 60)
-            until_us = self._rig.clock.now_us() + self._length_us
-            assert wait_until(lambda: self._rig.clock.now_us() >= until_us, 60)
+            until_us = self._testbed.clock.now_us() + self._length_us
+            assert wait_until(lambda: self._testbed.clock.now_us() >= until_us, 60)
         finally:
             os.kill(pid, signal.SIGCONT)
 
@@ -51,10 +51,10 @@ def test_a_recorder_that_is_stopped_is_not_charged_to_the_system() -> None:
     with started("identity", RATE_PER_S, {"capacity": "400k"}, LOAD, {}) as bench:
         stopper = Stopper(bench, US)
         trial = JudgedTrial(
-            bench.ready, RATE_PER_S, fresh=False, duration_s=SPAN_S, may_extend=False, probe_batches=False
+            bench.resolved, RATE_PER_S, fresh=False, duration_s=SPAN_S, may_extend=False, probe_batches=False
         )
         bench._conductor.observe = snapshots(stopper)
-        result = bench._conductor.run(create_folder(bench.ready), trial).result
+        result = bench._conductor.run(create_folder(bench.resolved), trial).result
     assert stopper.done
     driver = check_of(result, "driver")
     assert (result.verdict.value, driver.state) == ("invalid", "invalid")

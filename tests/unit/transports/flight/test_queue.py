@@ -253,7 +253,7 @@ def test_the_bound_in_bytes_refuses_until_something_is_committed() -> None:
 
 
 def test_a_gap_between_two_plans_is_no_backlog() -> None:
-    """A warm rig's next trial begins long after the last one; an hour without events fills nothing."""
+    """A warm test bed's next trial begins long after the last one; an hour without events fills nothing."""
     queue = queue_of(bound_us=3 * CHUNK_US)
     offer(queue, 0)
     for name in STREAMS:

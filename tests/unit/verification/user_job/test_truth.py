@@ -55,13 +55,13 @@ LATE_US = 1_000_000
 class Case:
     """An own job's trial: 2 partitions at 1000 events/s for 20 s, a batch a second."""
 
-    ready: ResolvedExperiment
-    done: TrialRecord
+    resolved: ResolvedExperiment
+    record: TrialRecord
     folder: Path
 
     def input(self, before_us: int = FAR_FUTURE_US) -> pa.Table:
-        source = RegeneratedInput(self.done.journal.plan, IngestTimes(self.done.journal), self.ready.columns)
-        readers = source.readers(self.done.spans.start_us, min(before_us, self.done.spans.end_us))
+        source = RegeneratedInput(self.record.trial_log.plan, IngestTimes(self.record.trial_log), self.resolved.columns)
+        readers = source.readers(self.record.spans.start_us, min(before_us, self.record.spans.end_us))
         return readers["purchases"].read_all()
 
     def answer(self, query: str, before_us: int = FAR_FUTURE_US) -> pa.Table:
@@ -73,18 +73,18 @@ class Case:
 
     def receive(self, *batches: pa.Table) -> None:
         """Let these rows be what the sink committed, batch by batch."""
-        journal, commits = self.done.journal, []
-        for commit, rows in zip(journal.commits, batches, strict=False):
+        trial_log, commits = self.record.trial_log, []
+        for commit, rows in zip(trial_log.commits, batches, strict=False):
             path = self.folder / f"{commit.batch}.arrow"
             emitted = pc.add(pc.fill_null(rows.column(EVENT_TIME), 0), LATE_US)
             table = rows.append_column(EMISSION_TIME, emitted.cast(pa.int64()))
             with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(table)
             commits.append(replace(commit, rows=rows.num_rows, paths=[str(path)] if rows.num_rows else []))
-        journal.commits = commits + journal.commits[len(commits) :]
+        trial_log.commits = commits + trial_log.commits[len(commits) :]
 
     def verify(self) -> Verification:
-        return verify_user_job(self.ready, self.done, self.folder / "batch.log").verification
+        return verify_user_job(self.resolved, self.record, self.folder / "batch.log").verification
 
 
 @pytest.fixture
@@ -95,8 +95,8 @@ def case(tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch) -> Callable
         path = tmp_path / "asked_job.py"
         path.write_text(HEAD.replace("{}", arguments))
         load = {"rate": "1k", "duration": "10s", "warmup": "5s", "generators": 2}
-        ready = check(build({"workload": str(path), "load": load, "out": str(tmp_path)}))
-        return Case(ready, make.story().done(**more), tmp_path)
+        resolved = check(build({"workload": str(path), "load": load, "out": str(tmp_path)}))
+        return Case(resolved, make.story().record(**more), tmp_path)
 
     return made
 
@@ -141,7 +141,7 @@ def test_each_planted_fault_is_named(case: Callable[..., Case]) -> None:
 def test_what_came_after_the_deadline_is_late(case: Callable[..., Case]) -> None:
     asked = case(f'reference="{ROWS}"')
     asked.receive(asked.answer(ROWS))
-    asked.done.deadline_us = asked.done.spans.start_us + 15_500_000 + LATE_US - 1_000_000
+    asked.record.deadline_us = asked.record.spans.start_us + 15_500_000 + LATE_US - 1_000_000
     assert set(faults(asked.verify())) == {"late"}
 
 
@@ -181,7 +181,7 @@ def test_nothing_received_is_all_missing(case: Callable[..., Case]) -> None:
 
 def test_no_table_of_ours_can_have_a_streams_name(case: Callable[..., Case]) -> None:
     """A reference names its streams in the connection that has ours, which begin as no stream does."""
-    with comparison(case(f'reference="{ROWS}"').done) as compared:
+    with comparison(case(f'reference="{ROWS}"').record) as compared:
         names = [name for (name,) in compared.connection.execute("SHOW TABLES").fetchall()]
     assert names
     assert all(name.startswith("_") for name in names)
@@ -209,8 +209,8 @@ def test_a_column_of_another_kind_leaves_the_answers_unjudged(case: Callable[...
 
 def updates(asked: Case) -> list[pa.Table]:
     """After each batch, the values of all keys, as a running count gives them."""
-    ends = asked.done.journal.batch_ends()
-    return [asked.answer(UPDATES, ends[commit.query, commit.batch]) for commit in asked.done.journal.commits]
+    ends = asked.record.trial_log.batch_ends()
+    return [asked.answer(UPDATES, ends[commit.query, commit.batch]) for commit in asked.record.trial_log.commits]
 
 
 def test_updates_are_compared_at_every_batchs_end(case: Callable[..., Case]) -> None:
@@ -299,8 +299,8 @@ def test_wrong_updates_on_the_way_are_found(case: Callable[..., Case]) -> None:
 def test_updates_of_a_window_are_told_apart_by_it_too(case: Callable[..., Case]) -> None:
     text = WINDOWS.replace("\n", " ")
     asked = case(f'mode="update", keys="user_id", reference="{text}"')
-    ends = asked.done.journal.batch_ends()
-    answers = [asked.answer(WINDOWS, ends[commit.query, commit.batch]) for commit in asked.done.journal.commits]
+    ends = asked.record.trial_log.batch_ends()
+    answers = [asked.answer(WINDOWS, ends[commit.query, commit.batch]) for commit in asked.record.trial_log.commits]
     newest = [rows.filter(pc.equal(rows.column(0), pc.max(rows.column(0)))) for rows in answers]
     asked.receive(*newest)
     assert faults(asked.verify()) == {}
@@ -322,11 +322,11 @@ def test_a_wrong_update_is_found(case: Callable[..., Case], batch: int, least: i
 )
 def test_moments_are_spread_over_the_measured_span(make: Any, measured_s: tuple[int, int], expected: list[int]) -> None:
     """Batch n reads up to second n + 1: the first and the last that end in the span, one between, and the very last."""
-    done = make.story().done()
+    record = make.story().record()
     measured = [make.start + second * 1_000_000 for second in measured_s]
-    done = replace(done, spans=TrialSpans(make.start, *measured, done.spans.end_us))
+    record = replace(record, spans=TrialSpans(make.start, *measured, record.spans.end_us))
     inside = [(batch, make.start + (batch + 1) * 1_000_000) for batch in expected]
-    assert native_updates.moments(done, 3) == [*inside, (19, None)]
+    assert native_updates.moments(record, 3) == [*inside, (19, None)]
 
 
 def test_an_update_that_came_twice_is_a_duplicate(case: Callable[..., Case]) -> None:
@@ -385,18 +385,18 @@ def test_a_result_without_an_event_time_may_be_missing(case: Callable[..., Case]
 
 def test_of_a_trial_that_ended_early_stateful_results_may_come_later(make: Any) -> None:
     """What shows no window is owed up to the last commit less the job's reach; a window when it has ended."""
-    done = make.story().done(engine_failed="gone")
-    committed = done.journal.committed_until()
+    record = make.story().record(engine_failed="gone")
+    committed = record.trial_log.committed_until()
     kinds = {"event_id": ValueType(INT), EVENT_TIME: ValueType(INT)}
     windowed = {**kinds, "window_end": ValueType(TIMESTAMP)}
     judged = {
-        (reach_us, bool(columns.get("window_end"))): truth._asked(done, reach_us, ("event_id",), columns).judged
+        (reach_us, bool(columns.get("window_end"))): truth._asked(record, reach_us, ("event_id",), columns).judged
         for reach_us in (0, 3_000_000)
         for columns in (kinds, windowed)
     }
     assert judged[0, False] == f"event_time < {committed}"
     assert judged[3_000_000, False] == f"event_time < {committed - 3_000_000}"
-    assert judged[0, True] == judged[3_000_000, True] == judged_early(done, True)
+    assert judged[0, True] == judged[3_000_000, True] == judged_early(record, True)
     assert judged[0, True].startswith("window_end <=")
 
 
@@ -422,7 +422,7 @@ def test_columns_that_the_reference_leaves_out_are_named(case: Callable[..., Cas
     few = "SELECT user_id, price, event_time, ingest_time, event_id FROM purchases"
     asked = case(f'reference="{few}"')
     asked.receive(asked.answer(few.replace("price,", "price, 7 AS seven,")))
-    verified = verify_user_job(asked.ready, asked.done, asked.folder / "batch.log")
+    verified = verify_user_job(asked.resolved, asked.record, asked.folder / "batch.log")
     assert faults(verified.verification) == {}
     assert verified.verification.sentence.endswith("; not compared, as the reference leaves them out: seven")
     assert verified.notes == ("answers: not compared, as the reference leaves them out: seven",)

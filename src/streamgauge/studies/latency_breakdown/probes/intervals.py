@@ -22,10 +22,10 @@ QUEUED = "queued"
 class IntervalProbe(BatchProbe):
     """Fills the seam's `ProbeInput`."""
 
-    def batches(self, progress: list[dict[str, Any]], journal: TrialLog) -> dict[int, Batch]:
+    def batches(self, progress: list[dict[str, Any]], trial_log: TrialLog) -> dict[int, Batch]:
         """As of micro-batches, with the time at which each was made in the place of its begin."""
         made_us = event_log.batch_times(self.logs)
-        found = batches_of(progress, event_log.work(self.logs), journal)
+        found = batches_of(progress, event_log.work(self.logs), trial_log)
         return {
             number: replace(batch, started_us=made_us[number]) for number, batch in found.items() if number in made_us
         }

@@ -141,22 +141,22 @@ class BatchProbe:
     def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
         self.broker.collect(test_bed, judged)
 
-    def batches(self, progress: list[dict[str, Any]], journal: TrialLog) -> dict[int, Batch]:
+    def batches(self, progress: list[dict[str, Any]], trial_log: TrialLog) -> dict[int, Batch]:
         """Those of which everything is known; `progress` are rows of the table of batches."""
-        return batches_of(progress, event_log.work(self.logs), journal)
+        return batches_of(progress, event_log.work(self.logs), trial_log)
 
     def stage_times(
-        self, journal: TrialLog, batches: Mapping[int, Batch], results: SavedResults, sample: Sample | None
+        self, trial_log: TrialLog, batches: Mapping[int, Batch], results: SavedResults, sample: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
         """As `ways_of` has them."""
-        return stage_times_of(journal, batches, results, self.visibility, sample, self.stages_before_tasks)
+        return stage_times_of(trial_log, batches, results, self.visibility, sample, self.stages_before_tasks)
 
     def break_down(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
-        journal = judged.done.journal
-        batches = self.batches(RunFolder.open(folder).read_batches().to_pylist(), journal)
+        trial_log = judged.record.trial_log
+        batches = self.batches(RunFolder.open(folder).read_batches().to_pylist(), trial_log)
         sample = self.broker.sample(results)
         sampled = results if sample is None else results.of(sample.places)
-        times, of_batch, known = self.stage_times(journal, batches, sampled, sample)
+        times, of_batch, known = self.stage_times(trial_log, batches, sampled, sample)
         if not known.any():
             return "no batch of a result is known"
         written = {} if sample is None else _last_of(of_batch, sample.result_us[known])
@@ -168,32 +168,32 @@ class BatchProbe:
         count = len(np.unique(of_batch))
         contradictory = fields["contradicting_batches"] > DOUBT_SHARE * count
         doubts = ("what Spark says of its batches contradicts the driver's stamps of them",) * contradictory
-        firsts_us = _firsts(journal, batches, results)
+        firsts_us = _firsts(trial_log, batches, results)
         return Breakdown(times, latencies_us, firsts_us, count, count, int((~known).sum()), fields, doubts)
 
 
-def batches_of(progress: list[dict[str, Any]], work: Mapping[int, BatchWork], journal: TrialLog) -> dict[int, Batch]:
+def batches_of(progress: list[dict[str, Any]], work: Mapping[int, BatchWork], trial_log: TrialLog) -> dict[int, Batch]:
     """The batches of which everything is known; `progress` are rows of the table of batches."""
-    committed = {commit.batch: commit.committed_us for commit in journal.commits}
+    committed = {commit.batch: commit.committed_us for commit in trial_log.commits}
     read: dict[int, int] = {}
-    for part in journal.all_hand_outs():
+    for part in trial_log.all_hand_outs():
         if part.first and part.events:
             read[part.batch] = min(read.get(part.batch, part.when_us), part.when_us)
     complete = {}
     for row in progress:
         number, started_us = row["batch_id"], row["start_us"]
         if number in work and number in committed and number in read:
-            done, fixed_us = work[number], started_us + microseconds(row["latest_offset_ms"])
+            record, fixed_us = work[number], started_us + microseconds(row["latest_offset_ms"])
             planned_us = fixed_us + microseconds(row["wal_commit_ms"]) + microseconds(row["query_planning_ms"])
             complete[number] = Batch(
-                started_us, fixed_us, planned_us, started_us + microseconds(row["trigger_ms"]), done.launched_us,
-                done.finished_us, done.run_us, read[number], committed[number],
+                started_us, fixed_us, planned_us, started_us + microseconds(row["trigger_ms"]), record.launched_us,
+                record.finished_us, record.run_us, read[number], committed[number],
             )  # fmt: skip
     return complete
 
 
 def stage_times_of(
-    journal: TrialLog,
+    trial_log: TrialLog,
     batches: Mapping[int, Batch],
     results: SavedResults,
     visibility: ReadVisibility,
@@ -203,8 +203,8 @@ def stage_times_of(
     """The stage times of the results whose batch is known, the batch of each of these, and which of all they are. Of a
     `sample`, which these results are, the broker's moments are known too.
     """
-    published_us = offered(journal, results, visibility.all_generators)
-    of_batch, read_us = handed_out(journal, results)
+    published_us = offered(trial_log, results, visibility.all_generators)
+    of_batch, read_us = handed_out(trial_log, results)
     known = (published_us >= 0) & np.isin(of_batch, np.array(list(batches), np.int64))
     at = timestamps_of(batches, of_batch)
     moments = [Timestamp("generated", published_us)]
@@ -234,11 +234,11 @@ def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[st
     return at
 
 
-def _firsts(journal: TrialLog, batches: Mapping[int, Batch], results: SavedResults) -> Times:
+def _firsts(trial_log: TrialLog, batches: Mapping[int, Batch], results: SavedResults) -> Times:
     """The latencies of the results whose event came first in a batch."""
-    of_batch, _ = handed_out(journal, results)
+    of_batch, _ = handed_out(trial_log, results)
     known = results.of(np.isin(of_batch, np.array(list(batches), np.int64)))
-    return known.latencies_us[stages.first_of_each(handed_out(journal, known)[0], known.event_us)]
+    return known.latencies_us[stages.first_of_each(handed_out(trial_log, known)[0], known.event_us)]
 
 
 def microseconds(ms: float | None) -> int:

@@ -72,7 +72,7 @@ class TopicToTopic:
         sample = self.broker.sample(results)
         if sample is None:
             return f"when the broker had events is not known: {self.broker.unknown_reason}"
-        times, known = stage_times_of(judged.done.journal, results, sample)
+        times, known = stage_times_of(judged.record.trial_log, results, sample)
         if not known.any():
             return "no result's event is known to have been offered"
         counted = judged.result.latency.event_time_us
@@ -84,10 +84,10 @@ class TopicToTopic:
         )
 
 
-def stage_times_of(journal: TrialLog, results: SavedResults, sample: Sample) -> tuple[StageTimes, np.ndarray]:
+def stage_times_of(trial_log: TrialLog, results: SavedResults, sample: Sample) -> tuple[StageTimes, np.ndarray]:
     """The ways of the results of a sample whose chunk is known, and which of the sample these are."""
     sampled = results.of(sample.places)
-    published_us = offered(journal, sampled, all_generators=False)
+    published_us = offered(trial_log, sampled, all_generators=False)
     known = published_us >= 0
     moments = [
         Timestamp("generated", published_us),

@@ -109,14 +109,14 @@ class ReceiverProbe(IntervalProbe):
         self.block_reports.extend(test_bed.engine.batch_progress())
 
     def stage_times(
-        self, journal: TrialLog, batches: Mapping[int, Batch], results: SavedResults, _: Sample | None
+        self, trial_log: TrialLog, batches: Mapping[int, Batch], results: SavedResults, _: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
         blocks = blocks_of(self.block_reports, block_log.told(self.private))
-        return stage_times_of(journal, batches, results, blocks, round(self.interval_s * US))
+        return stage_times_of(trial_log, batches, results, blocks, round(self.interval_s * US))
 
 
 def stage_times_of(
-    journal: TrialLog,
+    trial_log: TrialLog,
     batches: Mapping[int, Batch],
     results: SavedResults,
     blocks: Mapping[int, Blocks],
@@ -125,9 +125,9 @@ def stage_times_of(
     """The stage times of the results whose block and batch are known and agree, their batches, and which of all they
     are.
 
-    A rig of its own has one plan, so the n-th event of a generator is in the n-th line that it sent.
+    A test bed of its own has one plan, so the n-th event of a generator is in the n-th line that it sent.
     """
-    published_us, (of_batch, _) = offered(journal, results, all_generators=False), handed_out(journal, results)
+    published_us, (of_batch, _) = offered(trial_log, results, all_generators=False), handed_out(trial_log, results)
     started_us, reported_us, in_batch = _in_blocks(results, blocks)
     known = (published_us >= 0) & (in_batch == of_batch) & np.isin(of_batch, np.array(list(batches), np.int64))
     at = timestamps_of(batches, of_batch)

@@ -1,4 +1,4 @@
-"""What stands between the two ends for the time of a rig: brokers, a user's or one of ours, with the run's topics."""
+"""The brokers of one test bed, a user's or the driver's own, with the run's topics."""
 
 from __future__ import annotations
 

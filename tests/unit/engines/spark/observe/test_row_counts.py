@@ -237,7 +237,7 @@ def test_what_rows_state_stands_in_the_progress_of_a_query(monkeypatch: pytest.M
 
 
 def test_what_was_handed_over_is_not_handed_over_again() -> None:
-    """The trials of a warm rig ask one after the other, and each wants its own."""
+    """The trials of a warm test bed ask one after the other, and each wants its own."""
     found = probed(Store([execution(0, 0)]))
     found.count_in("q0", running_one(), 7)
     assert {one.batch for one in read(found)} == {0, 7}

@@ -40,8 +40,8 @@ def test_stages_that_both_have_mean_the_same() -> None:
 
 def test_an_interval_is_asked_for_as_of_micro_batches() -> None:
     """By the words in which Spark has it."""
-    (ready,) = check_trials(build({**ASKED, "anatomy": {"rates": "1k", "batch_windows": "500ms"}}))
-    assert ready.experiment.options["batch_interval"] == "500 milliseconds"
+    (resolved,) = check_trials(build({**ASKED, "anatomy": {"rates": "1k", "batch_windows": "500ms"}}))
+    assert resolved.experiment.options["batch_interval"] == "500 milliseconds"
 
 
 @pytest.mark.parametrize(

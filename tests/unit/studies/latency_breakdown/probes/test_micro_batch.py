@@ -39,7 +39,7 @@ def read(partition_to_ms: float, batch: int, when_ms: float, again: bool = False
     )
 
 
-def journal() -> TrialLog:
+def trial_log() -> TrialLog:
     """Two partitions, the second of which offers later; a batch of both, a repeated read of it, and one batch more."""
     job = registry.get("stamped_text")
     streams = job.build(job.read({}), 1000.0).streams
@@ -69,7 +69,7 @@ WORK = {0: BatchWork(0, at(50), at(85), 30_000), 1: BatchWork(1, at(150), at(185
 def stages_of(
     seen: ReadVisibility, event_ms: list[float], partitions: list[int], sample: Sample | None = None
 ) -> tuple[Mapping[str, Any], Any, Any]:
-    found = journal()
+    found = trial_log()
     event_us = np.array([at(ms) for ms in event_ms], np.int64)
     batches = batches_of(PROGRESS, WORK, found)
     emission_us = np.full(len(event_ms), at(200), np.int64)
@@ -116,7 +116,7 @@ def test_an_event_of_no_known_batch_is_left_out() -> None:
 
 def test_a_batch_is_known_where_all_its_moments_are() -> None:
     """The first read of it, and no repeated one."""
-    found = batches_of(PROGRESS, {0: WORK[0]}, journal())
+    found = batches_of(PROGRESS, {0: WORK[0]}, trial_log())
     assert list(found) == [0]
     assert found[0] == Batch(at(12), at(17), at(27), at(102), at(50), at(85), 30_000, at(60), at(90))
     assert list(found[0].contradictions_us(FLIGHT)) == []

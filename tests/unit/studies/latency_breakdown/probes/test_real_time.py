@@ -35,7 +35,7 @@ def at(ms: float) -> int:
     return START_US + round(1000 * ms)
 
 
-def journal() -> TrialLog:
+def trial_log() -> TrialLog:
     """One partition, of which two chunks of 5 ms were offered."""
     job = registry.get("stamped_text")
     streams = job.build(job.read({}), 1000.0).streams
@@ -61,7 +61,7 @@ def sample(*moments_ms: tuple[float, float]) -> Sample:
 
 def test_stages_are_worked_out_by_hand() -> None:
     """An event of 1 ms is offered with its chunk, at 5; the broker has it at 7, and its result at 11; 13 is the end."""
-    ways, known = stage_times_of(journal(), results(1, 6), sample((7, 11), (12, 16)))
+    ways, known = stage_times_of(trial_log(), results(1, 6), sample((7, 11), (12, 16)))
     assert known.tolist() == [True, True]
     assert list(ways.names) == list(STAGES)
     assert (ways.spent_us / 1000).tolist() == [[4, 2, 4, 2], [4, 2, 4, 2]]
@@ -72,7 +72,7 @@ def test_stages_are_worked_out_by_hand() -> None:
 def test_stamps_of_the_broker_that_are_moved_are_noticed(moved_ms: float) -> None:
     """As by a clock that is wrong: whichever way, since results are held from both sides."""
     ways, _ = stage_times_of(
-        journal(), results(1, 6), sample((7 + moved_ms, 11 + moved_ms), (12 + moved_ms, 16 + moved_ms))
+        trial_log(), results(1, 6), sample((7 + moved_ms, 11 + moved_ms), (12 + moved_ms, 16 + moved_ms))
     )
     found, doubts = consistency_fields(ways)
     assert found["contradicting_results"] == 2
@@ -82,20 +82,20 @@ def test_stamps_of_the_broker_that_are_moved_are_noticed(moved_ms: float) -> Non
 
 def test_a_millisecond_that_is_cut_off_is_no_contradiction() -> None:
     """An event that was offered late in its millisecond has that millisecond's middle for its append."""
-    ways, _ = stage_times_of(journal(), results(1), sample((4.6, 11)))
+    ways, _ = stage_times_of(trial_log(), results(1), sample((4.6, 11)))
     assert consistency_fields(ways)[0]["contradicting_results"] == 0
     assert ways.spent_us[0].tolist() == [4000, 0, 6000, 2000]
 
 
 def test_a_result_before_its_event_is_another_events() -> None:
     """By the broker's clock alone."""
-    ways, _ = stage_times_of(journal(), results(1), sample((11, 8)))
+    ways, _ = stage_times_of(trial_log(), results(1), sample((11, 8)))
     assert consistency_fields(ways)[0] == {"contradicting_results": 1, "contradiction_us_max": 2500}
 
 
 def test_an_event_of_no_known_chunk_is_left_out() -> None:
     """Nothing is said of its way."""
-    ways, known = stage_times_of(journal(), results(1, 11), sample((7, 11), (15, 18)))
+    ways, known = stage_times_of(trial_log(), results(1, 11), sample((7, 11), (15, 18)))
     assert known.tolist() == [True, False]
     assert len(ways.spent_us) == 1
 
@@ -116,8 +116,8 @@ def evidence_of(rows: pa.Table, event_us: list[int], result_us: list[int]) -> To
 def judged(mean_us: float = 12_000.0) -> Any:
     spans = SimpleNamespace(measured_from_us=at(0), measured_to_us=at(10))
     latency = SimpleNamespace(event_time_us=SimpleNamespace(effective_count=80, mean=mean_us))
-    done = SimpleNamespace(journal=journal(), offered_spans=spans)
-    return SimpleNamespace(done=done, result=SimpleNamespace(latency=latency))
+    record = SimpleNamespace(trial_log=trial_log(), offered_spans=spans)
+    return SimpleNamespace(record=record, result=SimpleNamespace(latency=latency))
 
 
 def test_a_sample_is_matched_by_the_names_of_results() -> None:

@@ -18,7 +18,7 @@ from streamgauge.studies.latency_breakdown.probes.receiver import (
     stage_times_of,
 )
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
-from tests.unit.studies.latency_breakdown.probes.test_micro_batch import START_US, at, journal
+from tests.unit.studies.latency_breakdown.probes.test_micro_batch import START_US, at, trial_log
 
 INTERVAL_US = 10_000
 BATCH = Batch(
@@ -41,7 +41,7 @@ def results(event_ms: list[float], ids: list[int], partitions: list[int]) -> Sav
 
 
 def stages_of(found: SavedResults, blocks: dict[int, Blocks]) -> tuple[dict[str, Any], list[bool], Any]:
-    ways, _, known = stage_times_of(journal(), {0: BATCH}, found, blocks, INTERVAL_US)
+    ways, _, known = stage_times_of(trial_log(), {0: BATCH}, found, blocks, INTERVAL_US)
     spent = {name: (of / 1000).tolist() for name, of in zip(ways.names, ways.spent_us.T, strict=True)}
     return spent, known.tolist(), ways
 
