@@ -100,7 +100,7 @@ def union(*streams: Stream, name: str | None = None) -> Stream:
     """All rows of several streams of the same columns: of several sources, or of one source on several ways."""
     apart: tuple[Node, ...] = ()
     for stream in streams:
-        apart += (_apart(stream.node, tuple(each for node in apart for each in graph.walk(node))),)
+        apart += (_disjoint(stream.node, tuple(each for node in apart for each in graph.walk(node))),)
     taken = {each.name for node in apart for each in graph.walk(node)}
     return _checked(Union(apart, name or _free("union", taken)))
 
@@ -110,7 +110,7 @@ def flow(*parts: Flow) -> Flow:
     sinks: list[Sink] = []
     for sink in (sink for part in parts for sink in part.sinks):
         before = tuple(graph.walk(*(earlier.input for earlier in sinks)))
-        sinks.append(replace(sink, input=_apart(sink.input, before)))
+        sinks.append(replace(sink, input=_disjoint(sink.input, before)))
     joined = Flow(tuple(sinks))
     validate.check(joined)
     return joined
@@ -177,7 +177,7 @@ class Stream:
 
         Both ends are included; a time before is written with a minus: `earliest="-5s"`.
         """
-        right = _apart(other.node, tuple(graph.walk(self.node)))
+        right = _disjoint(other.node, tuple(graph.walk(self.node)))
         named = name or _free("interval_join", self._taken() | Stream(right)._taken())
         bounds = _signed_us(earliest, "earliest"), _signed_us(latest, "latest")
         return _checked(IntervalJoin(self.node, right, *bounds, _names(on), named))
@@ -195,7 +195,7 @@ class Stream:
 
     def join(self, other: Stream, *, window: Window, on: Names, name: str | None = None) -> Stream:
         """Pairs of rows of both streams with equal `on` in the same window."""
-        right = _apart(other.node, tuple(graph.walk(self.node)))
+        right = _disjoint(other.node, tuple(graph.walk(self.node)))
         named = name or _free("join", self._taken() | Stream(right)._taken())
         return _checked(WindowJoin(self.node, right, window, _names(on), named))
 
@@ -225,7 +225,7 @@ class Stream:
         """
         nodes = [self.node]
         for other in (*others, *([broadcast] if broadcast else [])):
-            nodes.append(_apart(other.node, tuple(each for node in nodes for each in graph.walk(node))))
+            nodes.append(_disjoint(other.node, tuple(each for node in nodes for each in graph.walk(node))))
         there = dict.fromkeys(column for node in nodes for column in schemas.columns(node))
         wanted = (*_names(keys), *(there if reads is None else _names(reads)))
         reach_us = None if reach is None else _us(reach, "reach")
@@ -322,13 +322,13 @@ def _free(kind: str, taken: set[str]) -> str:
     return next(f"{kind}_{n}" for n in range(2, len(taken) + 3) if f"{kind}_{n}" not in taken)
 
 
-_GIVEN_BY_US = re.compile(
+_GENERATED = re.compile(
     r"(where|select|explode|lookup|union|distinct|top|aggregate|session|count_window|running|join|interval_join|process)"
     r"(_[0-9]+)?"
 )
 
 
-def _apart(node: Node, others: tuple[Node, ...]) -> Node:
+def _disjoint(node: Node, others: tuple[Node, ...]) -> Node:
     """The node with other numbers where a name that we gave clashes with one of `others` (equal nodes are shared)."""
     taken = {other.name for other in others}
     made: dict[Node, Node] = {other: other for other in others}
@@ -340,7 +340,7 @@ def _apart(node: Node, others: tuple[Node, ...]) -> Node:
 
 
 def _renamed(node: Node, taken: set[str]) -> Node:
-    kind = _GIVEN_BY_US.fullmatch(node.name)
+    kind = _GENERATED.fullmatch(node.name)
     if isinstance(node, Source) or node.name not in taken or kind is None:
         return node
     return replace(node, name=_free(kind.group(1), taken | {node.name}))

@@ -94,9 +94,9 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
     event_time is always among them where a window needs it, even in a flow without lineage.
     """
     used: dict[str, set[str]] = {}
-    for node, wanted in _wanted(flow).items():
+    for node, required in _required(flow).items():
         if isinstance(node, Source):
-            used.setdefault(node.name, set()).update(wanted)
+            used.setdefault(node.name, set()).update(required)
     by_name = {source.name: source for source in graph.sources(flow)}
     return {
         name: tuple(column for column in (*source.schema.names, *LINEAGE) if column in used[name])
@@ -106,58 +106,58 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
 
 def check_inputs(node: Process) -> None:
     """Raises InputError where the rows of a process's inputs are not identified in one way."""
-    _carry(node, (EVENT_TIME, INGEST_TIME), wanted=True)
+    _carry(node, (EVENT_TIME, INGEST_TIME), required=True)
 
 
 def _rewritten(last: Node, times: Times) -> Carried:
     if graph.carries_lineage(last):
         raise ValueError("this flow carries lineage already; give the flow as the workload wrote it")
-    return _carry(last, times, wanted=True)
+    return _carry(last, times, required=True)
 
 
-def _carry(node: Node, times: Times, wanted: bool) -> Carried:
-    """`wanted`: whether anything after this node is identified by this node's rows."""
+def _carry(node: Node, times: Times, required: bool) -> Carried:
+    """`required`: whether anything after this node is identified by this node's rows."""
     match node:
         case Source():
-            ids = (EVENT_ID,) if wanted else ()
+            ids = (EVENT_ID,) if required else ()
             return Carried(replace(node, lineage=(*times, *ids)), ids, ids)
         case Where():
-            input_ = _carry(node.input, times, wanted)
+            input_ = _carry(node.input, times, required)
             return replace(input_, node=replace(node, input=input_.node))
         case Select():
-            return _carry_select(node, times, wanted)
+            return _carry_select(node, times, required)
         case WindowAggregate() | SessionAggregate():
-            input_ = _carry(node.input, times, wanted=False)
-            kept = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
-            return Carried(kept, (*node.keys, WINDOW_START), ())
+            input_ = _carry(node.input, times, required=False)
+            retained = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
+            return Carried(retained, (*node.keys, WINDOW_START), ())
         case RunningAggregate():
-            input_ = _carry(node.input, times, wanted=False)
+            input_ = _carry(node.input, times, required=False)
             running = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
             return Carried(running, (*node.keys, EVENT_TIME), ())
         case WindowJoin() | IntervalJoin():
-            return _carry_join(node, times, wanted)
+            return _carry_join(node, times, required)
         case NativeJob():  # the function itself decides what it carries on
             sources = tuple(replace(each, lineage=(*times, EVENT_ID)) for each in node.inputs)
             return Carried(replace(node, inputs=sources), (), ())
         case Process():
-            return _carry_process(node, times, wanted)
+            return _carry_process(node, times, required)
         case Explode():
-            return _carry_explode(node, times, wanted)
+            return _carry_explode(node, times, required)
         case InWindows():
-            input_ = _carry(node.input, times, wanted)
+            input_ = _carry(node.input, times, required)
             return Carried(replace(node, input=input_.node), (*input_.ids, WINDOW_START), input_.added)
         case Lookup():
-            input_ = _carry(node.input, times, wanted)
+            input_ = _carry(node.input, times, required)
             return replace(input_, node=_in_order(replace(node, input=input_.node), node, times, input_.added))
         case Union():
-            return _carry_union(node, times, wanted)
+            return _carry_union(node, times, required)
         case Distinct():
-            input_ = _carry(node.input, times, wanted=True)
+            input_ = _carry(node.input, times, required=True)
             first = _in_order(replace(node, input=input_.node, ties=input_.ids), node, times, input_.added)
             windows = (WINDOW_START,) if node.window else ()
             return Carried(first, tuple(dict.fromkeys(input_.ids + windows)), input_.added)
         case TopN():
-            input_ = _carry(node.input, times, wanted=False)
+            input_ = _carry(node.input, times, required=False)
             ranked = replace(node, input=input_.node, latest=times)
             return Carried(_in_order(ranked, node, times, ()), (*node.keys, WINDOW_START, schema.RANK), ())
 
@@ -169,22 +169,22 @@ def _in_order(carried: Node, original: Node, times: Times, added: tuple[str, ...
     return Select(carried, own + lineage, f"{original.name}.lineage")
 
 
-def _carry_explode(node: Explode, times: Times, wanted: bool) -> Carried:
+def _carry_explode(node: Explode, times: Times, required: bool) -> Carried:
     """The place in the array tells the rows of one event apart."""
-    input_ = _carry(node.input, times, wanted)
-    ordinal = _numbered(EVENT_ORDINAL, input_.added) if wanted else None
+    input_ = _carry(node.input, times, required)
+    ordinal = _numbered(EVENT_ORDINAL, input_.added) if required else None
     ordinals = (ordinal,) if ordinal else ()
     exploded = replace(node, input=input_.node, ordinal=ordinal)
     added = input_.added + ordinals
     return Carried(_in_order(exploded, node, times, added), input_.ids + ordinals, added)
 
 
-def _carry_union(node: Union, times: Times, wanted: bool) -> Carried:
+def _carry_union(node: Union, times: Times, required: bool) -> Carried:
     """Every side gives the ids of all sides; those that it has not are null."""
-    sides = [_carry(input_, times, wanted) for input_ in node.inputs]
+    sides = [_carry(input_, times, required) for input_ in node.inputs]
     types = {name: schema.columns(side.node)[name] for side in reversed(sides) for name in side.added}
     shared = tuple(dict.fromkeys(name for side in sides for name in side.added))
-    branch = _numbered(EVENT_BRANCH, shared) if wanted and _ids_may_meet(node, sides) else None
+    branch = _numbered(EVENT_BRANCH, shared) if required and _ids_may_meet(node, sides) else None
     branches = (branch,) if branch else ()
     rows = []
     for number, (side, original) in enumerate(zip(sides, node.inputs, strict=True)):
@@ -227,16 +227,16 @@ def _maxima(times: Times) -> Columns:
     return tuple((time, f"max({time})") for time in times)
 
 
-def _carry_select(node: Select, times: Times, wanted: bool) -> Carried:
+def _carry_select(node: Select, times: Times, required: bool) -> Carried:
     """An id that the select passes on, perhaps renamed, is an id still; one that it drops is added again."""
-    input_ = _carry(node.input, times, wanted)
+    input_ = _carry(node.input, times, required)
     passed = {expression.strip(): name for name, expression in reversed(node.columns)}
     own = {name for name, _ in node.columns}
-    kept = {id_: passed.get(id_) or _free(id_, own) for id_ in input_.ids} if wanted else {}
-    added = tuple(id_ for id_ in kept if id_ not in passed)
-    columns = node.columns + tuple((time, time) for time in times) + tuple((kept[id_], id_) for id_ in added)
+    retained = {id_: passed.get(id_) or _free(id_, own) for id_ in input_.ids} if required else {}
+    added = tuple(id_ for id_ in retained if id_ not in passed)
+    columns = node.columns + tuple((time, time) for time in times) + tuple((retained[id_], id_) for id_ in added)
     select = replace(node, input=input_.node, columns=columns)
-    return Carried(select, tuple(kept.values()), tuple(kept[id_] for id_ in added))
+    return Carried(select, tuple(retained.values()), tuple(retained[id_] for id_ in added))
 
 
 def _free(name: str, taken: set[str], prefix: str = "id_") -> str:
@@ -245,9 +245,9 @@ def _free(name: str, taken: set[str], prefix: str = "id_") -> str:
     return name
 
 
-def _carry_join(node: WindowJoin | IntervalJoin, times: Times, wanted: bool) -> Carried:
+def _carry_join(node: WindowJoin | IntervalJoin, times: Times, required: bool) -> Carried:
     """Each side takes its lineage under names of its own; after the join they are made one."""
-    left, right = _carry(node.left, times, wanted), _carry(node.right, times, wanted)
+    left, right = _carry(node.left, times, required), _carry(node.right, times, required)
     own = tuple(schema.columns(node))
     taken = set(own)
     left_names = _side_names(left, node.left, "left_", taken)
@@ -257,29 +257,29 @@ def _carry_join(node: WindowJoin | IntervalJoin, times: Times, wanted: bool) -> 
         left=_side(node.left, left.node, times, "left_", left_names, f"{node.name}.left"),
         right=_side(node.right, right.node, times, "right_", right_names, f"{node.name}.right"),
     )
-    added = (*left_names.values(), *right_names.values()) if wanted else ()
+    added = (*left_names.values(), *right_names.values()) if required else ()
     merged = tuple((time, f"greatest(left_{time}, right_{time})") for time in times)
     columns = tuple((name, _quoted(name)) for name in own) + merged + tuple((name, name) for name in added)
     ids = [*(left_names.get(id_, id_) for id_ in left.ids), *(right_names.get(id_, id_) for id_ in right.ids)]
     windows = [WINDOW_START] if isinstance(node, WindowJoin) else []
-    unique = tuple(dict.fromkeys([*ids, *windows])) if wanted else ()
+    unique = tuple(dict.fromkeys([*ids, *windows])) if required else ()
     return Carried(Select(join, columns, f"{node.name}.lineage"), unique, added)
 
 
-def _carry_process(node: Process, times: Times, wanted: bool) -> Carried:
+def _carry_process(node: Process, times: Times, required: bool) -> Carried:
     """Ids come as far as a keyed one in any case: they order rows of one time."""
-    inputs = tuple(_carry(input_, times, wanted or bool(node.keys)) for input_ in node.inputs)
+    inputs = tuple(_carry(input_, times, required or bool(node.keys)) for input_ in node.inputs)
     order = _alike(node, [input_.ids for input_ in inputs])
-    kept: dict[str, str] = {}
-    if wanted and not node.identity:
+    retained: dict[str, str] = {}
+    if required and not node.identity:
         taken = {name for name, _ in node.gives}
         for id_ in (*order, *((ORDINAL,) if node.several else ())):
-            kept[id_] = _free(id_ if id_ != ORDINAL else "event_ordinal", taken)
-            taken.add(kept[id_])
-    lineage = tuple((time, time) for time in times) + tuple((name, id_) for id_, name in kept.items())
+            retained[id_] = _free(id_ if id_ != ORDINAL else "event_ordinal", taken)
+            taken.add(retained[id_])
+    lineage = tuple((time, time) for time in times) + tuple((name, id_) for id_, name in retained.items())
     process = replace(node, inputs=tuple(input_.node for input_ in inputs), lineage=lineage, order=order)
-    ids = tuple(kept.values())
-    return Carried(process, node.identity if wanted and node.identity else ids, ids)
+    ids = tuple(retained.values())
+    return Carried(process, node.identity if required and node.identity else ids, ids)
 
 
 def _alike(node: Process, ids: list[tuple[str, ...]]) -> tuple[str, ...]:
@@ -311,43 +311,43 @@ def _quoted(name: str) -> str:
     return name if name.isidentifier() and name.islower() else backquote(name)
 
 
-def _wanted(flow: Flow) -> dict[Node, set[str]]:
+def _required(flow: Flow) -> dict[Node, set[str]]:
     """Of each node, sinks first, the columns that something after it reads; all of those that sinks take."""
-    wanted: dict[Node, set[str]] = {node: set() for node in reversed(list(graph.operators(flow)))}
+    required: dict[Node, set[str]] = {node: set() for node in reversed(list(graph.operators(flow)))}
     for sink in flow.sinks:
-        wanted[sink.input].update(schema.columns(sink.input))
-    for node, columns in wanted.items():
+        required[sink.input].update(schema.columns(sink.input))
+    for node, columns in required.items():
         for input_, read in zip(graph.inputs(node), _reads(node, columns), strict=True):
-            wanted[input_].update(read)
-    return wanted
+            required[input_].update(read)
+    return required
 
 
-def _reads(node: Node, wanted: set[str]) -> tuple[set[str], ...]:
-    """What a node reads of each of its inputs, where `wanted` of its own columns are."""
+def _reads(node: Node, required: set[str]) -> tuple[set[str], ...]:
+    """What a node reads of each of its inputs, where `required` of its own columns are."""
     match node:
         case Source():
             return ()
         case Where():
-            return (wanted | check.columns_of(node.predicate),)
+            return (required | check.columns_of(node.predicate),)
         case Select():
-            return (_read_by(node.columns, wanted) | (wanted & {EVENT_TIME}),)
+            return (_read_by(node.columns, required) | (required & {EVENT_TIME}),)
         case WindowAggregate() | RunningAggregate() | SessionAggregate():
             time = set() if isinstance(node, RunningAggregate) else {EVENT_TIME}
-            return (_read_by(node.aggregates, wanted) | set(node.keys) | time,)
+            return (_read_by(node.aggregates, required) | set(node.keys) | time,)
         case WindowJoin() | IntervalJoin():
             sides = (node.left, node.right)
-            return tuple(((wanted | set(node.keys)) & set(schema.columns(side))) | {EVENT_TIME} for side in sides)
+            return tuple(((required | set(node.keys)) & set(schema.columns(side))) | {EVENT_TIME} for side in sides)
         case Explode():
-            return ((wanted - {node.column, node.ordinal}) | check.columns_of(node.array),)
+            return ((required - {node.column, node.ordinal}) | check.columns_of(node.array),)
         case InWindows():
-            return ((wanted - {WINDOW_START, WINDOW_END}) | {EVENT_TIME},)
+            return ((required - {WINDOW_START, WINDOW_END}) | {EVENT_TIME},)
         case Lookup():
-            return ((wanted & set(schema.columns(node.input))) | set(node.keys),)
+            return ((required & set(schema.columns(node.input))) | set(node.keys),)
         case Union():
-            return (wanted,) * len(node.inputs)
+            return (required,) * len(node.inputs)
         case Distinct():
             there = set(schema.columns(node.input))
-            return ((wanted & there) | set(node.keys) | set(node.ties) | {EVENT_TIME},)
+            return ((required & there) | set(node.keys) | set(node.ties) | {EVENT_TIME},)
         case TopN():
             return (set(schema.columns(node.input)),)
         case Process():
@@ -357,22 +357,22 @@ def _reads(node: Node, wanted: set[str]) -> tuple[set[str], ...]:
             return tuple(set(schema.columns(each)) for each in node.inputs)
 
 
-def _read_by(columns: Columns, wanted: set[str]) -> set[str]:
-    return check.columns_of_all(_kept(columns, wanted))
+def _read_by(columns: Columns, required: set[str]) -> set[str]:
+    return check.columns_of_all(_retained(columns, required))
 
 
-def _kept(columns: Columns, wanted: set[str]) -> Columns:
+def _retained(columns: Columns, required: set[str]) -> Columns:
     """Those that are wanted, or the first one: no operator is left without columns."""
-    return tuple(pair for pair in columns if pair[0] in wanted) or columns[:1]
+    return tuple(pair for pair in columns if pair[0] in required) or columns[:1]
 
 
 def pruned(flow: Flow) -> Flow:
     """The flow without columns of selects and aggregates that nothing reads; nodes that sinks share stay shared."""
-    wanted = _wanted(flow)
-    return Flow(tuple(replace(sink, input=_pruned(sink.input, wanted)) for sink in flow.sinks))
+    required = _required(flow)
+    return Flow(tuple(replace(sink, input=_pruned(sink.input, required)) for sink in flow.sinks))
 
 
-def _pruned(end: Node, wanted: dict[Node, set[str]]) -> Node:
+def _pruned(end: Node, required: dict[Node, set[str]]) -> Node:
     """The flow up to `end` with those columns alone.
 
     A stream on several ways to it is one source: it gives on each the lineage that any of them carries.
@@ -387,8 +387,8 @@ def _pruned(end: Node, wanted: dict[Node, set[str]]) -> Node:
         if isinstance(new, Source):
             new = replace(new, lineage=tuple(name for name in LINEAGE if name in given[new.name]))
         elif isinstance(new, Select):
-            new = replace(new, columns=_kept(new.columns, wanted[node]))
+            new = replace(new, columns=_retained(new.columns, required[node]))
         elif isinstance(new, WindowAggregate | RunningAggregate | SessionAggregate):
-            new = replace(new, aggregates=_kept(new.aggregates, wanted[node]))
+            new = replace(new, aggregates=_retained(new.aggregates, required[node]))
         made[node] = new
     return made[end]

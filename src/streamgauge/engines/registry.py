@@ -11,14 +11,14 @@ from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin
 from streamgauge.transports import registry as transports
 
 
-def _on_spark(way: str) -> Callable[[Sequence[int] | None], Engine]:
+def _on_spark(mode: str) -> Callable[[Sequence[int] | None], Engine]:
     """What starts Spark in one of its ways; loaded only then."""
 
     def make(cpus: Sequence[int] | None) -> Engine:
         from streamgauge.engines.spark import execution_modes
         from streamgauge.engines.spark.engine import SparkEngine
 
-        return SparkEngine(cpus, getattr(execution_modes, way))
+        return SparkEngine(cpus, getattr(execution_modes, mode))
 
     return make
 
@@ -51,7 +51,7 @@ def _spark_dstream() -> EnginePlugin:
     return EnginePlugin(CAPABILITIES, check, interval, heap_bytes=heap_bytes, make=_on_spark("DSTREAM"))
 
 
-def _known() -> EnginePlugin:
+def _synthetic() -> EnginePlugin:
     from streamgauge.engines.synthetic.settings import CAPABILITIES, check, interval
 
     def make(cpus: Sequence[int] | None) -> Engine:
@@ -72,7 +72,7 @@ _ENGINES: dict[str, Callable[[], EnginePlugin]] = {
     "spark": _spark,
     "spark-rtm": _spark_rtm,
     "spark-dstream": _spark_dstream,
-    "known": _known,
+    "known": _synthetic,
     "oracle": _oracle,
 }
 """Every engine there is; an engine is loaded only when one is made."""
@@ -120,7 +120,7 @@ def matrix() -> list[dict[str, Any]]:
             "windows_so_far": each.early_firing,
             "sink_modes": list(each.sink_modes),
             "transports": list(each.transports),
-            "options": _told(each.settings),
+            "options": _setting_rows(each.settings),
         }
         for each in capabilities().values()
     ]
@@ -128,8 +128,8 @@ def matrix() -> list[dict[str, Any]]:
 
 def transport_rows() -> list[dict[str, Any]]:
     """Every transport with its options, as plain data."""
-    return [{"name": name, "options": _told(transports.transport(name).settings)} for name in transports.NAMES]
+    return [{"name": name, "options": _setting_rows(transports.transport(name).settings)} for name in transports.NAMES]
 
 
-def _told(settings: Sequence[Setting]) -> list[dict[str, Any]]:
+def _setting_rows(settings: Sequence[Setting]) -> list[dict[str, Any]]:
     return [{"name": s.name, "default": s.default, "meaning": s.meaning, "choices": list(s.choices)} for s in settings]

@@ -20,7 +20,7 @@ from streamgauge.transports.spi import ManagedBroker
 
 Ints = NDArray[np.int64]
 
-MOST = 20_000
+SAMPLES_MAX = 20_000
 """Results that are chosen of those that came since the span began, at most."""
 
 
@@ -37,34 +37,34 @@ class AppendTimes:
 
 
 def append_times(
-    carrier: ManagedBroker, offsets: Offsets, stream: str, sink: str, from_us: int, to_us: int
+    broker: ManagedBroker, offsets: Offsets, stream: str, sink: str, from_us: int, to_us: int
 ) -> AppendTimes | None:  # fmt: skip
     """Of results of one stream's events in [from_us, to_us); None where nothing is known of any.
 
     Raises:
         DriverError: the broker does not say.
     """
-    rows = carrier.results(from_us, _some).get(sink)
+    rows = broker.results(from_us, _some).get(sink)
     if rows is None:
         return None
     times = rows[EVENT_TIME]
     rows = rows.filter(pc.and_(pc.greater_equal(times, from_us), pc.less(times, to_us)))
-    event_us = _events(carrier, offsets, stream, np.asarray(rows[EVENT_ID]))
+    event_us = _events(broker, offsets, stream, np.asarray(rows[EVENT_ID]))
     result_us = np.asarray(rows[EMISSION_TIME])
     return AppendTimes(rows.drop_columns([EMISSION_TIME]), event_us, result_us) if len(rows) else None
 
 
 def _some(count: int) -> Sequence[int]:
-    chosen: list[int] = stratified_indices(count, MOST).tolist()
+    chosen: list[int] = stratified_indices(count, SAMPLES_MAX).tolist()
     return chosen
 
 
-def _events(carrier: ManagedBroker, offsets: Offsets, stream: str, event_ids: Ints) -> Ints:
+def _events(broker: ManagedBroker, offsets: Offsets, stream: str, event_ids: Ints) -> Ints:
     found = np.zeros(len(event_ids), np.int64)
     partitions, sequences = partitions_of(event_ids), sequences_of(event_ids)
     for partition in np.unique(partitions).tolist():
         mine = partitions == partition
         different, places = np.unique(sequences[mine], return_inverse=True)
         wanted = (offsets.first_of((stream, partition)) + different).tolist()
-        found[mine] = np.array(carrier.appended_us(stream, partition, wanted), np.int64)[places]
+        found[mine] = np.array(broker.appended_us(stream, partition, wanted), np.int64)[places]
     return found

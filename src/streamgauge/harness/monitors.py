@@ -40,7 +40,7 @@ class _Machine:
 
     time_us: int
     all_s: float
-    ours_s: float
+    own_s: float
 
 
 class Monitors:
@@ -74,16 +74,16 @@ class Monitors:
         for name, role, pid in watched:
             with contextlib.suppress(psutil.Error, OSError):
                 usages += self._one(name, role, pid, sampled_us)
-        self._note_others()
+        self._note_background()
         return usages
 
-    def _note_others(self) -> None:
+    def _note_background(self) -> None:
         now = _Machine(self._now_us(), _processes_s(), self._ours_s)
         before, self._machine = self._machine, now
         if before is None or now.time_us <= before.time_us:
             self.others_percent = None
             return
-        others_s = (now.all_s - before.all_s) - (now.ours_s - before.ours_s)
+        others_s = (now.all_s - before.all_s) - (now.own_s - before.own_s)
         self.others_percent = max(0.0, 100 * others_s / ((now.time_us - before.time_us) / 1e6))
 
     def _take_gone(self) -> dict[int, float]:

@@ -68,11 +68,11 @@ class Offsets:
                     segments[-1] = replace(segments[-1], sent=offset - segments[-1].first)
                 segments.append(_Segment(offset, plan))
 
-    def hand_outs(self, reads: Iterable[ReadPosition]) -> list[list[Delivery]]:
+    def deliveries(self, reads: Iterable[ReadPosition]) -> list[list[Delivery]]:
         """The reads of each partition, in their order."""
         found: list[list[Delivery]] = [[] for _ in range(self._partitions)]
         for read in reads:
-            found[read.partition] += self._hand_outs(read)
+            found[read.partition] += self._deliveries(read)
         return found
 
     def reads_of(self, reached: Iterable[OutputProgress]) -> list[ReadPosition]:
@@ -120,7 +120,7 @@ class Offsets:
             reached[partition] = min((log.reached_us for log in logs), default=0)
         return reached
 
-    def _hand_outs(self, read: ReadPosition) -> list[Delivery]:
+    def _deliveries(self, read: ReadPosition) -> list[Delivery]:
         place = (read.stream, read.partition)
         reader = self._readers.setdefault((place, read.query, read.reader), _Reader())
         from_offset = reader.begin(read)

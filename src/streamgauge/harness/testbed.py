@@ -77,7 +77,7 @@ class TestBed:
         self._generators: list[Child] = []
         self._recorder: Child | None = None
         self._plans = 0
-        self._carrier: ManagedBroker | None = None
+        self._broker: ManagedBroker | None = None
         self._offsets = Offsets(settings.generators)
         self._told_results: list[str] = []
         """Files of the results that were told of since the last plan was begun."""
@@ -173,7 +173,7 @@ class TestBed:
             DriverError: a generator or the recorder ended or failed.
         """
         assert self._recorder is not None
-        if self._carrier is not None and not self._carrier.alive:
+        if self._broker is not None and not self._broker.alive:
             raise DriverError(f"the broker ended; its log: {self.folder / 'engine' / 'broker.log'}")
         statuses = [child.ask("status") for child in self._generators]
         recorded = self._recorder.ask("status")
@@ -191,7 +191,7 @@ class TestBed:
         """With what the transport did not see itself, of which its outlets hear."""
         if not reads:
             return tick
-        found = self._offsets.hand_outs(reads)
+        found = self._offsets.deliveries(reads)
         for child, until_us in zip(self._generators, self._offsets.reached_us(), strict=True):
             child.ask("handed_out", before_us=until_us)
         return replace(tick, hand_outs=[[*mine, *more] for mine, more in zip(tick.hand_outs, found, strict=True)])
@@ -200,11 +200,11 @@ class TestBed:
         """How long after their event times the broker had events of the span, some of each partition; none where
         nothing stands between. DriverError where it does not say.
         """
-        if self._carrier is None:
+        if self._broker is None:
             return []
         found: list[int] = []
         for (stream, partition), offsets, times in self._offsets.samples(from_us, to_us, APPENDS):
-            if when_us := self._carrier.appended_us(stream, partition, offsets):
+            if when_us := self._broker.appended_us(stream, partition, offsets):
                 found += [when - time for when, time in zip(when_us, times, strict=True)]
         return found
 
@@ -212,20 +212,20 @@ class TestBed:
         """When the broker had events of the span and their results, of some results; None where nothing stands between,
         or its clock is another than ours. DriverError where it does not say.
         """
-        if self._carrier is None:
+        if self._broker is None:
             return None
-        return append_times(self._carrier, self._offsets, stream, sink, from_us, to_us)
+        return append_times(self._broker, self._offsets, stream, sink, from_us, to_us)
 
-    def require_carried(self) -> None:
+    def require_all_topics(self) -> None:
         """DriverError where what stands between the driver and the engine does not hold what it should."""
-        if self._carrier is not None and (missing := self._carrier.missing()):
+        if self._broker is not None and (missing := self._broker.missing()):
             raise DriverError(missing)
 
-    def require_kept(self) -> None:
+    def require_no_lost_events(self) -> None:
         """DriverError where what stands between the driver and the engine has lost events that were sent."""
-        if self._carrier is None:
+        if self._broker is None:
             return
-        if lost := self._carrier.lost([child.ask("positions") for child in self._generators]):
+        if lost := self._broker.lost([child.ask("positions") for child in self._generators]):
             raise DriverError(lost)
 
     def engine_status(self) -> EngineStatus:
@@ -235,7 +235,7 @@ class TestBed:
         """(name, role, pid) of every process, this one included, for the monitors."""
         ours = [*self._generators, *([self._recorder] if self._recorder else [])]
         driver: list[tuple[str, Role, int]] = [(child.name, "driver", child.pid) for child in ours if child.alive]
-        driver += [("broker", "driver", pid) for pid in (self._carrier.pids() if self._carrier else ())]
+        driver += [("broker", "driver", pid) for pid in (self._broker.pids() if self._broker else ())]
         sut: list[tuple[str, Role, int]] = [(f"sut {pid}", "sut", pid) for pid in self.engine.pids()]
         return [*driver, (RUNNER, "driver", os.getpid()), *sut]
 
@@ -244,25 +244,25 @@ class TestBed:
         self.engine.stop()
         stop_all([*self._generators, *([self._recorder] if self._recorder else [])], grace_s=1.0)
         self._generators, self._recorder = [], None
-        if self._carrier is not None:
-            self._carrier.close()
-            self._carrier = None
+        if self._broker is not None:
+            self._broker.close()
+            self._broker = None
 
     def _places(self) -> list[EndpointConfig]:
         """Where the recorder and each generator open their ends; what stands between them is started."""
         settings, token = self.settings, new_token()
         count = settings.generators + 1
-        open_carrier = transport(settings.transport).open_carrier
-        if open_carrier is None:
+        open_broker = transport(settings.transport).open_broker
+        if open_broker is None:
             return [EndpointConfig(settings.host, port, token) for port in settings.ports or (0,) * count]
         log = self.folder / "engine" / "broker.log"
-        self._carrier = open_carrier(
+        self._broker = open_broker(
             BrokerRequest(
                 new_run(), tuple(settings.columns), settings.generators, self._private / "broker", log, settings.host,
                 settings.driver_cpus, settings.transport_options,
             )
         )  # fmt: skip
-        return [self._carrier.at] * count
+        return [self._broker.at] * count
 
     def _forget_results(self) -> None:
         """Only what a look has told of: what the engine sends between two trials is told of in the next one."""

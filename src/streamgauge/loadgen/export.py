@@ -44,7 +44,7 @@ def write_input(plan: Plan, out: Path, from_us: int, to_us: int, progress: Progr
 def _write_streams(plan: Plan, out: Path, span_us: tuple[int, int], report: Callable[[int], None]) -> dict[str, int]:
     _refuse_others(plan, out)
     folders = [_prepare(plan, out / spec.name) for spec in plan.streams]
-    for path in parts_there(plan, out):
+    for path in existing_parts(plan, out):
         try:
             path.unlink()
         except OSError as error:
@@ -56,7 +56,7 @@ def _write_streams(plan: Plan, out: Path, span_us: tuple[int, int], report: Call
     return rows
 
 
-def parts_there(plan: Plan, out: Path) -> list[Path]:
+def existing_parts(plan: Plan, out: Path) -> list[Path]:
     """The files of an earlier input that this one takes the place of."""
     names = [_file_name(partition) for partition in range(plan.partitions)]
     places = [out / spec.name / name for spec in plan.streams for name in names]

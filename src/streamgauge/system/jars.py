@@ -80,17 +80,17 @@ def _kept(folder: Path) -> list[Path] | None:
     return found if all(path.is_file() for path in found) else None
 
 
-def _had(wanted: JarSet, folder: Path) -> list[Path]:
+def _had(request: JarSet, folder: Path) -> list[Path]:
     if (found := _kept(folder)) is not None:
         return found
-    print(f"resolving {', '.join(wanted.packages)}, once: {folder}", file=sys.stderr, flush=True)
-    return _resolve(wanted, folder)
+    print(f"resolving {', '.join(request.packages)}, once: {folder}", file=sys.stderr, flush=True)
+    return _resolve(request, folder)
 
 
-def _resolve(wanted: JarSet, folder: Path) -> list[Path]:
+def _resolve(request: JarSet, folder: Path) -> list[Path]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="resolving-", dir=folder.parent) as work:
-        _run_ivy(wanted, Path(work))
+        _run_ivy(request, Path(work))
         made = Path(work) / "made"
         made.mkdir()
         names = sorted(path.name for path in (Path(work) / "jars").glob("*.jar"))
@@ -108,13 +108,13 @@ def _resolve(wanted: JarSet, folder: Path) -> list[Path]:
     return found
 
 
-def _run_ivy(wanted: JarSet, work: Path) -> None:
+def _run_ivy(request: JarSet, work: Path) -> None:
     import pyspark
 
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-submit"), "--conf", f"spark.jars.ivy={work}"]
-    command += ["--packages", ",".join(wanted.packages)]
-    command += ["--exclude-packages", ",".join(wanted.excluded)] if wanted.excluded else []
+    command += ["--packages", ",".join(request.packages)]
+    command += ["--exclude-packages", ",".join(request.excluded)] if request.excluded else []
     command += ["--class", _NOTHING, "spark-internal"]
     environment = {**os.environ, "SPARK_HOME": str(home), "JAVA_HOME": str(Path(find_java().path).resolve().parents[1])}
     try:
@@ -127,7 +127,7 @@ def _run_ivy(wanted: JarSet, work: Path) -> None:
         raise _Unresolved(_reason(done.stderr + done.stdout))
 
 
-def _reason(said: str) -> str:
+def _reason(output: str) -> str:
     """Ivy's own words: the first unresolved dependency, else the last line."""
-    lines = [line.strip(" \t:") for line in said.splitlines() if line.strip(" \t:")]
+    lines = [line.strip(" \t:") for line in output.splitlines() if line.strip(" \t:")]
     return next((line for line in lines if "not found" in line or "unresolved" in line), lines[-1] if lines else "")

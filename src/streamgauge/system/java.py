@@ -70,9 +70,9 @@ def _other_home() -> str | None:
     return f"unset JAVA_HOME (PATH has Java {found.version}), or set it to {Path(found.path).resolve().parents[1]}"
 
 
-def _version_line(said: str) -> str:
+def _version_line(output: str) -> str:
     """The line with the version, else the first: with JAVA_TOOL_OPTIONS set, Java says first that it took them."""
-    lines = said.strip().splitlines() or [""]
+    lines = output.strip().splitlines() or [""]
     return next((line for line in lines if parse_version(line) is not None), lines[0])
 
 

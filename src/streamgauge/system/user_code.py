@@ -138,17 +138,17 @@ def own_trace_in(text: str, path: Path) -> str | None:
     user's code is not in it.
     """
     root = place_of(path)[0]
-    kept: list[str] = []
+    own: list[str] = []
     depth: int | None = None
     for line in text.splitlines():
         frame = _FRAME.match(line)
         if frame:
             depth = len(frame.group(1)) if _is_own(frame.group(2), root) else None
-            kept += [line] if depth is not None else []
+            own += [line] if depth is not None else []
         elif depth is not None and line.strip() and len(line) - len(line.lstrip()) > depth:
-            kept.append(line)
-        elif kept and _ERROR.match(line):
-            return "\n".join([*kept, line])
+            own.append(line)
+        elif own and _ERROR.match(line):
+            return "\n".join([*own, line])
         else:
             depth = None
     return None

@@ -1,4 +1,4 @@
-"""The transports there are, by name. One more is a folder that fills the seam, and its entry here."""
+"""The transports there are, by name. One more is a folder that implements the interface, and its entry here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Transport:
     """A transport as the catalogue has it: what opens its two ends on the driver's side, which alone loads its
     libraries, and what is to be known before.
 
-    `open_carrier` opens what stands between both ends; None where nothing does. `stamps`: it sees every hand-out, so
+    `open_broker` opens what stands between both ends; None where nothing does. `stamps`: it sees every hand-out, so
     that events carry the time of theirs. `settings` are its options, of which `files` name files of the user's;
     `problems` says what is wrong with those given, where names and choices are not all. `in_force` are its settings as
     a result tells them. `require` raises MachineError where this machine lacks what it needs, and cannot get it.
@@ -34,7 +34,7 @@ class Transport:
 
     open_outlet: Callable[[EndpointConfig, OutletConfig], Outlet]
     open_inlet: Callable[[EndpointConfig, Receiver], Inlet]
-    open_carrier: Callable[[BrokerRequest], ManagedBroker] | None = None
+    open_broker: Callable[[BrokerRequest], ManagedBroker] | None = None
     stamps: bool = False
     settings: tuple[Setting, ...] = ()
     files: tuple[str, ...] = ()
@@ -71,10 +71,10 @@ def _kafka() -> Transport:
 
         return KafkaInlet(at, receiver)
 
-    def carrier(asked: BrokerRequest) -> ManagedBroker:
+    def broker(request: BrokerRequest) -> ManagedBroker:
         from streamgauge.transports.kafka.broker.cluster import KafkaCluster
 
-        return KafkaCluster(asked)
+        return KafkaCluster(request)
 
     def in_force(options: Options) -> dict[str, str]:
         return {"producer": KafkaSettings.of(options).in_force}
@@ -87,7 +87,7 @@ def _kafka() -> Transport:
 
     # A broker hands out unseen: no `stamps`.
     return Transport(
-        outlet, inlet, carrier, settings=SETTINGS, files=("client",), problems=problems, in_force=in_force,
+        outlet, inlet, broker, settings=SETTINGS, files=("client",), problems=problems, in_force=in_force,
         require=require,
     )  # fmt: skip
 
@@ -114,10 +114,10 @@ def transport(name: str) -> Transport:
 
 STAMPS = tuple(name for name in NAMES if transport(name).stamps)
 """Those that see every hand-out."""
-BROKERED = tuple(name for name in NAMES if transport(name).open_carrier is not None)
+BROKERED = tuple(name for name in NAMES if transport(name).open_broker is not None)
 """Those whose ends meet at a place of its own."""
 
-_INSTEAD = "leave it out, or --transport kafka"
+_ALTERNATIVES = "leave it out, or --transport kafka"
 
 
 def problems(name: str, options: Options) -> list[Problem]:
@@ -125,7 +125,7 @@ def problems(name: str, options: Options) -> list[Problem]:
     there = transport(name)
     if there.problems is not None:
         return list(there.problems(options))
-    return list(problems_of(options, there.settings, f"the transport {name}", "transport option", _INSTEAD))
+    return list(problems_of(options, there.settings, f"the transport {name}", "transport option", _ALTERNATIVES))
 
 
 def with_absolute_paths(name: str, options: Options) -> dict[str, str]:

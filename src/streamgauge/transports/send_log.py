@@ -14,7 +14,7 @@ from streamgauge.transports.spi import Chunk, Delivery, OutletConfig
 
 
 class WriteOnlyOutlet:
-    """Fills the seam's `Outlet` but for the way out: `location`, `prepared` and `offer`.
+    """Implements `Outlet` but for the way out: `location`, `prepared` and `offer`.
 
     Args:
         held: the streams and the bounds.

@@ -1,4 +1,4 @@
-"""The seam that every transport fills: its two ends on the driver's side, and what it counts.
+"""The interface that every transport implements: its two ends on the driver's side, and what it counts.
 
 An outlet stands beside each generator and hands events out; an inlet stands beside the recorder and takes results in.
 The other sides, in the system under test, are the engine's own: it says in `Capabilities.transports` which it knows.

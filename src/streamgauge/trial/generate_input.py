@@ -13,7 +13,7 @@ from streamgauge.config import reproduce
 from streamgauge.config.experiment import Experiment, build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.export import Progress, parts_there, write_input
+from streamgauge.loadgen.export import Progress, existing_parts, write_input
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import Piece, RateProfile, parse_profile
 from streamgauge.preflight import user_job
@@ -49,7 +49,7 @@ def generate(experiment: Experiment, out: Path, progress: Progress | None = None
     this input.
     """
     part = _planned(experiment) if experiment.load.of is None else _offered(experiment, experiment.load.of)
-    replaced = len(parts_there(part.plan, out))
+    replaced = len(existing_parts(part.plan, out))
     events = write_input(part.plan, out, part.begin_us, part.end_us, progress)
     notes = input_notes(part.workload, replayed_data(part.plan, part.end_us))
     return {

@@ -128,7 +128,7 @@ class PhaseRunner:
             self._end_if(self._policy.tail_skip_reason(record))
             self._tail()
             self._drain()
-            self._testbed.require_kept()
+            self._testbed.require_no_lost_events()
         except EndTrial:
             pass
         except DriverError as error:
@@ -211,7 +211,7 @@ class PhaseRunner:
         self._status_due = time.monotonic() + STATUS_EVERY_S
         status = self._testbed.engine_status()
         if not status.alive:
-            self._testbed.require_carried()  # an engine that finds nothing to read there is not to blame
+            self._testbed.require_all_topics()  # an engine that finds nothing to read there is not to blame
             self.record.engine_failed = status.reason or "the engine ended"
             raise EndTrial
         self._busy_us |= dict.fromkeys(status.busy, self._testbed.clock.now_us())

@@ -66,7 +66,7 @@ class Lag:
     """What the topics hold at each look of a trial, by the broker's own end offsets."""
 
     def __init__(self, testbed: TestBed, partitions: int) -> None:
-        carrier = testbed._carrier
+        carrier = testbed._broker
         assert isinstance(carrier, KafkaCluster)
         self._topics, self._topic = Topics(carrier.at.options["brokers"]), topic_of(carrier.at.token, "purchases")
         self._now_us, self._partitions = testbed.clock.now_us, partitions
@@ -184,7 +184,7 @@ def test_a_broker_without_room_ends_the_trial(tmp_path: Path) -> None:
 def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
     """In the middle of it: whoever did that, it was not the system under test."""
     with started(tmp_path, "identity", "5k") as (resolved, testbed, folder):
-        carrier = testbed._carrier
+        carrier = testbed._broker
         assert isinstance(carrier, KafkaCluster)
         deleted: list[str] = []
 

@@ -57,7 +57,7 @@ def test_rows_are_verified_until_the_broker_dies(tmp_path: Path) -> None:
     """
     with started(tmp_path, "identity", "5k", ENGINE) as (resolved, testbed, folder):
         first = trial(resolved, testbed, folder, 1)
-        processes, data = [*testbed._carrier.pids(), *testbed.engine.pids()], testbed._private / "broker"  # type: ignore[union-attr]
+        processes, data = [*testbed._broker.pids(), *testbed.engine.pids()], testbed._private / "broker"  # type: ignore[union-attr]
         assert data.is_dir()
         kill = InMidTrial(broker_of(testbed).kill)
         second = trial(resolved, testbed, folder, 2, on_progress=kill)

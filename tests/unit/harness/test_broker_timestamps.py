@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import event_id_base
-from streamgauge.harness.broker_timestamps import MOST, append_times
+from streamgauge.harness.broker_timestamps import SAMPLES_MAX, append_times
 from streamgauge.harness.offset_tracker import Offsets
 from tests.unit.harness.test_offset_tracker import START, plan_from
 
@@ -40,19 +40,19 @@ def rows_of(*events: tuple[int, int, int]) -> dict[str, pa.Table]:
 
 
 def of(rows: Mapping[str, pa.Table]) -> tuple[Any, Carrier]:
-    offsets, carrier = Offsets(2), Carrier(rows)
+    offsets, broker = Offsets(2), Carrier(rows)
     for first, begin_us in ((0, START - 10 * US), (500, START)):
         offsets.begin(plan_from(begin_us, partitions=2), [{"ads": first, "purchases": 0}] * 2)
-    return append_times(carrier, offsets, "ads", "out", START, START + 5 * US), carrier  # type: ignore[arg-type]
+    return append_times(broker, offsets, "ads", "out", START, START + 5 * US), broker  # type: ignore[arg-type]
 
 
 def test_an_event_is_looked_for_where_its_plan_has_put_it() -> None:
     """A warm test bed has had another plan before; two results may be of one event; what lies outside is left out."""
-    found, carrier = of(rows_of((0, 7, 1), (1, 3, 2), (0, 2, 0), (0, 7, 1), (0, 9, 5)))
+    found, broker = of(rows_of((0, 7, 1), (1, 3, 2), (0, 2, 0), (0, 7, 1), (0, 9, 5)))
     assert (found.event_us - START).tolist() == [507_000, 503_001, 502_000, 507_000]
     assert (found.result_us - START).tolist() == [9 * US] * 4
     assert found.rows.column_names == ["event_id", "event_time"]
-    assert len(carrier.chosen) == MOST
+    assert len(broker.chosen) == SAMPLES_MAX
 
 
 def test_nothing_is_known_where_nothing_is_told() -> None:

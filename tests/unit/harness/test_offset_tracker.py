@@ -35,7 +35,7 @@ def read(to_offset: int, batch: int = 0, when_us: int = 7, **more: object) -> Re
 def test_each_event_is_in_the_batch_that_took_it() -> None:
     """By the plan's own times: what lies before a batch's end are as many events as it has read."""
     offsets, plan = begun()
-    (first,), (second,) = offsets.hand_outs([read(300)])[0], offsets.hand_outs([read(301, 1, 9)])[0]
+    (first,), (second,) = offsets.deliveries([read(300)])[0], offsets.deliveries([read(301, 1, 9)])[0]
     assert (first.events, second.events) == (300, 1)
     assert plan.count_before(0, 0, first.to_us) == 300
     assert (second.from_us, plan.count_before(0, 0, second.to_us)) == (first.to_us, 301)
@@ -47,18 +47,18 @@ def test_each_event_is_in_the_batch_that_took_it() -> None:
 def test_a_batch_without_news_reads_nothing() -> None:
     """It only closes windows."""
     offsets, _ = begun()
-    assert offsets.hand_outs([read(0), read(5), read(5, 1)]) != [[]]
-    assert offsets.hand_outs([read(5, 2)]) == [[]]
+    assert offsets.deliveries([read(0), read(5), read(5, 1)]) != [[]]
+    assert offsets.deliveries([read(5, 2)]) == [[]]
 
 
 def test_streams_readers_and_partitions_go_each_their_way() -> None:
     """What another reader has had before is shared, and stamped as it was then."""
     offsets, _ = begun(2)
-    offsets.hand_outs([read(10)])
-    ((more,), (other,)) = offsets.hand_outs([read(10, query="q1", when_us=8), read(4, partition=1)])
+    offsets.deliveries([read(10)])
+    ((more,), (other,)) = offsets.deliveries([read(10, query="q1", when_us=8), read(4, partition=1)])
     assert (more.shared, more.ingest_us, more.read_us, more.events) == (True, 7, 8, 10)
     assert (other.shared, other.events) == (False, 4)
-    ((mine,), _) = offsets.hand_outs([read(6, stream="purchases")])
+    ((mine,), _) = offsets.deliveries([read(6, stream="purchases")])
     assert (mine.stream, mine.events, mine.shared) == ("purchases", 6, False)
 
 
@@ -66,7 +66,7 @@ def test_what_every_reader_has_read_is_known() -> None:
     """The slowest reader of a partition, of any of its streams, says it."""
     offsets, plan = begun(2)
     assert offsets.reached_us() == [0, 0]
-    offsets.hand_outs([read(10), read(4, stream="purchases"), read(8, partition=1)])
+    offsets.deliveries([read(10), read(4, stream="purchases"), read(8, partition=1)])
     low, other = offsets.reached_us()
     assert plan.count_before(1, 0, low) == 4
     assert plan.count_before(0, 1, other) == 8
@@ -75,41 +75,41 @@ def test_what_every_reader_has_read_is_known() -> None:
 def test_the_end_of_a_plan_is_its_end() -> None:
     """Everything that it has was read: no event says where that is."""
     offsets, plan = begun()
-    ((whole,),) = offsets.hand_outs([read(RATE // 2 * 10)])
+    ((whole,),) = offsets.deliveries([read(RATE // 2 * 10)])
     assert whole.to_us == plan.end_us
 
 
 def test_plans_follow_each_other() -> None:
     """The next one begins where the generators stood, halted before their plan's end or not."""
     offsets, _ = begun()
-    offsets.hand_outs([read(300)])
+    offsets.deliveries([read(300)])
     later = plan_from(START + 60 * US)
     offsets.begin(later, [{"ads": 400, "purchases": 400}])
-    ((both,),) = offsets.hand_outs([read(450, 1)])
+    ((both,),) = offsets.deliveries([read(450, 1)])
     assert later.count_before(0, 0, both.to_us) == 50
-    ((last,),) = offsets.hand_outs([read(460, 2)])
+    ((last,),) = offsets.deliveries([read(460, 2)])
     assert last.events == 10
 
 
 def test_a_plan_that_was_halted_counts_for_what_was_sent() -> None:
     """The next one begins before its end would have been: what it has of that time was never there."""
     offsets, plan = begun()
-    offsets.hand_outs([read(300)])
+    offsets.deliveries([read(300)])
     halted = START + US
     sent = plan.count_before(0, 0, halted)
     offsets.begin(plan_from(halted + US), [{"ads": sent, "purchases": plan.count_before(1, 0, halted)}])
-    ((both,),) = offsets.hand_outs([read(sent + 50, 1)])
-    ((last,),) = offsets.hand_outs([read(sent + 90, 2)])
+    ((both,),) = offsets.deliveries([read(sent + 50, 1)])
+    ((last,),) = offsets.deliveries([read(sent + 90, 2)])
     assert (both.events, last.events) == (sent - 300 + 50, 40)
 
 
 def test_a_batch_that_is_begun_anew_is_read_once_more() -> None:
     """After a restart its mark comes again: from where it began, by the same reader."""
     offsets, _ = begun()
-    offsets.hand_outs([read(100), read(250, 1)])
-    ((again,),) = offsets.hand_outs([read(250, 1, when_us=20)])
+    offsets.deliveries([read(100), read(250, 1)])
+    ((again,),) = offsets.deliveries([read(250, 1, when_us=20)])
     assert (again.again, again.events, again.ingest_us) == (True, 150, 7)
-    ((on,),) = offsets.hand_outs([read(260, 2)])
+    ((on,),) = offsets.deliveries([read(260, 2)])
     assert (on.again, on.events) == (False, 10)
     assert isinstance(on, Delivery)
 
@@ -120,15 +120,15 @@ def test_what_results_show_is_read_of_every_stream() -> None:
     time_us = int(plan.event_times(0, 0, 299, 300)[0])
     reads = offsets.reads_of([OutputProgress("q0", 0, time_us + 1, 7)])
     assert {(one.stream, one.partition) for one in reads} == {("ads", 0), ("purchases", 0)}
-    ((ads, purchases),) = offsets.hand_outs(reads)
+    ((ads, purchases),) = offsets.deliveries(reads)
     assert (ads.stream, ads.events, ads.ingest_us) == ("ads", 300, 7)
     assert purchases.events == plan.count_before(1, 0, time_us + 1)
-    assert offsets.hand_outs(offsets.reads_of([OutputProgress("q0", 1, time_us - 5000, 8)])) == [[]]
+    assert offsets.deliveries(offsets.reads_of([OutputProgress("q0", 1, time_us - 5000, 8)])) == [[]]
     later = plan_from(plan.end_us)
     offsets.begin(later, [{"ads": RATE * 5, "purchases": RATE * 5}])
     reads = offsets.reads_of([OutputProgress("q0", 2, later.end_us, 9)])
     assert [one.to_offset for one in reads] == [RATE * 10, RATE * 10]
-    assert [part.to_us for part in offsets.hand_outs(reads)[0]] == [later.end_us, later.end_us]
+    assert [part.to_us for part in offsets.deliveries(reads)[0]] == [later.end_us, later.end_us]
 
 
 @given(
@@ -152,7 +152,7 @@ def test_a_query_without_batches_reads_nothing_twice(steps: list[tuple[bool, int
             asked = [
                 one for one in offsets.reads_of([OutputProgress("q0", batch, until_us, when_us)]) if one.stream == "ads"
             ]
-        found += offsets.hand_outs(asked)[0]
+        found += offsets.deliveries(asked)[0]
         furthest = max(furthest, asked[0].to_offset)
     assert sum(part.events for part in found) == furthest
     assert all(part.first for part in found)
@@ -170,7 +170,7 @@ def test_what_is_forgotten_changes_no_count(steps: list[tuple[int, bool, bool, b
         batch, begin, end = last[query]
         last[query] = (batch, begin, end) if anew else (batch + 1, end, end + more)
         asked = read(last[query][2], last[query][0], when_us, query=query)
-        assert short.hand_outs([asked]) == kept.hand_outs([asked])
+        assert short.deliveries([asked]) == kept.deliveries([asked])
         assert short.reached_us() == kept.reached_us()
         if forget and (before := min(begin for _, begin, _ in last.values())):
             short.forget(int(plan.event_times(0, 0, before, before + 1)[0]))

@@ -11,7 +11,7 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Interrupted, MachineError
 from streamgauge.loadgen import export
-from streamgauge.loadgen.export import parts_there, write_input
+from streamgauge.loadgen.export import existing_parts, write_input
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec, Text
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
@@ -77,7 +77,7 @@ def test_parts_of_another_input_are_not_mixed_in(tmp_path: Path) -> None:
 def test_an_input_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     """All of its files, before one is written: whoever stops it has no mixture of two rates or seeds."""
     write_input(plan_of(seed=2), tmp_path, START, START + US)
-    assert len(parts_there(plan_of(), tmp_path)) == 4
+    assert len(existing_parts(plan_of(), tmp_path)) == 4
 
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt

@@ -103,11 +103,11 @@ class FakeRig:
             self.told[key] = self.story.tick(number)
         return self.told[key]
 
-    def require_carried(self) -> None:
+    def require_all_topics(self) -> None:
         if self.not_carried:
             raise DriverError(self.not_carried)
 
-    def require_kept(self) -> None:
+    def require_no_lost_events(self) -> None:
         if self.not_kept:
             raise DriverError(self.not_kept)
 

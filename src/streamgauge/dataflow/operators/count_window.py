@@ -17,7 +17,7 @@ from streamgauge.dataflow.nodes import Columns, Count
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max", "last")
 NUMBERS = ("int", "bigint", "double")
-_ASKED = re.compile(r"\s*(\w+)\s*\(\s*(?:(\*|\w+)|`([^`]+)`)\s*\)\s*")
+_AGGREGATE = re.compile(r"\s*(\w+)\s*\(\s*(?:(\*|\w+)|`([^`]+)`)\s*\)\s*")
 
 
 @dataclass(frozen=True)
@@ -30,24 +30,26 @@ class CountAggregate:
     type: str
 
 
-def read(columns: Columns, keys: tuple[str, ...], there: Mapping[str, str], setting: str) -> tuple[CountAggregate, ...]:
-    """The aggregates that are asked for over `there` (column to type); raises InputError with every problem."""
-    problems = [*_key_problems(keys, there, setting), *_name_problems(columns, keys, setting)]
+def read(
+    columns: Columns, keys: tuple[str, ...], available: Mapping[str, str], setting: str
+) -> tuple[CountAggregate, ...]:
+    """The aggregates that are asked for over `available` (column to type); raises InputError with every problem."""
+    problems = [*_key_problems(keys, available, setting), *_name_problems(columns, keys, setting)]
     found = []
     for name, text in columns:
-        asked = _read_one(name, text, there, f"{setting}, column {name}")
-        if isinstance(asked, Problem):
-            problems.append(asked)
+        aggregate = _read_one(name, text, available, f"{setting}, column {name}")
+        if isinstance(aggregate, Problem):
+            problems.append(aggregate)
         else:
-            found.append(asked)
+            found.append(aggregate)
     if problems:
         raise InputError(problems)
     return tuple(found)
 
 
-def gives(aggregates: tuple[CountAggregate, ...], keys: tuple[str, ...], there: Mapping[str, str]) -> Schema:
+def gives(aggregates: tuple[CountAggregate, ...], keys: tuple[str, ...], available: Mapping[str, str]) -> Schema:
     """The keys, then the aggregates."""
-    return Schema.of(**{key: there[key] for key in keys} | {each.name: each.type for each in aggregates})
+    return Schema.of(**{key: available[key] for key in keys} | {each.name: each.type for each in aggregates})
 
 
 def truth(window: Count, keys: tuple[str, ...], aggregates: tuple[CountAggregate, ...]) -> str:
@@ -59,22 +61,22 @@ def truth(window: Count, keys: tuple[str, ...], aggregates: tuple[CountAggregate
     return f"SELECT {', '.join(columns)} FROM input {lately}{every}"
 
 
-def _sql(asked: CountAggregate) -> str:
-    if asked.function == "last":
-        return quote(asked.column)
-    return f"{asked.function}({'*' if asked.column == '*' else quote(asked.column)}) OVER lately"
+def _sql(aggregate: CountAggregate) -> str:
+    if aggregate.function == "last":
+        return quote(aggregate.column)
+    return f"{aggregate.function}({'*' if aggregate.column == '*' else quote(aggregate.column)}) OVER lately"
 
 
-def _key_problems(keys: tuple[str, ...], there: Mapping[str, str], setting: str) -> Iterator[Problem]:
+def _key_problems(keys: tuple[str, ...], available: Mapping[str, str], setting: str) -> Iterator[Problem]:
     if not keys:
-        yield Problem(setting, "needs at least one key", "none", f"keys={next(iter(there))!r}")
+        yield Problem(setting, "needs at least one key", "none", f"keys={next(iter(available))!r}")
     for key in keys:
-        if key not in there:
-            known = f"one of {', '.join(there)}"
+        if key not in available:
+            known = f"one of {', '.join(available)}"
             yield Problem(setting, f"key {key!r} must be a column of its input", key, known)
-        elif there[key] == "double" or element_type(there[key]):
+        elif available[key] == "double" or element_type(available[key]):
             rule = f"key {key!r} must be no double and no array"
-            yield Problem(setting, rule, there[key], f"select({key}='try_cast({key} as string)') before it")
+            yield Problem(setting, rule, available[key], f"select({key}='try_cast({key} as string)') before it")
 
 
 def _name_problems(columns: Columns, keys: tuple[str, ...], setting: str) -> Iterator[Problem]:
@@ -87,8 +89,8 @@ def _name_problems(columns: Columns, keys: tuple[str, ...], setting: str) -> Ite
         taken.add(name.lower())
 
 
-def _read_one(name: str, text: str, there: Mapping[str, str], setting: str) -> CountAggregate | Problem:
-    match = _ASKED.fullmatch(text)
+def _read_one(name: str, text: str, available: Mapping[str, str], setting: str) -> CountAggregate | Problem:
+    match = _AGGREGATE.fullmatch(text)
     function = match.group(1).lower() if match else ""
     if match is None or function not in FUNCTIONS:
         rule = f"a window by count takes one of {', '.join(FUNCTIONS)} of one column"
@@ -96,9 +98,9 @@ def _read_one(name: str, text: str, there: Mapping[str, str], setting: str) -> C
     column = match.group(2) or match.group(3)
     if column == "*" and function == "count":
         return CountAggregate(name, function, column, "bigint")
-    if column not in there:
-        return Problem(setting, f"column {column!r} is not there", text, f"one of {', '.join(there)}")
-    type_ = there[column]
+    if column not in available:
+        return Problem(setting, f"column {column!r} is not there", text, f"one of {', '.join(available)}")
+    type_ = available[column]
     if element_type(type_):
         return Problem(setting, f"{function} takes a plain column, not {type_}", text, "explode it before")
     if function not in ("count", "last") and type_ not in NUMBERS:

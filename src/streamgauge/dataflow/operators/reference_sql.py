@@ -30,8 +30,8 @@ def statement(node: Process, inputs: Sequence[str], columns: Sequence[Types], ti
     `inputs` are queries of the node's inputs, which have a column `time` too; `columns` is what each of them gives.
     """
     rows = (
-        f"SELECT {_given(node, number, there, time)} FROM ({query})"
-        for number, (query, there) in enumerate(zip(inputs, columns, strict=True))
+        f"SELECT {_given(node, number, available, time)} FROM ({query})"
+        for number, (query, available) in enumerate(zip(inputs, columns, strict=True))
     )
     return f"WITH input AS ({' UNION ALL BY NAME '.join(rows)}) SELECT {_results(node, time)} FROM ({node.truth})"
 
@@ -40,9 +40,9 @@ def check(node: Process, columns: Sequence[Types], setting: str) -> None:
     """Raises InputError where the truth cannot be bound over the node's inputs, or lacks an output column."""
     time = "__time"
     empty = [
-        "SELECT " + ", ".join(f"NULL::{DUCKDB_TYPES[type_]} AS {quote(name)}" for name, type_ in there.items())
+        "SELECT " + ", ".join(f"NULL::{DUCKDB_TYPES[type_]} AS {quote(name)}" for name, type_ in available.items())
         + f", NULL::BIGINT AS {time}"
-        for there in columns
+        for available in columns
     ]  # fmt: skip
     reason = unsupported_type(statement(node, empty, columns, time))
     if reason:
@@ -53,13 +53,13 @@ def check(node: Process, columns: Sequence[Types], setting: str) -> None:
         raise InputError(Problem(f"{setting}, truth", f"cannot be bound: {reason}", node.truth, way_out))
 
 
-def _given(node: Process, number: int, there: Types, time: str) -> str:
-    columns = [quote(name) for name in node.reads if name in there]
+def _given(node: Process, number: int, available: Types, time: str) -> str:
+    columns = [quote(name) for name in node.reads if name in available]
     columns.append(f"{time} AS {quote(TIME)}")
     if len(node.inputs) > 1:
         columns.append(f"{number}::TINYINT AS {quote(INPUT)}")
     if node.identity:
-        columns += [quote(name) if name in there else f"0::BIGINT AS {quote(name)}" for name in STATED]
+        columns += [quote(name) if name in available else f"0::BIGINT AS {quote(name)}" for name in STATED]
     return ", ".join([*columns, f"{_row(node, number, time)} AS {quote(ROW)}"])
 
 

@@ -26,9 +26,9 @@ def check(node: Process, columns: Sequence[Types], setting: str) -> None:
         reference_sql.check(node, columns, setting)
 
 
-def lineage_types(node: Process, there: Types) -> tuple[tuple[str, str], ...]:
-    """The lineage columns of the results; `there` is what an input gives."""
-    return tuple((name, "bigint" if column == ORDINAL else there[column]) for name, column in node.lineage)
+def lineage_types(node: Process, available: Types) -> tuple[tuple[str, str], ...]:
+    """The lineage columns of the results; `available` is what an input gives."""
+    return tuple((name, "bigint" if column == ORDINAL else available[column]) for name, column in node.lineage)
 
 
 def _class_problems(node: Process, setting: str) -> Iterator[Problem]:
@@ -50,15 +50,15 @@ def _class_problems(node: Process, setting: str) -> Iterator[Problem]:
 
 
 def _reading_problems(node: Process, columns: Sequence[Types], setting: str) -> Iterator[Problem]:
-    known = dict.fromkeys(name for there in columns for name in there)
+    known = dict.fromkeys(name for available in columns for name in available)
     for name in node.reads:
-        found = {there[name] for there in columns if name in there}
+        found = {available[name] for available in columns if name in available}
         if not found:
             yield Problem(setting, f"column {name!r} must be one of its input", name, f"one of {', '.join(known)}")
         elif len(found) > 1:
             rule = f"column {name!r} must have one type in all inputs"
             yield Problem(setting, rule, ", ".join(sorted(found)), "select one of them under another name before")
-        elif name in node.keys and any(name not in there for there in _by_key(node, columns)):
+        elif name in node.keys and any(name not in available for available in _by_key(node, columns)):
             yield Problem(setting, f"key {name!r} must be in every input", name, "select it before")
 
 

@@ -21,12 +21,12 @@ def interval_of(sinks: Iterable[Sink], options: Mapping[str, str]) -> str:
     return trigger(options["trigger"], windowed, any(_copies_state(node, options) for node in nodes))
 
 
-def longest_batch_interval(wanted: StartRequest) -> BatchInterval:
+def longest_batch_interval(request: StartRequest) -> BatchInterval:
     """That of the slowest query; 0 s where batches go back to back, or where what was asked is refused anyway."""
-    if wanted.flow is None:
+    if request.flow is None:
         return BatchInterval()
-    ours, _ = split(wanted.options)
-    every = [seconds(interval_of(query.sinks, ours)) for query in queries(wanted.flow)]
+    ours, _ = split(request.options)
+    every = [seconds(interval_of(query.sinks, ours)) for query in queries(request.flow)]
     return BatchInterval(max(every, default=0.0), "trigger")
 
 

@@ -29,8 +29,8 @@ class SparkEngine:
 
     capabilities = CAPABILITIES
 
-    def __init__(self, on_cpus: Sequence[int] | None = None, way: ExecutionMode = MICRO_BATCH) -> None:
-        self._cpus, self._way = on_cpus, way
+    def __init__(self, on_cpus: Sequence[int] | None = None, mode: ExecutionMode = MICRO_BATCH) -> None:
+        self._cpus, self._mode = on_cpus, mode
         self._child: Child | None = None
         self._settings: dict[str, str] = {}
         self._scratch: Scratch | None = None
@@ -44,11 +44,11 @@ class SparkEngine:
         self._scratch = Scratch("spark")
         private = self._scratch.path
         checkpoint = str(private / "checkpoint")
-        at = master or self._way.master(flow, len(self._cpus or cpus()), edges)
+        at = master or self._mode.master(flow, len(self._cpus or cpus()), edges)
         job = SparkJob(flow, edges, options, at, str(private), checkpoint, jars)
         self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
         log = folder / "spark.log"
-        self._child = spark_process(self._way.module, job, private, log, self._cpus)
+        self._child = spark_process(self._mode.module, job, private, log, self._cpus)
         try:
             self._settings = {"master": job.master, **started(self._child)}
         except (EngineError, InputError):
@@ -89,10 +89,10 @@ class SparkEngine:
     def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
         assert self._child is not None
         try:
-            said = self._child.ask("operator_row_counts", timeout_s)
+            reply = self._child.ask("operator_row_counts", timeout_s)
         except ChildFailed as error:
             return OperatorCounts(ended=str(error))
-        return OperatorCounts([OperatorRows(**each) for each in said["rows"]], said["ended"])
+        return OperatorCounts([OperatorRows(**each) for each in reply["rows"]], reply["ended"])
 
     def settings(self) -> dict[str, str]:
         return self._settings

@@ -192,7 +192,7 @@ def keeps_first_rows(flow: Flow) -> bool:
 WINDOWED_INTERVAL = "1400 milliseconds"
 
 
-def trigger(asked: str, windowed: bool, state_copied: bool = False) -> str:
+def trigger(requested: str, windowed: bool, state_copied: bool = False) -> str:
     """The interval of batches in Spark's words.
 
     Args:
@@ -207,8 +207,8 @@ def trigger(asked: str, windowed: bool, state_copied: bool = False) -> str:
     the 20 batches that a verdict needs, and batches do not march in step with windows.
     Spark's own join copies its whole state and looks for what is out of date in every batch, so it pays to have few.
     """
-    if asked != "auto":
-        return asked
+    if requested != "auto":
+        return requested
     if state_copied:
         return "2 seconds"
     return WINDOWED_INTERVAL if windowed else "0 seconds"

@@ -60,50 +60,50 @@ _ELSEWHERE = {"spark.master": "--master", "spark.driver.memory": "--option drive
 """Settings that are asked for by a word of ours: two words for one thing could disagree."""
 
 
-def check(wanted: StartRequest) -> None:
+def check(request: StartRequest) -> None:
     """Refuse what Spark would choke on only after its start, or pass over; InputError with every problem."""
-    found = [*option_problems(wanted, CAPABILITIES, RULES), *_delay_in_vain(wanted)]
-    if wanted.transport == "kafka" and wanted.flow is not None:
-        found += _on_kafka(wanted.flow, wanted)
+    found = [*option_problems(request, CAPABILITIES, RULES), *_delay_in_vain(request)]
+    if request.transport == "kafka" and request.flow is not None:
+        found += _on_kafka(request.flow, request)
     if found:
         raise InputError(found)
 
 
-def option_problems(wanted: StartRequest, engine: Capabilities, rules: Mapping[str, Rule]) -> Iterator[Problem]:
+def option_problems(request: StartRequest, engine: Capabilities, rules: Mapping[str, Rule]) -> Iterator[Problem]:
     """What is wrong with options, Spark's settings and the master; `rules` says what is with an option's value."""
-    users = {name: value for name, value in wanted.options.items() if name.startswith(PREFIX)}
-    lowerings = {name: value for name, value in wanted.options.items() if name.startswith(LOWERING)}
-    ours = {name: value for name, value in wanted.options.items() if name not in users and name not in lowerings}
-    yield from _ours(ours, engine, rules)
-    if (problem := check_beside(wanted.queue_bytes, ours, wanted.generators_bytes)) is not None:
+    users = {name: value for name, value in request.options.items() if name.startswith(PREFIX)}
+    lowerings = {name: value for name, value in request.options.items() if name.startswith(LOWERING)}
+    ours = {name: value for name, value in request.options.items() if name not in users and name not in lowerings}
+    yield from _own_options(ours, engine, rules)
+    if (problem := check_beside(request.queue_bytes, ours, request.generators_bytes)) is not None:
         yield problem
-    if wanted.flow is not None:
-        yield from _lowerings(lowerings, wanted.flow)
+    if request.flow is not None:
+        yield from _lowerings(lowerings, request.flow)
     yield from _types(users)
-    yield from _master(wanted.master, users)
-    yield from _reachable(wanted.master, wanted.bind)
+    yield from _master(request.master, users)
+    yield from _reachable(request.master, request.bind)
 
 
-def _delay_in_vain(wanted: StartRequest) -> Iterator[Problem]:
+def _delay_in_vain(request: StartRequest) -> Iterator[Problem]:
     """A watermark's delay where an operator keeps to its own."""
     name = "watermark_delay"
-    if wanted.flow is None or name not in wanted.options:
+    if request.flow is None or name not in request.options:
         return
-    packed = [option.removeprefix(LOWERING) for option, value in wanted.options.items() if value == "packed"]
-    for node in graph.operators(wanted.flow):
+    packed = [option.removeprefix(LOWERING) for option, value in request.options.items() if value == "packed"]
+    for node in graph.operators(request.flow):
         if isinstance(node, NativeJob) or (isinstance(node, Process) and node.keys) or node.name in packed:
             rule = f"is not for {node.name}, whose watermark has none of it"
-            yield Problem(f"option {name}", rule, wanted.options[name], "leave it out")
+            yield Problem(f"option {name}", rule, request.options[name], "leave it out")
 
 
-def _on_kafka(flow: Flow, wanted: StartRequest) -> Iterator[Problem]:
+def _on_kafka(flow: Flow, request: StartRequest) -> Iterator[Problem]:
     """What needs every source cut at one event time, or what only the transport of ours gives."""
     for node in graph.operators(flow):
         refused = {NativeJob: "own jobs", Process: "processes with keys"}.get(type(node), "")
         if refused and getattr(node, "keys", True):
             rule = f"carries no {refused} yet ({node.name})"
             yield Problem("transport", rule, "kafka", "--transport flight")
-    for name, value in wanted.options.items():
+    for name, value in request.options.items():
         if name.startswith(LOWERING) and value == "packed":
             yield Problem(f"option {name}", "must not be packed with the transport kafka", value, "leave it out")
     streams = {node.name for node in graph.operators(flow) if isinstance(node, Source)}
@@ -112,13 +112,13 @@ def _on_kafka(flow: Flow, wanted: StartRequest) -> Iterator[Problem]:
     if len(streams) > 1:
         rule = "cuts no two streams at one event time, which updates and firsts of several streams need"
         yield Problem("transport", rule, "kafka", "--transport flight")
-    if wanted.partitions > 1:
+    if request.partitions > 1:
         rule = "must be 1 for updates and firsts over a broker: its partitions are read at no common event time"
-        yield Problem("load.generators", rule, wanted.partitions, "--generators 1")
+        yield Problem("load.generators", rule, request.partitions, "--generators 1")
 
 
-def _ours(options: dict[str, str], engine: Capabilities, rules: Mapping[str, Rule]) -> Iterator[Problem]:
-    misspelt = {name: meant for name in options if (meant := _meant_for_spark(name))}
+def _own_options(options: dict[str, str], engine: Capabilities, rules: Mapping[str, Rule]) -> Iterator[Problem]:
+    misspelt = {name: meant for name in options if (meant := _is_spark_setting(name))}
     for name, meant in misspelt.items():
         yield Problem(f"option {name}", f"is not an option of {engine.name}", options[name], f"--option {meant}=...")
     named = {name: value for name, value in options.items() if name not in misspelt}
@@ -126,7 +126,7 @@ def _ours(options: dict[str, str], engine: Capabilities, rules: Mapping[str, Rul
     yield from (problem for name, rule in rules.items() if name in named and (problem := rule(named[name])))
 
 
-def _meant_for_spark(name: str) -> str:
+def _is_spark_setting(name: str) -> str:
     """`sprak.sql.x` as `spark.sql.x`; nothing where it is no such slip."""
     first, dot, rest = name.partition(".")
     return f"spark.{rest}" if dot and difflib.get_close_matches(first, ["spark"], 1, 0.7) else ""

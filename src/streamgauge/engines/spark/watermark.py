@@ -16,14 +16,14 @@ OVER_A_BROKER = "1 second"
 """Of several partitions: some hundred times as much as generators of one machine were seen to come apart."""
 
 
-def delay_of(asked: str, transport: str, partitions: int) -> str:
+def delay_of(requested: str, transport: str, partitions: int) -> str:
     """What was asked for, in Spark's words; where that is `auto`, what the way of the events needs."""
-    if asked != "auto":
-        return asked
+    if requested != "auto":
+        return requested
     return OVER_A_BROKER if transport == "kafka" and partitions > 1 else NONE
 
 
-def delay_us(wanted: StartRequest) -> int:
+def delay_us(request: StartRequest) -> int:
     """The same in microseconds, before a start."""
-    ours, _ = split(wanted.options)
-    return round(seconds(delay_of(ours["watermark_delay"], wanted.transport, wanted.partitions)) * US)
+    ours, _ = split(request.options)
+    return round(seconds(delay_of(ours["watermark_delay"], request.transport, request.partitions)) * US)

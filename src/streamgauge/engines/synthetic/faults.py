@@ -17,8 +17,8 @@ FAR_ID = 2**42
 class Faults:
     """Applies one kind of fault; `keys` are columns that it leaves alone."""
 
-    def __init__(self, fault: str, every: int, lie_us: int, keys: tuple[str, ...] = ()) -> None:
-        self._fault, self._every, self._lie_us, self._keys = fault, every, lie_us, keys
+    def __init__(self, fault: str, every: int, clock_skew_us: int, keys: tuple[str, ...] = ()) -> None:
+        self._fault, self._every, self._clock_skew_us, self._keys = fault, every, clock_skew_us, keys
         self._seen = 0
         self._held: list[pa.Table] = []
         self.planted_us: list[int] = []
@@ -28,8 +28,8 @@ class Faults:
         chosen = self._choose(results)
         if chosen is not None:
             self.planted_us += results.column(EVENT_TIME).filter(chosen).to_pylist()
-            results = self._planted(results, chosen)
-        return self._lied(results) if self._lie_us else results
+            results = self._injected(results, chosen)
+        return self._skewed(results) if self._clock_skew_us else results
 
     def held(self) -> pa.Table:
         """The rows held back; they count as held until `released`."""
@@ -49,7 +49,7 @@ class Faults:
         chosen = numbers % self._every == 0
         return pa.array(chosen) if self._fault != "none" and chosen.any() else None
 
-    def _planted(self, results: pa.Table, chosen: pa.Array) -> pa.Table:
+    def _injected(self, results: pa.Table, chosen: pa.Array) -> pa.Table:
         rest = pa.array(~chosen.to_numpy(zero_copy_only=False))
         match self._fault:
             case "drop":
@@ -62,7 +62,7 @@ class Faults:
             case "alter":
                 return pa.concat_tables([results.filter(rest), self._altered(results.filter(chosen))])
             case "untime":
-                return pa.concat_tables([results.filter(rest), _untimed(results.filter(chosen))])
+                return pa.concat_tables([results.filter(rest), _without_event_time(results.filter(chosen))])
         return pa.concat_tables([results, self._invented(results.filter(chosen))])
 
     def _altered(self, rows: pa.Table) -> pa.Table:
@@ -75,13 +75,13 @@ class Faults:
         windowed = WINDOW_START in rows.column_names
         return _moved(rows, WINDOW_START, 1) if windowed else _moved(rows, EVENT_ID, FAR_ID)
 
-    def _lied(self, results: pa.Table) -> pa.Table:
+    def _skewed(self, results: pa.Table) -> pa.Table:
         for name in (EVENT_TIME, INGEST_TIME):
-            results = _moved(results, name, -self._lie_us)
+            results = _moved(results, name, -self._clock_skew_us)
         return results
 
 
-def _untimed(rows: pa.Table) -> pa.Table:
+def _without_event_time(rows: pa.Table) -> pa.Table:
     index = rows.schema.get_field_index(EVENT_TIME)
     field = rows.schema.field(index)
     return rows.set_column(index, field, pa.nulls(rows.num_rows, field.type))

@@ -59,7 +59,7 @@ class Sut:
         self._operator, self._source = build(job.flow), source_of(job.flow)
         self._sink, last = job.flow.sink.name, job.flow.sink.input
         keys = last.keys if isinstance(last, WindowAggregate) else ()
-        self._faults = Faults(self._options.fault, self._options.fault_every, self._options.lie_us, keys)
+        self._faults = Faults(self._options.fault, self._options.fault_every, self._options.clock_skew_us, keys)
         self._clock = Clock.fixed_now()
         self._pace = Pace(self._options.capacity_per_s, self._clock.now_us, self._options.jitter)
         self._locations = [edge.location for edge in job.edges.inputs]
@@ -72,7 +72,7 @@ class Sut:
         self._failed = ""
 
     def start(self) -> None:
-        self._look()
+        self._poll()
         threading.Thread(target=self._run_safely, daemon=True).start()
 
     def status(self) -> dict[str, Any]:
@@ -98,14 +98,14 @@ class Sut:
     def _step(self) -> None:
         self._await_trigger()
         if not self._cuts:
-            self._look()
+            self._poll()
         if self._cuts:
             self._sleep_through_stall()
             self._work(self._next_cut())
         else:
             self._rest()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Note the common cut, if it has moved."""
         cut_us = client.common_cut(self._locations, self._token, self._seen_us)
         if cut_us > self._seen_us:
@@ -122,7 +122,7 @@ class Sut:
             self._clock.sleep_until(due_us)
             self._pace.idle()
         self._trigger_us = self._clock.now_us()
-        self._look()
+        self._poll()
 
     def _next_cut(self) -> int:
         if not self._options.batch_us:
@@ -136,7 +136,7 @@ class Sut:
             self._send(self._faults.held())
             self._faults.released()
         time.sleep(POLL_US / US)
-        self._look()
+        self._poll()
         self._pace.idle()
 
     def _sleep_through_stall(self) -> None:
@@ -144,14 +144,14 @@ class Sut:
         if stall and self._first_us is not None and self._position_us - self._first_us >= stall.after_us:
             self._stall = None
             time.sleep(stall.length_us / US)
-            self._look()
+            self._poll()
             self._pace.idle()
 
     def _work(self, cut_us: int) -> None:
         rows = pa.Table.from_batches(self._read(cut_us), self._schema())
         if self._first_us is None and rows.num_rows:
             self._first_us = rows.column(EVENT_TIME)[0].as_py()
-        self._pace.take_on(rows.num_rows, slower_by_us(self._options.slowing, self._first_us, cut_us))
+        self._pace.take_on(rows.num_rows, degradation_us(self._options.degradation, self._first_us, cut_us))
         results = self._faults.apply(self._operator.results(rows, cut_us))
         self._position_us = cut_us
         self._pace.note_overrun()
@@ -174,7 +174,7 @@ class Sut:
     def _sleep_until_paid(self) -> None:
         while (left_us := self._pace.free_us - self._clock.now_us()) > 0:
             self._clock.sleep_until(self._clock.now_us() + min(POLL_US, left_us))
-            self._look()
+            self._poll()
 
     def _send(self, results: pa.Table) -> None:
         location, batch = self._edges.output.location, self._batch
@@ -187,9 +187,9 @@ class Sut:
         client.act(location, self._token, "commit", query=QUERY, batch=batch, accepted=accepted, sinks=sinks)
 
 
-def slower_by_us(slowing: float, first_us: int | None, cut_us: int) -> int:
+def degradation_us(degradation: float, first_us: int | None, cut_us: int) -> int:
     """How much longer than its events ask for a batch takes that reads up to `cut_us`."""
-    return round(slowing * (cut_us - first_us)) if first_us is not None else 0
+    return round(degradation * (cut_us - first_us)) if first_us is not None else 0
 
 
 def main() -> None:

@@ -49,36 +49,36 @@ class Stall:
 
 @dataclass(frozen=True)
 class SyntheticOptions:
-    """The options as values. `lie_us` is added to every latency, by stamps moved the other way."""
+    """The options as values. `clock_skew_us` is added to every latency, by stamps moved the other way."""
 
     capacity_per_s: float
     batch_us: int
     stall: Stall | None
     jitter: float
-    slowing: float
+    degradation: float
     fault: str
     fault_every: int
-    lie_us: int
+    clock_skew_us: int
 
 
-def check(wanted: StartRequest) -> None:
+def check(request: StartRequest) -> None:
     """Refuse what this engine cannot do; InputError with every problem."""
     problems: list[Problem] = []
-    attempt(partial(read_options, wanted.options), problems)
-    if wanted.frontier != "common":
+    attempt(partial(read_options, request.options), problems)
+    if request.frontier != "common":
         rule, way_out = "must be common for the engine known", "--frontier common, or another --engine"
-        problems.append(Problem("load.frontier", rule, wanted.frontier, way_out))
-    if wanted.master is not None:
+        problems.append(Problem("load.frontier", rule, request.frontier, way_out))
+    if request.master is not None:
         rule, way_out = "means nothing to the engine known", "leave --master out, or another --engine"
-        problems.append(Problem("master", rule, wanted.master, way_out))
+        problems.append(Problem("master", rule, request.master, way_out))
     if problems:
         raise InputError(problems)
 
 
-def interval(wanted: StartRequest) -> BatchInterval:
+def interval(request: StartRequest) -> BatchInterval:
     """The time from batch to batch; not known where the options are refused anyway."""
     try:
-        return BatchInterval(read_options(wanted.options).batch_us / US, "batch")
+        return BatchInterval(read_options(request.options).batch_us / US, "batch")
     except InputError:
         return BatchInterval()
 
@@ -98,21 +98,21 @@ def read_options(options: dict[str, str]) -> SyntheticOptions:
             problems.extend(error.problems)
             return None
 
-    read_ones = SyntheticOptions(
+    parsed = SyntheticOptions(
         capacity_per_s=read(
             "capacity", lambda text: parse_rate(text, "option capacity", way_out="--option capacity=100k")
         ),
         batch_us=read("batch", lambda text: _time_us("batch", text, "1s")),
         stall=read("stall", _stall),
         jitter=read("jitter", lambda text: _share("jitter", text)),
-        slowing=read("slowing", lambda text: _share("slowing", text)),
+        degradation=read("slowing", lambda text: _share("slowing", text)),
         fault=given["fault"],
         fault_every=read("fault_every", _every),
-        lie_us=read("lie", _lie),
+        clock_skew_us=read("lie", _clock_skew),
     )
     if problems:
         raise InputError(problems)
-    return read_ones
+    return parsed
 
 
 def _time_us(name: str, text: str, example: str) -> int:
@@ -142,6 +142,6 @@ def _every(text: str) -> int:
     return int(text)
 
 
-def _lie(text: str) -> int:
+def _clock_skew(text: str) -> int:
     sign = -1 if text.startswith("-") else 1
     return sign * _time_us("lie", text.removeprefix("-"), "5s")

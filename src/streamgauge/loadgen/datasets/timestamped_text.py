@@ -22,7 +22,7 @@ _OFFSET_BYTES = 4
 
 
 @dataclass(frozen=True)
-class StampedText(FieldSpec):
+class TimestampedText(FieldSpec):
     """`id,created_us,` and letters that do not compress, `size_bytes` in all.
 
     `id` numbers the records of all partitions; `created_us` is when a record is due by `rate_per_s`, microseconds since

@@ -124,7 +124,7 @@ class ReplayRequest:
         return tuple(field for field in fields if self.needed is None or field.name in self.needed) or fields[:1]
 
 
-def recorded(*asked: ReplayRequest) -> tuple[StreamSpec, ...]:
+def recorded(*requests: ReplayRequest) -> tuple[StreamSpec, ...]:
     """The streams with the rows of their files in the place of made ones.
 
     Text lines go into a stream's only column, which is a text; CSV, JSON and Parquet must have the columns that are
@@ -134,30 +134,34 @@ def recorded(*asked: ReplayRequest) -> tuple[StreamSpec, ...]:
         InputError: a file is not like that, or holds no value of a column.
         DriverError: it has been changed since it was `known`.
     """
-    files = [_file(one) for one in asked]
-    found = [_content(one, file) for one, file in zip(asked, files, strict=True)]
-    numbered = _numbered(asked, files)
-    problems = [problem for one, there in zip(asked, found, strict=True) for problem in _problems(one, there, numbered)]
+    files = [_file(one) for one in requests]
+    contents = [_content(one, file) for one, file in zip(requests, files, strict=True)]
+    numbered = _numbered(requests, files)
+    problems = [
+        problem
+        for request, content in zip(requests, contents, strict=True)
+        for problem in _problems(request, content, numbered)
+    ]
     if problems:
         raise InputError(problems)
-    return tuple(_stream(one, file, numbered) for one, file in zip(asked, files, strict=True))
+    return tuple(_stream(one, file, numbered) for one, file in zip(requests, files, strict=True))
 
 
-def _file(asked: ReplayRequest) -> File:
-    if asked.path.is_dir():
-        raise refuse("must be a file", f"{asked.path}, which is a folder", "name one file of it")
-    if asked.known is None and not asked.path.is_file():
-        raise refuse("must be a file that exists", str(asked.path), "--set data=FILE, as seen from this folder")
-    columns = tuple((field.name, field.spark_type) for field in asked.fields)
-    return File(str(asked.path.resolve()), asked.known or digest(asked.path), columns)
+def _file(request: ReplayRequest) -> File:
+    if request.path.is_dir():
+        raise refuse("must be a file", f"{request.path}, which is a folder", "name one file of it")
+    if request.known is None and not request.path.is_file():
+        raise refuse("must be a file that exists", str(request.path), "--set data=FILE, as seen from this folder")
+    columns = tuple((field.name, field.spark_type) for field in request.fields)
+    return File(str(request.path.resolve()), request.known or digest(request.path), columns)
 
 
-def _content(asked: ReplayRequest, file: File) -> Content:
+def _content(request: ReplayRequest, file: File) -> Content:
     """InputError as `content` has it; of a missing key it says how all rows can have the same."""
     try:
         return content(file)
     except ColumnsError as error:
-        keys = [field.name for field in asked.fields if field.name in error.missing and field.tells_apart is not None]
+        keys = [field.name for field in request.fields if field.name in error.missing and field.tells_apart is not None]
         if not keys:
             raise
         (problem,) = error.problems
@@ -165,11 +169,11 @@ def _content(asked: ReplayRequest, file: File) -> Content:
         raise InputError(replace(problem, way_out=f"{problem.way_out}; {constant}")) from None
 
 
-def _numbered(asked: Sequence[ReplayRequest], files: Sequence[File]) -> dict[str, KeyDictionary]:
+def _numbered(requests: Sequence[ReplayRequest], files: Sequence[File]) -> dict[str, KeyDictionary]:
     """What keys tell apart, where they cannot stay what they are, to how its keys are numbered in all columns of it."""
     columns: dict[str, list[File]] = {}
     unlike: set[str] = set()
-    for one, file in zip(asked, files, strict=True):
+    for one, file in zip(requests, files, strict=True):
         for field in one.fields:
             if (what := field.tells_apart) is None or field.spark_type not in ("int", "bigint"):
                 continue
@@ -178,19 +182,19 @@ def _numbered(asked: Sequence[ReplayRequest], files: Sequence[File]) -> dict[str
     return {what: KeyDictionary(tuple(columns[what])) for what in unlike}
 
 
-def _are_no_numbers(found: Content, name: str) -> bool:
+def _are_no_numbers(content: Content, name: str) -> bool:
     """Whether keys are names of things: half of them or more are no numbers, or some are numbers that are too large."""
-    wrong = found.unreadable.get(name)
-    return wrong is not None and (bool(wrong.large) or 2 * wrong.count >= found.values(name))
+    wrong = content.unreadable.get(name)
+    return wrong is not None and (bool(wrong.large) or 2 * wrong.count >= content.values(name))
 
 
 def _numbering(field: FieldSpec, numbered: Mapping[str, KeyDictionary]) -> KeyDictionary | None:
     return numbered.get(field.tells_apart) if field.tells_apart is not None else None
 
 
-def _problems(asked: ReplayRequest, found: Content, numbered: Mapping[str, KeyDictionary]) -> Iterator[Problem]:
-    for field in asked.fields:
-        column, wrong = found.columns[field.name], found.unreadable.get(field.name)
+def _problems(request: ReplayRequest, content: Content, numbered: Mapping[str, KeyDictionary]) -> Iterator[Problem]:
+    for field in request.fields:
+        column, wrong = content.columns[field.name], content.unreadable.get(field.name)
         if _numbering(field, numbered) is not None or column.null_count < len(column):
             continue
         if wrong is not None:
@@ -198,17 +202,17 @@ def _problems(asked: ReplayRequest, found: Content, numbered: Mapping[str, KeyDi
         elif not field.nullable:
             rule = f"must have a value in some row of {field.name}, which is what the workload looks at"
             yield Problem("set data", rule, f"{len(column):,} rows without one", "another file")
-    if asked.time is not None:
-        yield from _time_problems(asked, asked.time)
+    if request.time is not None:
+        yield from _time_problems(request, request.time)
 
 
-def _time_problems(asked: ReplayRequest, time: str) -> Iterator[Problem]:
+def _time_problems(request: ReplayRequest, time: str) -> Iterator[Problem]:
     setting, way_out = "set data.time", "leave data.time out: what it names comes again with each round"
-    kinds = {field.name: field for field in asked.stream.fields}
+    kinds = {field.name: field for field in request.stream.fields}
     moved = [name for name, field in kinds.items() if field.spark_type in TIMES and field.tells_apart is None]
     if time not in kinds:
         got = f"{time}, and there are {', '.join(kinds)}"
-        yield Problem(setting, f"must be a field of stream {asked.stream.name}", got, way_out)
+        yield Problem(setting, f"must be a field of stream {request.stream.name}", got, way_out)
     elif kinds[time].spark_type == "string":
         rule = "must be a column of numbers or timestamps: a time inside of a text is not moved"
         yield Problem(setting, rule, f"{time}, which is a text", way_out)
@@ -216,20 +220,22 @@ def _time_problems(asked: ReplayRequest, time: str) -> Iterator[Problem]:
         what = "a key" if kinds[time].tells_apart is not None else kinds[time].spark_type
         rule = "must be a column of whole numbers or timestamps that says a time"
         yield Problem(setting, rule, f"{time}, which is {what}", way_out)
-    elif time not in [field.name for field in asked.fields]:
+    elif time not in [field.name for field in request.fields]:
         yield Problem(setting, "must be a column that the workload reads", time, way_out)
 
 
-def _stream(asked: ReplayRequest, file: File, numbered: Mapping[str, KeyDictionary]) -> StreamSpec:
-    taken = {field.name: ReplayedColumn(field.name, file, field, _numbering(field, numbered)) for field in asked.fields}
-    if asked.time is not None:
-        taken[asked.time] = replace(taken[asked.time], step=_step(taken[asked.time].values))
+def _stream(request: ReplayRequest, file: File, numbered: Mapping[str, KeyDictionary]) -> StreamSpec:
+    taken = {
+        field.name: ReplayedColumn(field.name, file, field, _numbering(field, numbered)) for field in request.fields
+    }
+    if request.time is not None:
+        taken[request.time] = replace(taken[request.time], step=_step(taken[request.time].values))
     fields = tuple(
         # A payload is there to be carried, and no file says what is in it.
         taken.get(field.name) or (field if isinstance(field, Payload) else Absent(field.name, field))
-        for field in asked.stream.fields
+        for field in request.stream.fields
     )
-    return StreamSpec(asked.stream.name, fields, asked.stream.share)
+    return StreamSpec(request.stream.name, fields, request.stream.share)
 
 
 def _step(times: pa.Array) -> int:

@@ -35,7 +35,7 @@ LINES = ("txt", "log", "dat", "text", "")
 BYTES_MAX = 2**30
 """Of the rows in memory: every generator holds them."""
 _SETTING = "set data"
-SAID_MAX = 300
+ERROR_TEXT_MAX = 300
 """Characters of a reader's own words in an error: it quotes whole lines of the file."""
 _SQL = {
     "int": "INTEGER", "bigint": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB",
@@ -91,8 +91,8 @@ class Content:
 
 def digest(path: Path) -> str:
     """A file's SHA-256; of one that was not changed since, from memory: streams are made anew for every rate."""
-    there = path.stat()
-    return _digest(path, there.st_mtime_ns, there.st_size)
+    available = path.stat()
+    return _digest(path, available.st_mtime_ns, available.st_size)
 
 
 @lru_cache(maxsize=32)
@@ -123,11 +123,11 @@ def content(file: File) -> Content:
 def _require_same(file: File) -> None:
     # After the reading: a file that was changed under way has another digest then, whatever was read of it.
     try:
-        found = digest(Path(file.path))
+        current = digest(Path(file.path))
     except OSError as error:
         raise DriverError(f"{file.path} was there when it was checked, and cannot be read now: {error}") from None
-    if found != file.digest:
-        was = f"SHA-256 {found[:12]}, was {file.digest[:12]}"
+    if current != file.digest:
+        was = f"SHA-256 {current[:12]}, was {file.digest[:12]}"
         raise DriverError(f"{file.path} was changed after it was checked ({was}): run again, and leave it as it is")
 
 
@@ -143,14 +143,16 @@ def _read(path: Path, columns: Columns) -> Content:
         text_files.require_utf8(path, _SETTING)
     if kind == "json":
         text_files.require_whole_array(path, _SETTING)
-    found = _lines(path, columns) if kind in LINES else _table(path, kind, columns)
-    if not len(next(iter(found.columns.values()))):
-        left_out = f" that can be read; {_lines_of(found.left_out.lines)} of it can not" if found.left_out.lines else ""
+    stored = _lines(path, columns) if kind in LINES else _table(path, kind, columns)
+    if not len(next(iter(stored.columns.values()))):
+        left_out = (
+            f" that can be read; {_lines_of(stored.left_out.lines)} of it can not" if stored.left_out.lines else ""
+        )
         raise refuse("must hold some rows", f"{path.name}, which has none{left_out}", "another file")
-    if (size := sum(column.nbytes for column in found.columns.values())) > BYTES_MAX:
+    if (size := sum(column.nbytes for column in stored.columns.values())) > BYTES_MAX:
         rule = f"must fit into {BYTES_MAX / 2**30:.0f} GiB, since every generator holds it"
         raise refuse(rule, f"{size / 2**30:.3g} GiB", "a part of it")
-    return found
+    return stored
 
 
 def _content(path: Path, most: int | None = None) -> bytes:
@@ -197,15 +199,15 @@ def _table(path: Path, kind: str, columns: Columns) -> Content:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = true")
         try:
-            there = _names(connection, path, kind, columns)
-            if not there:
+            available = _names(connection, path, kind, columns)
+            if not available:
                 what = "JSON objects" if READERS[kind] == "read_json_auto" else "a first line of names"
                 raise refuse(f"must have {what}", f"{path.name}, which has none", "another file")
-            if missing := tuple(pair for pair in columns if pair[0] not in there):
-                raise _lacking(path, missing, there)
+            if missing := tuple(pair for pair in columns if pair[0] not in available):
+                raise _lacking(path, missing, available)
             return _cast(connection, path, kind, columns)
         except duckdb.Error as error:
-            raise refuse("must be readable", _said(error), "mend the file, or another one") from None
+            raise refuse("must be readable", _error_text(error), "mend the file, or another one") from None
 
 
 def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: Columns) -> list[str]:
@@ -217,8 +219,8 @@ def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns
     if kind not in JSON_LINES:
         return list(connection.sql(f"SELECT * FROM {_source(path, kind, columns)} LIMIT 0").columns)
     lines = f"SELECT json FROM read_ndjson_objects({quoted_path(path)}, ignore_errors = true) LIMIT {_NAMES_LINES}"
-    found = connection.sql(f"SELECT unnest(json_keys(json)) FROM ({lines}) WHERE json_type(json) = 'OBJECT'")
-    return list(dict.fromkeys(name for (name,) in found.fetchall()))
+    keys = connection.sql(f"SELECT unnest(json_keys(json)) FROM ({lines}) WHERE json_type(json) = 'OBJECT'")
+    return list(dict.fromkeys(name for (name,) in keys.fetchall()))
 
 
 _NAMES_LINES = 20_480
@@ -271,16 +273,16 @@ def _unreadable(
     return Unreadable(count, str(first), row, int(large))
 
 
-def _as(name: str, kind: str, there: str, reader: str) -> tuple[str, str, str]:
-    """SQL of a column of type `there`: (as it stands, as the type `kind`, whether that is another value or none)."""
+def _as(name: str, kind: str, available: str, reader: str) -> tuple[str, str, str]:
+    """SQL of a column of type `available`: (raw, as the type `kind`, whether that is another value or none)."""
     raw, type_ = quote(name), _SQL[kind]
-    if there == "VARCHAR" and kind in ("string", "binary"):
+    if available == "VARCHAR" and kind in ("string", "binary"):
         return raw, raw if kind == "string" else f"encode({raw})", "false"
     if reader == "read_csv":
         raw = f"NULLIF({raw}, '')"
     value = f"TRY_CAST({raw} AS {type_})"
-    if there != "VARCHAR":
-        return raw, value, f"TRY_CAST({value} AS {there}) IS DISTINCT FROM {raw}"
+    if available != "VARCHAR":
+        return raw, value, f"TRY_CAST({value} AS {available}) IS DISTINCT FROM {raw}"
     changed = {
         "int": f"CAST({value} AS DOUBLE) IS DISTINCT FROM TRY_CAST({raw} AS DOUBLE)",
         "bigint": f"CAST({value} AS DOUBLE) IS DISTINCT FROM TRY_CAST({raw} AS DOUBLE)",
@@ -289,11 +291,13 @@ def _as(name: str, kind: str, there: str, reader: str) -> tuple[str, str, str]:
     return raw, value, f"({value} IS NULL OR {changed})"
 
 
-def no_value(name: str, kind: str, found: Unreadable) -> Problem:
+def no_value(name: str, kind: str, unreadable: Unreadable) -> Problem:
     """Of a column in which nothing is a value of its type: it is another file that was meant, or another column."""
-    more = f" (and {found.count - 1} more)" if found.count > 1 else ""
+    more = f" (and {unreadable.count - 1} more)" if unreadable.count > 1 else ""
     rule = f"must have values of the right types: {name} is {kind}, and nothing is rounded; none of its values is one"
-    return Problem(_SETTING, rule, f"{found.first} in row {found.row + 1}{more}", f"mend {name}, or another file")
+    return Problem(
+        _SETTING, rule, f"{unreadable.first} in row {unreadable.row + 1}{more}", f"mend {name}, or another file"
+    )
 
 
 def _whole(values: pa.ChunkedArray, kind: str) -> pa.Array:
@@ -301,21 +305,21 @@ def _whole(values: pa.ChunkedArray, kind: str) -> pa.Array:
     return column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """What DuckDB says of the place, without its advice on options that nobody can give here."""
     first = takewhile(str.strip, str(error).splitlines())
     said = "; ".join(line.strip() for line in first if not line.startswith(("Try ", "Possible ", "* ")))
-    return textwrap.shorten(said.removeprefix("Invalid Input Error: "), SAID_MAX, placeholder=" ...")
+    return textwrap.shorten(said.removeprefix("Invalid Input Error: "), ERROR_TEXT_MAX, placeholder=" ...")
 
 
-def _lacking(path: Path, missing: Columns, there: Sequence[str]) -> ColumnsError:
+def _lacking(path: Path, missing: Columns, available: Sequence[str]) -> ColumnsError:
     rule = f"must have {'a column' if len(missing) == 1 else 'the columns'} {_named(missing)}"
-    got, names = f"{path.name} with {', '.join(there)}", [name for name, _ in missing]
-    return ColumnsError(Problem(_SETTING, rule, got, "; ".join(_ways_out(names, there))), names)
+    got, names = f"{path.name} with {', '.join(available)}", [name for name, _ in missing]
+    return ColumnsError(Problem(_SETTING, rule, got, "; ".join(_suggestions(names, available))), names)
 
 
-def _ways_out(missing: Sequence[str], there: Sequence[str]) -> Iterator[str]:
-    lower = {name.strip().lower(): name for name in there}
+def _suggestions(missing: Sequence[str], available: Sequence[str]) -> Iterator[str]:
+    lower = {name.strip().lower(): name for name in available}
     for name in missing:
         near = difflib.get_close_matches(name.lower(), lower, 1)
         yield f"rename {lower[near[0]]} to {name}" if near else f"name one of its columns {name}"

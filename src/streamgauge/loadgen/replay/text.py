@@ -129,7 +129,7 @@ def header(path: Path, wanted: Collection[str] = ()) -> Header:
     best = max(found, key=lambda sign: (len({*wanted} & {*found[sign]}), len(found[sign])))
     separator = best if len(found[best]) > 1 else _NO_SEPARATOR
     given = tuple(_cells(text, separator))
-    return Header(tuple(_told_apart(given)), separator, given)
+    return Header(tuple(_unique_names(given)), separator, given)
 
 
 def _cells(text: str, separator: str) -> list[str]:
@@ -140,7 +140,7 @@ def _cells(text: str, separator: str) -> list[str]:
         return []
 
 
-def _told_apart(names: Iterable[str]) -> Iterator[str]:
+def _unique_names(names: Iterable[str]) -> Iterator[str]:
     """A column without a name, as a table's index has it, is called after its place."""
     taken: set[str] = set()
     for place, name in enumerate(names):

@@ -27,7 +27,7 @@ PIECE = 262_144
 
 
 class SocketOutlet(WriteOnlyOutlet):
-    """Fills the seam's `Outlet`.
+    """Implements `Outlet`.
 
     Args:
         at: where it listens; Spark's receiver can send no token, so `trusted` looks at who connects instead.

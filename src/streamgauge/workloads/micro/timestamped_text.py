@@ -15,14 +15,14 @@ from streamgauge.loadgen.datasets.timestamped_text import (
     RECORD_BYTES_MAX,
     RECORD_BYTES_MIN,
     TIME_DIGITS,
-    StampedText,
+    TimestampedText,
 )
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.workloads.features import Feature
 from streamgauge.workloads.registry import Job, Parameters, Workload
 
 
-class Stamped(Parameters):
+class TimestampedTextParameters(Parameters):
     """The size of a record, and what is subtracted."""
 
     record_bytes: int = Field(
@@ -31,8 +31,8 @@ class Stamped(Parameters):
     zero_us: int = Field(0, ge=0, le=10**15, description="what is subtracted from each creation time, microseconds")
 
 
-def build(parameters: Stamped, rate_per_s: float) -> Job:
-    records = StreamSpec("records", (StampedText("record", parameters.record_bytes, rate_per_s),))
+def build(parameters: TimestampedTextParameters, rate_per_s: float) -> Job:
+    records = StreamSpec("records", (TimestampedText("record", parameters.record_bytes, rate_per_s),))
     parsed = source("records", records.schema).select(
         id=f"try_cast(substring(record, 1, {ID_DIGITS}) AS bigint)",
         created_us=f"try_cast(substring(record, {ID_DIGITS + 2}, {TIME_DIGITS}) AS bigint)",
@@ -47,7 +47,7 @@ WORKLOAD = Workload(
     title="stamped text",
     summary="text records with a number and a creation time, taken apart, one subtraction each",
     source="study of Spark's latency [L]",
-    parameters=Stamped,
+    parameters=TimestampedTextParameters,
     build=build,
     features=(Feature.ROWS,),
 )

@@ -81,12 +81,12 @@ def test_late_rows_are_held_until_the_recorder_has_them() -> None:
     assert not faults.holds
 
 
-@pytest.mark.parametrize("lie_us", [-5_000_000, 5_000_000])
-def test_a_lie_is_added_to_every_latency(lie_us: int) -> None:
+@pytest.mark.parametrize("clock_skew_us", [-5_000_000, 5_000_000])
+def test_a_lie_is_added_to_every_latency(clock_skew_us: int) -> None:
     """Stamps move the other way, in all rows; nothing else does."""
-    got = Faults("none", 1, lie_us).apply(_rows(0, 2))
-    assert got.column("event_time").to_pylist() == [1000 - lie_us, 1001 - lie_us]
-    assert got.column("ingest_time").to_pylist() == [2000 - lie_us, 2001 - lie_us]
+    got = Faults("none", 1, clock_skew_us).apply(_rows(0, 2))
+    assert got.column("event_time").to_pylist() == [1000 - clock_skew_us, 1001 - clock_skew_us]
+    assert got.column("ingest_time").to_pylist() == [2000 - clock_skew_us, 2001 - clock_skew_us]
     assert got.column("price").to_pylist() == [5, 5]
 
 

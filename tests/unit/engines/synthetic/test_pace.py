@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.engines.synthetic.main import slower_by_us
+from streamgauge.engines.synthetic.main import degradation_us
 from streamgauge.engines.synthetic.pace import Pace
 
 
@@ -73,8 +73,8 @@ def test_what_a_batch_takes_besides_is_paid_for_too() -> None:
 
 def test_an_engine_that_slows_takes_longer_with_every_batch() -> None:
     """By that share of the event time since its first event; without the option never."""
-    assert [slower_by_us(0.03, 5_000_000, 5_000_000 + s * 1_000_000) for s in (0, 1, 10)] == [0, 30_000, 300_000]
-    assert slower_by_us(0.0, 5_000_000, 9_000_000) == slower_by_us(0.03, None, 9_000_000) == 0
+    assert [degradation_us(0.03, 5_000_000, 5_000_000 + s * 1_000_000) for s in (0, 1, 10)] == [0, 30_000, 300_000]
+    assert degradation_us(0.0, 5_000_000, 9_000_000) == degradation_us(0.03, None, 9_000_000) == 0
 
 
 def test_an_overrun_is_noted() -> None:

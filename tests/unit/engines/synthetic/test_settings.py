@@ -13,8 +13,8 @@ def test_defaults_are_a_plain_consumer() -> None:
     """Without options there is a capacity, and nothing is planted."""
     options = read_options({})
     assert options.capacity_per_s == 100_000
-    assert (options.batch_us, options.stall, options.fault, options.lie_us) == (0, None, "none", 0)
-    assert (options.jitter, options.slowing) == (0, 0)
+    assert (options.batch_us, options.stall, options.fault, options.clock_skew_us) == (0, None, "none", 0)
+    assert (options.jitter, options.degradation) == (0, 0)
 
 
 def test_options_are_read_with_their_units() -> None:
@@ -22,9 +22,9 @@ def test_options_are_read_with_their_units() -> None:
     options = read_options({"capacity": "500k", "batch": "1s", "stall": "2s@12s", "fault": "drop", "lie": "-5s"})
     assert options.capacity_per_s == 500_000
     assert options.stall == Stall(2_000_000, 12_000_000)
-    assert (options.batch_us, options.fault, options.lie_us) == (1_000_000, "drop", -5_000_000)
+    assert (options.batch_us, options.fault, options.clock_skew_us) == (1_000_000, "drop", -5_000_000)
     unsteady = read_options({"jitter": "0.2", "slowing": ".03"})
-    assert (unsteady.jitter, unsteady.slowing) == (0.2, 0.03)
+    assert (unsteady.jitter, unsteady.degradation) == (0.2, 0.03)
 
 
 @pytest.mark.parametrize(

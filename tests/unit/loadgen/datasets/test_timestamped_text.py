@@ -5,19 +5,21 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.core.errors import InputError
-from streamgauge.loadgen.datasets.timestamped_text import RECORD_BYTES_MIN, StampedText
+from streamgauge.loadgen.datasets.timestamped_text import RECORD_BYTES_MIN, TimestampedText
 from streamgauge.loadgen.random.philox import PhiloxBits
 
 
 def test_a_record_is_as_is_said() -> None:
     """Worked out by hand: at 1000/s the fourth record of the second of two partitions is number 7, 7 ms later."""
-    (record,) = StampedText("record", RECORD_BYTES_MIN, 1000.0).of_events(PhiloxBits(1, 0, 1, 0), 3, 4, 2).to_pylist()
+    (record,) = (
+        TimestampedText("record", RECORD_BYTES_MIN, 1000.0).of_events(PhiloxBits(1, 0, 1, 0), 3, 4, 2).to_pylist()
+    )
     assert record == "0000000007,000000007000,"
 
 
 def test_partitions_share_the_numbers() -> None:
     """None comes twice, and none is left out."""
-    field = StampedText("record", 40, 100.0)
+    field = TimestampedText("record", 40, 100.0)
     found = [text for part in (0, 1, 2) for text in field.of_events(PhiloxBits(1, 0, part, 0), 0, 5, 3).to_pylist()]
     assert sorted(int(text[:10]) for text in found) == list(range(15))
     assert all(len(text) == 40 and text[24:].isalpha() for text in found)
@@ -26,4 +28,4 @@ def test_partitions_share_the_numbers() -> None:
 def test_a_record_that_holds_less_is_refused() -> None:
     """Its number and its time must fit."""
     with pytest.raises(InputError, match="must be 24 to 65536 bytes"):
-        StampedText("record", 23, 1.0)
+        TimestampedText("record", 23, 1.0)

@@ -229,7 +229,7 @@ def test_a_file_that_cannot_be_read_says_where(tmp_path: Path, name: str, conten
     said = str(the_problem(written(tmp_path, name, content), a="int", b="int").got)
     assert all(part in said for part in place)
     assert "ignore_errors" not in said
-    assert len(said) <= files.SAID_MAX
+    assert len(said) <= files.ERROR_TEXT_MAX
 
 
 def test_all_columns_that_are_not_there_are_told_at_once(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ def test_a_folder_is_no_sample(tmp_path: Path) -> None:
 
 def test_what_a_reader_says_ends_with_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a line it quotes, and without the name of its class."""
-    monkeypatch.setattr(files, "SAID_MAX", 30)
+    monkeypatch.setattr(files, "ERROR_TEXT_MAX", 30)
     problem = problem_of(data, written(tmp_path, "a.json", '{"u": 1}\n{"u"'), u="int")
     assert str(problem.got).startswith("Malformed JSON")
     assert str(problem.got).endswith(" ...")

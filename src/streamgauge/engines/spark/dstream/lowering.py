@@ -16,7 +16,7 @@ from streamgauge.dataflow.nodes import Node, RunningAggregate, Source, Window, W
 from streamgauge.engines.spark.columns import column, columns
 from streamgauge.engines.spark.dstream.state import Batch, Closing, StateStore, closing
 from streamgauge.engines.spark.lowering.dataframe import TIME, WINDOW, Lowering, aggregated, lowering_of, window_of
-from streamgauge.engines.spark.lowering.panes import joined, panes_of, windows_of
+from streamgauge.engines.spark.lowering.panes import merged_aggregates, panes_of, windows_of
 from streamgauge.engines.spark.parallelism import SETTING
 
 TOUCHED = "_touched"
@@ -28,15 +28,15 @@ class BatchLowering(Lowering):
     Args:
         read: gives the rows of a source that are in this batch.
         choices: operator name to lowering name, as for `Lowering`.
-        kept: what the batches before have left, in their order.
+        state: what the batches before have left, in their order.
         batch: this one.
     """
 
     def __init__(
-        self, read: Callable[[Source], DataFrame], choices: dict[str, str], kept: StateStore, batch: Batch
+        self, read: Callable[[Source], DataFrame], choices: dict[str, str], state: StateStore, batch: Batch
     ) -> None:
         super().__init__(read, _never, choices, buckets=1)
-        self._kept, self._batch = kept, batch
+        self._state, self._batch = state, batch
 
     def _marked(self, node: Node) -> DataFrame:
         """Without a watermark: a batch has none."""
@@ -46,37 +46,37 @@ class BatchLowering(Lowering):
         by_panes = lowering_of(node, self._choices) == "panes"
         rows = self.lower(node.input)
         part = panes_of(rows, node, TIME) if by_panes else rows
-        there, ends = self._with_kept(node.name, part, node.window)
+        pending, ends = self._with_state(node.name, part, node.window)
         if by_panes:
-            return _closed(windows_of(there, node, TIME, WINDOW), ends)
-        return aggregated(_closed(there.withColumn(WINDOW, window_of(node.window)), ends), node, WINDOW)
+            return _closed(windows_of(pending, node, TIME, WINDOW), ends)
+        return aggregated(_closed(pending.withColumn(WINDOW, window_of(node.window)), ends), node, WINDOW)
 
     def _windowed(self, node: Node, window: Window) -> DataFrame:
-        there, ends = self._with_kept(node.name, self.lower(node), window)
-        return _closed(there.withColumn(WINDOW, window_of(window)), ends).drop(TIME)
+        pending, ends = self._with_state(node.name, self.lower(node), window)
+        return _closed(pending.withColumn(WINDOW, window_of(window)), ends).drop(TIME)
 
     def _values(self, node: RunningAggregate) -> DataFrame:
         """Those of the keys that have rows in this batch; the others' are kept as they are."""
         part = aggregated(self.lower(node.input), node).withColumn(TOUCHED, F.lit(True))
-        before = self._kept.values(node.name)
+        before = self._state.values(node.name)
         # Joined even where there is nothing to join: every batch has rows of one type then, nulls or not.
         both = part if before is None else part.unionByName(before.withColumn(TOUCHED, F.lit(False)))
         grouped = both.groupBy(*columns(node.keys))
-        whole = grouped.agg(*joined(node), F.max(TOUCHED).alias(TOUCHED))
-        now = self._kept.replace(node.name, whole.select(*_as_in(part)))
+        whole = grouped.agg(*merged_aggregates(node), F.max(TOUCHED).alias(TOUCHED))
+        now = self._state.replace(node.name, whole.select(*_cast_to(part)))
         return now.where(TOUCHED).drop(TOUCHED)
 
-    def _with_kept(self, operator: str, part: DataFrame, window: Window) -> tuple[DataFrame, Closing]:
+    def _with_state(self, operator: str, part: DataFrame, window: Window) -> tuple[DataFrame, Closing]:
         """What the windows that close are made of; where none does, this batch's part, for its columns alone."""
         ends = closing(window, self._batch)
-        there = self._kept.add(operator, part, self._batch.latest_us)
+        pending = self._state.add(operator, part, self._batch.latest_us)
         if ends.any:
             # A part has a task for each of its partitions, and a window may have many parts.
             tasks = part.sparkSession.conf.get(SETTING)
             assert tasks is not None
-            there = self._kept.all(operator).coalesce(int(tasks))
-        self._kept.forget(operator, ends.open_us)
-        return there, ends
+            pending = self._state.all(operator).coalesce(int(tasks))
+        self._state.forget(operator, ends.open_us)
+        return pending, ends
 
 
 def _closed(rows: DataFrame, ends: Closing) -> DataFrame:
@@ -87,7 +87,7 @@ def _closed(rows: DataFrame, ends: Closing) -> DataFrame:
     return rows.where(F.col(f"{WINDOW}.end").between(first, last))
 
 
-def _as_in(frame: DataFrame) -> list[Any]:
+def _cast_to(frame: DataFrame) -> list[Any]:
     """Columns with the types that they have there: a sum of sums may be wider than they are."""
     return [column(field.name).cast(field.dataType).alias(field.name) for field in frame.schema]
 

@@ -33,19 +33,19 @@ class DStreamSut(Sut):
         return {"alive": True, "busy": [query.name for query, stream in self._queries.items() if stream.working]}
 
     def batch_progress(self) -> list[dict[str, Any]]:
-        return [one for stream in self._queries.values() for one in stream.told()]
+        return [one for stream in self._queries.values() for one in stream.progress()]
 
     def _run(self, session: Any, query: Query) -> DStreamBatches:
         session.dataSource.register(named(format_of(query.name)))
         receiver = self._receiver(session, query)
-        kept, send = StateStore(), self._sender(query)
+        state, send = StateStore(), self._sender(query)
 
         def work(batch: Batch, rdd: Any) -> None:
-            frame = BatchLowering(receiver.reading(batch, rdd), self._choices, kept, batch).output(query)
+            frame = BatchLowering(receiver.reading(batch, rdd), self._choices, state, batch).output(query)
             send(frame, batch.number)
-            kept.let_go()
+            state.release()
 
-        stream = DStreamBatches(session, query.name, seconds(self._ours[BATCH]), receiver, work)
+        stream = DStreamBatches(session, query.name, seconds(self._own_options[BATCH]), receiver, work)
         stream.start()
         return stream
 
@@ -58,7 +58,7 @@ class DStreamSut(Sut):
         return SocketReceiver(session, edges, query.name, stream, wanted, timed, tells=COUNTED in self._users)
 
     def _configuration(self) -> dict[str, str]:
-        return {**super()._configuration(), **receiving(self._ours, self._job.edges.transport), **self._users}
+        return {**super()._configuration(), **receiving(self._own_options, self._job.edges.transport), **self._users}
 
     def _in_force(self) -> dict[str, str]:
         """Without what this transport has no use for."""

@@ -77,22 +77,25 @@ def seconds(interval: str) -> float:
     return int(found.group(1)) * (0.001 if found.group(2) else 1.0) if found else 0.0
 
 
-def asked_for(options: Mapping[str, str], name: str) -> str:
+def requested_value(options: Mapping[str, str], name: str) -> str:
     """An option's value, its default where it was not given."""
     return options.get(name) or next(setting.default for setting in SETTINGS if setting.name == name)
 
 
-def interval(wanted: StartRequest) -> BatchInterval:
+def interval(request: StartRequest) -> BatchInterval:
     """How far apart batches are, as far as it is known before a start."""
-    return BatchInterval(seconds(asked_for(wanted.options, BATCH)), BATCH)
+    return BatchInterval(seconds(requested_value(request.options, BATCH)), BATCH)
 
 
 def receiving(options: Mapping[str, str], transport: str) -> dict[str, str]:
     """Spark's settings of receivers, where there are any."""
     if transport != RECEIVERS:
         return {}
-    on = "true" if asked_for(options, PRESSURE) == "on" else "false"
-    return {"spark.streaming.blockInterval": asked_for(options, BLOCK), "spark.streaming.backpressure.enabled": on}
+    on = "true" if requested_value(options, PRESSURE) == "on" else "false"
+    return {
+        "spark.streaming.blockInterval": requested_value(options, BLOCK),
+        "spark.streaming.backpressure.enabled": on,
+    }
 
 
 def receivers(transport: str, partitions: int) -> int:
@@ -105,29 +108,29 @@ def master_for(processors: int, transport: str, partitions: int) -> str:
     return f"local[{processors + receivers(transport, partitions)}]"
 
 
-def check(wanted: StartRequest) -> None:
+def check(request: StartRequest) -> None:
     """Refuse what DStreams cannot do, or would do without a word; InputError with every problem."""
-    problems = list(validate.option_problems(wanted, CAPABILITIES, {"driver_memory": RULES["driver_memory"]}))
-    problems += [*_said_twice(wanted.options), *_frontier(wanted), *_of_batches(wanted.options)]
-    if wanted.transport == RECEIVERS:
-        problems += [*_blocks(wanted.options), *_master(wanted)]
+    problems = list(validate.option_problems(request, CAPABILITIES, {"driver_memory": RULES["driver_memory"]}))
+    problems += [*_set_twice(request.options), *_frontier(request), *_of_batches(request.options)]
+    if request.transport == RECEIVERS:
+        problems += [*_blocks(request.options), *_master(request)]
     else:
-        problems += _without_receivers(wanted.options)
-    if wanted.flow is not None:
-        problems += _of_flow(wanted.flow, wanted)
+        problems += _without_receivers(request.options)
+    if request.flow is not None:
+        problems += _of_flow(request.flow, request)
     if problems:
         raise InputError(problems)
 
 
-def _of_flow(flow: Flow, wanted: StartRequest) -> Iterator[Problem]:
+def _of_flow(flow: Flow, request: StartRequest) -> Iterator[Problem]:
     for node in graph.operators(flow):
         if isinstance(node, RunningAggregate) and (names := non_mergeable(node)):
             rule = f"keeps aggregates that are joined from parts, and {', '.join(names)} of {node.name} is none"
             yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.fallback_engine}")
-        if isinstance(node, RunningAggregate) and receivers(wanted.transport, wanted.partitions) > 1:
+        if isinstance(node, RunningAggregate) and receivers(request.transport, request.partitions) > 1:
             rule = "must be 1 for updates over sockets: receivers stand at no common event time"
-            yield Problem("load.generators", rule, wanted.partitions, "--generators 1")
-    if wanted.transport == RECEIVERS:
+            yield Problem("load.generators", rule, request.partitions, "--generators 1")
+    if request.transport == RECEIVERS:
         yield from _lines(flow)
 
 
@@ -146,11 +149,11 @@ def _lines(flow: Flow) -> Iterator[Problem]:
             yield Problem("transport", rule, RECEIVERS, "--transport flight")
 
 
-def _said_twice(options: Mapping[str, str]) -> Iterator[Problem]:
+def _set_twice(options: Mapping[str, str]) -> Iterator[Problem]:
     for name, ours in _ELSEWHERE.items():
         if name in options:
             rule = "is asked for by an option of streamgauge"
-            yield Problem(f"option {name}", rule, options[name], f"--option {ours}={asked_for({}, ours)}")
+            yield Problem(f"option {name}", rule, options[name], f"--option {ours}={requested_value({}, ours)}")
     if options.get(_JOBS_AT_ONCE, "1") != "1":
         rule = "must be 1: a batch needs what the batches before it have left"
         yield Problem(f"option {_JOBS_AT_ONCE}", rule, options[_JOBS_AT_ONCE], "leave it out")
@@ -159,43 +162,43 @@ def _said_twice(options: Mapping[str, str]) -> Iterator[Problem]:
             yield Problem(f"option {name}", "must not be packed in DStreams", value, "leave it out")
 
 
-def _frontier(wanted: StartRequest) -> Iterator[Problem]:
-    if wanted.frontier != "common":
+def _frontier(request: StartRequest) -> Iterator[Problem]:
+    if request.frontier != "common":
         yield Problem(
-            "frontier", "must be common for DStreams: a batch is one range", wanted.frontier, "--frontier common"
+            "frontier", "must be common for DStreams: a batch is one range", request.frontier, "--frontier common"
         )
 
 
 def _of_batches(options: Mapping[str, str]) -> Iterator[Problem]:
     for name, least_s in ((BATCH, BATCH_LEAST_S), (BLOCK, BLOCK_LEAST_S)):
-        value = asked_for(options, name)
+        value = requested_value(options, name)
         if seconds(value) < least_s:
             rule = f"must be a whole number of s or ms, at least {least_s * 1000:g}ms"
-            yield Problem(f"option {name}", rule, value, f"--option {name}={asked_for({}, name)}")
+            yield Problem(f"option {name}", rule, value, f"--option {name}={requested_value({}, name)}")
 
 
 def _blocks(options: Mapping[str, str]) -> Iterator[Problem]:
     """A block that two batches share would be one of the later, and batches would be uneven."""
-    batch, block = (round(1000 * seconds(asked_for(options, name))) for name in (BATCH, BLOCK))
+    batch, block = (round(1000 * seconds(requested_value(options, name))) for name in (BATCH, BLOCK))
     if batch and block and batch % block:
-        rule = f"must be a multiple of {BLOCK} ({asked_for(options, BLOCK)})"
+        rule = f"must be a multiple of {BLOCK} ({requested_value(options, BLOCK)})"
         yield Problem(
-            f"option {BATCH}", rule, asked_for(options, BATCH), f"--option {BLOCK}={batch}ms, or a part of it"
+            f"option {BATCH}", rule, requested_value(options, BATCH), f"--option {BLOCK}={batch}ms, or a part of it"
         )
 
 
-def _master(wanted: StartRequest) -> Iterator[Problem]:
+def _master(request: StartRequest) -> Iterator[Problem]:
     """Receivers listen to this machine's loopback, and batches would wait for a slot without end."""
-    needed = receivers(wanted.transport, wanted.partitions) + 1
-    found = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", wanted.master or "")
-    if wanted.master is None or (found is not None and int(found.group(1) or 1) >= needed):
+    needed = receivers(request.transport, request.partitions) + 1
+    found = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", request.master or "")
+    if request.master is None or (found is not None and int(found.group(1) or 1) >= needed):
         return
     rule = f"must be local[N] with a slot for each receiver and one more at least: {needed} here"
-    yield Problem("master", rule, wanted.master, f"--master local[{needed}], or leave --master out")
+    yield Problem("master", rule, request.master, f"--master local[{needed}], or leave --master out")
 
 
 def _without_receivers(options: Mapping[str, str]) -> Iterator[Problem]:
     for name in (BLOCK, PRESSURE):
-        if asked_for(options, name) != asked_for({}, name):
+        if requested_value(options, name) != requested_value({}, name):
             rule = "is for receivers, and over this transport each batch is a range of the queue"
             yield Problem(f"option {name}", rule, options[name], f"--transport {RECEIVERS}, or leave it out")

@@ -38,7 +38,7 @@ class QueueReceiver:
         """All is known of it."""
         return made
 
-    def said(self, _: Batch) -> dict[str, Any]:
+    def progress_fields(self, _: Batch) -> dict[str, Any]:
         """A range says all."""
         return {}
 

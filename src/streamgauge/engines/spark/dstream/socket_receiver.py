@@ -92,7 +92,7 @@ class SocketReceiver:
                 self._reached_us[receiver] = time_us
         return Batch(number, from_us, min(self._reached_us), max(self._reached_us) + 1)
 
-    def said(self, made: ReceivedBlocks) -> dict[str, Any]:
+    def progress_fields(self, made: ReceivedBlocks) -> dict[str, Any]:
         """The blocks, as (partition, stream of Spark's, number, lines) each."""
         blocks = [
             (partition, stream, *block)

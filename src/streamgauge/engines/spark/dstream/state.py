@@ -86,7 +86,7 @@ class StateStore:
         self._values[operator] = frame.localCheckpoint()
         return self._values[operator]
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """A batch is done: free what is needed no more."""
         for frame in self._old:
             rows = _rows_of(frame)

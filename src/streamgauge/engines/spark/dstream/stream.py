@@ -20,7 +20,7 @@ from streamgauge.engines.spark.dstream.state import Batch
 from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.observe.event_log import BATCH_ID
 
-TOLD_MOST = 100_000
+PROGRESS_MAX = 100_000
 """Batches of which it is kept what Spark said: a day's of one second."""
 
 
@@ -36,7 +36,7 @@ class Receiver(Protocol):
     def begin(self, number: int, made: Any, rdd: Any) -> Batch:
         """A batch that was made has its turn; `rdd` is what Spark made of it."""
 
-    def said(self, made: Any) -> dict[str, Any]:
+    def progress_fields(self, made: Any) -> dict[str, Any]:
         """What more is told of a batch than Spark's listener does."""
 
 
@@ -56,8 +56,8 @@ class DStreamBatches:
             self._streaming = StreamingContext(self._context, interval_s)
         self._lock = Lock()
         self._made: dict[int, Any] = {}
-        self._untold: dict[int, Any] = {}
-        self._told: deque[dict[str, Any]] = deque(maxlen=TOLD_MOST)
+        self._unreported: dict[int, Any] = {}
+        self._progress: deque[dict[str, Any]] = deque(maxlen=PROGRESS_MAX)
         self._first_ms: int | None = None
         self._failed = ""
 
@@ -66,7 +66,7 @@ class DStreamBatches:
         stream = self._receiver.stream(self._streaming)
         # Spark looks at how many arguments a function has, so these are none of the object's own.
         made = stream.transform(lambda when, rdd: self._on_made(_ms(when), rdd))
-        made.foreachRDD(lambda when, rdd: self._on_turn(_ms(when), rdd))
+        made.foreachRDD(lambda when, rdd: self._on_batch(_ms(when), rdd))
         self._streaming.addStreamingListener(_Listener(self._on_done))
         self._streaming.start()
 
@@ -86,9 +86,9 @@ class DStreamBatches:
         """Whether a batch that has something to do is made and not done."""
         return bool(self._made)
 
-    def told(self) -> list[dict[str, Any]]:
+    def progress(self) -> list[dict[str, Any]]:
         """What Spark said of the batches that had something to do, in the form of a query's progress."""
-        return list(self._told)
+        return list(self._progress)
 
     def _on_made(self, when_ms: int, rdd: Any) -> Any:
         """Never raises: Spark would go on to make batches without this one's."""
@@ -97,12 +97,12 @@ class DStreamBatches:
             if made is not None:
                 with self._lock:
                     self._made[when_ms] = made
-                    self._untold[when_ms] = made
+                    self._unreported[when_ms] = made
         except Exception as error:
             self._fail(error)
         return rdd
 
-    def _on_turn(self, when_ms: int, rdd: Any) -> None:
+    def _on_batch(self, when_ms: int, rdd: Any) -> None:
         made, number = self._made.get(when_ms), self._number(when_ms)
         if made is None or self._failed:
             return
@@ -121,12 +121,12 @@ class DStreamBatches:
         those of the batch are taken by Spark's event loop when that comes round to it, behind what has happened since.
         """
         when_ms = info.batchTime().milliseconds()
-        if when_ms not in self._untold:
+        if when_ms not in self._unreported:
             return
-        made = self._untold.pop(when_ms)
+        made = self._unreported.pop(when_ms)
         (output,) = info.outputOperationInfos().values()
         began_ms, ended_ms = output.startTime(), output.endTime()
-        self._told.append(
+        self._progress.append(
             {
                 "name": self._query,
                 "batchId": self._number(when_ms),
@@ -138,7 +138,7 @@ class DStreamBatches:
                 "processingEndTimeMs": ended_ms,
                 "schedulingDelayMs": began_ms - info.submissionTime(),
                 "numRecords": info.numRecords(),
-                **self._receiver.said(made),
+                **self._receiver.progress_fields(made),
             }
         )
 

@@ -170,15 +170,15 @@ class _Sending:
             "attempt": context.taskAttemptId(),
         }
         with ExitStack() as stack:
-            ways = [client.Results(self._location, self._token, address | {"sink": sink}) for sink in self._sinks]
-            for way in ways:
-                stack.enter_context(way)
+            writers = [client.Results(self._location, self._token, address | {"sink": sink}) for sink in self._sinks]
+            for writer in writers:
+                stack.enter_context(writer)
             for batch in batches:
-                parts = [batch] if len(ways) == 1 else _taken_apart(batch)
-                for way, part in zip(ways, parts, strict=True):
+                parts = [batch] if len(writers) == 1 else _taken_apart(batch)
+                for writer, part in zip(writers, parts, strict=True):
                     if part.num_rows:
-                        way.write(part)
-        return Committed(context.partitionId(), context.taskAttemptId(), sum(way.rows for way in ways))
+                        writer.write(part)
+        return Committed(context.partitionId(), context.taskAttemptId(), sum(writer.rows for writer in writers))
 
     def _accept(self, messages: Sequence[Any], batch: int) -> None:
         accepted = [[message.partition, message.attempt] for message in messages if message is not None]

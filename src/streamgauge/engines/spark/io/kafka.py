@@ -48,10 +48,10 @@ def in_force(writing: Mapping[str, str] = WRITING) -> dict[str, str]:
 def read(session: Any, source: Source, given: Sequence[str], edges: Edges) -> DataFrame:
     """A source's streaming frame: the given columns of what generators send."""
     types = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
-    asked = KafkaSettings.of(edges.transport_options)
+    request = KafkaSettings.of(edges.transport_options)
     columns = tuple((name, types[name]) for name in edges.columns[source.name] if name != INGEST_TIME)
-    layout = encoding(asked.encoding, columns)
-    reader = session.readStream.format("kafka").options(**READING, **brokers(asked))
+    layout = encoding(request.encoding, columns)
+    reader = session.readStream.format("kafka").options(**READING, **brokers(request))
     messages = reader.option("subscribe", topic_of(edges.inputs[0].token, source.name)).load()
     opened = messages.select(F.expr(layout.opened("value")).alias("event"))
     texts = layout.expressions("event")
@@ -64,9 +64,9 @@ class Marks:
     def __init__(self, edges: Edges) -> None:
         from confluent_kafka import Producer
 
-        self._topic, asked = results_of(edges.output.token), KafkaSettings.of(edges.transport_options)
-        own = {"bootstrap.servers": asked.brokers, "linger.ms": 0, "log_level": 0, **ABSOLUTE_PATH_OPTIONS}
-        self._client: Any = Producer({**asked.login, **own})
+        self._topic, request = results_of(edges.output.token), KafkaSettings.of(edges.transport_options)
+        own = {"bootstrap.servers": request.brokers, "linger.ms": 0, "log_level": 0, **ABSOLUTE_PATH_OPTIONS}
+        self._client: Any = Producer({**request.login, **own})
 
     def send(self, mark: Mark) -> None:
         """Returns when the broker has kept it; RuntimeError where it does not, or is silent for long."""
@@ -121,9 +121,9 @@ def to(edges: Edges) -> dict[str, str]:
     return {**brokers(KafkaSettings.of(edges.transport_options)), "topic": results_of(edges.output.token)}
 
 
-def brokers(asked: KafkaSettings) -> dict[str, str]:
+def brokers(request: KafkaSettings) -> dict[str, str]:
     """Where they are, and how to log in, as Spark's source and sink are told."""
-    return {"kafka.bootstrap.servers": asked.brokers, **asked.java()}
+    return {"kafka.bootstrap.servers": request.brokers, **request.java()}
 
 
 def types_of(frame: DataFrame, sinks: Sequence[str]) -> dict[str, Types]:

@@ -49,10 +49,10 @@ class Packing:
         """Packed rows of what was read; serial numbers count up from `serial`."""
         for table in tables(batches):
             times = table.column(self.time).to_numpy()
-            kept = table.select([theirs for _, theirs in self.columns]).rename_columns(
+            retained = table.select([theirs for _, theirs in self.columns]).rename_columns(
                 [ours for ours, _ in self.columns]
             )
-            parts = list(cut(kept, times, self.bucket_of(table), self.buckets, self.pane_us))
+            parts = list(cut(retained, times, self.bucket_of(table), self.buckets, self.pane_us))
             yield packed_rows(self.side, parts, serial)
             serial += len(parts)
 
@@ -80,16 +80,16 @@ def _numbers(key: pa.ChunkedArray) -> NDArray[np.uint64]:
 
 def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Batches gathered into tables of at most about `ROWS_A_BLOCK` rows; no empty ones."""
-    kept: list[pa.RecordBatch] = []
+    retained: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        kept.append(batch)
+        retained.append(batch)
         rows += batch.num_rows
         if rows >= ROWS_A_BLOCK:
-            yield pa.Table.from_batches(kept)
-            kept, rows = [], 0
+            yield pa.Table.from_batches(retained)
+            retained, rows = [], 0
     if rows:
-        yield pa.Table.from_batches(kept)
+        yield pa.Table.from_batches(retained)
 
 
 def cut(rows: pa.Table, times_us: Ints, bucket: Ints, buckets: int, pane_us: int) -> Iterator[Part]:

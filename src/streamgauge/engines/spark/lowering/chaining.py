@@ -44,7 +44,7 @@ class ChainSpec:
 
 
 def chain_into(node: Process, buckets: int) -> ChainSpec:
-    """How results come to a process that `handed_on` says takes them so."""
+    """How results come to a process that `chained_operators` says takes them so."""
     return ChainSpec(tuple(column_layouts(node).sides[0].names), node.keys, buckets)
 
 

@@ -41,7 +41,7 @@ from streamgauge.engines.spark.lowering.distinct import first_of_all, first_of_e
 from streamgauge.engines.spark.lowering.interval_join import interval_join
 from streamgauge.engines.spark.lowering.mergeable import is_mergeable
 from streamgauge.engines.spark.lowering.panes import by_panes
-from streamgauge.engines.spark.lowering.partial_aggregation import Side, with_parts
+from streamgauge.engines.spark.lowering.partial_aggregation import RowView, partial_aggregates
 from streamgauge.engines.spark.lowering.queries import Query, last_shared, operator_of, steps_to
 from streamgauge.engines.spark.lowering.shared_scan import fuse_aggregates, project_branches
 from streamgauge.engines.spark.lowering.top_n import top_n
@@ -133,8 +133,8 @@ class Lowering:
     def _tagged(self, aggregates: list[RunningAggregate]) -> DataFrame:
         shared = last_shared(aggregates)
 
-        def made(process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[Side]) -> DataFrame:
-            return self._probe.behind(process.name, with_parts(process, aggregates, behind, frame, sides), ROWS)
+        def made(process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[RowView]) -> DataFrame:
+            return self._probe.behind(process.name, partial_aggregates(process, aggregates, behind, frame, sides), ROWS)
 
         return fuse_aggregates(self.lower(shared), shared, aggregates, made)
 
@@ -218,9 +218,9 @@ class Lowering:
     def _(self, node: Lookup) -> DataFrame:
         frame = self.lower(node.input)
         table = frame.sparkSession.createDataFrame(node.table.to_arrow())
-        joined = frame.join(F.broadcast(table), list(node.keys), node.how)
+        merged_aggregates = frame.join(F.broadcast(table), list(node.keys), node.how)
         found = [name for name in table.columns if name not in node.keys]
-        return joined.select(*columns([*frame.columns, *found]))
+        return merged_aggregates.select(*columns([*frame.columns, *found]))
 
     @_lowered.register
     def _(self, node: Union) -> DataFrame:
@@ -264,9 +264,9 @@ class Lowering:
 
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))
-        joined = left.join(right, [WINDOW, *node.keys], "inner")
-        kept = columns(name for name in joined.columns if name not in (WINDOW, TIME))
-        return joined.select(*kept, *_borders(), *_window_time())
+        merged_aggregates = left.join(right, [WINDOW, *node.keys], "inner")
+        kept = columns(name for name in merged_aggregates.columns if name not in (WINDOW, TIME))
+        return merged_aggregates.select(*kept, *_borders(), *_window_time())
 
     def _windowed(self, node: Node, window: Window) -> DataFrame:
         return self._marked(node).withColumn(WINDOW, window_of(window)).drop(TIME)

@@ -49,9 +49,9 @@ def windows_of(panes: DataFrame, node: WindowAggregate, time: str, window: str) 
     # The last microsecond of a pane lies in exactly the windows that its events lie in.
     inside = F.timestamp_micros(F.unix_micros(time) - F.lit(1)).alias(time, metadata=MARK)
     slid = F.window(time, f"{node.window.range_us} microseconds", f"{node.window.slide_us} microseconds")
-    return panes.withColumn(time, inside).groupBy(slid.alias(window), *columns(node.keys)).agg(*joined(node))
+    return panes.withColumn(time, inside).groupBy(slid.alias(window), *columns(node.keys)).agg(*merged_aggregates(node))
 
 
-def joined(node: WindowAggregate | RunningAggregate) -> list[Column]:
+def merged_aggregates(node: WindowAggregate | RunningAggregate) -> list[Column]:
     """Every aggregate of a node, from those of parts."""
     return [F.expr(f"{how}({backquote(name)})").alias(name) for name, how in merge_functions(node).items()]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _PART = re.compile(r"\s*(count|min|max|sum)\s*\(\s*(\*|\w+)\s*\)\s*", re.IGNORECASE)
 _EXACT = {"min": ("int", "bigint", "timestamp"), "max": ("int", "bigint", "timestamp"), "sum": ("int",)}
-_JOINED = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+_MERGE = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -43,23 +43,23 @@ class Part:
     function: str
     argument: str
     kind: str
-    joined: str
+    merged: str
 
 
 @dataclass(frozen=True)
-class Side:
+class RowView:
     """Where in a row for Python are the columns of one aggregate, or of the process: name to the column there.
 
-    `kept` names the column that says of which rows; empty: of all.
+    `selected` names the column that says of which rows; empty: of all.
     """
 
     columns: dict[str, str]
-    kept: str
+    selected: str
 
     def rows(self, batch: pa.RecordBatch) -> pa.Table:
-        arrays = [batch.column(theirs) for theirs in self.columns.values()]
+        arrays = [batch.column(name_in_row) for name_in_row in self.columns.values()]
         found = pa.Table.from_arrays(arrays, names=list(self.columns))
-        return found.filter(batch.column(self.kept)) if self.kept else found
+        return found.filter(batch.column(self.selected)) if self.selected else found
 
 
 def aggregated(node: RunningAggregate) -> dict[str, str]:
@@ -90,21 +90,21 @@ def parts_of(node: RunningAggregate) -> tuple[Part, ...] | None:
 
 
 def _part(text: str, kinds: dict[str, str]) -> Part | None:
-    said = _PART.fullmatch(text)
-    if said is None:
+    match = _PART.fullmatch(text)
+    if match is None:
         return None
-    function, argument = said.group(1).lower(), said.group(2)
+    function, argument = match.group(1).lower(), match.group(2)
     column = "" if argument == "*" else argument
     if function != "count" and kinds.get(column) not in _EXACT[function]:
         return None
     kind = kinds[column] if function in ("min", "max") else "bigint"
     name = f"_{function}_{column}"
-    return Part(name, function, column, kind, f"{_JOINED[function]}({name})")
+    return Part(name, function, column, kind, f"{_MERGE[function]}({name})")
 
 
-def with_parts(
+def partial_aggregates(
     process: Process, aggregates: Sequence[RunningAggregate], behind: Sequence[bool], frame: DataFrame,
-    sides: Sequence[Side],
+    sides: Sequence[RowView],
 ) -> DataFrame:  # fmt: skip
     """For each aggregate a nullable struct of its keys and parts, one not null a row; and the column ROWS.
 
@@ -127,7 +127,7 @@ def of_parts(node: RunningAggregate) -> dict[str, str]:
 
 
 def _maker(
-    process: Process, grouped: Sequence[_Grouping], behind: Sequence[bool], sides: Sequence[Side], names: list[str]
+    process: Process, grouped: Sequence[_Grouping], behind: Sequence[bool], sides: Sequence[RowView], names: list[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
     # Computed here: workers then need neither the binder nor the parser of expressions.
     wanted = column_layouts(process)
@@ -137,34 +137,35 @@ def _maker(
         for batch in batches:
             *past, own = (side.rows(batch) for side in sides)
             results = instance.each(own.cast(wanted.sides[0]))
-            others = iter(past)
+            remaining = iter(past)
             parts = [
-                group.parts(results if mine else next(others)) for group, mine in zip(grouped, behind, strict=True)
+                group.parts(results if is_behind else next(remaining))
+                for group, is_behind in zip(grouped, behind, strict=True)
             ]
-            yield _beside([*parts, pa.array([len(results)], pa.int64())], names)
+            yield _stack_columns([*parts, pa.array([len(results)], pa.int64())], names)
 
     return made
 
 
 @dataclass(frozen=True)
 class _Grouping:
-    """How Arrow makes the parts of an aggregate; `parts_asked`: of which column, empty for rows, by which function."""
+    """How Arrow makes the parts of an aggregate; `functions`: of which column, empty for rows, by which function."""
 
     keys: tuple[str, ...]
-    parts_asked: tuple[tuple[str, str], ...]
+    functions: tuple[tuple[str, str], ...]
     schema: pa.Schema
 
     def parts(self, rows: pa.Table) -> pa.StructArray:
         """One struct for each group of rows."""
         # Under names of ours: Arrow calls a part by what it was made of, which may be what a key is called.
         keys = {f"key{place}": rows.column(key) for place, key in enumerate(self.keys)}
-        values = {f"value{place}": rows.column(name) for place, (name, _) in enumerate(self.parts_asked) if name}
-        asked = [
+        values = {f"value{place}": rows.column(name) for place, (name, _) in enumerate(self.functions) if name}
+        requested = [
             (f"value{place}", function) if name else ([], "count_all")
-            for place, (name, function) in enumerate(self.parts_asked)
+            for place, (name, function) in enumerate(self.functions)
         ]
-        found = pa.table({**keys, **values}).group_by(list(keys), use_threads=False).aggregate(asked)
-        names = [f"{value}_{function}" if value else function for value, function in asked]
+        found = pa.table({**keys, **values}).group_by(list(keys), use_threads=False).aggregate(requested)
+        names = [f"{value}_{function}" if value else function for value, function in requested]
         columns = [found.column(name) for name in (*keys, *names)]
         whole = pa.Table.from_arrays(columns, names=self.schema.names).cast(self.schema).combine_chunks()
         arrays = [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in whole.columns]
@@ -173,12 +174,12 @@ class _Grouping:
 
 def _grouping(node: RunningAggregate) -> _Grouping:
     parts = dict.fromkeys(parts_of(node) or ())
-    asked = tuple((part.argument, part.function) for part in parts)
+    requested = tuple((part.argument, part.function) for part in parts)
     kinds = of_parts(node)
-    return _Grouping(node.keys, asked, pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()]))
+    return _Grouping(node.keys, requested, pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()]))
 
 
-def _beside(columns: Sequence[pa.Array], names: list[str]) -> pa.RecordBatch:
+def _stack_columns(columns: Sequence[pa.Array], names: list[str]) -> pa.RecordBatch:
     """The rows of every column, one after the other; the other columns are null there."""
     whole = []
     for place, column in enumerate(columns):

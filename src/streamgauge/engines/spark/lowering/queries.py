@@ -81,8 +81,8 @@ def process_of(aggregates: Sequence[RunningAggregate], shared: Node) -> Process 
 
 
 def _until(node: RunningAggregate, shared: Node) -> list[Node]:
-    way = list(_before(node))
-    return way[: way.index(shared)]
+    path = list(_before(node))
+    return path[: path.index(shared)]
 
 
 def _shared_by(sink: Sink, flow: Flow) -> Node:

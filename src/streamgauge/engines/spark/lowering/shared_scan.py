@@ -15,19 +15,19 @@ from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Process, RunningAggregate, Select, Where
 from streamgauge.dataflow.operators.api import TIME
 from streamgauge.engines.spark.columns import by_reference, column, columns
-from streamgauge.engines.spark.lowering.partial_aggregation import Side, aggregated, given, parts_of, taken
+from streamgauge.engines.spark.lowering.partial_aggregation import RowView, aggregated, given, parts_of, taken
 from streamgauge.engines.spark.lowering.queries import process_of, steps_to
 
-INPUT, KEPT, TAG, ROW = "_input", "_kept", "_tag", "_row"
+INPUT, SELECTED, TAG, ROW = "_input", "_kept", "_tag", "_row"
 Branch = tuple[Sequence[Select | Where], Iterable[str]]
 """Row-wise steps, and the columns after them."""
 
 
-class WithParts(Protocol):
-    """Parts of all aggregates: `parts.with_parts` for them, counted by probes."""
+class PartialAggregator(Protocol):
+    """Parts of all aggregates: `parts.partial_aggregates` for them, counted by probes."""
 
     def __call__(
-        self, process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[Side]
+        self, process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[RowView]
     ) -> DataFrame: ...
 
 
@@ -40,46 +40,49 @@ def project_branches(rows: DataFrame, branches: Sequence[Branch]) -> DataFrame:
     made: list[str] = []
     for number, (steps, own) in enumerate(branches):
         aside = [INPUT, *made]
-        frame = _stepped(frame, steps, aside)
+        frame = _apply_steps(frame, steps, aside)
         made.append(f"_sink_{number}")
         struct = F.struct(*map(_column, own))
-        frame = frame.select(*aside, F.when(F.col(KEPT), struct).alias(made[-1]))
+        frame = frame.select(*aside, F.when(F.col(SELECTED), struct).alias(made[-1]))
     return frame.select(*made).where(" OR ".join(f"{name} IS NOT NULL" for name in made))
 
 
-def split_by_sink(rows: DataFrame, branches: Sequence[Branch]) -> tuple[DataFrame, list[Side]]:
+def split_by_sink(rows: DataFrame, branches: Sequence[Branch]) -> tuple[DataFrame, list[RowView]]:
     """Each row with the columns of every branch, and which they are, for Python.
 
     A column that branches leave as it came is there once.
     """
     frame = rows.select(F.struct("*").alias(INPUT))
-    as_they_came: dict[str, Column] = {}
+    unchanged_columns: dict[str, Column] = {}
     made: list[str] = []
     sides = []
     for number, (steps, own) in enumerate(branches):
-        came = _as_it_came(steps, rows.columns)
-        renamed = {name: f"_as_{came[name]}" if name in came else f"_{number}_{name}" for name in own}
+        unchanged = _unchanged(steps, rows.columns)
+        renamed = {name: f"_as_{unchanged[name]}" if name in unchanged else f"_{number}_{name}" for name in own}
         # From the row itself: behind a condition of this branch they are null where it keeps the row out.
-        as_they_came |= {f"_as_{came[name]}": F.col(f"{INPUT}.{backquote(came[name])}") for name in own if name in came}
-        kept = f"{KEPT}_{number}" if any(isinstance(step, Where) for step in steps) else ""
-        sides.append(Side(renamed, kept))
-        new = [_column(name).alias(theirs) for name, theirs in renamed.items() if name not in came]
-        new += [F.col(KEPT).alias(kept)] if kept else []
-        frame = _stepped(frame, steps, [INPUT, *made]).select(INPUT, *columns(made), *new)
+        passed = [name for name in own if name in unchanged]
+        unchanged_columns |= {
+            f"_as_{unchanged[name]}": F.col(f"{INPUT}.{backquote(unchanged[name])}") for name in passed
+        }
+        kept = f"{SELECTED}_{number}" if any(isinstance(step, Where) for step in steps) else ""
+        sides.append(RowView(renamed, kept))
+        new = [_column(name).alias(name_in_row) for name, name_in_row in renamed.items() if name not in unchanged]
+        new += [F.col(SELECTED).alias(kept)] if kept else []
+        frame = _apply_steps(frame, steps, [INPUT, *made]).select(INPUT, *columns(made), *new)
         made = frame.columns[1:]
-    return frame.select(*columns(made), *[each.alias(name) for name, each in as_they_came.items()]), sides
+    return frame.select(*columns(made), *[each.alias(name) for name, each in unchanged_columns.items()]), sides
 
 
-def _stepped(frame: DataFrame, steps: Iterable[Select | Where], aside: Sequence[str]) -> DataFrame:
+def _apply_steps(frame: DataFrame, steps: Iterable[Select | Where], aside: Sequence[str]) -> DataFrame:
     """The columns `aside`, KEPT, and what the steps make of INPUT, null where a condition has kept the row out."""
-    frame = frame.select(*columns(aside), F.lit(True).alias(KEPT), f"{INPUT}.*")
+    frame = frame.select(*columns(aside), F.lit(True).alias(SELECTED), f"{INPUT}.*")
     for step in steps:
         if isinstance(step, Where):
-            holds = F.when(F.col(KEPT), F.expr(step.predicate))
-            frame = frame.withColumn(KEPT, F.coalesce(holds, F.lit(False)))
+            holds = F.when(F.col(SELECTED), F.expr(step.predicate))
+            frame = frame.withColumn(SELECTED, F.coalesce(holds, F.lit(False)))
         else:
-            chosen = [F.when(F.col(KEPT), F.expr(text)).alias(name) for name, text in step.columns]
-            frame = frame.select(*columns(aside), KEPT, *chosen)
+            chosen = [F.when(F.col(SELECTED), F.expr(text)).alias(name) for name, text in step.columns]
+            frame = frame.select(*columns(aside), SELECTED, *chosen)
     return frame
 
 
@@ -88,34 +91,34 @@ def _column(name: str) -> Column:
     return F.col(f"{INPUT}.{TIME}") if name == TIME else column(name)
 
 
-def _as_it_came(steps: Iterable[Select | Where], there: Iterable[str]) -> dict[str, str]:
+def _unchanged(steps: Iterable[Select | Where], available: Iterable[str]) -> dict[str, str]:
     """Columns after the steps that are columns before them: name to name."""
-    came = {name: name for name in there}
+    unchanged = {name: name for name in available}
     for step in steps:
         if isinstance(step, Select):
-            there_ = by_reference(came)
-            came = {name: there_[text] for name, text in step.columns if text in there_} | {TIME: TIME}
-    return came
+            by_text = by_reference(unchanged)
+            unchanged = {name: by_text[text] for name, text in step.columns if text in by_text} | {TIME: TIME}
+    return unchanged
 
 
 def fuse_aggregates(
-    rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate], with_parts: WithParts
+    rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate], partial_aggregates: PartialAggregator
 ) -> DataFrame:
     """Running aggregates over one operator as a single one, by the number of each and its keys.
 
-    `rows` are those of the node `shared`. Where some have a process behind it, `with_parts` makes parts of all. What
-    differs from one to the next are keys and aggregates: keys of one type share a column, and an aggregate that several
-    have is computed once.
+    `rows` are those of the node `shared`. Where some have a process behind it, `partial_aggregates` makes parts of all.
+    What differs from one to the next are keys and aggregates: keys of one type share a column, and an aggregate that
+    several have is computed once.
     """
     process = process_of(aggregates, shared)
     if process is None:
         branches = [(steps_to(node.input, shared), taken(node)) for node in aggregates]
         return _aggregated(project_branches(rows, branches), list(map(_of_rows, aggregates)))
     behind = [isinstance(node.input, Process) for node in aggregates]
-    past = [node for node, mine in zip(aggregates, behind, strict=True) if not mine]
+    past = [node for node, is_behind in zip(aggregates, behind, strict=True) if not is_behind]
     own: list[Branch] = [(steps_to(node.input, shared), taken(node)) for node in past]
     frame, sides = split_by_sink(rows, [*own, (steps_to(process.inputs[0], shared), given(process))])
-    return _aggregated(with_parts(process, behind, frame, sides), list(map(_of_parts, aggregates)))
+    return _aggregated(partial_aggregates(process, behind, frame, sides), list(map(_of_parts, aggregates)))
 
 
 @dataclass(frozen=True)
@@ -128,19 +131,19 @@ class _Aggregate:
 
 
 def _of_rows(node: RunningAggregate) -> _Aggregate:
-    there = schema.columns(node.input)
-    return _Aggregate({key: there[key] for key in node.keys}, aggregated(node), node.aggregates)
+    available = schema.columns(node.input)
+    return _Aggregate({key: available[key] for key in node.keys}, aggregated(node), node.aggregates)
 
 
 def _of_parts(node: RunningAggregate) -> _Aggregate:
-    there, parts = schema.columns(node.input), parts_of(node) or ()
-    joined = tuple((name, part.joined) for (name, _), part in zip(node.aggregates, parts, strict=True))
-    return _Aggregate({key: there[key] for key in node.keys}, {part.name: part.kind for part in parts}, joined)
+    available, parts = schema.columns(node.input), parts_of(node) or ()
+    joined = tuple((name, part.merged) for (name, _), part in zip(node.aggregates, parts, strict=True))
+    return _Aggregate({key: available[key] for key in node.keys}, {part.name: part.kind for part in parts}, joined)
 
 
 def _aggregated(rows: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
     """The aggregates of rows with a nullable struct column for each, given in the same way."""
-    places = [_places(node.keys) for node in aggregates]
+    places = [_key_columns(node.keys) for node in aggregates]
     kinds = {place: kind for of_node in places for place, kind in of_node.values()}
     inputs = {name: kind for node in aggregates for name, kind in node.inputs.items()}
     each = []
@@ -165,7 +168,7 @@ def _aggregated(rows: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
     return found.select(*sinks)
 
 
-def _places(keys: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+def _key_columns(keys: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Key to (the column that it shares with keys of its type in other aggregates, its type)."""
     found = {}
     seen: dict[str, int] = defaultdict(int)

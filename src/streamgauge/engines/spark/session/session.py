@@ -145,12 +145,12 @@ def known_names(jvm: Any) -> frozenset[str]:
     return frozenset(re.findall(r"ConfigEntry\(key=([^,\s]+),", entries))
 
 
-def _refused(users: Mapping[str, str], said: str) -> Problem | None:
+def _refused(users: Mapping[str, str], message: str) -> Problem | None:
     """A start's error as the problem of the user's one setting that it speaks of; None where it speaks of none."""
-    named = [name for name in users if re.search(rf"(?<![\w.]){re.escape(name)}(?!\.?\w)", said)]
+    named = [name for name in users if re.search(rf"(?<![\w.]){re.escape(name)}(?!\.?\w)", message)]
     if len(named) != 1:
         return None
-    line = next(line.strip() for line in said.splitlines() if named[0] in line)
+    line = next(line.strip() for line in message.splitlines() if named[0] in line)
     reason = _KIND.sub("", line)[:300]
     return Problem(
         f"option {named[0]}", f"is refused by Spark ({reason})", users[named[0]], "another value, or leave it out"

@@ -80,7 +80,7 @@ class Sut:
 
     def __init__(self, job: SparkJob) -> None:
         self._job = job
-        self._ours, self._users = split(job.options, self.settings)
+        self._own_options, self._users = split(job.options, self.settings)
         self._session: Any = None
         self._queries: dict[Query, Any] = {}
         self._native: PySparkJob | None = None
@@ -91,8 +91,8 @@ class Sut:
         """Start session and queries; returns the settings in force that are not Spark's defaults."""
         conf = self._configuration()
         try:
-            self._native = load(self._own_job) if self._own_job is not None else None
-            folder, jvm_options = Path(self._job.folder), JVM_OPTIONS[self._ours["jit"]]
+            self._native = load(self._user_job) if self._user_job is not None else None
+            folder, jvm_options = Path(self._job.folder), JVM_OPTIONS[self._own_options["jit"]]
             self._session = open_checked(self._job.master, conf, self._users, folder, jvm_options)
             announce(UP)
             self._probes = RowCounters(self._session, added(self._job.flow)) if self._probed else None
@@ -130,7 +130,7 @@ class Sut:
 
     def _configuration(self) -> dict[str, str]:
         local = self._job.master.startswith("local")
-        raw_files = self._own_job is None
+        raw_files = self._user_job is None
         # Executors elsewhere find Spark's driver where they find ours.
         host = LOOPBACK if local else self._job.edges.bind
         partitions = unless_set(len(self._job.edges.inputs))
@@ -139,7 +139,7 @@ class Sut:
             conf = with_rocksdb(conf)
         conf |= UNCHECKED if keeps_first_rows(self._job.flow) and not self.in_order else {}
         conf |= PROBED if self._probed else {}
-        conf["spark.driver.memory"] = self._ours["driver_memory"]
+        conf["spark.driver.memory"] = self._own_options["driver_memory"]
         conf |= REDACTED if "client" in self._job.edges.transport_options else {}
         if self._job.jars:
             conf["spark.jars"] = ",".join(self._job.jars)
@@ -147,10 +147,10 @@ class Sut:
 
     @property
     def _probed(self) -> bool:
-        return self._ours.get("probes") == "on"
+        return self._own_options.get("probes") == "on"
 
     @property
-    def _own_job(self) -> NativeJob | None:
+    def _user_job(self) -> NativeJob | None:
         return next((node for node in graph.operators(self._job.flow) if isinstance(node, NativeJob)), None)
 
     def _reason(self, text: str) -> str:
@@ -168,7 +168,7 @@ class Sut:
             )
         else:
             probe = {"probe": self._probes} if self._probes is not None else {}
-            buckets = int(self._ours.get("buckets", 1))
+            buckets = int(self._own_options.get("buckets", 1))
             lowering = Lowering(read, read, self._choices, buckets, self._delay, in_order=self.in_order, **probe)
             frame = lowering.output(query)
         with self._native.refusals() if self._native is not None else contextlib.nullcontext():
@@ -196,20 +196,22 @@ class Sut:
         return writer.outputMode("append").format(format_of(query.name)).options(**self._output(query)).start()
 
     def _trigger(self, query: Query) -> str:
-        return interval_of(query.sinks, self._ours)
+        return interval_of(query.sinks, self._own_options)
 
     @property
     def _delay(self) -> str:
-        asked = self._ours.get("watermark_delay", NONE)
-        return delay_of(asked, self._job.edges.transport, len(self._job.edges.inputs))
+        requested = self._own_options.get("watermark_delay", NONE)
+        return delay_of(requested, self._job.edges.transport, len(self._job.edges.inputs))
 
     @property
     def _choices(self) -> dict[str, str]:
-        return {name.removeprefix(LOWERING): value for name, value in self._ours.items() if name.startswith(LOWERING)}
+        return {
+            name.removeprefix(LOWERING): value for name, value in self._own_options.items() if name.startswith(LOWERING)
+        }
 
     def _in_force(self) -> dict[str, str]:
         """Our settings as what really runs; where we were left the choice, that stands beside it."""
-        found = {name: value for name, value in self._ours.items() if not name.startswith(LOWERING)}
+        found = {name: value for name, value in self._own_options.items() if not name.startswith(LOWERING)}
         if self._job.master.startswith("local"):
             found["driver_memory"] += ", all of it from the start"
             found["jit"] = " ".join((found["jit"], *JVM_OPTIONS[found["jit"]]))
@@ -217,14 +219,14 @@ class Sut:
             found["jit"] = "jvm (executors elsewhere are started with options of their own)"
         if self._on_kafka:
             found |= self._edges_in_force()
-        if "trigger" in self._ours:
-            found["trigger"] = _with_choice(self._triggers(), self._ours["trigger"])
-        if "watermark_delay" in self._ours:
-            found["watermark_delay"] = _with_choice(self._delay, self._ours["watermark_delay"])
+        if "trigger" in self._own_options:
+            found["trigger"] = _with_choice(self._triggers(), self._own_options["trigger"])
+        if "watermark_delay" in self._own_options:
+            found["watermark_delay"] = _with_choice(self._delay, self._own_options["watermark_delay"])
         for node in graph.operators(self._job.flow):
             if isinstance(node, WindowAggregate | WindowJoin):
-                asked = self._choices.get(node.name, LOWERINGS[type(node)][0])
-                found[LOWERING + node.name] = _with_choice(lowering_of(node, self._choices), asked)
+                requested = self._choices.get(node.name, LOWERINGS[type(node)][0])
+                found[LOWERING + node.name] = _with_choice(lowering_of(node, self._choices), requested)
         return found
 
     def _edges_in_force(self) -> dict[str, str]:
@@ -281,12 +283,12 @@ class Sut:
             "nullable": json.dumps(nullable),
             **who,
         }
-        way = reader.format(format_of(who["query"])).options(**options)
+        configured = reader.format(format_of(who["query"])).options(**options)
         if packing is not None:
-            return way.schema(PACKED).option("packing", json.dumps(asdict(packing))).load()
-        if self._ours["source"] == "rows":
-            return way.schema(row_schema(columns, nullable)).load()
-        bundles = way.schema(packed_schema(columns, nullable)).option("bundled", "yes").load()
+            return configured.schema(PACKED).option("packing", json.dumps(asdict(packing))).load()
+        if self._own_options["source"] == "rows":
+            return configured.schema(row_schema(columns, nullable)).load()
+        bundles = configured.schema(packed_schema(columns, nullable)).option("bundled", "yes").load()
         return unpack(bundles, self._probes.column(source.name)) if self._probes is not None else unpack(bundles)
 
     def _output(self, query: Query) -> dict[str, str]:
@@ -345,8 +347,8 @@ def _works(running: Any) -> bool:
     return said["isTriggerActive"] and said["message"].startswith(BATCH_UNDER_WAY)
 
 
-def _with_choice(used: str, asked: str) -> str:
-    return f"{used} (auto)" if asked == "auto" else used
+def _with_choice(used: str, requested: str) -> str:
+    return f"{used} (auto)" if requested == "auto" else used
 
 
 def run(kind: type[Sut]) -> None:

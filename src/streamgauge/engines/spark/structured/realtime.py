@@ -78,18 +78,18 @@ CAPABILITIES = Capabilities(
 )
 
 
-def trigger(flow: Flow, asked: str) -> str:
+def trigger(flow: Flow, requested: str) -> str:
     """How often it keeps how far it is, in Spark's words."""
-    if asked != "auto":
-        return asked
+    if requested != "auto":
+        return requested
     return f"{TRIGGER_LEAST_S:g} seconds" if _silent(flow) else "1 minute"
 
 
-def warmup_s(wanted: StartRequest) -> float:
+def warmup_s(request: StartRequest) -> float:
     """So long a fresh one's warm-up is at least: until it has kept once how far it is."""
-    if wanted.flow is None:
+    if request.flow is None:
         return 0.0
-    every_s = seconds(trigger(wanted.flow, wanted.options.get("trigger", "auto")))
+    every_s = seconds(trigger(request.flow, request.options.get("trigger", "auto")))
     return every_s + SETTLES_S if every_s <= KEPT_MOST_S else 0.0
 
 
@@ -104,13 +104,13 @@ def master_for(flow: Flow, processors: int) -> str:
     return f"local[{max(processors, slots(flow))}]"
 
 
-def check(wanted: StartRequest) -> None:
+def check(request: StartRequest) -> None:
     """Refuse what real-time mode would refuse, or would end as it starts; InputError with every problem."""
-    problems = list(validate.option_problems(wanted, CAPABILITIES, {"trigger": _check_trigger}))
-    problems += _one_by_one(wanted)
-    if wanted.flow is not None:
-        problems += [*_of_one_time(wanted.flow), *_of_windows(wanted.flow), *_few_slots(wanted.flow, wanted.master)]
-        problems += _seldom(wanted.flow, wanted.options.get("trigger", "auto"))
+    problems = list(validate.option_problems(request, CAPABILITIES, {"trigger": _check_trigger}))
+    problems += _one_by_one(request)
+    if request.flow is not None:
+        problems += [*_of_one_time(request.flow), *_of_windows(request.flow), *_few_slots(request.flow, request.master)]
+        problems += _seldom(request.flow, request.options.get("trigger", "auto"))
     if problems:
         raise InputError(problems)
 
@@ -120,12 +120,14 @@ def _silent(flow: Flow) -> str:
     return next((node.name for node in graph.operators(flow) if isinstance(node, Where | Explode | Distinct)), "")
 
 
-def _one_by_one(wanted: StartRequest) -> Iterator[Problem]:
+def _one_by_one(request: StartRequest) -> Iterator[Problem]:
     """How far it has read is shown by results, of one partition that goes through one task after the other."""
     because = "as only one task after the other shows by its results how far it has read"
-    if wanted.partitions > 1:
-        yield Problem("load.generators", f"must be 1 in real-time mode, {because}", wanted.partitions, "--generators 1")
-    if (instances := wanted.options.get(SETTING, INSTANCES)) != INSTANCES:
+    if request.partitions > 1:
+        yield Problem(
+            "load.generators", f"must be 1 in real-time mode, {because}", request.partitions, "--generators 1"
+        )
+    if (instances := request.options.get(SETTING, INSTANCES)) != INSTANCES:
         yield Problem(f"option {SETTING}", f"must be 1 in real-time mode, {because}", instances, "leave it out")
 
 
@@ -148,11 +150,11 @@ def _of_windows(flow: Flow) -> Iterator[Problem]:
             yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.fallback_engine}")
 
 
-def _seldom(flow: Flow, asked_for: str) -> Iterator[Problem]:
+def _seldom(flow: Flow, requested_value: str) -> Iterator[Problem]:
     """Rows that leave nothing would wait to be known as read, until the queue is full."""
-    if _silent(flow) and seconds(trigger(flow, asked_for)) > SILENT_MOST_S:
+    if _silent(flow) and seconds(trigger(flow, requested_value)) > SILENT_MOST_S:
         rule = f"must be at most {SILENT_MOST_S:g} seconds where rows may leave no result ({_silent(flow)})"
-        yield Problem("option trigger", rule, asked_for, '--option trigger="5 seconds", or leave it out')
+        yield Problem("option trigger", rule, requested_value, '--option trigger="5 seconds", or leave it out')
 
 
 def _few_slots(flow: Flow, master: str | None) -> Iterator[Problem]:

@@ -39,7 +39,7 @@ class RealTimeSut(Sut):
         return {**(with_rocksdb(conf) if stateful else conf), **self._users}
 
     def _trigger(self, _: Query) -> str:
-        return trigger(self._job.flow, self._ours["trigger"])
+        return trigger(self._job.flow, self._own_options["trigger"])
 
     def _edges_in_force(self) -> dict[str, str]:
         return in_force(WRITING)

@@ -31,9 +31,9 @@ class BatchJob:
 class BatchAnswerJob:
     """One session; each answer is a Parquet folder."""
 
-    def __init__(self, asked: BatchJob) -> None:
-        self._asked = asked
-        self._native = load(asked.job)
+    def __init__(self, request: BatchJob) -> None:
+        self._asked = request
+        self._native = load(request.job)
         self._session: Any = None
 
     def answer(self, out: str, before_us: int | None = None) -> None:

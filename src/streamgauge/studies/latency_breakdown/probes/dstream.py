@@ -12,7 +12,7 @@ from pathlib import Path
 from streamgauge.config.experiment import Experiment
 from streamgauge.core.errors import Problem
 from streamgauge.engines.spark.dstream import block_log
-from streamgauge.engines.spark.dstream.options import BATCH, BLOCK, RECEIVERS, asked_for, seconds
+from streamgauge.engines.spark.dstream.options import BATCH, BLOCK, RECEIVERS, requested_value, seconds
 from streamgauge.engines.spark.observe import event_log
 from streamgauge.studies.latency_breakdown.probes import receiver
 from streamgauge.studies.latency_breakdown.probes.intervals import QUEUED, IntervalProbe
@@ -51,5 +51,5 @@ class DStream:
             return IntervalProbe(
                 private, ReadVisibility(True, trial.load.frontier == "common"), stages_before_tasks=between
             )
-        interval_s = seconds(asked_for(trial.options, BLOCK))
+        interval_s = seconds(requested_value(trial.options, BLOCK))
         return ReceiverProbe(private / "events", READ_KNOWN_BEFORE_START, private=private, interval_s=interval_s)

@@ -24,38 +24,38 @@ KEPT_S = 30.0
 
 
 class KafkaCluster:
-    """Fills the seam's `ManagedBroker`: a topic for each stream, a partition in it for each generator, and one for
+    """Implements `ManagedBroker`: a topic for each stream, a partition in it for each generator, and one for
     results.
 
     On a broker of our own, which is gone at the end, and the topics with it; or on those that were named, where the
     topics are removed at the end, unless they are to be kept.
     """
 
-    def __init__(self, asked: BrokerRequest) -> None:
+    def __init__(self, request: BrokerRequest) -> None:
         self._stack = ExitStack()
         self._broker: Broker | None = None
-        options, self._run = dict(asked.options), asked.run
+        options, self._run = dict(request.options), request.run
         if not options.get("brokers"):
-            self._broker = self._stack.enter_context(Broker(asked.folder, asked.log, asked.host, asked.cpus))
+            self._broker = self._stack.enter_context(Broker(request.folder, request.log, request.host, request.cpus))
             options["brokers"] = self._broker.location
-        self.at = EndpointConfig("", 0, asked.run, options)
+        self.at = EndpointConfig("", 0, request.run, options)
         try:
-            self._prepare(asked, KafkaSettings.of(options))
+            self._prepare(request, KafkaSettings.of(options))
         except BaseException:
             self._stack.close()
             raise
 
-    def _prepare(self, asked: BrokerRequest, settings: KafkaSettings) -> None:
+    def _prepare(self, request: BrokerRequest, settings: KafkaSettings) -> None:
         self._topics = Topics(settings.brokers, settings.login)
         # Asked first of all: of brokers that do not answer no topic has to be removed.
         hosts = self._topics.hosts()
         self._clock_is_ours = self._broker is not None or on_this_machine(hosts)
-        streams = [topic_of(asked.run, stream) for stream in asked.streams]
-        self._names = [*streams, results_of(asked.run)]
+        streams = [topic_of(request.run, stream) for stream in request.streams]
+        self._names = [*streams, results_of(request.run)]
         if self._broker is None and settings.topics == "remove":
             self._stack.callback(self._remove)
-        self._topics.make(streams, asked.partitions)
-        self._topics.make([results_of(asked.run)], 1)
+        self._topics.make(streams, request.partitions)
+        self._topics.make([results_of(request.run)], 1)
         self._ids = self._topics.ids(self._names)
 
     @property

@@ -48,7 +48,7 @@ CLOSE_S = 5.0
 
 
 class KafkaInlet:
-    """Fills the seam's `Inlet`.
+    """Implements `Inlet`.
 
     Args:
         at: the brokers, among the options, and the run's word in the place of a token.
@@ -196,7 +196,7 @@ class _Batch:
     held_us: int | None = None
     values: list[bytes] = field(default_factory=list)
     stamps_us: list[int] = field(default_factory=list)
-    ways: dict[str, _Way] = field(default_factory=dict)
+    streams: dict[str, _SinkStream] = field(default_factory=dict)
 
     @property
     def sinks(self) -> dict[str, Types]:
@@ -217,22 +217,22 @@ class _Batch:
         self.values, self.stamps_us, self.held_us = [], [], None
         for sink, rows in table_of(values, self.sinks, stamps_us).items():
             if len(rows):
-                self._way(sink).put(rows)
+                self._stream(sink).put(rows)
                 self.until_us = max(self.until_us, (pc.max(rows.column(EVENT_TIME)).as_py() or -1) + 1)
 
     def end(self) -> None:
         self.take_apart()
-        for way in self.ways.values():
+        for way in self.streams.values():
             way.end()
 
-    def _way(self, sink: str) -> _Way:
-        if sink not in self.ways:
+    def _stream(self, sink: str) -> _SinkStream:
+        if sink not in self.streams:
             address = {"query": self.mark.query, "batch": self.number, "partition": 0, "attempt": self.attempt}
-            self.ways[sink] = _Way({**address, "sink": sink}, self.sinks[sink], self.receiver)
-        return self.ways[sink]
+            self.streams[sink] = _SinkStream({**address, "sink": sink}, self.sinks[sink], self.receiver)
+        return self.streams[sink]
 
 
-class _Way:
+class _SinkStream:
     """Rows of one attempt and sink on their way to the receiver, which takes them as they come."""
 
     def __init__(self, address: dict[str, Any], types: Types, receiver: Receiver) -> None:

@@ -21,7 +21,7 @@ from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletCo
 
 
 class KafkaOutlet(WriteOnlyOutlet):
-    """Fills the seam's `Outlet`.
+    """Implements `Outlet`.
 
     Args:
         at: the brokers, among the options, and the run's word in the place of a token.
@@ -93,5 +93,5 @@ class KafkaOutlet(WriteOnlyOutlet):
 
     def _opened(self) -> Producer:
         """When all streams are known: every chunk has those that the first one has."""
-        ways = {name: (topic_of(self._run, name), each.messages) for name, each in self._encodings.items()}
-        return Producer(self._settings, self._held.partition, ways)
+        streams = {name: (topic_of(self._run, name), each.messages) for name, each in self._encodings.items()}
+        return Producer(self._settings, self._held.partition, streams)

@@ -44,10 +44,10 @@ class Producer:
         ways: of each stream, its topic and what makes messages of encoded events.
     """
 
-    def __init__(self, settings: KafkaSettings, partition: int, ways: Mapping[str, tuple[str, Messages]]) -> None:
+    def __init__(self, settings: KafkaSettings, partition: int, streams: Mapping[str, tuple[str, Messages]]) -> None:
         from confluent_kafka import Producer as Client
 
-        self._partition, self._ways = partition, dict(ways)
+        self._partition, self._ways = partition, dict(streams)
         self._lost: list[str] = []
         self._dicts: list[dict[str, bytes]] = []
         asked = {**SETTINGS, "bootstrap.servers": settings.brokers, **settings.producing}

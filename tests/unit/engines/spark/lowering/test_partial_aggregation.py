@@ -78,5 +78,7 @@ def _joined(how: Any, of_key: list[dict[str, Any]], name: str) -> int | None:
 
 def test_every_kind_of_row_has_rows_of_its_own() -> None:
     """Columns one after the other, null beside each other's rows."""
-    made = partial_aggregation._beside([pa.array([1, 2]), pa.array([], pa.string()), pa.array([7])], ["a", "b", "rows"])
+    made = partial_aggregation._stack_columns(
+        [pa.array([1, 2]), pa.array([], pa.string()), pa.array([7])], ["a", "b", "rows"]
+    )
     assert made.to_pydict() == {"a": [1, 2, None], "b": [None] * 3, "rows": [None, None, 7]}

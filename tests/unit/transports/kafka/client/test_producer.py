@@ -45,9 +45,9 @@ def test_offsets_are_the_plans_numbers(broker: Broker) -> None:
     """Of both partitions, in many small batches of several sizes, and of two streams at once."""
     topics = Topics(broker.location)
     topics.make(["numbers", "others"], 2)
-    ways = {"a": ("numbers", NUMBERS.messages), "b": ("others", NUMBERS.messages)}
+    streams = {"a": ("numbers", NUMBERS.messages), "b": ("others", NUMBERS.messages)}
     for partition in (0, 1):
-        producer = Producer(KafkaSettings(broker.location), partition, ways)
+        producer = Producer(KafkaSettings(broker.location), partition, streams)
         sent = sum(producer.send({"a": batch(first, last), "b": batch(0, 0)}) for first, last in pairwise(ENDS))
         producer.send({"b": batch(7, 8)})
         producer.flush(30.0)

@@ -31,13 +31,13 @@ ROWS: list[tuple[Any, ...]] = [
 
 def sent(row: tuple[Any, ...]) -> dict[str, Any]:
     """A row as `wire` and Spark's `to_json` make it: nulls are left out."""
-    ways = {
+    streams = {
         "double": lambda v: "-Infinity" if v == -math.inf else f"{v:E}",
         "timestamp": lambda v: round(v.timestamp() * 1e6),
         "binary": lambda v: base64.b64encode(v).decode(),
     }
     columns = zip(KINDS.items(), row, strict=True)
-    return {name: ways.get(kind, lambda v: v)(value) for (name, kind), value in columns if value is not None}
+    return {name: streams.get(kind, lambda v: v)(value) for (name, kind), value in columns if value is not None}
 
 
 def expected(rows: list[tuple[Any, ...]]) -> pa.Table:
