@@ -4,11 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -q --durations=20
-UNIT_TESTS := $(PYTEST) -n auto --maxprocesses 4 -m "not spark and not broker and not long"
+UNIT_TESTS := $(PYTEST) -n auto --maxprocesses 4 -m "not spark and not broker and not process and not long"
 
-# Two at a time: much of each is waiting for time to pass. Tests of one group share a Spark session or a broker. Compiled by the quick compiler alone: runs of some seconds never
+# What starts processes of ours, Spark or a broker. Two at a time: much of each is waiting for time to pass. Tests of one group share a Spark session or a broker. Compiled by the quick compiler alone: runs of some seconds never
 # get their own back of what the other one costs, which took a third of all processor time here.
-SPARK_TESTS := JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 $(PYTEST) -n 2 --dist loadgroup -m "(spark or broker) and not long"
+PROCESS_TESTS := JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 $(PYTEST) -n 2 --dist loadgroup -m "(spark or broker or process) and not long"
 
 .PHONY: help setup demo test test-long test-fast check bench lock clean
 
@@ -29,9 +29,9 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for some two minutes, and write its report
 	@$(BIN)/python -m bench.support.demo
 
-test: setup ## a quarter of an hour on two cores: unit tests, then those that start Spark or a broker
+test: setup ## a quarter of an hour on two cores: unit tests, then those that start processes, Spark or a broker
 	$(UNIT_TESTS)
-	$(SPARK_TESTS)
+	$(PROCESS_TESTS)
 
 test-long: setup ## what make test leaves out for its time: further tests, most of them on Spark, and many more examples
 	$(PYTEST) -m "long"

@@ -89,6 +89,7 @@ def left(at: Path) -> list[str]:
     return sorted(path.name for path in (at / "tmp").iterdir())
 
 
+@pytest.mark.process
 def test_kill_9_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     """The children end by their lifelines, and the last ones there remove what was not to be kept."""
     with running(tmp_path, RUN, results_flow) as (command, children):
@@ -98,6 +99,7 @@ def test_kill_9_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
         assert wait_until(lambda: left(tmp_path) == [], 10), left(tmp_path)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=lambda sign: sign.name)
 def test_a_command_that_is_asked_to_stop_leaves_its_run_folder_only(tmp_path: Path, sign: signal.Signals) -> None:
     """What was measured is kept, and the verdict says why there is no more; no Java was needed."""
@@ -131,6 +133,7 @@ def test_ctrl_c_ends_spark_too_and_keeps_what_was_measured(tmp_path: Path) -> No
     assert folder.read_batches().num_rows > 0
 
 
+@pytest.mark.process
 def test_a_search_that_was_killed_says_so_and_goes_on(tmp_path: Path) -> None:
     """kill -9 in its second trial: the folder can be read, and --resume makes the trials that are not there yet."""
     with running(tmp_path, SEARCH, second_trial_began) as (command, children):

@@ -75,7 +75,7 @@ def received(run: Path, until_us: int) -> Windows:
 @pytest.mark.parametrize(
     ("engine", "warmup", "duration"),
     [
-        pytest.param("known", "1s", "4s", id="known"),
+        pytest.param("known", "1s", "4s", id="known", marks=pytest.mark.process),
         pytest.param("spark", "20s", "30s", id="spark", marks=[pytest.mark.spark, pytest.mark.long]),
     ],
 )

@@ -31,6 +31,8 @@ from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.flight import client
 from streamgauge.trial.conductor import next_start, testbed_settings
 
+pytestmark = pytest.mark.process
+
 RATE, STREAM, CHUNK_US = 1000.0, "purchases", 50_000
 TIMEOUT_S = 60.0
 """For a machine that is busy; what is waited for comes within a second or two."""

@@ -110,7 +110,7 @@ OF_SIZES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("asked", OF_SIZES, ids=str)
 def test_memory_cuts_the_bound_to_what_the_queue_holds(asked: dict[str, Any]) -> None:
     """The bound is in seconds of the rate; what is said of a memory it holds, and hardly more."""
-    resolved = check_experiment(experiment.build(asked | {"load": {"memory": "64MiB", "generators": 1, "rate": "1k"}}))
+    resolved = check_experiment(experiment.build(asked | {"load": {"memory": "16MiB", "generators": 1, "rate": "1k"}}))
     assert resolved.bound_s(1000.0) == (30.0, False)
     seconds, cut = resolved.bound_s(1e6)
     assert cut

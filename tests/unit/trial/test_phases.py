@@ -124,8 +124,9 @@ class FakeRig:
 
 @pytest.fixture
 def testbed(make: Any, monkeypatch: pytest.MonkeyPatch) -> FakeRig:
-    """A test bed with a steady trial; time passes by sleeping alone."""
+    """A test bed with a steady trial. Time passes by sleeping alone, and the reference work costs nothing."""
     clock = FakeClock()
+    monkeypatch.setattr(phases, "MachineSpeed", lambda: SimpleNamespace(cpu_us=lambda: 2500.0))
     monkeypatch.setattr(phases, "time", SimpleNamespace(sleep=clock.sleep, monotonic=clock.monotonic))
     return FakeRig(make.story(plan=make.plan(seconds=120)), make, clock)
 

@@ -141,6 +141,7 @@ def test_without_a_stall_its_proof_fails() -> None:
     assert made.value < 0.75 * checks.STALL_S
 
 
+@pytest.mark.process
 def test_a_planted_stall_is_seen() -> None:
     """b: event time shows it, in a p99 that enough reads carry."""
     made = checks.stall(SHORT)
@@ -166,6 +167,7 @@ def test_real_batches_that_take_longer_and_longer_are_told_from_others(planted: 
     assert made.ok is planted, made.sentence
 
 
+@pytest.mark.process
 def test_a_real_trial_is_judged_by_its_slowing(monkeypatch: pytest.MonkeyPatch) -> None:
     """b: the engine is told to get slower, and the trial's verdict is what is judged. What must be said of such a
     verdict is asked of made ones, below: beside busy neighbours a real one may be any.
@@ -218,6 +220,7 @@ def test_what_shows_in_the_backlog_is_no_proof_of_slowing() -> None:
     assert "the backlog grew" in made.sentence
 
 
+@pytest.mark.process
 def test_without_a_fault_its_proof_fails() -> None:
     """c: finding nothing is no proof where nothing was planted."""
     made = checks.fault("drop", SHORT, planted=False)
@@ -225,6 +228,7 @@ def test_without_a_fault_its_proof_fails() -> None:
     assert made.value == 0
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("kind", "of"),
     [
@@ -240,6 +244,7 @@ def test_a_planted_fault_is_counted(kind: str, of: Rows) -> None:
     assert made.value
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("planted", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_search_of_a_system_that_loses_results_ends_without_a_rate(planted: bool) -> None:
     """c: one in a thousand; where nothing is lost the rate is found, and the proof fails."""
@@ -306,6 +311,7 @@ def test_a_real_generator_that_keeps_its_plan_fails_the_proof(planted: bool) -> 
     assert made.ok is planted, made.sentence
 
 
+@pytest.mark.process
 def test_an_honest_clock_fails_the_proof() -> None:
     """e: no latency is negative, so none is found."""
     made = checks.clock(SHORT, planted=False)
@@ -331,6 +337,7 @@ def test_a_proof_that_breaks_down_has_failed(monkeypatch: pytest.MonkeyPatch) ->
     assert "the recorder ended" in item.sentence
 
 
+@pytest.mark.process
 def test_what_goes_on_is_told() -> None:
     """From the start of the engine to the comparison: a proof is silent at no time for longer than a look takes."""
     lines: list[str] = []

@@ -7,6 +7,7 @@ import signal
 from typing import Any
 
 import psutil
+import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.results.run import Result
@@ -16,6 +17,8 @@ from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
 from streamgauge.trial.run import create_folder
+
+pytestmark = pytest.mark.process
 
 RATE_PER_S, SPAN_S = 5000.0, 4.0
 LOAD = {"warmup": 0.5}
