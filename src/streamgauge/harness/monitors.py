@@ -55,7 +55,7 @@ class Monitors:
         self._processes, self._now_us = processes, now_us
         self._last: dict[int, _Reading] = {}
         self._gone_s: dict[int, float] = {}
-        self._ours_s = 0.0
+        self._own_s = 0.0
         self._machine: _Machine | None = None
         self.others_percent: float | None = None
         """CPU of all that is neither driver nor SUT between the last two samples, in percent of one core; what a
@@ -78,7 +78,7 @@ class Monitors:
         return usages
 
     def _note_background(self) -> None:
-        now = _Machine(self._now_us(), _processes_s(), self._ours_s)
+        now = _Machine(self._now_us(), _processes_s(), self._own_s)
         before, self._machine = self._machine, now
         if before is None or now.time_us <= before.time_us:
             self.others_percent = None
@@ -102,7 +102,7 @@ class Monitors:
         since = before or self._at_start(process) or reading
         used_s = reading.cpu_s - since.cpu_s - min(reading.reaped_s - since.reaped_s, self._gone_s.get(pid, 0.0))
         # All that one seen first has used is ours too: it was started since the last sample, or that was none.
-        self._ours_s += used_s if before is not None else reading.cpu_s
+        self._own_s += used_s if before is not None else reading.cpu_s
         if reading.time_us <= since.time_us:
             return []
         cpu = 100 * used_s / ((reading.time_us - since.time_us) / 1e6)

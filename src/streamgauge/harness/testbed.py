@@ -79,7 +79,7 @@ class TestBed:
         self._plans = 0
         self._broker: ManagedBroker | None = None
         self._offsets = Offsets(settings.generators)
-        self._told_results: list[str] = []
+        self._reported_results: list[str] = []
         """Files of the results that were told of since the last plan was begun."""
         self.trials = 0
         self.reached_us = 0
@@ -182,7 +182,7 @@ class TestBed:
         if failed := [status["failed"] for status in stopped if status["failed"]]:
             raise DriverError("; ".join(failed), disk_full=recorded["disk_full"])
         self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
-        self._told_results += [path for commit in recorded["commits"] for path in commit["paths"]]
+        self._reported_results += [path for commit in recorded["commits"] for path in commit["paths"]]
         shown = self._offsets.reads_of(OutputProgress(**each) for each in recorded["reached"])
         reads = sorted([*shown, *(ReadPosition(**read) for read in recorded["reads"])], key=lambda read: read.when_us)
         return self._with_reads(tick_of(statuses, recorded), reads)
@@ -194,7 +194,7 @@ class TestBed:
         found = self._offsets.deliveries(reads)
         for child, until_us in zip(self._generators, self._offsets.reached_us(), strict=True):
             child.ask("handed_out", before_us=until_us)
-        return replace(tick, hand_outs=[[*mine, *more] for mine, more in zip(tick.hand_outs, found, strict=True)])
+        return replace(tick, hand_outs=[[*own, *more] for own, more in zip(tick.hand_outs, found, strict=True)])
 
     def append_latencies_us(self, from_us: int, to_us: int) -> list[int]:
         """How long after their event times the broker had events of the span, some of each partition; none where
@@ -266,9 +266,9 @@ class TestBed:
 
     def _forget_results(self) -> None:
         """Only what a look has told of: what the engine sends between two trials is told of in the next one."""
-        for path in self._told_results:
+        for path in self._reported_results:
             Path(path).unlink(missing_ok=True)
-        self._told_results = []
+        self._reported_results = []
 
     def _start_recorder(self, at: EndpointConfig) -> Child:
         settings = RecorderSettings(

@@ -131,7 +131,7 @@ def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, .
         if given.sample is not None:
             sample = fit(path.resolve().parent / given.sample, given.time, named=given.time != TIME)
             fields = sample.fields
-            notes += [f"{given.name} is fitted to {given.sample.name}: {text}" for text in sample.said]
+            notes += [f"{given.name} is fitted to {given.sample.name}: {text}" for text in sample.notes]
         specs.append(StreamSpec(given.name, fields, share))
     return tuple(specs), tuple(notes)
 

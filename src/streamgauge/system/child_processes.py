@@ -83,7 +83,7 @@ class Child:
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         threading.Thread(target=self._read_answers, name=f"answers of {name}", daemon=True).start()
         self._asking = threading.Lock()
-        self._asked = 0
+        self._last_request = 0
 
     @property
     def pid(self) -> int:
@@ -104,9 +104,9 @@ class Child:
             ChildFailed: the child answered with an error, ended, or did not answer in `timeout_s`.
         """
         with self._asking:
-            self._asked += 1
-            self._send({"number": self._asked, "request": request, "arguments": arguments})
-            answer = self._answer_to(self._asked, request, timeout_s)
+            self._last_request += 1
+            self._send({"number": self._last_request, "request": request, "arguments": arguments})
+            answer = self._answer_to(self._last_request, request, timeout_s)
         if answer is None:
             self._answers.put(None)
             raise ChildFailed(f"{self.name} ended (exit code {self._last_exit_code()}); its log: {self.log}")

@@ -48,20 +48,20 @@ def resolved(choices: Sequence[Sequence[JarSet]], folder: Path | None = None) ->
     Raises:
         MachineError: none of them can be resolved; names them, the reason of the last, and what to do.
     """
-    kept_in = folder or cache()
+    cached_in = folder or cache()
     for choice in choices:
-        kept = [_kept(kept_in / one.name) for one in choice]
-        if all(kept):
-            return [path for found in kept for path in found or ()]
+        cached = [_cached(cached_in / one.name) for one in choice]
+        if all(cached):
+            return [path for found in cached for path in found or ()]
     reasons = []
     for choice in choices:
         try:
-            return [path for one in choice for path in _had(one, kept_in / one.name)]
+            return [path for one in choice for path in _had(one, cached_in / one.name)]
         except _Unresolved as error:
             reasons.append(f"{', '.join(package for one in choice for package in one.packages)}: {error}")
     raise MachineError(
         "jars are needed that could not be had:\n  " + "\n  ".join(reasons) + "\n  connect to a Maven repository "
-        f"(Spark's Ivy asks the usual ones, or those of spark.jars.ivySettings), or copy {kept_in} from a machine "
+        f"(Spark's Ivy asks the usual ones, or those of spark.jars.ivySettings), or copy {cached_in} from a machine "
         "that has them"
     )
 
@@ -70,7 +70,7 @@ class _Unresolved(Exception):
     """Why a set could not be resolved."""
 
 
-def _kept(folder: Path) -> list[Path] | None:
+def _cached(folder: Path) -> list[Path] | None:
     """The jars of a folder, where all that its list names are there."""
     try:
         names = json.loads((folder / LIST).read_text())
@@ -81,7 +81,7 @@ def _kept(folder: Path) -> list[Path] | None:
 
 
 def _had(request: JarSet, folder: Path) -> list[Path]:
-    if (found := _kept(folder)) is not None:
+    if (found := _cached(folder)) is not None:
         return found
     print(f"resolving {', '.join(request.packages)}, once: {folder}", file=sys.stderr, flush=True)
     return _resolve(request, folder)
@@ -102,7 +102,7 @@ def _resolve(request: JarSet, folder: Path) -> list[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # another process was as quick
             made.rename(folder)
-    found = _kept(folder)
+    found = _cached(folder)
     if found is None:
         raise _Unresolved(f"{folder} cannot be written")
     return found

@@ -14,7 +14,7 @@ from pathlib import Path
 from streamgauge.core.lineage_columns import LINEAGE
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Node, Select, Source, Where
-from streamgauge.engines.duckdb_oracle.lower import kept_name, lower
+from streamgauge.engines.duckdb_oracle.lower import lower, retained_name
 from streamgauge.loadgen.replay.text import quoted_path
 from streamgauge.metrics.log.ingest_times import IngestTimes
 from streamgauge.metrics.log.trial_record import TrialRecord
@@ -39,7 +39,7 @@ def shared_plans(resolved: ResolvedExperiment, record: TrialRecord, watch: Watch
         with database() as connection:
             relations = source.registered(connection, record.spans.start_us, record.offered_until())
             connection.sql(lower(node, relations)).write_parquet(str(path), compression="lz4_raw")
-        yield {kept_name(node): f"read_parquet({quoted_path(path)})"}
+        yield {retained_name(node): f"read_parquet({quoted_path(path)})"}
 
 
 def _compared_whole(resolved: ResolvedExperiment) -> Flow:

@@ -27,7 +27,7 @@ from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow, Process, RunningAggregate
 from streamgauge.diff.sql import DUE
-from streamgauge.engines.duckdb_oracle.lower import kept_rows, last_of_spans
+from streamgauge.engines.duckdb_oracle.lower import last_of_spans, retained_rows
 from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process import computed, is_independent
 from streamgauge.metrics.latency.event_latency import LatencyRule
@@ -201,7 +201,7 @@ def _expect_updates(
     if times and not record.owes_all:
         times.append(max(times[-1], _measured_until(record)))
     connection.register("cuts", pa.table({"cut": pa.array(times, pa.int64())}))
-    query, kept = kept_rows(resolved.lineage_flow, _planned(resolved, record, source, connection), "kept")
+    query, kept = retained_rows(resolved.lineage_flow, _planned(resolved, record, source, connection), "kept")
     connection.execute(query)
     connection.execute(f"CREATE TABLE due AS {last_of_spans(kept, KEPT, 'cuts')}")
     columns = quoted([*keys, EVENT_TIME])

@@ -16,7 +16,7 @@ from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.early_firing import with_early_firing
 from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Window
-from streamgauge.engines.duckdb_oracle.lower import kept_rows, last_of_spans, sql
+from streamgauge.engines.duckdb_oracle.lower import last_of_spans, retained_rows, sql
 
 BOUGHT = source("purchases", Schema.of(pack="int", price="int"))
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9), st.integers(-20, 60)), max_size=40)
@@ -83,7 +83,7 @@ def test_values_are_asked_for_where_they_are_due() -> None:
     connection.execute(
         "CREATE TABLE purchases AS SELECT i % 2 AS pack, 1 AS price, i * 250000 AS event_time FROM range(8) t(i)"
     )
-    query, kept = kept_rows(flow, {"purchases": "purchases"}, "kept")
+    query, kept = retained_rows(flow, {"purchases": "purchases"}, "kept")
     connection.execute(query)
     connection.execute("CREATE TABLE cuts AS SELECT unnest([600000, 2000000]) AS cut")
     due = connection.execute(last_of_spans(kept, {"kept": "kept"}, "cuts")).fetchall()

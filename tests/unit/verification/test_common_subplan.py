@@ -15,7 +15,7 @@ from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.builder import tumble
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.schema import columns
-from streamgauge.engines.duckdb_oracle.lower import kept_name
+from streamgauge.engines.duckdb_oracle.lower import retained_name
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.preflight.validate import check
@@ -132,4 +132,4 @@ def test_the_time_of_what_was_computed_once_counts(
 
 
 def test_kept_rows_have_a_name_that_no_stream_has() -> None:
-    assert kept_name(DEAR.node) == "@twice"
+    assert retained_name(DEAR.node) == "@twice"

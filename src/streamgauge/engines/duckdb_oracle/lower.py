@@ -83,7 +83,7 @@ def last_of_spans(flow: Flow, relations: Relations, cuts: str) -> str:
     )
 
 
-def kept_rows(flow: Flow, relations: Relations, table: str) -> tuple[str, Flow]:
+def retained_rows(flow: Flow, relations: Relations, table: str) -> tuple[str, Flow]:
     """DuckDB SQL that keeps in `table` what the running aggregate of a flow of one sink takes in, and the same
     aggregate over a stream `table`: where several questions are asked of it, the rest of the flow is done once.
     """
@@ -105,7 +105,7 @@ def _read_once(last: Node, relations: Relations) -> tuple[Relations, str]:
     reads: Counter[str] = Counter()
 
     def count(node: Node) -> None:
-        if kept_name(node) in relations:
+        if retained_name(node) in relations:
             return
         reads.update([node.name] if isinstance(node, Source) else [])
         for input_ in graph.inputs(node):
@@ -124,11 +124,11 @@ def kinds() -> tuple[type, ...]:
 
 def lower(node: Node, relations: Relations) -> str:
     """One node as a query that gives its columns and `__time`; where its rows are kept somewhere, from there."""
-    kept = relations.get(kept_name(node))
+    kept = relations.get(retained_name(node))
     return f"SELECT * FROM {kept}" if kept is not None else _lowered(node, relations)
 
 
-def kept_name(node: Node) -> str:
+def retained_name(node: Node) -> str:
     """What stands among relations for the rows of an operator that were computed before, `__time` among them."""
     return f"@{node.name}"
 

@@ -60,7 +60,7 @@ class Sample:
     """What a file was made into: `fields`, and a line a column that says what was fitted."""
 
     fields: tuple[FieldSpec, ...]
-    said: tuple[str, ...]
+    notes: tuple[str, ...]
 
 
 def fit(path: Path, time: str, named: bool = False) -> Sample:
@@ -83,8 +83,8 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
     fitted = [_fit(path, name, table.column(name)) for name in table.column_names if not is_time(name)]
     if not fitted:
         raise _refuse(path, "must have a column besides the event time", table.column_names)
-    said = (text for _, text in fitted)
-    return Sample(tuple(field for field, _ in fitted), (*said, left_out) if left_out else tuple(said))
+    notes = (text for _, text in fitted)
+    return Sample(tuple(field for field, _ in fitted), (*notes, left_out) if left_out else tuple(notes))
 
 
 def _same(one: str, other: str) -> bool:

@@ -12,7 +12,7 @@ from streamgauge.core.errors import DriverError
 from streamgauge.transports.flight.access import TokenCheck
 from streamgauge.transports.spi import EndpointConfig, Receiver
 
-TOLD = {"commit": ("query", "batch", "accepted", "sinks"), "read": ("query", "batch", "positions")}
+ACTION_FIELDS = {"commit": ("query", "batch", "accepted", "sinks"), "read": ("query", "batch", "positions")}
 """What a system says of a batch. When that was is never its word."""
 
 
@@ -38,8 +38,8 @@ class FlightInlet(flight.FlightServerBase):
         writer.write(b"kept")
 
     def do_action(self, context: Any, action: flight.Action) -> Iterator[bytes]:
-        if action.type not in TOLD:
+        if action.type not in ACTION_FIELDS:
             raise flight.FlightServerError(f"no such action: {action.type}")
-        told = json.loads(action.body.to_pybytes())
+        body = json.loads(action.body.to_pybytes())
         do = getattr(self._receiver, action.type)
-        yield json.dumps(do(*(told[name] for name in TOLD[action.type]))).encode()
+        yield json.dumps(do(*(body[name] for name in ACTION_FIELDS[action.type]))).encode()

@@ -34,12 +34,12 @@ class BloomFilter:
     `error_rate`: share of the new keys that may pass for known where a filter is full; below 0.5.
     """
 
-    room: int
+    capacity: int
     error_rate: float
 
     def empty(self) -> rbloom.Bloom:
         """The filter of one shard; keys are whole numbers, which are their own hashes."""
-        return rbloom.Bloom(math.ceil(self.room / SHARDS), self.error_rate, operator.index)
+        return rbloom.Bloom(math.ceil(self.capacity / SHARDS), self.error_rate, operator.index)
 
     @property
     def hashes(self) -> int:

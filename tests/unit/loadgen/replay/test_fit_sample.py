@@ -63,7 +63,7 @@ def test_the_number_of_keys_is_kept_where_the_sample_covers_them(tmp_path: Path)
     path = written(tmp_path, key=RANDOM.integers(0, 300, ROWS))
     sample = fit(path, "timestamp")
     assert len(np.unique(made(sample.fields[0]).to_numpy())) == 300
-    assert sample.said[0].startswith("key bigint: 300 values, the most frequent in 0.00")
+    assert sample.notes[0].startswith("key bigint: 300 values, the most frequent in 0.00")
 
 
 def test_more_keys_come_than_the_sample_has_where_it_does_not_cover_them(tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_more_keys_come_than_the_sample_has_where_it_does_not_cover_them(tmp_pat
     assert np.max(np.unique(found, return_counts=True)[1]) < FREQUENT * 3
     assert (found.min() >= users.min(), found.max() <= users.max()) == (True, True)
     assert np.mean(found < 250_000) == pytest.approx(0.25, abs=0.02)
-    assert "by quantiles" in sample.said[0]
+    assert "by quantiles" in sample.notes[0]
 
 
 def test_nulls_are_kept_and_the_event_time_is_left_to_the_plan(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_nulls_are_kept_and_the_event_time_is_left_to_the_plan(tmp_path: Path) -
     assert [field.name for field in sample.fields] == ["city", "empty"]
     assert made(sample.fields[0]).null_count / ROWS == pytest.approx(0.5, abs=0.02)
     assert made(sample.fields[1]).null_count == ROWS
-    assert sample.said == (
+    assert sample.notes == (
         "city string: 2 values, the most frequent in 0.25 of the rows, 0.5 null",
         "empty string: always null",
     )

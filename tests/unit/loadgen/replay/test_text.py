@@ -42,7 +42,7 @@ def test_a_sample_is_fitted_to_all_rows_after_the_line_of_names(tmp_path: Path) 
     """However regular some last lines are that are no rows: those are left out, and said."""
     sample = fit(written(tmp_path, "a.csv", "u,town\n" + ROW * 300 + "1,a,3,4\n" * 3), "timestamp")
     assert [(field.name, field.spark_type) for field in sample.fields] == [("u", "bigint"), ("town", "string")]
-    assert sample.said[-1] == "3 lines are no rows, and are left out"
+    assert sample.notes[-1] == "3 lines are no rows, and are left out"
 
 
 def test_a_sample_of_which_no_line_is_a_row_says_so(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_some_lines_in_another_encoding_are_left_out_and_called_so(tmp_path: Pat
     found = data(path, u="int", town="string").left_out
     assert found == LeftOut(11, 10)
     assert in_words(found) == "11 lines are no rows, and are left out (10 for being no UTF-8)"
-    assert in_words(found) in fit(path, "timestamp").said
+    assert in_words(found) in fit(path, "timestamp").notes
     assert in_words(LeftOut(1, 1)) == "1 line is no row, and is left out (all for being no UTF-8)"
 
 

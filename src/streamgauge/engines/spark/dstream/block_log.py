@@ -35,7 +35,7 @@ def taken(given: Mapping[str, str]) -> Iterator[Problem]:
             yield Problem(f"option {name}", "is set by the anatomy itself", given[name], "leave it out")
 
 
-def told(folder: Path) -> dict[tuple[int, int], int]:
+def blocks_stored(folder: Path) -> dict[tuple[int, int], int]:
     """Of each block, by its stream and number, when Spark was told of it, microseconds since the epoch; empty where
     nothing was logged.
     """

@@ -33,7 +33,7 @@ WAITING_MAX = 400
 """So many finished executions may wait to be read: a short trial reads none before its end."""
 READ_S = 0.5
 """So long may somebody who asks how the engine is wait for the reading of more than that."""
-KEPT_S = 5.0
+RETENTION_S = 5.0
 """So long may Spark take to keep an execution whose batch a query has told of. It does that by the way, on its queue of
 events: in hundredths of a second, or in seconds where processors are scarce.
 """
@@ -74,7 +74,7 @@ class RowCounters:
         self._stated: list[str] = []
         self._runs: dict[str, str] = {}
         self._running: dict[str, Any] = {}
-        self._told_until: dict[str, int] = {}
+        self._reported_until: dict[str, int] = {}
         self._seen_until = -1
         self._open: set[int] = set()
         self._read_batches: dict[str, int] = {}
@@ -119,8 +119,8 @@ class RowCounters:
             for query, running in list(self._running.items()):  # batches of updates take theirs out meanwhile
                 self._read_progress(query, running._jsq.recentProgress())
         if self._operators:
-            told = {query: _last_told(running) for query, running in list(self._running.items())}
-            wait_until(lambda: self._have_read(told), KEPT_S)
+            reported = {query: _last_progress(running) for query, running in list(self._running.items())}
+            wait_until(lambda: self._have_read(reported), RETENTION_S)
 
     def keep_up(self) -> None:
         """Reads what has gathered beyond `WAITING_MAX`, for at most `READ_S`: Spark forgets the oldest."""
@@ -137,7 +137,7 @@ class RowCounters:
         rows: dict[str, int] = {}
         for operator, node in self._within(last.executedPlan()):
             rows.setdefault(operator, int(node.metrics().apply(ROWS_OUT).value()))
-        self._add(query, batch, rows | self._said(last))
+        self._add(query, batch, rows | self._counts_in(last))
 
     def _within(self, plan: Any) -> Iterator[tuple[str, Any]]:
         """(operator, node) of each probe in a plan that runs. Its text has a line for each node but those around the
@@ -154,7 +154,7 @@ class RowCounters:
                 before, behind = line, number
                 yield self._operators[mark - 1], node
 
-    def _said(self, execution: Any) -> dict[str, int]:
+    def _counts_in(self, execution: Any) -> dict[str, int]:
         """Operator to rows, of those that state them."""
         if not self._stated:
             return {}
@@ -162,18 +162,18 @@ class RowCounters:
         found = {operator: observed.get(_STATED + operator) for operator in self._stated}
         return {operator: _sum(one.get()) for operator, one in found.items() if one.isDefined()}
 
-    def _read_progress(self, query: str, told: Any) -> None:
+    def _read_progress(self, query: str, reported: Any) -> None:
         """What rows state, of the batches that a query has told since it was last read, latest first."""
-        until, latest = self._told_until.get(query, -1), -1
-        for place in range(len(told) - 1, -1, -1):
-            batch, observed = int(told[place].batchId()), told[place].observedMetrics()
+        until, latest = self._reported_until.get(query, -1), -1
+        for place in range(len(reported) - 1, -1, -1):
+            batch, observed = int(reported[place].batchId()), reported[place].observedMetrics()
             if batch <= until:
                 break
             found = {operator: observed.get(_STATED + operator) for operator in self._stated}
             if rows := {operator: _sum(row) for operator, row in found.items() if row is not None}:
                 latest = max(latest, batch)
                 self._add(query, batch, rows)
-        self._told_until[query] = max(until, latest)
+        self._reported_until[query] = max(until, latest)
 
     def taken(self) -> list[OperatorRows]:
         """What was counted since it was last asked for."""
@@ -185,10 +185,10 @@ class RowCounters:
     def _store(self) -> Any:
         return self._session._jsparkSession.sharedState().statusStore()
 
-    def _have_read(self, told: Mapping[str, int]) -> bool:
-        """Reads what there is; whether the batches that were `told` of, the last of each query, are among it."""
+    def _have_read(self, reported: Mapping[str, int]) -> bool:
+        """Reads what there is; whether the batches that were `reported` of, the last of each query, are among it."""
         self._read_while(lambda latest: True)
-        return all(self._read_batches.get(query, -1) >= batch for query, batch in told.items())
+        return all(self._read_batches.get(query, -1) >= batch for query, batch in reported.items())
 
     def _read_while(self, wanted: Callable[[int], bool]) -> None:
         """Reads executions that were not read yet, oldest first, but those that still run: they are looked at again.
@@ -244,17 +244,17 @@ class RowCounters:
         for operator, before in self._alike.items():
             if before in rows:
                 rows[operator] = rows[before]
-        told = [OperatorRows(query, batch, *each) for each in rows.items() if each[0] not in self._without]
+        reported = [OperatorRows(query, batch, *each) for each in rows.items() if each[0] not in self._without]
         with self._adding:
-            self._counted += told
+            self._counted += reported
 
 
-def _last_told(running: Any) -> int:
+def _last_progress(running: Any) -> int:
     """The last batch that a query has told of, -1 where there is none. While it waits it tells of the batch to come,
     which has taken no time yet.
     """
-    told = running._jsq.recentProgress()
-    batches = (told[place] for place in range(len(told) - 1, -1, -1))
+    reported = running._jsq.recentProgress()
+    batches = (reported[place] for place in range(len(reported) - 1, -1, -1))
     return next((int(one.batchId()) for one in batches if WORKED in one.durationMs()), -1)
 
 

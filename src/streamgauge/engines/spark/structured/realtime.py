@@ -31,7 +31,7 @@ events/s generator, broker and recorder took 50 to 53 % of a core with chunks of
 """
 SETTLES_S = 15.0
 """After it has kept for the first time how far it is, which takes about twice as long as later on."""
-KEPT_MOST_S = 60.0
+RETENTION_MAX_S = 60.0
 """An interval of more is its user's affair: no warm-up waits for it unless asked to."""
 _ALIKE = ("driver_memory", "jit")
 
@@ -90,7 +90,7 @@ def warmup_s(request: StartRequest) -> float:
     if request.flow is None:
         return 0.0
     every_s = seconds(trigger(request.flow, request.options.get("trigger", "auto")))
-    return every_s + SETTLES_S if every_s <= KEPT_MOST_S else 0.0
+    return every_s + SETTLES_S if every_s <= RETENTION_MAX_S else 0.0
 
 
 def slots(flow: Flow) -> int:

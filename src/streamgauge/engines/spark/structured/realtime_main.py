@@ -24,7 +24,7 @@ SHUFFLE = {"spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1"}
 """So long a row waits at most in an exchange for others to go with it; 50 of Spark's own."""
 ALL = 0
 """The number of the one batch that results are said to belong to."""
-LOOK_S = 0.5
+POLL_S = 0.5
 
 
 class RealTimeSut(Sut):
@@ -58,17 +58,17 @@ class RealTimeSut(Sut):
         """What the end of each of Spark's batches says for certain: how far all is read and written, rows that left
         nothing, too. Ends with the query; what a broker that was away has not taken is told again.
         """
-        told = -1
+        reported = -1
         try:
             while running.isActive:
                 last = running.lastProgress
-                if last is not None and last.batchId > told and self._told(last, query, marks):
-                    told = last.batchId
-                time.sleep(LOOK_S)
+                if last is not None and last.batchId > reported and self._report(last, query, marks):
+                    reported = last.batchId
+                time.sleep(POLL_S)
         except Exception as error:
             print(f"streamgauge: how far is read is told no more: {error}", file=sys.stderr, flush=True)
 
-    def _told(self, progress: Any, query: Query, marks: Marks) -> bool:
+    def _report(self, progress: Any, query: Query, marks: Marks) -> bool:
         """Whether the broker has taken how far a batch has read."""
         ends = "\n".join(source.endOffset for source in progress.sources)
         positions = tuple(positions_in(ends, self._job.edges.inputs[0].token))

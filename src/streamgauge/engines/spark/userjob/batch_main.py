@@ -32,16 +32,16 @@ class BatchAnswerJob:
     """One session; each answer is a Parquet folder."""
 
     def __init__(self, request: BatchJob) -> None:
-        self._asked = request
+        self._request = request
         self._native = load(request.job)
         self._session: Any = None
 
     def answer(self, out: str, before_us: int | None = None) -> None:
         """Write what the job gives for the input with event_time < `before_us` (None: all of it)."""
         if self._session is None:
-            self._session = open_session(self._asked.master, self._asked.conf, Path(self._asked.folder))
+            self._session = open_session(self._request.master, self._request.conf, Path(self._request.folder))
         try:
-            frames = [self._frame(each.name, before_us) for each in self._asked.job.inputs]
+            frames = [self._frame(each.name, before_us) for each in self._request.job.inputs]
             found = self._native.batch(self._session, frames)
             # Spark's default for timestamps, INT96, is read in nanoseconds and without a zone.
             found.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
@@ -52,7 +52,7 @@ class BatchAnswerJob:
             raise EngineError(self._native.trace_in(str(error)) or first_line(error)) from None
 
     def _frame(self, stream: str, before_us: int | None) -> Any:
-        frame = self._session.read.parquet(self._asked.inputs[stream])
+        frame = self._session.read.parquet(self._request.inputs[stream])
         return frame if before_us is None else frame.where(f"{EVENT_TIME} < {before_us}")
 
 

@@ -258,7 +258,7 @@ class Timing:
 
     def __init__(self, job: IsolatedJob, clock: Clock = time.perf_counter) -> None:
         self._job, self._clock = job, clock
-        self._ours, self._users = split(job.options)
+        self._own_options, self._users = split(job.options)
         self._natives: dict[str, PySparkJob] = {}
         self._timed: dict[str, OperatorTimer] = {}
 
@@ -268,12 +268,12 @@ class Timing:
             **defaults(1, local_checkpoint=False),
             # Small tables at rest would be joined by sending one of them along; streams never are.
             "spark.sql.autoBroadcastJoinThreshold": "-1",
-            "spark.driver.memory": self._ours["driver_memory"],
+            "spark.driver.memory": self._own_options["driver_memory"],
             **self._users,
         }
         self._natives = {each.name: load(each.job) for each in self._job.operators if each.job is not None}
         try:
-            options = (*JVM_OPTIONS[self._ours["jit"]], SMALL_AT_FIRST)
+            options = (*JVM_OPTIONS[self._own_options["jit"]], SMALL_AT_FIRST)
             session = open_checked(MASTER, conf, self._users, Path(self._job.folder), options)
         except InputError:
             raise
@@ -288,9 +288,9 @@ class Timing:
             return PythonTimer(operator, self._clock)
         if operator.name in self._natives:
             return UserJobTimer(session, operator, self._natives[operator.name], self._clock)
-        asked = {name: value for name, value in self._ours.items() if name.startswith(LOWERING)}
-        choices = {name.removeprefix(LOWERING): value for name, value in asked.items()}
-        return SparkTimer(session, operator, choices, int(self._ours["buckets"]), self._clock)
+        requested = {name: value for name, value in self._own_options.items() if name.startswith(LOWERING)}
+        choices = {name.removeprefix(LOWERING): value for name, value in requested.items()}
+        return SparkTimer(session, operator, choices, int(self._own_options["buckets"]), self._clock)
 
     def slice(self, number: int) -> dict[str, Any]:
         """Operator to its sample of a slice as plain data, None where it has no rows, or the reason why it failed."""

@@ -111,7 +111,7 @@ class ReceiverProbe(IntervalProbe):
     def stage_times(
         self, trial_log: TrialLog, batches: Mapping[int, Batch], results: SavedResults, _: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-        blocks = blocks_of(self.block_reports, block_log.told(self.private))
+        blocks = blocks_of(self.block_reports, block_log.blocks_stored(self.private))
         return stage_times_of(trial_log, batches, results, blocks, round(self.interval_s * US))
 
 

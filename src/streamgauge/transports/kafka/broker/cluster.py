@@ -19,7 +19,7 @@ from streamgauge.transports.spi import BrokerRequest, EndpointConfig, IndexSampl
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KEPT_S = 30.0
+RETENTION_CHECK_S = 30.0
 """A message that the brokers have not kept by then is lost to its sender too."""
 
 
@@ -49,7 +49,7 @@ class KafkaCluster:
         self._topics = Topics(settings.brokers, settings.login)
         # Asked first of all: of brokers that do not answer no topic has to be removed.
         hosts = self._topics.hosts()
-        self._clock_is_ours = self._broker is not None or on_this_machine(hosts)
+        self._clock_is_local = self._broker is not None or on_this_machine(hosts)
         streams = [topic_of(request.run, stream) for stream in request.streams]
         self._names = [*streams, results_of(request.run)]
         if self._broker is None and settings.topics == "remove":
@@ -73,7 +73,7 @@ class KafkaCluster:
 
     def lost(self, sent: Sequence[Mapping[str, int]]) -> str:
         """A broker may lose what it has said that it keeps, of which nobody else hears."""
-        return "" if wait_until(lambda: not self._short(sent), KEPT_S) else "; ".join(self._short(sent))
+        return "" if wait_until(lambda: not self._short(sent), RETENTION_CHECK_S) else "; ".join(self._short(sent))
 
     def _short(self, sent: Sequence[Mapping[str, int]]) -> list[str]:
         """Partitions that end before they should."""
@@ -89,7 +89,7 @@ class KafkaCluster:
 
     def appended_us(self, stream: str, partition: int, offsets: Sequence[int]) -> list[int]:
         """Nothing where the brokers' clock is another than ours."""
-        if not self._clock_is_ours:
+        if not self._clock_is_local:
             return []
         return self._topics.appended_us(topic_of(self._run, stream), partition, offsets)
 
@@ -97,7 +97,7 @@ class KafkaCluster:
         """Nothing where the brokers' clock is another than ours. The first message of all is the mark that says what
         types the columns have.
         """
-        if not self._clock_is_ours:
+        if not self._clock_is_local:
             return {}
         kept = self._topics.kept(results_of(self._run), 0)
         first, end = kept.first_since(since_us), kept.end()

@@ -11,8 +11,8 @@ from streamgauge.core.errors import DriverError
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker.partition_log import PartitionLog
 
-ASKED_S = 15.0
-IN_TIME = {"operation_timeout": ASKED_S, "request_timeout": ASKED_S}
+REQUEST_TIMEOUT_S = 15.0
+IN_TIME = {"operation_timeout": REQUEST_TIMEOUT_S, "request_timeout": REQUEST_TIMEOUT_S}
 COPIES = -1
 """As many as the brokers make where nobody says how many."""
 CONFIG = {"message.timestamp.type": "LogAppendTime"}
@@ -33,7 +33,7 @@ class Topics:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
-        self._brokers, self._said = brokers, ""
+        self._brokers, self._last_error = brokers, ""
         self._settings = {"bootstrap.servers": brokers, "log_level": 0, "error_cb": self._note, **(login or {})}
         try:
             self._client: Any = AdminClient(self._settings)
@@ -52,8 +52,10 @@ class Topics:
         wanted = [NewTopic(name, partitions, COPIES, config={**CONFIG, **config}) for name in names]
         self._each(lambda: self._client.create_topics(wanted, **IN_TIME), "made")
         for topic in wanted:
-            if not wait_until(partial(self._answers, topic.topic, partitions), ASKED_S):
-                raise DriverError(f"{self._brokers}: topic {topic.topic} does not answer within {ASKED_S:g} s")
+            if not wait_until(partial(self._answers, topic.topic, partitions), REQUEST_TIMEOUT_S):
+                raise DriverError(
+                    f"{self._brokers}: topic {topic.topic} does not answer within {REQUEST_TIMEOUT_S:g} s"
+                )
 
     def remove(self, names: Iterable[str]) -> None:
         """Topics that are there; whatever is refused, all others are removed.
@@ -75,16 +77,16 @@ class Topics:
         """
         from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-        asked = self._client.describe_topics(TopicCollection(list(names)), request_timeout=ASKED_S)
+        asked = self._client.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S)
         found = {}
         for name, answer in asked.items():
             try:
-                found[name] = str(answer.result(ASKED_S).topic_id)
+                found[name] = str(answer.result(REQUEST_TIMEOUT_S).topic_id)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise self._silent(error) from None
             except TimeoutError:
-                raise DriverError(f"the brokers {self._brokers} do not answer within {ASKED_S:g} s") from None
+                raise DriverError(f"the brokers {self._brokers} do not answer within {REQUEST_TIMEOUT_S:g} s") from None
         return found
 
     def hosts(self) -> set[str]:
@@ -95,7 +97,7 @@ class Topics:
         from confluent_kafka import KafkaException
 
         try:
-            return self._client.list_topics(timeout=ASKED_S)
+            return self._client.list_topics(timeout=REQUEST_TIMEOUT_S)
         except KafkaException as error:
             raise self._silent(error) from None
 
@@ -118,7 +120,7 @@ class Topics:
 
     def kept(self, topic: str, partition: int) -> PartitionLog:
         """What is in a partition."""
-        return PartitionLog(self._settings, topic, partition, ASKED_S)
+        return PartitionLog(self._settings, topic, partition, REQUEST_TIMEOUT_S)
 
     def _answers(self, topic: str, partitions: int) -> bool:
         try:
@@ -135,13 +137,17 @@ class Topics:
             answers = asked()
         except KafkaException as error:
             raise self._silent(error) from None
-        until_s = time.monotonic() + ASKED_S
+        until_s = time.monotonic() + REQUEST_TIMEOUT_S
         refused = []
         for name, answer in answers.items():
             try:
                 answer.result(max(0.0, until_s - time.monotonic()))
             except (KafkaException, TimeoutError) as error:
-                reason = error.args[0].str() if isinstance(error, KafkaException) else f"no answer within {ASKED_S:g} s"
+                reason = (
+                    error.args[0].str()
+                    if isinstance(error, KafkaException)
+                    else f"no answer within {REQUEST_TIMEOUT_S:g} s"
+                )
                 refused.append(f"topic {name} could not be {done}: {reason}")
         if refused:
             raise DriverError(f"{self._brokers}: {'; '.join(refused)}{self._why}")
@@ -153,7 +159,7 @@ class Topics:
     def _why(self) -> str:
         """What the client said last by itself, which is where refused connections and log-ins are told of."""
         self._client.poll(0)
-        return f" ({self._said})" if self._said else ""
+        return f" ({self._last_error})" if self._last_error else ""
 
     def _note(self, error: Any) -> None:
-        self._said = str(error.str())
+        self._last_error = str(error.str())

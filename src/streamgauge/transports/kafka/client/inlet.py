@@ -142,7 +142,7 @@ class KafkaInlet:
         name = (mark.query, mark.batch)
         open_ = self._batches.get(name)
         if open_ is not None and open_.mark.endless:
-            self._told(name, mark)
+            self._report(name, mark)
         elif mark.first:
             if open_ is not None:
                 open_.end()
@@ -153,7 +153,7 @@ class KafkaInlet:
             del self._batches[name]
             self._commit(open_, taken_us)
 
-    def _told(self, name: tuple[str, int], mark: Mark) -> None:
+    def _report(self, name: tuple[str, int], mark: Mark) -> None:
         """How far an endless batch has read for certain. In a batch of its own: were it one with results, which show
         how far they come themselves, that would be two reads of one batch, of which the second is one begun anew. As of
         now, like the slices that are cut off before it.

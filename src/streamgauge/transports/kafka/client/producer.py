@@ -47,7 +47,7 @@ class Producer:
     def __init__(self, settings: KafkaSettings, partition: int, streams: Mapping[str, tuple[str, Messages]]) -> None:
         from confluent_kafka import Producer as Client
 
-        self._partition, self._ways = partition, dict(streams)
+        self._partition, self._streams = partition, dict(streams)
         self._lost: list[str] = []
         self._dicts: list[dict[str, bytes]] = []
         asked = {**SETTINGS, "bootstrap.servers": settings.brokers, **settings.producing}
@@ -59,7 +59,7 @@ class Producer:
         Raises:
             DriverError: the broker lost or refused a message, or takes so little that the client's queue is full.
         """
-        return sum(self._send(*self._ways[stream], events) for stream, events in encoded.items() if len(events))
+        return sum(self._send(*self._streams[stream], events) for stream, events in encoded.items() if len(events))
 
     def flush(self, timeout_s: float) -> None:
         """Waits until the broker has kept everything.

@@ -182,7 +182,7 @@ class SpeedCalculator(Processor):
 
     def __init__(self, window: int) -> None:
         self._window = window
-        self._kept = np.zeros((0, window + 1), np.int32)
+        self._recent_speeds = np.zeros((0, window + 1), np.int32)
         self._accepted, self._sums, self._squares = (np.zeros(0, np.int64) for _ in range(3))
 
     def open(self, schema: pa.Schema) -> None:
@@ -190,7 +190,7 @@ class SpeedCalculator(Processor):
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         codes = self._roads.of(batch.column("road_id"))
-        self._grow(len(self._roads) - len(self._kept))
+        self._grow(len(self._roads) - len(self._recent_speeds))
         speeds = np.floor(batch.column("speed").to_numpy(zero_copy_only=False) * SPEED_GRID + 0.5).astype(np.int64)
         sums, counts = np.zeros(len(codes), np.int64), np.zeros(len(codes), np.int64)
         for turn in turns(codes):
@@ -205,33 +205,33 @@ class SpeedCalculator(Processor):
         """(sum, number) of the speeds that make the average at each of these, one of a road; 0, 0 of rejected ones."""
         before = self._accepted[codes]
         place = before % (self._window + 1)
-        leaving = self._kept[codes, place].astype(np.int64)  # 0 where none is there yet
+        leaving = self._recent_speeds[codes, place].astype(np.int64)  # 0 where none is there yet
         sums, recent = self._sums[codes], np.minimum(before, self._window)
         squares = self._squares[codes] - leaving * leaving
         known = np.minimum(before, self._window + 1)
         accepted = (before < 2) | is_near(speeds, recent, sums - leaving, squares, known, sums)
         sums, squares = sums - leaving + speeds, squares + speeds * speeds
         met = codes[accepted]
-        self._kept[met, place[accepted]] = speeds[accepted]
+        self._recent_speeds[met, place[accepted]] = speeds[accepted]
         self._accepted[met] += 1
         self._sums[met], self._squares[met] = sums[accepted], squares[accepted]
         return np.where(accepted, sums, 0), np.where(accepted, recent + 1, 0)
 
     def _grow(self, more: int) -> None:
-        self._kept = np.concatenate([self._kept, np.zeros((more, self._window + 1), np.int32)])
+        self._recent_speeds = np.concatenate([self._recent_speeds, np.zeros((more, self._window + 1), np.int32)])
         none = np.zeros(more, np.int64)
         self._accepted = np.concatenate([self._accepted, none])
         self._sums, self._squares = np.concatenate([self._sums, none]), np.concatenate([self._squares, none])
 
     def snapshot(self) -> bytes:
-        return save(roads=self._roads.keys, kept=self._kept.ravel(), accepted=self._accepted)
+        return save(roads=self._roads.keys, kept=self._recent_speeds.ravel(), accepted=self._accepted)
 
     def restore(self, state: bytes) -> None:
         saved = load(state)
         self._roads.restore(saved["roads"])
-        self._kept = saved["kept"].to_numpy().reshape(-1, self._window + 1).copy()
+        self._recent_speeds = saved["kept"].to_numpy().reshape(-1, self._window + 1).copy()
         self._accepted = saved["accepted"].to_numpy().copy()
-        kept = self._kept.astype(np.int64)
+        kept = self._recent_speeds.astype(np.int64)
         self._sums, self._squares = kept.sum(axis=1), (kept * kept).sum(axis=1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamgauge.engines.spark.dstream.block_log import COUNTED, JAVA, options, taken, told
+from streamgauge.engines.spark.dstream.block_log import COUNTED, JAVA, blocks_stored, options, taken
 
 
 def test_a_block_was_told_of_at_the_time_of_its_line(tmp_path: Path) -> None:
@@ -16,7 +16,7 @@ def test_a_block_was_told_of_at_the_time_of_its_line(tmp_path: Path) -> None:
         "1795565482764 Stream 0 received bl",
     ]
     (tmp_path / "blocks.log").write_text("\n".join(lines))
-    assert told(tmp_path) == {(0, 1795565482500): 1795565482616000, (1, 1795565482500): 1795565482618000}
+    assert blocks_stored(tmp_path) == {(0, 1795565482500): 1795565482616000, (1, 1795565482500): 1795565482618000}
 
 
 def test_spark_is_told_where_it_finds_how(tmp_path: Path) -> None:

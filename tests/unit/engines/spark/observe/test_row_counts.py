@@ -199,7 +199,7 @@ def test_batches_that_were_told_of_are_waited_for() -> None:
 
 def test_what_spark_never_keeps_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """It drops what its queue of events has no room for; what there is is read."""
-    monkeypatch.setattr(row_counts, "KEPT_S", 0.0)
+    monkeypatch.setattr(row_counts, "RETENTION_S", 0.0)
     found = probed(Store([execution(0, 0)]))
     found.started("q0", telling([progress(0), progress(1)]))
     assert {one.batch for one in read(found)} == {0}

@@ -49,7 +49,7 @@ def test_what_a_broker_has_not_taken_is_told_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Until it has, even where no further batch comes; each batch that was taken once."""
-    monkeypatch.setattr(module, "LOOK_S", 0.0)
+    monkeypatch.setattr(module, "POLL_S", 0.0)
     sut = RealTimeSut.__new__(RealTimeSut)
     sut._job = SimpleNamespace(edges=SimpleNamespace(inputs=[SimpleNamespace(token="run")]))  # type: ignore[assignment]
     marks = Marks(away=4)

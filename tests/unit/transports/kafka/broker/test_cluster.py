@@ -68,7 +68,7 @@ def test_what_was_sent_is_counted_by_the_brokers_own_ends(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of every stream and partition: one that has less is told of, with both numbers."""
-    monkeypatch.setattr(carrier_module, "KEPT_S", 1.0)
+    monkeypatch.setattr(carrier_module, "RETENTION_CHECK_S", 1.0)
     carrier = KafkaCluster(asked(tmp_path, "counted", brokers=broker.location))
     layout = Compact((("n", "bigint"),))
     producer = Producer(KafkaSettings(broker.location), 1, {"ads": (topic_of("counted", "ads"), layout.messages)})
@@ -90,7 +90,7 @@ def test_topics_that_are_refused_leave_nothing_to_remove(broker: Broker, tmp_pat
 
 def test_nobody_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within its time, with what the client heard."""
-    monkeypatch.setattr(module, "ASKED_S", 2.0)
+    monkeypatch.setattr(module, "REQUEST_TIMEOUT_S", 2.0)
     with pytest.raises(DriverError, match=r"(?s)127\.0\.0\.1:9.*refused"):
         KafkaCluster(asked(tmp_path, "nowhere", brokers="127.0.0.1:9"))
 
@@ -99,7 +99,7 @@ def test_nobody_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.broker
 def test_a_log_in_that_is_refused_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the broker's own words, and without the password."""
-    monkeypatch.setattr(module, "ASKED_S", 3.0)
+    monkeypatch.setattr(module, "REQUEST_TIMEOUT_S", 3.0)
     with wanting_a_log_in(tmp_path, "another-password") as (brokers, client, _):
         with pytest.raises(DriverError, match=r"(?i)authentication") as refused:
             KafkaCluster(asked(tmp_path, "refused", brokers=brokers, client=str(client)))
