@@ -11,7 +11,7 @@ import pytest
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, InputError
-from streamgauge.engines.synthetic.main import slower_by_us
+from streamgauge.engines.synthetic.main import degradation_us
 from streamgauge.results.latency import Latency
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.selftest import checks, command
@@ -197,7 +197,7 @@ def of_slowing(slowing: float, seed: int, backlog_growth: float = 0.0) -> Verdic
     random, begun = np.random.default_rng(seed), np.arange(0, checks.SLOWING_S)
     work_s = checks.ROW_RATE_PER_S / 400_000 + random.exponential(0.05, begun.size)
     cuts_us = ((begun + SHORT.warmup_s) * US).astype(int)
-    lengths = work_s + [slower_by_us(slowing, 0, int(cut_us)) / US for cut_us in cuts_us]
+    lengths = work_s + [degradation_us(slowing, 0, int(cut_us)) / US for cut_us in cuts_us]
     backlog = Samples(begun, 1 + backlog_growth * begun + random.exponential(0.05, begun.size))
     later = {"output_lag_at_commits": Samples(begun + lengths, lengths), "latency": Samples(begun, lengths)}
     return judge(evidence(backlog=backlog, interval_s=1.0, **later))
