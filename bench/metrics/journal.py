@@ -100,7 +100,7 @@ def look(case: Case, trial_log: TrialLog, tick: int) -> None:
     now_us = START_US + (tick + 1) * TICK_US
     if tick % 2:
         trial_log.usages.extend(usages(now_us))
-        for log in (trial_log.others, trial_log.loopback, trial_log.reference_work):
+        for log in (trial_log.background, trial_log.loopback, trial_log.reference_work):
             log.append((now_us, now_us % 9973))
     trial_log.forgettable_until()
     for query in trial_log.queries():

@@ -57,7 +57,7 @@ class Monitors:
         self._gone_s: dict[int, float] = {}
         self._own_s = 0.0
         self._machine: _Machine | None = None
-        self.others_percent: float | None = None
+        self.background_percent: float | None = None
         """CPU of all that is neither driver nor SUT between the last two samples, in percent of one core; what a
         virtual machine was denied is among it.
         """
@@ -81,10 +81,10 @@ class Monitors:
         now = _Machine(self._now_us(), _processes_s(), self._own_s)
         before, self._machine = self._machine, now
         if before is None or now.time_us <= before.time_us:
-            self.others_percent = None
+            self.background_percent = None
             return
-        others_s = (now.all_s - before.all_s) - (now.own_s - before.own_s)
-        self.others_percent = max(0.0, 100 * others_s / ((now.time_us - before.time_us) / 1e6))
+        background_s = (now.all_s - before.all_s) - (now.own_s - before.own_s)
+        self.background_percent = max(0.0, 100 * background_s / ((now.time_us - before.time_us) / 1e6))
 
     def _take_gone(self) -> dict[int, float]:
         """Parent to the CPU seconds of children that are gone, as far as they were counted as the children's."""

@@ -1,4 +1,7 @@
-"""One trial, whole: conduct it on a started test bed, verify the answers, judge, write the run folder."""
+"""The life of one trial on a started test bed: conduct it, verify the answers, judge, and write the run folder.
+
+`TrialConductor` does these steps in order. `trial.phases.PhaseRunner` runs the phases of step one, and the trial's
+`TrialPolicy` decides whether a phase is extended or ended early."""
 
 from __future__ import annotations
 
@@ -170,11 +173,15 @@ class TrialConductor:
         spans = trial.spans(next_start(self.testbed, trial.apart_us))
         record = self.conduct(trial.plan(spans), spans, trial.rate_per_s, trial)
         trial.before_judging(self, record)
-        told = _told(self.testbed, record) if trial.probe_batches and not record.engine_failed else EngineReport()
+        report = (
+            _report_of_engine(self.testbed, record)
+            if trial.probe_batches and not record.engine_failed
+            else EngineReport()
+        )
         if record.interrupted:
             # First of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end.
             self.testbed.stop()
-        judged = self.conclude(folder, trial, record, told)
+        judged = self.conclude(folder, trial, record, report)
         self.observe(VerdictReached(judged, self.testbed))
         return judged
 
@@ -183,19 +190,19 @@ class TrialConductor:
         self.observe(Emptying())
         return self.left is None or drain_backlog(self.testbed, self.left, timeout_s)
 
-    def conclude(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, told: EngineReport) -> TrialResult:
+    def conclude(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, report: EngineReport) -> TrialResult:
         """Verify, judge and write down; what was measured is written before it is judged."""
         resolved, testbed = self.resolved, self.testbed
         folder.forget_answers()
         base = build_result(resolved, testbed, folder, record, trial.rate_per_s, self.ceiling_per_s)
-        base = _with_operators(resolved, folder, record, told, base)
+        base = _with_operators(resolved, folder, record, report, base)
         folder.write_result(base)
         counted = resolved.engine.has_batch_ids
-        folder.write_batches(figures.batches(told.progress, record.spans.start_us, record.trial_log, counted))
+        folder.write_batches(figures.batches(report.progress, record.spans.start_us, record.trial_log, counted))
         folder.write_series(figures.series(record, None))
         base = _with_appends(testbed, record, base)
         if record.interrupted:
-            return _stopped(resolved, folder, trial, record, base)
+            return _interrupted(resolved, folder, trial, record, base)
         if not trial.verifies(record):
             result = _with_verdict(base, judge(collect_evidence(resolved, record, trial.rate_per_s, None, None)))
             result = result.model_copy(update={"latency": Latencies(notes=(NOT_LOOKED_AT,))})
@@ -210,19 +217,19 @@ class TrialConductor:
             if not record.interrupted and not isinstance(error, (*UNJUDGED, *_LACKING)):
                 raise
             if record.interrupted:
-                return _stopped(resolved, folder, trial, record, base)
+                return _interrupted(resolved, folder, trial, record, base)
             return _without_answers(resolved, folder, trial.rate_per_s, record, base, error)
-        return _judged(resolved, folder, trial.rate_per_s, record, base, verified)
+        return _judge_answers(resolved, folder, trial.rate_per_s, record, base, verified)
 
     def _verified(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord) -> Verified:
         keep_in = folder if trial.keep_results else None
         verified = _verified(self.resolved, self.testbed, record, keep_in)
-        if trial.look_for_late and verified.verification.missing and _late_came(self.testbed, record):
+        if trial.recheck_missing and verified.verification.missing and _late_came(self.testbed, record):
             verified = _verified(self.resolved, self.testbed, record, keep_in)
         return verified
 
 
-def _told(testbed: TestBed, record: TrialRecord) -> EngineReport:
+def _report_of_engine(testbed: TestBed, record: TrialRecord) -> EngineReport:
     """Nothing of a trial is written yet, so Ctrl-C here must not escape."""
     progress: list[dict[str, Any]] = []
     try:
@@ -235,7 +242,7 @@ def _told(testbed: TestBed, record: TrialRecord) -> EngineReport:
         return EngineReport(progress)
 
 
-def _judged(
+def _judge_answers(
     resolved: ResolvedExperiment,
     folder: RunFolder,
     rate_per_s: float,
@@ -293,16 +300,16 @@ def record_start_failure(folder: RunFolder | None) -> Iterator[None]:
 
 
 def _with_operators(
-    resolved: ResolvedExperiment, folder: RunFolder, record: TrialRecord, told: EngineReport, base: Result
+    resolved: ResolvedExperiment, folder: RunFolder, record: TrialRecord, report: EngineReport, base: Result
 ) -> Result:
     """With figures by operator, which are also written down; a warning where the engine counts no more."""
-    if told.progress or told.counts.rows:
-        known = operators.operator_row_counts(told.counts.rows, record.trial_log)
+    if report.progress or report.counts.rows:
+        known = operators.operator_row_counts(report.counts.rows, record.trial_log)
         found = operators.summaries(resolved.flow, known, record.trial_log, record.spans)
         base = base.model_copy(update={"operators": found})
         folder.write_operators(operators.table(resolved.flow, known))
-    if told.counts.ended:
-        said = f"rows of operators were not counted to the end: {told.counts.ended}"
+    if report.counts.ended:
+        said = f"rows of operators were not counted to the end: {report.counts.ended}"
         base = base.warned(Caution(WarningCode.OPERATOR_ROWS_INCOMPLETE, said))
     return base
 
@@ -324,7 +331,7 @@ def _with_appends(testbed: TestBed, record: TrialRecord, base: Result) -> Result
     return base.model_copy(update={"driver": base.driver.model_copy(update={"append_latency_us": found})})
 
 
-def _stopped(
+def _interrupted(
     resolved: ResolvedExperiment, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, base: Result
 ) -> TrialResult:
     """A trial that somebody stopped: its figures, and how late the results were that came.

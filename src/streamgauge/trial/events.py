@@ -1,4 +1,4 @@
-"""What observers of a trial hear, in the order in which it happens."""
+"""The events that a trial sends to its observers, in the order in which they happen."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PhaseExtended:
 
 @dataclass(frozen=True)
 class BatchesCommitted:
-    """What the sinks have committed since the last look."""
+    """What the sinks have committed since the last poll."""
 
     commits: Sequence[Commit]
 
@@ -53,7 +53,7 @@ class BatchesCommitted:
 class Progress:
     """Every half second: the log so far. `note`: what is waited for, if that is not plain from the phase."""
 
-    log: TrialRecord
+    record: TrialRecord
     now_us: int
     note: str = ""
 
@@ -67,7 +67,7 @@ class Emptying:
 class VerificationBegan:
     """Nothing more is measured; every answer is compared."""
 
-    log: TrialRecord
+    record: TrialRecord
     now_us: int
 
 

@@ -1,4 +1,4 @@
-"""The flow of a result, as the picture in its report needs it."""
+"""Describes the flow of a result, so that its report can draw it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What came of a trial that somebody stopped: how late it was, with nothing compared [method 9].
+"""Latencies of an interrupted trial, without verification of its results [method 9].
 
-Somebody waits for the end, so the planned input is not made again, and no result is looked at but for its stamps. What
-came is counted from the spool, batch by batch, as long as there is time; then the results are kept, where that was
-asked and there is time left. Whatever was not done is said.
+The user waits for the end, so the planned input is not made again, and only the timestamps of results are read. The
+results are counted from the spool, batch by batch, while there is time. Then they are stored if the experiment requests
+it and there is time left. The result says what was left out.
 """
 
 from __future__ import annotations

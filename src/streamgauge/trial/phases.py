@@ -1,4 +1,7 @@
-"""The phases of a trial: warm-up, measured span, tail, drain; the policy that decides on each."""
+"""The phases of a trial: warm-up, measured span, tail and drain.
+
+`PhaseRunner` runs them. It asks a `TrialPolicy` at the end of the warm-up and of the span whether to extend it, and at
+each poll whether to stop early. The decisions of trials with a verdict are in `trial.policy`."""
 
 from __future__ import annotations
 
@@ -54,19 +57,19 @@ class TrialPolicy:
     hold_us: int = 0
     closes_late: tuple[str, ...] = ()
 
-    def warmup_extension_us(self, log: TrialRecord) -> int:
+    def warmup_extension_us(self, record: TrialRecord) -> int:
         """At the end of the warm-up: how much longer it lasts, 0 for not at all."""
         return 0
 
-    def early_stop_reason(self, log: TrialRecord, now_us: int) -> str | None:
-        """After each look: why the trial need not go on, or None."""
+    def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
+        """After each poll: why the trial need not go on, or None."""
         return None
 
-    def span_extension_us(self, log: TrialRecord) -> int:
+    def span_extension_us(self, record: TrialRecord) -> int:
         """At the end of the span: how much longer it lasts, 0 for not at all."""
         return 0
 
-    def tail_skip_reason(self, log: TrialRecord) -> str | None:
+    def tail_skip_reason(self, record: TrialRecord) -> str | None:
         """At the end of the span: why the tail need not be waited for, or None."""
         return None
 
@@ -174,7 +177,7 @@ class PhaseRunner:
     def _watch_until(self, when_us: Callable[[], int]) -> None:
         while (now_us := self._testbed.clock.now_us()) < when_us():
             time.sleep(min(TICK_S, (when_us() - now_us) / US + 0.001))
-            self._look()
+            self._poll()
             self._end_if(self._policy.early_stop_reason(self.record, self._testbed.clock.now_us()))
 
     def _end_if(self, reason: str | None) -> None:
@@ -182,7 +185,7 @@ class PhaseRunner:
             self.record.early_stop = reason
             raise EndTrial
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         trial_log = self.record.trial_log
         tick = poll(self._testbed, trial_log)
         if tick.commits:
@@ -190,8 +193,8 @@ class PhaseRunner:
         now_us = self._testbed.clock.now_us()
         if not trial_log.usages or now_us - trial_log.usages[-1].time_us >= US:
             trial_log.usages.extend(self._monitors.sample())
-            if self._monitors.others_percent is not None:
-                trial_log.others.append((now_us, self._monitors.others_percent))
+            if self._monitors.background_percent is not None:
+                trial_log.background.append((now_us, self._monitors.background_percent))
             trial_log.loopback.append((now_us, loopback_bytes()))
             trial_log.reference_work.append((now_us, self._reference_work.cpu_us()))
         self._forget_committed()
@@ -221,7 +224,7 @@ class PhaseRunner:
         deadline = time.monotonic() + self._policy.drain_s + DRAIN_INTERVALS * self._policy.interval_s
         while time.monotonic() < deadline and not self.record.drained:
             time.sleep(0.1)
-            self._look()
+            self._poll()
             all_committed = self.record.trial_log.committed_until() >= self.record.spans.end_us
             self.record.drained = all_committed and self._windows_closed()
 
@@ -254,12 +257,12 @@ class PhaseRunner:
         except DriverError as error:
             self.record.driver_failed = self.record.driver_failed or str(error)
             self.record.disk_full = self.record.disk_full or is_full(error)
-        # After the last look: what that one brought came in time.
+        # After the last poll: what that one brought came in time.
         self.record.deadline_us = self._testbed.clock.now_us()
 
 
 def poll(testbed: TestBed, trial_log: TrialLog) -> Tick:
-    """Take into the log what happened since the last look; DriverError as `TestBed.tick`.
+    """Take into the log what happened since the last poll; DriverError as `TestBed.tick`.
 
     Whole or not at all: processes tell of everything once, and what a Ctrl-C cut off between them and the log would
     never have happened.

@@ -1,4 +1,7 @@
-"""What differs between kinds of trials: what is offered, when a phase is extended or ended, and what is judged."""
+"""The kinds of trials with a verdict: what each offers, and when it extends or ends a phase.
+
+`JudgedTrial` decides whether warm-up and span are extended; `SearchTrial` also stops where its verdict is known. The
+rules that both apply are functions of `trial.stopping_rules`."""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ class JudgedTrial(TrialPolicy):
         fresh: the engine has only been started, so that its warm-up is a long one.
         may_extend: warm-up and span may last longer than planned.
         probe_batches: the engine is asked for its batches and rows of operators.
-        look_for_late: missing results are looked for after the deadline, to tell late from lost.
+        recheck_missing: missing results are looked for after the deadline, to tell late from lost.
         drain_s: how long results are waited for after the plan's end.
     """
 
@@ -48,12 +51,12 @@ class JudgedTrial(TrialPolicy):
         may_extend: bool = True,
         keep_results: bool = False,
         probe_batches: bool = True,
-        look_for_late: bool = False,
+        recheck_missing: bool = False,
         drain_s: float = DRAIN_S,
     ) -> None:
         self.resolved, self.rate_per_s, self.fresh, self.duration_s = resolved, rate_per_s, fresh, duration_s
         self.may_extend, self.keep_results, self.probe_batches = may_extend, keep_results, probe_batches
-        self.look_for_late, self.drain_s = look_for_late, drain_s
+        self.recheck_missing, self.drain_s = recheck_missing, drain_s
         self.interval_s, self.closes_late = resolved.interval_s, resolved.closing_sinks
         self.hold_us = HOLD_US if may_extend else 0
 
@@ -75,33 +78,33 @@ class JudgedTrial(TrialPolicy):
         spare = spare_s(self.duration_s) if self.may_extend else 0.0
         return self.resolved.trial_plan(spans, self.rate_per_s, self.fresh, spare)
 
-    def warmup_extension_us(self, log: TrialRecord) -> int:
-        if not self.may_extend or log.prolonged_us >= LEVEL_MAX_US:
+    def warmup_extension_us(self, record: TrialRecord) -> int:
+        if not self.may_extend or record.prolonged_us >= LEVEL_MAX_US:
             return 0
-        if reason := warmup_incomplete_reason(log, self.resolved.interval_s):
-            log.prolonged_for.append(reason)
+        if reason := warmup_incomplete_reason(record, self.resolved.interval_s):
+            record.prolonged_for.append(reason)
         return LEVEL_STEP_US if reason else 0
 
-    def early_stop_reason(self, log: TrialRecord, now_us: int) -> str | None:
-        return reason_to_stop_early(self.resolved, log, self.rate_per_s, now_us)
+    def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
+        return reason_to_stop_early(self.resolved, record, self.rate_per_s, now_us)
 
-    def span_extension_us(self, log: TrialRecord) -> int:
+    def span_extension_us(self, record: TrialRecord) -> int:
         """Judged on trends alone; answers are compared after the run."""
-        if not self.may_extend or log.interim_analyses > EXTENSIONS_MAX:
+        if not self.may_extend or record.interim_analyses > EXTENSIONS_MAX:
             return 0
-        measured_s = (log.spans.measured_to_us - log.spans.measured_from_us) / US
-        share = EXTENSION_SHARE_MAX if lacks_samples(self.resolved, log) else EXTENSION_SHARE
+        measured_s = (record.spans.measured_to_us - record.spans.measured_from_us) / US
+        share = EXTENSION_SHARE_MAX if lacks_samples(self.resolved, record) else EXTENSION_SHARE
         extension_s = self.duration_s * share
-        longest = 1 + (EXTENSIONS_MAX + 1 - log.interim_analyses) * extension_s / measured_s
-        undecided = undecided_checks(self.resolved, log, self.rate_per_s, longest)
+        longest = 1 + (EXTENSIONS_MAX + 1 - record.interim_analyses) * extension_s / measured_s
+        undecided = undecided_checks(self.resolved, record, self.rate_per_s, longest)
         if undecided:
-            log.extended_for.append(" and ".join(undecided))
+            record.extended_for.append(" and ".join(undecided))
         return round(extension_s * US) if undecided else 0
 
-    def before_judging(self, conductor: TrialConductor, log: TrialRecord) -> None:
+    def before_judging(self, conductor: TrialConductor, record: TrialRecord) -> None:
         """What is still waited for once the trial has ended; nothing as a rule."""
 
-    def verifies(self, log: TrialRecord) -> bool:
+    def verifies(self, record: TrialRecord) -> bool:
         """Whether answers are compared."""
         return True
 
@@ -112,12 +115,12 @@ class SearchTrial(JudgedTrial):
     An invalid trial is made again, so its end is not waited for; a run's figures show what happened.
     """
 
-    def early_stop_reason(self, log: TrialRecord, now_us: int) -> str | None:
-        return super().early_stop_reason(log, now_us) or invalid_reason(log)
+    def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
+        return super().early_stop_reason(record, now_us) or invalid_reason(record)
 
-    def tail_skip_reason(self, log: TrialRecord) -> str | None:
+    def tail_skip_reason(self, record: TrialRecord) -> str | None:
         """A trend that failed, or stays undecided, is the search's answer: neither tail nor answers are needed."""
-        return infeasible_reason(self.resolved, log, self.rate_per_s)
+        return infeasible_reason(self.resolved, record, self.rate_per_s)
 
-    def verifies(self, log: TrialRecord) -> bool:
-        return not log.early_stop
+    def verifies(self, record: TrialRecord) -> bool:
+        return not record.early_stop

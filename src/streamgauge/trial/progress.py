@@ -1,4 +1,4 @@
-"""A trial's events as a view shows them: its phase, and the figures of the last seconds."""
+"""Progress of a running trial, from its events: the phase, and the figures of the last five seconds."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from streamgauge.trial.events import Emptying, EngineStarting, Observer, Progres
 
 DECIDING_US = 300_000
 """So long a phase is shown on after its end."""
-LOOK_US = 300_000
-"""So long a look at the generators may take, while they go on."""
+POLL_US = 300_000
+"""So long a poll of the generators may take, while they go on."""
 
 
 Show = Callable[[TrialSnapshot], object]
@@ -32,12 +32,12 @@ def snapshots(show: Show) -> Observer:
             case EngineStarting():
                 show(TrialSnapshot("start", event.elapsed_s, 0.0, note=event.note))
             case Progress():
-                shown = snapshot(event.log, event.now_us)
+                shown = snapshot(event.record, event.now_us)
                 show(replace(shown, note=event.note or shown.note))
             case Emptying():
                 show(TrialSnapshot("drain", 0.0, 0.0, note="draining what the trial left"))
             case VerificationBegan():
-                shown = snapshot(event.log, event.now_us)
+                shown = snapshot(event.record, event.now_us)
                 show(replace(shown, phase="verification", note="comparing every answer"))
 
     return observe
@@ -74,7 +74,7 @@ def _offered_per_s(log: Log[Chunk], start_us: int, since_us: int, now_us: int) -
     if not recent:
         return 0.0
     last = recent[0]
-    until_us = max(last.to_us, now_us - (last.to_us - last.from_us) - LOOK_US)
+    until_us = max(last.to_us, now_us - (last.to_us - last.from_us) - POLL_US)
     return sum(chunk.events for chunk in recent) / (until_us - recent[-1].from_us) * US
 
 

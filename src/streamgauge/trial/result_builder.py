@@ -1,4 +1,4 @@
-"""What was measured in a trial, as a result without a verdict: it is written down before anything is judged."""
+"""Builds the result of a trial without its verdict: written to the run folder before anything is judged."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def build_result(
         backlog=figures.backlog(record),
         driver=figures.driver(record),
         processes=figures.processes(record),
-        others_cpu_percent=figures.others_percent(record),
+        others_cpu_percent=figures.background_percent(record),
         reference_work_us=figures.reference_work_us(record),
         phases=figures.phases(record.offered_spans, record.deadline_us),
         input=figures.offered_input(record),
@@ -84,7 +84,9 @@ def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: floa
         said = f"warm-up {record.prolonged_us // US} s longer than planned: {reasons}"
         yield Caution(WarningCode.WARMUP_EXTENDED, said)
     if (
-        busy := background_load(figures.others_share(record), figures.others_burst_share(record, BACKGROUND_BURST_S))
+        busy := background_load(
+            figures.background_share(record), figures.background_burst_share(record, BACKGROUND_BURST_S)
+        )
     ) is not None:
         yield Caution(WarningCode.BACKGROUND_LOAD, background_load_warning(busy[0]))
     if (slowed := figures.slowed_by(record)) > MACHINE_SHARE_MAX:

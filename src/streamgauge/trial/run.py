@@ -1,4 +1,4 @@
-"""One trial as an experiment of its own: a fresh test bed, a run folder, a report."""
+"""The `run` command: one trial on a fresh test bed, with a run folder and a report."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _conducted(
     trial = JudgedTrial(
         resolved, load.rate, fresh=True, duration_s=load.duration, may_extend=may_extend(load),
         keep_results=experiment.keep_results, probe_batches=probes(experiment),
-        look_for_late=not isinstance(resolved.workload, UserJob),
+        recheck_missing=not isinstance(resolved.workload, UserJob),
     )  # fmt: skip
     engine = starter_of(experiment.engine, resolved.sut_cpus)
     with TrialConductor.on_test_bed(

@@ -1,5 +1,6 @@
-"""The questions asked while a trial still runs, of the evidence so far: is the engine still starting, is it hopeless,
-may a longer span decide it, can it still hold?
+"""Rules by which a policy extends or stops a running trial, from the evidence so far.
+
+Is the warm-up incomplete? Can a longer span decide an undecided check? Can the rate still be sustained?
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ standard errors: rather some seconds of warm-up for nothing than a rate that hol
 HALF_REACHED = 1.0
 """A trial is extended where the slope is this share of the expected half interval away from its limit: less, because
 the estimate moves too. Nearer to the limit only far longer spans decide, and giving up leaves it undecided."""
-PLAN_LOOK_S = 3
-"""Seconds: more than lies between two looks."""
+PLAN_WINDOW_S = 3
+"""Seconds: more than lies between two polls."""
 TRENDS = ("backlog_trend", "output_trend", "evidence")
 """What a longer span may decide; the first two are trends."""
 
@@ -157,7 +158,7 @@ def _may_be_decided(check: Check, longest: float) -> bool:
 
 
 def infeasible_reason(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> str | None:
-    """At the end of the last look: the reason why it will not be sustained, where a trend says so already.
+    """At the last interim analysis: the reason why it will not be sustained, where a trend says so already.
 
     Failed, or still undecided: whatever the answers are, such a trial cannot hold any more.
     """
@@ -177,7 +178,7 @@ def invalid_reason(record: TrialRecord) -> str | None:
     whole = (until_us - low_us) // US
     if whole < 1:
         return None
-    from_us = low_us + max(0, whole - PLAN_LOOK_S) * US
+    from_us = low_us + max(0, whole - PLAN_WINDOW_S) * US
     planned, kept = record.trial_log.kept_events(from_us, low_us + whole * US, SLIP_US_MAX)
     return "the generators did not keep the plan" if (kept < PLAN_SHARE_MIN * planned).any() else None
 

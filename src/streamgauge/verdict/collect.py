@@ -70,7 +70,7 @@ def collect_evidence(
         bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
         verification=verified.verification if verified else None,
         batches=batches_between(trial_log, record.spans.measured_from_us, record.spans.measured_to_us),
-        taken_share=taken_share(record, resolved.interval_s),
+        ingested_share=ingested_share(record, resolved.interval_s),
         batches_ever=batches_between(trial_log, record.spans.start_us, FAR_FUTURE_US),
         windows_closed=verified.windows_closed if verified else None,
         latencies=latencies or Latencies(),
@@ -87,13 +87,13 @@ def collect_evidence(
         disk_share=figures.share_of_span(record, trial_log.writing),
         stood_still_s=figures.stood_still_us(record) / US,
         span_s=max(0, record.measured_until - record.spans.measured_from_us) / US,
-        others_share=figures.others_share(record),
-        others_burst_share=figures.others_burst_share(record, BACKGROUND_BURST_S),
+        background_share=figures.background_share(record),
+        background_burst_share=figures.background_burst_share(record, BACKGROUND_BURST_S),
         levels=resolved.limits if latencies is not None else (),
     )
 
 
-def taken_share(record: TrialRecord, interval_s: float) -> float:
+def ingested_share(record: TrialRecord, interval_s: float) -> float:
     """Events that every reader has had, over those offered; 1 where the system had too little time to show it: a fresh
     engine until its warm-up is over, and any engine for a few of its batches' intervals.
     """

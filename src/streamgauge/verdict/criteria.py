@@ -62,7 +62,7 @@ BACKLOG_SLOPE_SHARE_MAX = 0.01
 OUTPUT_SLOPE_MAX = 0.01
 TREND_POINTS_MIN = 5
 
-Judge = Callable[[Evidence], Check]
+CheckFunction = Callable[[Evidence], Check]
 
 
 def answer(
@@ -171,7 +171,7 @@ def _waited_for(evidence: Evidence, limit: float, allowed: str) -> list[_Part]:
     ]
 
 
-def driver_in_the_way(evidence: Evidence) -> Check | None:
+def driver_bottleneck(evidence: Evidence) -> Check | None:
     """Of a system that was not seen to keep up: the check `driver` where that may be for having waited for us."""
     parts = _waited_for(evidence, WAITED_SHARE_MAX_WHERE_SLOW, "is allowed where the system was not seen to keep up")
     return None if all(part.good for part in parts) else _of_parts("driver", parts, "invalid", shown=0)
@@ -217,22 +217,22 @@ def _backlog_trend(evidence: Evidence) -> Check:
     )
 
 
-TAKEN_SHARE_MIN = 0.2
+INGESTED_SHARE_MIN = 0.2
 """Of what was offered: a system that took less was not kept from more by a small queue or a late generator."""
 
 
-def far_behind(taken_share: float, others_share: float) -> bool:
+def far_behind(ingested_share: float, background_share: float) -> bool:
     """Whether a system took so little of the load that all of the machine would not have been enough for it."""
-    return taken_share < TAKEN_SHARE_MIN * (1 - others_share)
+    return ingested_share < INGESTED_SHARE_MIN * (1 - background_share)
 
 
 def left_far_behind(evidence: Evidence) -> Check | None:
     """The check `backlog_trend` of a system that took next to nothing, where the driver did not keep it from more."""
     failed = evidence.driver_reason or evidence.negative_latencies or not evidence.sut_alive
-    if failed or driver_in_the_way(evidence) or not far_behind(evidence.taken_share, evidence.others_share):
+    if failed or driver_bottleneck(evidence) or not far_behind(evidence.ingested_share, evidence.background_share):
         return None
-    sentence = f"the system took {evidence.taken_share:.2%} of what was offered"
-    left, limit = 1 - evidence.taken_share, BACKLOG_SLOPE_SHARE_MAX
+    sentence = f"the system took {evidence.ingested_share:.2%} of what was offered"
+    left, limit = 1 - evidence.ingested_share, BACKLOG_SLOPE_SHARE_MAX
     return answer("backlog_trend", "failed", Cause.BACKLOG_GROWS, left, limit, "s/s", sentence)
 
 
@@ -242,13 +242,13 @@ def _output_trend(evidence: Evidence) -> Check:
     return worst([*level, *(check for check in later if check is not None)])
 
 
-def _at_commits(lag: Samples, evidence: Evidence, says: _Says) -> Check | None:
+def _at_commits(lag: Samples, evidence: Evidence, wording: _SlopeWording) -> Check | None:
     """What the lag at commits says against the engine, None where nothing.
 
     Failed, or undecided where its batches seem to get longer and one more span like this would fill their interval: as
     long as they end within it, nothing waits that the trends at hand-outs could see.
     """
-    check = _output_of(lag, evidence, says)
+    check = _output_of(lag, evidence, wording)
     if check.state == "failed":
         return check
     if check.state != "undecided" or not _would_fill(evidence.interval_s, lag, check.value):
@@ -266,8 +266,8 @@ def _would_fill(interval_s: float, lag: Samples, slope: float | None) -> bool:
     return usual_s <= interval_s < lately_s + slope * float(np.ptp(lag.time_s))
 
 
-def _output_of(lag: Samples, evidence: Evidence, says: _Says) -> Check:
-    return _trend("output_trend", lag, OUTPUT_SLOPE_MAX, evidence, says, "of the time")
+def _output_of(lag: Samples, evidence: Evidence, wording: _SlopeWording) -> Check:
+    return _trend("output_trend", lag, OUTPUT_SLOPE_MAX, evidence, wording, "of the time")
 
 
 def _latency_trend(evidence: Evidence) -> Check:
@@ -321,7 +321,7 @@ def steps(lag_s: Samples) -> Samples:
     return Samples(times, lags, lag_s.about)
 
 
-class _Says(NamedTuple):
+class _SlopeWording(NamedTuple):
     """The code of a slope that is too large, how one above 0 is said, and one below."""
 
     code: Cause
@@ -334,27 +334,31 @@ class _Says(NamedTuple):
         return f"{self.less if shown < 0 else self.more} by {abs(shown):.2%}"
 
 
-_BACKLOG = _Says(Cause.BACKLOG_GROWS, "the backlog grows", "the backlog shrinks")
-_OUTPUT = _Says(Cause.RESULTS_FALL_BEHIND, "results fall behind", "results catch up")
-_OUTPUT_AT_COMMITS = _Says(Cause.RESULTS_FALL_BEHIND, "at commits, results fall behind", "at commits, results catch up")
-_LATENCY = _Says(Cause.LATENCY_GROWS, "the latency grows", "the latency falls")
+_BACKLOG = _SlopeWording(Cause.BACKLOG_GROWS, "the backlog grows", "the backlog shrinks")
+_OUTPUT = _SlopeWording(Cause.RESULTS_FALL_BEHIND, "results fall behind", "results catch up")
+_OUTPUT_AT_COMMITS = _SlopeWording(
+    Cause.RESULTS_FALL_BEHIND, "at commits, results fall behind", "at commits, results catch up"
+)
+_LATENCY = _SlopeWording(Cause.LATENCY_GROWS, "the latency grows", "the latency falls")
 
 
-def _trend(name: str, samples: Samples, limit: float, evidence: Evidence, says: _Says, of_what: str) -> Check:
+def _trend(
+    name: str, samples: Samples, limit: float, evidence: Evidence, wording: _SlopeWording, of_what: str
+) -> Check:
     n, of = samples.value.size, f"{samples.about}: " if samples.about else ""
     if n < TREND_POINTS_MIN:
         sentence = f"{of}{n} observations carry no trend; {TREND_POINTS_MIN} do"
         return answer(name, "undecided", Cause.TOO_FEW_OBSERVATIONS, None, limit, "s/s", sentence)
     interval = slope_interval(samples.time_s, samples.value, evidence.confidence)
     sentence = (
-        f"{of}{says.by(interval.estimate)} {of_what} ({interval.low:+.2%} to {interval.high:+.2%}, "
+        f"{of}{wording.by(interval.estimate)} {of_what} ({interval.low:+.2%} to {interval.high:+.2%}, "
         f"{interval.confidence:.1%} interval, {n} observations), limit {limit:.0%}"
     )
     state = _trend_state(interval, limit)
-    code = {"ok": Cause.OK, "failed": says.code}.get(state, Cause.TREND_UNDECIDED)
+    code = {"ok": Cause.OK, "failed": wording.code}.get(state, Cause.TREND_UNDECIDED)
     if state == "ok" and (later := _later_half(samples, evidence.confidence)).low > limit:
         state, code = "undecided", Cause.TREND_TURNED
-        sentence += f"; but in the later half, {says.by(later.estimate)}, {later.low:.2%} or more"
+        sentence += f"; but in the later half, {wording.by(later.estimate)}, {later.low:.2%} or more"
     return answer(name, state, code, interval.estimate, limit, "s/s", sentence, interval)
 
 
@@ -453,7 +457,7 @@ def _least_p50(evidence: Evidence) -> float:
     return evidence.output_delay_s * US
 
 
-CHECKS: tuple[tuple[str, Judge], ...] = (
+CHECKS: tuple[tuple[str, CheckFunction], ...] = (
     ("driver", _driver),
     ("connected", _connected),
     ("backlog_trend", _backlog_trend),

@@ -71,7 +71,7 @@ class Evidence:
     where nothing is windowed. `batches_ever`: those of the warm-up and the tail too. `sinks`: each one's latencies
     and verification; `latencies` are those of the slowest.
     `overflowed`: the queue was full once; `span_began`: it was not full before the measured span. `memory_full_s`: it
-    was full by its bytes alone, while so many seconds of event time waited. `taken_share`: events delivered to the
+    was full by its bytes alone, while so many seconds of event time waited. `ingested_share`: events delivered to the
     system for the first time, over those offered since the trial's start; 1 where it had too little time to show it.
     `interim_analysis`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
     `hand_out_share`, `receive_share`, `disk_share`: of the span, in which generators handed out events, the recorder
@@ -79,8 +79,9 @@ class Evidence:
     `stood_still_s`: how long the recorder stood still while results of the span may have come, beyond 100 ms each time.
     `span_s`: the measured span.
     `sut_disk_full`, `driver_disk_full`, `answers_disk_full`: a full disk is why one failed, or could not be compared.
-    `others_share`: of the machine's CPU, used by what is neither driver nor SUT; no check of its own, but a system
-    that was too slow beside that is not condemned for it. `others_burst_share`: the most of any `BACKGROUND_BURST_S`.
+    `background_share`: of the machine's CPU, used by what is neither driver nor SUT; no check of its own, but a system
+    that was too slow beside that is not condemned for it. `background_burst_share`: the most of any
+    `BACKGROUND_BURST_S`.
     """
 
     planned_per_s: Floats
@@ -111,10 +112,10 @@ class Evidence:
     memory_full_s: float | None = None
     span_began: bool = True
     batches_ever: int = 0
-    taken_share: float = 1.0
+    ingested_share: float = 1.0
     interim_analysis: int = 0
-    others_share: float = 0.0
-    others_burst_share: float = 0.0
+    background_share: float = 0.0
+    background_burst_share: float = 0.0
     hand_out_share: float = 0.0
     receive_share: float = 0.0
     disk_share: float = 0.0

@@ -10,11 +10,11 @@ from streamgauge.results.causes import Cause
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.results.verdict import Check, CheckState
 from streamgauge.stats.percentile import observations_needed
-from streamgauge.verdict.criteria import Judge, answer, worst
+from streamgauge.verdict.criteria import CheckFunction, answer, worst
 from streamgauge.verdict.evidence import Evidence
 
 
-def slo_check(level: ServiceLevelObjective) -> Judge:
+def slo_check(level: ServiceLevelObjective) -> CheckFunction:
     """Every sink must hold the level; those that have no such latency (a closing delay of what has no window) are none
     of its business where another one has.
     """

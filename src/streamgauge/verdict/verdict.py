@@ -19,16 +19,16 @@ from streamgauge.system.full_disk import WAY_OUT
 from streamgauge.verdict.criteria import (
     BACKLOG_SLOPE_SHARE_MAX,
     CHECKS,
-    Judge,
+    CheckFunction,
     answer,
-    driver_in_the_way,
+    driver_bottleneck,
     left_far_behind,
 )
 from streamgauge.verdict.evidence import Evidence, Floats, Samples, background_load
 from streamgauge.verdict.slo_checks import slo_check
 
-HOPELESS_POINTS_MIN, HOPELESS_SPAN_S_MIN, HOPELESS_CONFIDENCE = 15, 10.0, 0.999
-CANNOT_RECOVER_APART_S = 5.0
+UNRECOVERABLE_POINTS_MIN, UNRECOVERABLE_SPAN_S_MIN, UNRECOVERABLE_CONFIDENCE = 15, 10.0, 0.999
+UNRECOVERABLE_POLL_S = 5.0
 """A trial is asked twice a second, and neighbouring batches are alike: what is true by chance at one look is seldom
 true so much earlier as well."""
 _GROWTH_S_MIN = 1.0
@@ -39,14 +39,14 @@ def judge(evidence: Evidence) -> Verdict:
     """All checks on one trial, and the verdict that they give together [method 3]."""
     checks = tuple(_guarded(name, check, evidence) for name, check in _checks_of(evidence))
     value, deciding = _combine(checks, evidence.interrupted)
-    if _was_too_slow(value, deciding) and (driver := driver_in_the_way(evidence)) is not None:
+    if _was_too_slow(value, deciding) and (driver := driver_bottleneck(evidence)) is not None:
         checks = tuple(driver if check.name == driver.name else check for check in checks)
         value, deciding = _combine(checks, evidence.interrupted)
     far_behind = None if evidence.interrupted else left_far_behind(evidence)
     if far_behind is not None:
         checks = tuple(far_behind if check.name == far_behind.name else check for check in checks)
         value, deciding = "not_sustained", (far_behind,)
-    busy = background_load(evidence.others_share, evidence.others_burst_share)
+    busy = background_load(evidence.background_share, evidence.background_burst_share)
     if busy is not None and far_behind is None and _was_too_slow(value, deciding):
         return _disturbed(value, checks, deciding, busy)
     # What became of the system is worth knowing even where nothing may be said against it.
@@ -59,7 +59,8 @@ def judge(evidence: Evidence) -> Verdict:
         checks=checks,
         decided_by=tuple(check.name for check in deciding) if not evidence.interrupted else ("interrupted",),
         sentence=_sentence(value, deciding, died, slowed),
-        advice=_advice_disk(value, deciding) or _advice(value, deciding, evidence) + _others(value, deciding, busy),
+        advice=_advice_disk(value, deciding)
+        or _advice(value, deciding, evidence) + _background_load(value, deciding, busy),
     )
 
 
@@ -75,7 +76,7 @@ _NOT_BY_SLOWNESS = ("connected", "answers")
 other checks say that it was slow."""
 
 
-def _checks_of(evidence: Evidence) -> list[tuple[str, Judge]]:
+def _checks_of(evidence: Evidence) -> list[tuple[str, CheckFunction]]:
     """Name and check, in the order in which they are shown; service levels last."""
     return [*CHECKS, *((level.name, slo_check(level)) for level in evidence.levels)]
 
@@ -120,7 +121,7 @@ def _disturbed(
     )  # fmt: skip
 
 
-def _guarded(name: str, check: Judge, evidence: Evidence) -> Check:
+def _guarded(name: str, check: CheckFunction, evidence: Evidence) -> Check:
     """The check's answer; one that crashes or comes without a number is undecided, because nothing is known then."""
     try:
         found = check(evidence)
@@ -207,7 +208,7 @@ def _advice(value: VerdictValue, deciding: tuple[Check, ...], evidence: Evidence
     return _advice_undecided(first, evidence)
 
 
-def _others(value: VerdictValue, deciding: tuple[Check, ...], busy: tuple[str, str] | None) -> str:
+def _background_load(value: VerdictValue, deciding: tuple[Check, ...], busy: tuple[str, str] | None) -> str:
     """A machine that is busy besides may be what kept the system, or the driver, from its work; nothing else."""
     if busy is None or value in ("sustained", "interrupted"):
         return ""
@@ -251,9 +252,9 @@ def cannot_recover(backlog: Samples, bound_s: float, remaining_s: float) -> str 
     time_s, backlog_s = backlog.time_s, backlog.value
     if backlog_s.size and backlog_s.max() >= bound_s:
         return f"the backlog reached the queue's bound of {bound_s:.3g} s of the rate"
-    before = time_s <= time_s.max(initial=0.0) - CANNOT_RECOVER_APART_S
+    before = time_s <= time_s.max(initial=0.0) - UNRECOVERABLE_POLL_S
     earlier = Samples(time_s[before], backlog_s[before])
-    polls = ((backlog, remaining_s), (earlier, remaining_s + CANNOT_RECOVER_APART_S))
+    polls = ((backlog, remaining_s), (earlier, remaining_s + UNRECOVERABLE_POLL_S))
     # The cheap interval first: it takes neighbours as independent, and spares most polls the bootstrap.
     cannot_drain = all(_cannot_drain(samples, left_s) for samples, left_s in polls)
     if not cannot_drain or not all(_grows(samples) for samples, _ in polls):
@@ -265,9 +266,9 @@ def cannot_recover(backlog: Samples, bound_s: float, remaining_s: float) -> str 
 def _cannot_drain(backlog: Samples, remaining_s: float) -> bool:
     """Whether it grows, as far as neighbours are independent, and by more than the engine could ever make good."""
     time_s, backlog_s = backlog.time_s, backlog.value
-    if backlog_s.size < HOPELESS_POINTS_MIN or np.ptp(time_s) < HOPELESS_SPAN_S_MIN:
+    if backlog_s.size < UNRECOVERABLE_POINTS_MIN or np.ptp(time_s) < UNRECOVERABLE_SPAN_S_MIN:
         return False
-    slope = independent_slope_interval(time_s, backlog_s, HOPELESS_CONFIDENCE)
+    slope = independent_slope_interval(time_s, backlog_s, UNRECOVERABLE_CONFIDENCE)
     later = independent_slope_interval(time_s[time_s.size // 2 :], backlog_s[time_s.size // 2 :])
     grown_s = float(np.median(backlog_s[-3:]) - np.median(backlog_s[:3]))
     if min(slope.low, later.estimate) <= BACKLOG_SLOPE_SHARE_MAX or grown_s < _GROWTH_S_MIN:
@@ -277,7 +278,7 @@ def _cannot_drain(backlog: Samples, remaining_s: float) -> bool:
 
 def _grows(backlog: Samples) -> bool:
     """By the verdict's own interval, which is wide where neighbours are alike, and more surely than that asks for."""
-    return slope_interval(backlog.time_s, backlog.value, HOPELESS_CONFIDENCE).low > BACKLOG_SLOPE_SHARE_MAX
+    return slope_interval(backlog.time_s, backlog.value, UNRECOVERABLE_CONFIDENCE).low > BACKLOG_SLOPE_SHARE_MAX
 
 
 def _drain_pace(time_s: Floats, backlog_s: Floats, slope: float) -> float:

@@ -14,7 +14,7 @@ from tests.unit.verdict.helpers_evidence import evidence, ramp
 
 RIGHT = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=9)
 WRONG = RIGHT.model_copy(update={"matched": 8, "wrong": 1})
-BUSY = {"others_share": 0.4, "backlog": (ramp(0.2),)}
+BUSY = {"background_share": 0.4, "backlog": (ramp(0.2),)}
 
 
 def ended(verification: Verification | None, **seen: Any) -> Result:

@@ -116,12 +116,12 @@ def test_what_others_use_is_what_is_left_of_the_machine(fake: dict[str, float]) 
     """Of 2.5 s of processor time in 2 s each of two watched processes used 1 s."""
     watched = watching(fake, ("spark", "sut", 1), (RUNNER, "driver", 2))
     watched.sample()
-    assert watched.others_percent is None
+    assert watched.background_percent is None
     fake.update(now=2.0, user=1.0, machine=2.5)
     watched.sample()
-    assert watched.others_percent == pytest.approx(25.0)
+    assert watched.background_percent == pytest.approx(25.0)
     watched.sample()
-    assert watched.others_percent is None
+    assert watched.background_percent is None
 
 
 def test_what_a_virtual_machine_is_denied_is_others_too(fake: dict[str, float]) -> None:
@@ -130,7 +130,7 @@ def test_what_a_virtual_machine_is_denied_is_others_too(fake: dict[str, float]) 
     watched.sample()
     fake.update(now=2.0, user=1.0, machine=2.0, stolen=0.5)
     watched.sample()
-    assert watched.others_percent == pytest.approx(25.0)
+    assert watched.background_percent == pytest.approx(25.0)
 
 
 def test_a_process_that_was_started_since_is_no_other(fake: dict[str, float]) -> None:
@@ -141,10 +141,10 @@ def test_a_process_that_was_started_since_is_no_other(fake: dict[str, float]) ->
     processes.append(("worker", "sut", 2))
     fake.update(now=2.0, user=1.0, machine=3.5)
     watched.sample()
-    assert watched.others_percent == pytest.approx(25.0)
+    assert watched.background_percent == pytest.approx(25.0)
     fake.update(now=4.0, user=2.0, machine=6.0)
     watched.sample()
-    assert watched.others_percent == 0.0
+    assert watched.background_percent == 0.0
 
 
 def test_a_process_that_was_started_since_has_used_what_it_has(fake: dict[str, float]) -> None:
@@ -167,7 +167,7 @@ def test_what_a_child_used_until_its_end_is_counted_once(fake: dict[str, float])
     del processes[1]
     fake.update(now=4.0, reaped=1.5, gone=2, machine=2.5)
     assert [(usage.name, usage.cpu_percent) for usage in watched.sample()] == [("spark", 25.0)]
-    assert watched.others_percent == 0.0
+    assert watched.background_percent == 0.0
     fake.update(now=6.0, machine=2.5)
     assert watched.sample()[0].cpu_percent == 0.0
 

@@ -109,11 +109,11 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
     monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
     resolved, record = check(build({"workload": "identity"})), make.story().record()
     for percent, warned in ((20.0, False), (30.0, True)):
-        record.trial_log.others = [(make.start + 6 * US, percent)]
+        record.trial_log.background = [(make.start + 6 * US, percent)]
         said = dict(cautions(resolved, record, 1000.0)).get(WarningCode.BACKGROUND_LOAD, "")
         assert said.startswith("other processes used 15% of the machine") is warned
-    record.trial_log.others = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
-    monkeypatch.setattr(figures, "others_share", lambda _: 0.09)
+    record.trial_log.background = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
+    monkeypatch.setattr(figures, "background_share", lambda _: 0.09)
     assert "used 60% of the machine for 5 s:" in dict(cautions(resolved, record, 1000.0))[WarningCode.BACKGROUND_LOAD]
 
 

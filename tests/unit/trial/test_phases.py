@@ -141,7 +141,7 @@ def conductor(testbed: FakeRig, on_progress: Callable[[TrialRecord], object] | N
     def observe(event: TrialEvent) -> None:
         testbed.events.append(event)
         if on_progress is not None and isinstance(event, Progress):
-            on_progress(event.log)
+            on_progress(event.record)
 
     return PhaseRunner(fake, testbed.story.plan, SPANS, testbed.make.chunk_us, policy, observe)
 
@@ -156,7 +156,7 @@ def test_a_steady_trial_is_conducted_to_its_end(testbed: FakeRig) -> None:
     assert testbed.of("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, None)]
     assert len(testbed.of("halt")) == 1
     assert (record.interim_analyses, record.spans, record.earlier_trials) == (1, SPANS, False)
-    assert record.trial_log.others
+    assert record.trial_log.background
 
 
 def test_observers_hear_of_phases_extensions_commits_and_progress(testbed: FakeRig) -> None:

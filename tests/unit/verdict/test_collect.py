@@ -224,7 +224,7 @@ def test_an_engine_that_falls_behind_beside_others_proves_nothing(
     """What the monitors saw of other processes reaches the verdict; of two processors a tenth is nothing."""
     monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
     record = done_of(make, growth_us=50_000)
-    record.trial_log.others = [(START + second * US, percent) for second in range(SECONDS)]
+    record.trial_log.background = [(START + second * US, percent) for second in range(SECONDS)]
     assert judged(resolved, record)[0] == value
 
 
@@ -233,9 +233,9 @@ def test_bursts_of_others_reach_the_verdict(
 ) -> None:
     """A few seconds of all processors are little of the whole span, and enough to leave an engine behind."""
     monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
-    monkeypatch.setattr(figures, "others_share", lambda _: 0.0)
+    monkeypatch.setattr(figures, "background_share", lambda _: 0.0)
     record = done_of(make, growth_us=50_000)
-    record.trial_log.others = [(START + n * US, 200.0 if 20 <= n < 26 else 0.0) for n in range(SECONDS)]
+    record.trial_log.background = [(START + n * US, 200.0 if 20 <= n < 26 else 0.0) for n in range(SECONDS)]
     assert judged(resolved, record)[0] == "invalid"
 
 

@@ -118,7 +118,7 @@ def test_a_level_can_be_set_on_either_figure_by_its_name() -> None:
     assert lacks.sentence == "until_counted_p50<=3s: no result had a latency until counted"
 
 
-@pytest.mark.parametrize("fault", [{"hand_out_share": 0.3}, {"others_share": 0.5}])
+@pytest.mark.parametrize("fault", [{"hand_out_share": 0.3}, {"background_share": 0.5}])
 def test_a_level_that_lacks_batches_is_undecided_however_busy_the_driver_is(fault: dict[str, Any]) -> None:
     """All else holds: nothing was too slow. With a trend that is open, it may have been."""
     few = {"levels": (parse_limit("p99 <= 2s"),), "latencies": in_batches(0, 30)}

@@ -14,7 +14,7 @@ from streamgauge.core.clock import US
 from streamgauge.results.causes import Cause
 from streamgauge.results.latency import Latencies
 from streamgauge.stats.bootstrap import Interval
-from streamgauge.verdict.collect import taken_share
+from streamgauge.verdict.collect import ingested_share
 from streamgauge.verdict.criteria import CHECKS, answer
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import _advice_undecided, cannot_recover, judge
@@ -183,7 +183,7 @@ def test_no_slow_driver_excuses_what_slowness_does_not_bring_about(fault: dict[s
 
 def test_a_full_disk_is_advised_on_as_such() -> None:
     """Neither processors nor other programs fill a disk, and a disk has no lower rate."""
-    full = judge(evidence(driver_reason="the disk is full", driver_disk_full=True, others_share=0.7))
+    full = judge(evidence(driver_reason="the disk is full", driver_disk_full=True, background_share=0.7))
     assert full.value == "invalid"
     assert full.advice == "free some space, or set TMPDIR=DIR to a folder on a larger disk; then run it again"
     assert "isolation" in judge(evidence(driver_reason="it was killed")).advice
@@ -284,15 +284,15 @@ def test_a_busy_machine_is_named_before_the_driver_is_blamed(changed: dict[str, 
     """Invalid beside other processes: look at those first. Wrong answers, ones that nobody judged, and a system that
     died come of no neighbour, and a rate that held needs none.
     """
-    assert ("other processes used 40%" in judge(evidence(others_share=0.4, **changed)).advice) is said
-    assert "other processes" not in judge(evidence(others_share=0.1, **changed)).advice
+    assert ("other processes used 40%" in judge(evidence(background_share=0.4, **changed)).advice) is said
+    assert "other processes" not in judge(evidence(background_share=0.1, **changed)).advice
 
 
 @pytest.mark.parametrize("fault", [{"core_wait_us": 50_000.0}, {"slip_us_p99": 150_000}, {"receive_share": 0.6}])
 @pytest.mark.parametrize("besides", [{}, {"verification": RIGHT.model_copy(update={"wrong": 1})}])
 def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any], besides: dict[str, Any]) -> None:
     """A driver that was late or starved beside busy neighbours did not fail by itself; its check says by how much."""
-    quiet, beside = (judge(evidence(others_share=share, **fault, **besides)) for share in (0.1, 0.8))
+    quiet, beside = (judge(evidence(background_share=share, **fault, **besides)) for share in (0.1, 0.8))
     assert (quiet.cause, beside.cause) == (quiet.checks[0].code, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD)
     assert (quiet.value, quiet.decided_by, quiet.checks) == ("invalid", beside.decided_by, beside.checks)
     assert "the driver itself failed" in quiet.sentence
@@ -307,7 +307,7 @@ def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any]
 )
 def test_what_comes_of_no_neighbour_is_the_drivers_own_failure(fault: dict[str, Any]) -> None:
     """Ends, clocks and memory."""
-    assert judge(evidence(others_share=0.8, **fault)).sentence.startswith("invalid: the driver itself failed")
+    assert judge(evidence(background_share=0.8, **fault)).sentence.startswith("invalid: the driver itself failed")
 
 
 TOO_SLOW: list[dict[str, Any]] = [
@@ -323,8 +323,8 @@ TOO_SLOW: list[dict[str, Any]] = [
 @pytest.mark.parametrize("fault", TOO_SLOW)
 def test_what_was_too_slow_beside_others_is_no_proof(fault: dict[str, Any]) -> None:
     """A neighbour that takes a core makes any system slow: the trial is invalid, and says whose doing it may be."""
-    assert judge(evidence(others_share=0.1, **fault)).value == "not_sustained"
-    quiet, beside = judge(evidence(**fault)), judge(evidence(others_share=0.4, **fault))
+    assert judge(evidence(background_share=0.1, **fault)).value == "not_sustained"
+    quiet, beside = judge(evidence(**fault)), judge(evidence(background_share=0.4, **fault))
     assert (quiet.value, beside.value, beside.cause) == ("not_sustained", "invalid", Cause.BACKGROUND_LOAD)
     assert (beside.decided_by, beside.checks) == (quiet.decided_by, quiet.checks)
     assert "other processes used 40% of the machine, at most 10% is allowed" in beside.sentence
@@ -337,7 +337,7 @@ def test_what_was_too_slow_beside_others_is_no_proof(fault: dict[str, Any]) -> N
 @pytest.mark.parametrize("judged", [{}, {"verification": None}])
 def test_what_stayed_undecided_beside_others_is_made_again(short: dict[str, Any], judged: dict[str, Any]) -> None:
     """As what was too slow, whether or not its answers were looked at: a search would take it as its upper end."""
-    quiet, beside = (judge(evidence(others_share=share, **short, **judged)) for share in (0.1, 0.4))
+    quiet, beside = (judge(evidence(background_share=share, **short, **judged)) for share in (0.1, 0.4))
     assert (quiet.value, beside.value) == ("undecided", "invalid")
     assert (beside.decided_by, beside.checks) == (quiet.decided_by, quiet.checks)
     assert "other processes used 40% of the machine, at most 10% is allowed" in beside.sentence
@@ -349,10 +349,12 @@ def test_what_stayed_undecided_beside_others_is_made_again(short: dict[str, Any]
 )
 def test_a_burst_of_others_disturbs_as_well(fault: dict[str, Any], value: str) -> None:
     """Both cores for 2.9 s of 30 s are less than a tenth; what a virtual machine is denied is far below a half."""
-    of_few_seconds, stolen = (judge(evidence(others_share=0.08, others_burst_share=n, **fault)) for n in (0.58, 0.08))
+    of_few_seconds, stolen = (
+        judge(evidence(background_share=0.08, background_burst_share=n, **fault)) for n in (0.58, 0.08)
+    )
     assert (of_few_seconds.value, stolen.value) == ("invalid", value)
     assert "other processes used 58% of the machine for 5 s, at most 50% is allowed" in of_few_seconds.sentence
-    assert judge(evidence(others_burst_share=0.58)).value == "sustained"
+    assert judge(evidence(background_burst_share=0.58)).value == "sustained"
 
 
 WRONG = {"verification": RIGHT.model_copy(update={"wrong": 1})}
@@ -361,16 +363,19 @@ WRONG = {"verification": RIGHT.model_copy(update={"wrong": 1})}
 @pytest.mark.parametrize("fault", [{"sut_alive": False}, {"retried_tasks": 1}, WRONG])
 def test_what_no_neighbour_brings_about_is_proof_beside_others(fault: dict[str, Any]) -> None:
     """A system that died, or answered wrongly, is not sustained on a busy machine too, however slow it was besides."""
-    assert judge(evidence(others_share=0.4, **fault)).value == "not_sustained"
-    assert judge(evidence(others_share=0.4, backlog=ramp(0.05), **fault)).value == "not_sustained"
+    assert judge(evidence(background_share=0.4, **fault)).value == "not_sustained"
+    assert judge(evidence(background_share=0.4, backlog=ramp(0.05), **fault)).value == "not_sustained"
 
 
 def test_what_held_beside_others_has_held() -> None:
     """It did so in spite of them; and what nobody has judged was not judged because of them."""
-    assert judge(evidence(others_share=0.4)).value == "sustained"
-    assert judge(evidence(others_share=0.4, verification=None)).value == "undecided"
-    assert judge(evidence(others_share=0.4, verification=RIGHT.model_copy(update={"expected": 0}))).value == "undecided"
-    assert judge(evidence(others_share=0.4, backlog=ramp(0.05), interrupted=True)).value == "interrupted"
+    assert judge(evidence(background_share=0.4)).value == "sustained"
+    assert judge(evidence(background_share=0.4, verification=None)).value == "undecided"
+    assert (
+        judge(evidence(background_share=0.4, verification=RIGHT.model_copy(update={"expected": 0}))).value
+        == "undecided"
+    )
+    assert judge(evidence(background_share=0.4, backlog=ramp(0.05), interrupted=True)).value == "interrupted"
 
 
 def test_waiting_for_a_core_that_is_not_known_is_said() -> None:
@@ -432,10 +437,10 @@ CUT_BY_MEMORY = {"bound_cut_by_memory": True, "bound_s": 7.6}
 LATE_GENERATORS = {"offered_per_s": np.full(60, RATE / 2), "slip_us_p99": 5e6}
 
 
-@pytest.mark.parametrize("beside", [CUT_BY_MEMORY, LATE_GENERATORS, {"others_share": 0.85}, {"batches_ever": 0}])
+@pytest.mark.parametrize("beside", [CUT_BY_MEMORY, LATE_GENERATORS, {"background_share": 0.85}, {"batches_ever": 0}])
 def test_a_system_that_takes_a_hundredth_of_the_load_is_not_sustained(beside: dict[str, Any]) -> None:
     """Neither a small queue, nor late generators, nor what others used of the machine make a hundred of one."""
-    verdict = judge(evidence(taken_share=0.01, backlog=(Samples.of([], []),), **beside))
+    verdict = judge(evidence(ingested_share=0.01, backlog=(Samples.of([], []),), **beside))
     assert (verdict.value, verdict.decided_by) == ("not_sustained", ("backlog_trend",))
     assert "the system took 1.00% of what was offered" in verdict.sentence
 
@@ -443,11 +448,11 @@ def test_a_system_that_takes_a_hundredth_of_the_load_is_not_sustained(beside: di
 @pytest.mark.parametrize(
     ("beside", "value"),
     [
-        ({"taken_share": 0.25, "bound_cut_by_memory": True, "bound_s": 7.6}, "invalid"),
-        ({"taken_share": 0.1, "bound_cut_by_memory": True, "bound_s": 7.6, "others_share": 0.85}, "invalid"),
-        ({"taken_share": 0.01, "driver_reason": "generator 0 ended"}, "invalid"),
-        ({"taken_share": 0.01, "hand_out_share": 0.6}, "invalid"),
-        ({"taken_share": 0.01, "interrupted": True}, "interrupted"),
+        ({"ingested_share": 0.25, "bound_cut_by_memory": True, "bound_s": 7.6}, "invalid"),
+        ({"ingested_share": 0.1, "bound_cut_by_memory": True, "bound_s": 7.6, "background_share": 0.85}, "invalid"),
+        ({"ingested_share": 0.01, "driver_reason": "generator 0 ended"}, "invalid"),
+        ({"ingested_share": 0.01, "hand_out_share": 0.6}, "invalid"),
+        ({"ingested_share": 0.01, "interrupted": True}, "interrupted"),
     ],
 )
 def test_a_system_that_may_have_been_kept_from_more_is_not_called_far_behind(
@@ -477,4 +482,4 @@ def test_what_a_system_took_is_known_once_it_had_time_to_take_it(changes: dict[s
     done: Any = SimpleNamespace(
         trial_log=trial_log, spans=spans, earlier_trials=known["earlier_trials"], offered_until=lambda: 40 * US
     )
-    assert taken_share(done, known["interval_s"]) == share
+    assert ingested_share(done, known["interval_s"]) == share

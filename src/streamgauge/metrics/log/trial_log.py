@@ -43,7 +43,7 @@ class TrialLog:
     `handing_out`, `receiving`, `writing`: when the driver kept the system waiting, as in a `Tick`; they may overlap.
     `stood_still`: when a standstill of the recorder ended, and how long it was.
     `memory_full_us`: of an overflow by bytes, the event time that waited then; None of one by seconds.
-    `others`: CPU of all that is neither driver nor SUT, percent of one core.
+    `background`: CPU of all that is neither driver nor SUT, percent of one core.
     `reference_work`: CPU time of the same small piece of work at that moment, microseconds.
     """
 
@@ -55,7 +55,7 @@ class TrialLog:
     usages: Log[Usage] = field(default_factory=usage_log)
     aborted_us: list[int] = field(default_factory=list)
     retried_us: list[int] = field(default_factory=list)
-    others: list[tuple[int, float]] = field(default_factory=list)
+    background: list[tuple[int, float]] = field(default_factory=list)
     loopback: list[tuple[int, int]] = field(default_factory=list)
     reference_work: list[tuple[int, float]] = field(default_factory=list)
     handing_out: Log[BusyInterval] = field(default_factory=spent_log)

@@ -193,19 +193,19 @@ def _process_use(name: str, role: Any, usages: list[Usage]) -> ProcessUse:
     )  # fmt: skip
 
 
-def others_percent(record: TrialRecord) -> float | None:
+def background_percent(record: TrialRecord) -> float | None:
     """CPU of all that is neither driver nor SUT, percent of one core: its mean over the measured span."""
-    inside = _inside(record, record.trial_log.others)
+    inside = _inside(record, record.trial_log.background)
     return float(np.mean(inside)) if inside else None
 
 
-def others_share(record: TrialRecord) -> float:
+def background_share(record: TrialRecord) -> float:
     """The same as a share of the machine; of a trial that ended before its measured span, the mean since its start. 0
     where it is not known.
     """
-    percent = others_percent(record)
-    if percent is None and record.trial_log.others:
-        percent = float(np.mean([cpu for _, cpu in record.trial_log.others]))
+    percent = background_percent(record)
+    if percent is None and record.trial_log.background:
+        percent = float(np.mean([cpu for _, cpu in record.trial_log.background]))
     return (percent or 0.0) / machine_percent()
 
 
@@ -231,12 +231,12 @@ def _measured(record: TrialRecord, when_us: int) -> bool:
     return record.spans.measured_from_us <= when_us < record.spans.measured_to_us
 
 
-def others_burst_share(record: TrialRecord, burst_s: float) -> float:
+def background_burst_share(record: TrialRecord, burst_s: float) -> float:
     """The most of the machine that they used for `burst_s` on end, in the same time; 0 where it was shorter.
 
     A sample speaks of the time since the one before it. Samples come a second apart, so half a one may be lacking.
     """
-    known = [(when, (when - before) / US, cpu) for (before, _), (when, cpu) in pairwise(record.trial_log.others)]
+    known = [(when, (when - before) / US, cpu) for (before, _), (when, cpu) in pairwise(record.trial_log.background)]
     inside = [one for one in known if _measured(record, one[0])] or known
     bursts = (_first_seconds(inside[place:], burst_s - 0.5) for place in range(len(inside)))
     return max(bursts, default=0.0) / machine_percent()
@@ -326,7 +326,7 @@ def series(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Table:
         "slip_us_max": _slip_max(trial_log, starts),
         "frontier_lag_us": _frontier_lag(trial_log, starts),
         **_usage_columns(trial_log, starts),
-        "others_cpu_percent": _of_second(trial_log.others, starts),
+        "others_cpu_percent": _of_second(trial_log.background, starts),
         "reference_work_us": _of_second(trial_log.reference_work, starts),
         "loopback_bytes_per_s": _loopback(trial_log, starts),
         **(_latency_columns(latency, starts) if latency is not None else {}),

@@ -52,7 +52,7 @@ def drained_where_far_behind(conductor: TrialConductor, record: TrialRecord, rat
         cold_s(conductor, record) > 0
         or _since_start_s(conductor, record) < INTERVALS_MIN * conductor.resolved.interval_s
     )
-    if early or record.ended_early or not far_behind(drained_per_s / rate_per_s, figures.others_share(record)):
+    if early or record.ended_early or not far_behind(drained_per_s / rate_per_s, figures.background_share(record)):
         return None
     return drained_per_s or None
 

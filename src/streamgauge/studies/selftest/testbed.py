@@ -52,14 +52,16 @@ class HeldBackTrial(JudgedTrial):
         self.interval_s, self.closes_late = 0.0, ()
         self._engine = engine
 
-    def before_judging(self, conductor: TrialConductor, log: TrialRecord) -> None:
+    def before_judging(self, conductor: TrialConductor, record: TrialRecord) -> None:
         def let_go() -> bool:
-            conductor.observe(Progress(log, conductor.testbed.clock.now_us(), "waiting for what the engine holds back"))
+            conductor.observe(
+                Progress(record, conductor.testbed.clock.now_us(), "waiting for what the engine holds back")
+            )
             return not self._engine.facts()["held"]
 
         if not wait_until(let_go, HELD_TIMEOUT_S, 0.1):
             raise DriverError(f"the engine still held rows back after {HELD_TIMEOUT_S:g} s")
-        log.trial_log.add(conductor.testbed.tick())
+        record.trial_log.add(conductor.testbed.tick())
 
 
 class SyntheticBench:

@@ -333,13 +333,16 @@ def test_a_sample_that_crosses_a_seconds_border_is_of_one_second(make: Any) -> N
 def test_what_others_used_is_of_the_measured_span(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its mean, as a share of the machine too, and each second's own; not known is no 0 in the series."""
     record = make.story().record()
-    assert (figures.others_percent(record), figures.others_share(record)) == (None, 0.0)
-    record.trial_log.others = [(START + US, 400.0), (START + 6 * US, 100.0), (START + 7 * US, 60.0)]
+    assert (figures.background_percent(record), figures.background_share(record)) == (None, 0.0)
+    record.trial_log.background = [(START + US, 400.0), (START + 6 * US, 100.0), (START + 7 * US, 60.0)]
     monkeypatch.setattr(figures, "machine_percent", lambda: 400.0)
-    assert (figures.others_percent(record), figures.others_share(record)) == (80.0, 0.2)
+    assert (figures.background_percent(record), figures.background_share(record)) == (80.0, 0.2)
     shown = figures.series(record, None)["others_cpu_percent"].to_pylist()
-    record.trial_log.others = [(START + US, 400.0), (START + 2 * US, 200.0)]  # the queue was full before the span began
-    assert (figures.others_percent(record), figures.others_share(record)) == (None, 0.75)
+    record.trial_log.background = [
+        (START + US, 400.0),
+        (START + 2 * US, 200.0),
+    ]  # the queue was full before the span began
+    assert (figures.background_percent(record), figures.background_share(record)) == (None, 0.75)
     assert shown[:8] == [None, 400.0, None, None, None, None, 100.0, 60.0]
 
 
@@ -370,19 +373,19 @@ def test_the_worst_seconds_beside_others_are_seen(make: Any, monkeypatch: pytest
     monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
     record = make.story().record()
     low, high = record.spans.measured_from_us, record.spans.measured_to_us
-    assert figures.others_burst_share(record, BACKGROUND_BURST_S) == 0.0
+    assert figures.background_burst_share(record, BACKGROUND_BURST_S) == 0.0
     times = [low + round(n * apart_s * US) for n in range(-3, round((high - low) / US / apart_s))]
 
     def burst(first: int, samples: int) -> float:
         busy = times[first : first + samples]
-        record.trial_log.others = [(when, 200.0 if when in busy else 0.0) for when in times]
-        return figures.others_burst_share(record, BACKGROUND_BURST_S)
+        record.trial_log.background = [(when, 200.0 if when in busy else 0.0) for when in times]
+        return figures.background_burst_share(record, BACKGROUND_BURST_S)
 
     assert burst(3 + 2, 3) == pytest.approx(0.6)
     assert burst(3 + 2, 1) == pytest.approx(0.2)
     assert burst(0, 3) == 0.0
-    record.trial_log.others = [(when, 16.0) for when in times]  # denied to a virtual machine, all the time
-    assert figures.others_burst_share(record, BACKGROUND_BURST_S) == pytest.approx(0.08)
+    record.trial_log.background = [(when, 16.0) for when in times]  # denied to a virtual machine, all the time
+    assert figures.background_burst_share(record, BACKGROUND_BURST_S) == pytest.approx(0.08)
 
 
 def test_the_loopbacks_bytes_by_second(make: Any) -> None:

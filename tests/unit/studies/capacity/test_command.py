@@ -196,10 +196,10 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     study: RunFolder, monkeypatch: pytest.MonkeyPatch, taken: int, judged: bool
 ) -> None:
     """Nothing is tried on top of a backlog of minutes; the next guess is what it drained. One of half the pace is."""
-    trial_log: Any = SimpleNamespace(running=SimpleNamespace(taken_events=lambda: taken), others=[])
+    trial_log: Any = SimpleNamespace(running=SimpleNamespace(taken_events=lambda: taken), background=[])
     record: Any = SimpleNamespace(trial_log=trial_log, spans=SimpleNamespace(start_us=0), ended_early=False)
     monkeypatch.setattr(command, "warm_up", lambda *_: record)
-    monkeypatch.setattr(figures, "others_share", lambda _: 0.0)
+    monkeypatch.setattr(figures, "background_share", lambda _: 0.0)
     work = Sustain(check(build({"workload": "filter", "command": "sustain"})), study, worker(study).view, 1e6)
     monkeypatch.setattr(work, "_emptied", lambda conductor, timeout_s=None: False)
     request = TrialRequest(4e7, "bracket", fresh=True)
