@@ -1,4 +1,4 @@
-"""What an own PySpark job says about itself: its inputs, and what its results are.
+"""The API by which a PySpark user job declares its inputs and its results.
 
     from streamgauge.jobs import Integer, Key, job, stream
 

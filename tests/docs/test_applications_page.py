@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.config.experiment import Characterize
 from streamgauge.engines.spark.userjob.batch_slices import Slice
-from streamgauge.studies.operator_profile.operator_io import Measured
+from streamgauge.studies.operator_profile.operator_io import OperatorIO
 from streamgauge.studies.operator_profile.profile import Timings, profile_figures
 from streamgauge.workloads.registry import get
 
@@ -37,7 +37,7 @@ def characterization(workload: str = "word_count", **changes: Any) -> dict[str, 
 
     flow = get(workload).build(get(workload).parameters(), 1000.0).flow
     counted = {
-        node: Measured(node, node, tuple(10 for _ in graph.inputs(node)), 10, 8.0) for node in graph.operators(flow)
+        node: OperatorIO(node, node, tuple(10 for _ in graph.inputs(node)), 10, 8.0) for node in graph.operators(flow)
     }
     slices = {node.name: [Slice(10, 2e-5, 0.0)] * 100 for node in graph.operators(flow) if graph.inputs(node)}
     made = profile_figures(workload, flow, counted, Timings(slices), Characterize())

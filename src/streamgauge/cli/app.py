@@ -1,4 +1,4 @@
-"""Words to calls: parse, call, print; decides nothing. Each command is shorthand for an experiment (`--print-toml`)."""
+"""The commands: parse, call, print. Each command is shorthand for an experiment (`--print-toml`)."""
 
 from __future__ import annotations
 
@@ -201,10 +201,10 @@ def report(
     """Make the HTML report of a run, a characterization or an anatomy again from what its folder holds."""
     from streamgauge.artifacts.run_folder import RUN, RunFolder
     from streamgauge.report.documents.run import write_page
-    from streamgauge.report.studies import write_again
+    from streamgauge.report.studies import rerender_study
     from streamgauge.trial.flow_description import flow_of_experiment
 
-    path = write_again(run_folder)
+    path = rerender_study(run_folder)
     if path is None:
         folder = RunFolder.open(run_folder)
         path = write_page(folder, flow_of_experiment(folder.read_result()), RUN)

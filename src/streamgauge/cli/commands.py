@@ -1,4 +1,4 @@
-"""What a command does once it is known what it asks for: runs it with its view, prints what came of it, and ends."""
+"""Performs a parsed command: runs it with its view, prints the result and exits."""
 
 from __future__ import annotations
 

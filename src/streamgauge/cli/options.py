@@ -1,4 +1,4 @@
-"""Options and arguments of the commands: those of settings are made of what the settings say of themselves."""
+"""Options and arguments of the commands, made from the metadata of the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of a command line to the experiment that they ask for."""
+"""Builds the requested experiment from the words of a command line."""
 
 from __future__ import annotations
 

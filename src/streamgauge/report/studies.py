@@ -1,4 +1,4 @@
-"""A characterization or an anatomy shown: in the terminal, as the page of its folder, and as that page again."""
+"""Shows an operator profile or a latency breakdown: in the terminal, and as the page of its folder."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def write_study_page(file: str, found: Found) -> None:
     _write(Path(found["folder"]), file, found, OUT)
 
 
-def write_again(path: Path) -> Path | None:
+def rerender_study(path: Path) -> Path | None:
     """The page of a study's folder, or of its file, from what that holds; None where `path` is neither.
 
     `InputError` where the study has nothing to show yet, or is of another version.

@@ -1,4 +1,4 @@
-"""An anatomy drawn: the mean way of a record, stage after stage, of each trial; and how its latencies are spread."""
+"""Charts of a latency breakdown: the mean stage times of each trial, and the distribution of its latencies."""
 
 from __future__ import annotations
 

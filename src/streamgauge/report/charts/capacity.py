@@ -1,4 +1,4 @@
-"""A search as a picture: the bracket around the highest sustained rate, closing trial by trial."""
+"""Chart of a search: the bracket around the highest sustained rate, closing trial by trial."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interval of every difference as a picture: one axis of percent, no change in the middle, the limits of gates."""
+"""Chart of a comparison: the interval of every difference in percent, with the limits of gates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamgauge.results.labels import short_label
 ROW_PX, LABELS_PX = 24, 150
 SHOWN_MAX = 200.0
 """Percent: what lies beyond is cut off, with an arrow; one interval without an end would hide all the others."""
-ROOM = 1.1
+MARGIN = 1.1
 
 _COLOURS = {"better": "sustained", "worse": "not-sustained", "no_difference": "muted", "unknown": "undecided"}
 _LABELS = {
@@ -53,7 +53,7 @@ def _limits(shown: Sequence[Difference], gates: Sequence[Gate]) -> list[dict[str
 def _reach(shown: Sequence[Difference], limits: Sequence[dict[str, Any]]) -> float:
     """How far the axis goes to both sides, percent."""
     ends = [abs(100 * end) for one in shown for end in (one.low, one.high, one.difference) if end is not None]
-    return min(SHOWN_MAX, ROOM * max([*ends, *(abs(limit["v"]) for limit in limits), 1.0]))
+    return min(SHOWN_MAX, MARGIN * max([*ends, *(abs(limit["v"]) for limit in limits), 1.0]))
 
 
 def _cut(one: Difference, reach: float) -> bool:

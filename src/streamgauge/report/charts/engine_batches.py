@@ -1,4 +1,4 @@
-"""The engine's batches, as it reports them: how long each took, and where the time of some of them went."""
+"""Charts of the engine's batches: how long each took, and the steps of the longest ones."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _duration_chart(batches: Batches, width: int) -> Any:
     factor, unit = unit_of_time(float(batches.total_us.max()))
     bar_px = max(1.0, 0.72 * width / max(len(batches), 12))
     title = "start of the batch, seconds since the run's start"
-    scale = alt.Scale(domain=_room_for_bars(batches.start_s, bar_px / width), nice=False)
+    scale = alt.Scale(domain=_has_space_for_bars(batches.start_s, bar_px / width), nice=False)
     x = alt.X("t:Q", scale=scale, axis=alt.Axis(title=title, grid=False, tickCount=ticks(width), labelExpr=PLAIN))
     y = alt.Y("v:Q", axis=numbers(5))
     layers = [
@@ -170,7 +170,7 @@ def _duration_chart(batches: Batches, width: int) -> Any:
     return alt.layer(*layers).properties(width=width, height=150, title=axis_title(f"duration of a batch ({unit})"))
 
 
-def _room_for_bars(start_s: NDArray[np.float64], bar_share: float) -> list[float]:
+def _has_space_for_bars(start_s: NDArray[np.float64], bar_share: float) -> list[float]:
     """The run's time with half a bar's room at both ends; a bar is `bar_share` of the axis wide."""
     first, last = min(0.0, float(start_s.min())), float(start_s.max())
     room = bar_share * max(last - first, 1.0)

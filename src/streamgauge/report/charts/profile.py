@@ -1,4 +1,4 @@
-"""The pictures of a characterization: what a tuple takes at each operator, and how much memory Spark had."""
+"""Charts of an operator profile: the time per tuple of each operator, and Spark's memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Found = Mapping[str, Any]
 
 def times(operators: Sequence[Found]) -> Figure | None:
     """A bar for the median of each operator that has one, and a mark for its p99; None where none has."""
-    rows = [_time_row(row["name"], time) for row in operators if (time := told_time(row))]
+    rows = [_time_row(row["name"], time) for row in operators if (time := time_text(row))]
     if not rows:
         return None
     keys = [Key("median", "add-batch", "area")]
@@ -95,7 +95,7 @@ def _together(layers: list[Any], rows: int, width: int, heading: str) -> Any:
     return alt.layer(*layers).properties(**size, title=axis_title(heading))
 
 
-def told_time(row: Found) -> Found | None:
+def time_text(row: Found) -> Found | None:
     """An operator's time; None where it has none, or where it cannot be told from only reading."""
     time = row["time_per_tuple_us"]
     return time if time and time["distinguishable"] else None

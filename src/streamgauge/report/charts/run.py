@@ -34,7 +34,7 @@ from streamgauge.results import labels
 _PANEL_PX = 120
 _DASH = (6, 3)
 _FEW_POINTS = 90
-_ROOM_ABOVE = 2.5
+_HEADROOM = 2.5
 """How many times the offered rate the rate panel shows; a batch that swallows the start would flatten all else."""
 _OFF_PLAN_S = 0.2
 """So many seconds of the plan must be lacking at a time to be seen: more than a chunk and the slip that is allowed."""
@@ -263,7 +263,7 @@ def _area(rows: list[dict[str, Any]], colour: str, opacity: float, line: bool = 
 def _rate_top(timeline: Timeline) -> float:
     offered = timeline.top("offered", "planned")
     top = timeline.top("offered", "planned", "handed_out")
-    return min(top, _ROOM_ABOVE * offered) if offered else top
+    return min(top, _HEADROOM * offered) if offered else top
 
 
 def _bin_note(timeline: Timeline) -> str:

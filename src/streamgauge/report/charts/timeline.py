@@ -1,4 +1,4 @@
-"""The series of a run as what can be drawn: seconds since its start, few enough points, and the phases as bands.
+"""Prepares a run's series for charts: seconds since its start, few enough points, and the phases as bands.
 
 A long run is binned: rates and CPU become means; backlog, latencies and memory become the greatest value in the bin
 (percentiles are never averaged [method 1]).

@@ -1,4 +1,4 @@
-"""An anatomy as a document: where a record's time goes, trial beside trial, and how well that is known."""
+"""A latency breakdown as a document: the stages of each trial, and how consistent their evidence is."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _remarks(trial: Found) -> Iterator[str]:
     )
     contradicted = format_percent(100 * trial["latency"]["contradicted_share"])
     yield f"{apart}a result's moments contradict each other by {contradicted} of it"
-    yield from _held_against(trial)
+    yield from _consistency(trial)
     if trial["commit_after_us"] is not None:
         yield f"a batch was committed {format_us(trial['commit_after_us'])} after its results, on average"
 
@@ -132,7 +132,7 @@ def _how_many(trial: Found) -> str:
     return f"{format_count(results)} results{of}{some}{lost}"
 
 
-def _held_against(trial: Found) -> Iterator[str]:
+def _consistency(trial: Found) -> Iterator[str]:
     """How often others' moments contradict the driver's: Spark's of batches, a broker's of results."""
     for key, whose, what in (("batches", "Spark's", "batches"), ("results", "the broker's", "results")):
         if (count := trial[f"contradicting_{key}"]) is not None:

@@ -1,4 +1,4 @@
-"""A comparison as a document: both sides, the interval of each difference, the gates, and what is not the same."""
+"""A comparison as a document: both groups, the interval of each difference, the gates, and differing settings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def document(comparison: Comparison) -> Document:
     """What differs, how sure that is, and what may be its cause."""
     states = [gate.state for gate in comparison.gates]
     badge = next((state for state in _GATE_STYLES if state in states), "")
-    sides = [(name, _side(side, comparison.kind)) for name, side in _sides(comparison)]
+    sides = [(name, _group_text(side, comparison.kind)) for name, side in _group_rows(comparison)]
     same = "" if comparison.not_the_same else "workload, parameters, settings, isolation and machine are the same"
     remarks = [
         *(Paragraph(warning, "warning", "warning", terminal=True) for warning in comparison.warnings),
@@ -77,11 +77,11 @@ def document(comparison: Comparison) -> Document:
     )
 
 
-def _sides(comparison: Comparison) -> tuple[tuple[str, ComparedSide], ...]:
+def _group_rows(comparison: Comparison) -> tuple[tuple[str, ComparedSide], ...]:
     return ("A", comparison.a), ("B", comparison.b)
 
 
-def _side(of: ComparedSide, kind: str) -> str:
+def _group_text(of: ComparedSide, kind: str) -> str:
     """What stands on a side: its runs by name, and how many they are."""
     names = ", ".join(run.run_id for run in of.runs)
     many = f"{len(of.runs)} {'searches' if kind == 'search' else 'runs'}: " if len(of.runs) > 1 else ""
@@ -91,7 +91,7 @@ def _side(of: ComparedSide, kind: str) -> str:
 def failures(of: Comparison) -> list[str]:
     """What must be read before any figure: `B failed: wrong answers (30 missing), 2 of 3 runs`, or several reasons."""
     found = []
-    for name, side in _sides(of):
+    for name, side in _group_rows(of):
         reasons = Counter(run.failed for run in side.runs if run.failed)
         runs = len(side.runs)
         found += [f"{name} failed: {why}" + (f", {n} of {runs} runs" if runs > 1 else "") for why, n in reasons.items()]
@@ -100,7 +100,7 @@ def failures(of: Comparison) -> list[str]:
 
 def headline(of: Comparison) -> str:
     """The answer: which side failed, then which figures differ."""
-    failed = [name for name, side in _sides(of) if any(run.failed for run in side.runs)]
+    failed = [name for name, side in _group_rows(of) if any(run.failed for run in side.runs)]
     before = f"{' and '.join(failed)} failed; " if failed else ""
     named = [one.setting for one in of.not_the_same if one.setting in ("workload", "load.rate")]
     asked = list(dict.fromkeys([*named, *of.asked_otherwise]))
@@ -187,7 +187,7 @@ def _settings(comparison: Comparison) -> Section:
 
 def _runs(comparison: Comparison) -> Section:
     def rows() -> Iterator[tuple[Cell | str, ...]]:
-        for name, side in _sides(comparison):
+        for name, side in _group_rows(comparison):
             for run in side.runs:
                 verdict = Cell(labels.VERDICTS[run.verdict], run.failed, run.verdict)
                 yield name, Cell(run.run_id, run.folder), run.start_time, verdict

@@ -1,4 +1,4 @@
-"""A characterization as a document: each operator's figures, the instances that follow, the memory, the methods."""
+"""An operator profile as a document: figures, advised instances, memory and methods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from streamgauge.core.formatting import NONE, format_count, format_digits, format_rate, format_size
 from streamgauge.report.charts import profile
-from streamgauge.report.charts.profile import told_time, tuple_time
+from streamgauge.report.charts.profile import time_text, tuple_time
 from streamgauge.report.model import (
     Block,
     Cell,
@@ -27,7 +27,7 @@ from streamgauge.report.model import (
 from streamgauge.results import labels
 from streamgauge.stats.instances import SPREAD
 
-WAYS = {
+PLAN_NAMES = {
     "formula": "by the formula, all multiplied",
     "one_each": "one each, all multiplied",
     "source_only": "by the formula, sources multiplied",
@@ -103,7 +103,7 @@ def second_weights(found: Found) -> str:
 
 def cells(row: Found, first: str, second: str) -> tuple[str, ...]:
     """An operator's cells: name, selectivity, bytes of a tuple, median and p99 of its time, instances, the thesis's."""
-    time = told_time(row) or {}
+    time = time_text(row) or {}
     updates = row["counted_as"] == "updates" and row["selectivity"] is not None
     return (
         row["name"],
@@ -143,7 +143,7 @@ def _instances(found: Found, apply: bool) -> Iterator[Block]:
     if found["applied"]:
         yield _applied(found)
     columns = texts("way", "instances, by multiplier")
-    yield table("Three ways of choosing instances, operators in their order", columns, _ways(found), terminal=True)
+    yield table("Three ways of choosing instances, operators in their order", columns, _plans(found), terminal=True)
     for line in _thesis(found):
         yield Paragraph(line, label="thesis", terminal=True)
 
@@ -173,10 +173,13 @@ def _methods(found: Found) -> Iterator[Paragraph]:
         yield Paragraph(f"{name.replace('_', ' ')}: {text}.", label="method", terminal=name in used)
 
 
-def _ways(found: Found) -> list[tuple[str, str]]:
+def _plans(found: Found) -> list[tuple[str, str]]:
     """(way, `x1 1_5_6_3, x2 2_10_12_6`: its instances for each multiplier, operators in their order)."""
     return [
-        (WAYS[way], ", ".join(f"x{each['times']} {_vector(each['instances'])}" for each in plans or ()) or NO_ADVICE)
+        (
+            PLAN_NAMES[way],
+            ", ".join(f"x{each['times']} {_vector(each['instances'])}" for each in plans or ()) or NO_ADVICE,
+        )
         for way, plans in found["ways"].items()
     ]
 

@@ -77,7 +77,7 @@ def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Docume
             for section in (
                 _search(result, folder),
                 _over_time(result, run.over_time(series)),
-                _latency(result, run.percentiles(_curves(folder, result), narrative.not_come(result))),
+                _latency(result, run.percentiles(_curves(folder, result), narrative.missing_results(result))),
                 _flow(result, flow_graph.picture(flow, result)),
                 _resources(result, run.resources(series)),
                 _batches(engine_batches.durations(batches), engine_batches.waterfall(batches)),
@@ -267,7 +267,7 @@ def _environment(result: Result, folder: RunFolder) -> Section:
     asked = reproduce.of_trial(result.experiment) if is_trial else result.experiment
     file = shlex.quote(str((folder.path / "experiment.toml").absolute()))
     found = blocks(
-        _again(reproduce.command(asked), f"streamgauge experiment {file}"),
+        _reproduce_block(reproduce.command(asked), f"streamgauge experiment {file}"),
         _settings(asked),
         table(
             "Settings of the engine and the transport in this run", texts("setting", "value"), result.settings.items()
@@ -279,12 +279,12 @@ def _environment(result: Result, folder: RunFolder) -> Section:
     return Section("environment", "Environment and settings", found, "Environment")
 
 
-def _set(result: Result) -> Table | None:
+def _effective_settings(result: Result) -> Table | None:
     caption = "Settings of the engine and the transport in this run"
     return table(caption, texts("setting", "value"), result.settings.items()) if result.settings else None
 
 
-def _again(command: str | None, whole: str) -> list[Paragraph]:
+def _reproduce_block(command: str | None, whole: str) -> list[Paragraph]:
     """How to run it again; a search's trial can be repeated by itself."""
     if command is None:
         return [Paragraph("To run it again, exactly as it was asked:"), Paragraph(whole, "code")]

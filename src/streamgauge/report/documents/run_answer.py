@@ -1,4 +1,4 @@
-"""The answer of a run or of a search as a document, from its result alone."""
+"""The answer of a run or a search as a document, from its result alone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def brief(result: Result) -> Document:
         Paragraph(narrative.unusable(result), "unusable", terminal=True),
         Paragraph(verdict.sentence, "because", terminal=True),
         *(Paragraph(_decided(check)) for check in _deciding(result)),
-        *map(Paragraph, narrative.three(result)),
+        *map(Paragraph, narrative.summary_sentences(result)),
     ]
     remarks = [
         *(Paragraph(warning, "warning", "warning", terminal=True) for warning in result.warnings),
@@ -147,7 +147,7 @@ def _latency_facts(result: Result) -> list[Fact]:
     found = [
         Fact(
             _SHORT.get(kind, labels.LATENCIES[kind]),
-            tuple(filter(None, (*_statistics(one, _PRINTED), _of_what(kind, result.latency)))),
+            tuple(filter(None, (*_statistics(one, _PRINTED), _kind_text(kind, result.latency)))),
             strong=_FIRST_READ,
         )
         for kind in kinds
@@ -155,7 +155,7 @@ def _latency_facts(result: Result) -> list[Fact]:
     ]
     if not found and result.search is None:
         found = [Fact("latency", (note,), page=False) for note in result.latency.notes]
-    remarks = (narrative.no_p99(result), narrative.not_come(result), narrative.unverified(result))
+    remarks = (narrative.no_p99(result), narrative.missing_results(result), narrative.unverified(result))
     found += [Fact("", (remark,), page=False) for remark in remarks if remark]
     return found + _sink_facts(result)
 
@@ -164,7 +164,7 @@ def _statistics(one: Latency, names: Sequence[str]) -> list[str]:
     return [f"{labels.statistic(name)} {phrases.latency(one, name)}" for name in names]
 
 
-def _of_what(kind: str, among: Latencies) -> str:
+def _kind_text(kind: str, among: Latencies) -> str:
     """Of updates, which events a latency is of."""
     counted = among.until_counted_us
     if counted is None or kind not in ("event_time", "until_counted"):

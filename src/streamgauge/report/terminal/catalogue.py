@@ -1,4 +1,4 @@
-"""Lists for people: the workloads and the engines there are."""
+"""Lists the available workloads and engines."""
 
 from __future__ import annotations
 

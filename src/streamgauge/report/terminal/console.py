@@ -1,4 +1,4 @@
-"""What the terminal shows: progress, one trial's end, a search as it goes, refusals. All of it goes to stderr.
+"""Terminal output: progress, results, searches and refusals. All of it goes to stderr.
 
 On a terminal the progress is one line rewritten in place; elsewhere it is a plain line every few seconds of the run.
 Under NO_COLOR nothing is styled. Nothing here decides anything.

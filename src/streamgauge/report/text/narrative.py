@@ -1,4 +1,4 @@
-"""A result in words: the answer, and the three sentences that a person reads first."""
+"""A result in words: the answer, and the three summary sentences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DISTURBED = (
     "This figure must not be used: other processes were busy on this machine, so that the system was too slow, or that "
     "nothing could be decided, proves nothing against it."
 )
-KEPT = (
+KEPT_UP = (
     "This figure must not be used: other processes were busy on this machine, and the driver did not do its work in "
     "time beside them."
 )
@@ -49,7 +49,7 @@ def unusable(result: Result) -> str:
         return UNUSABLE
     if result.rate is None:
         return NOTHING
-    by_others = {Cause.BACKGROUND_LOAD: DISTURBED, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD: KEPT}
+    by_others = {Cause.BACKGROUND_LOAD: DISTURBED, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD: KEPT_UP}
     return by_others.get(result.verdict.cause or Cause.DRIVER_FAILED, UNUSABLE)
 
 
@@ -80,7 +80,7 @@ def no_latency(result: Result) -> str:
     return "no latency was measured: no result of the measured span arrived"
 
 
-def not_come(result: Result) -> str:
+def missing_results(result: Result) -> str:
     """A remark on figures that hold results which had not come; empty where all came."""
     latency = result.latency.event_time_us
     if latency is None or not latency.lower_bounds:
@@ -99,7 +99,7 @@ def unverified(result: Result) -> str:
     return "Latencies are unverified: the run was stopped, and no result was compared with what it should be."
 
 
-def three(result: Result) -> tuple[str, ...]:
+def summary_sentences(result: Result) -> tuple[str, ...]:
     """What was offered and taken in; how late the results were; whether they were right, or that nobody knows."""
     right = unverified(result) or f"{capital(phrases.verified(result.verification))}."
     found = (_throughput(result), _lateness(result), right)

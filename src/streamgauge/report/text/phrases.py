@@ -1,4 +1,4 @@
-"""Parts of a result as people read them; used by the page and the terminal alike, so that both say the same."""
+"""Phrases for parts of a result, shared by the page and the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sustain`: the search of `studies.capacity.search` on test beds, with everything it did kept in one study folder.
+"""`sustain`: runs the search of `studies.capacity.search` on real test beds and stores it in one study folder.
 
 Trials of flows with finite reach share a warm test bed: one engine, one plan that grows by segments, the backlog
 drained between, segments further apart than the reach. A fresh engine is started where the search asks for one.
@@ -48,7 +48,7 @@ DRAIN_TIMEOUT_S = 90.0
 CEILING_SHARE = 0.9
 """No trial is offered more than this share of the generators' ceiling: at the ceiling itself they cannot keep a plan.
 """
-_ITS_OWN = "must be the search's own with --resume"
+_SEARCH_SETTINGS = "must be the search's own with --resume"
 _FREE = ("out", "search.resume", "search.trials_max")
 """Settings in which going on may differ from the search that was stopped: more trials may be allowed."""
 MEMO, CEILING, LOCK = "search.jsonl", "ceiling.json", ".searching"
@@ -263,7 +263,7 @@ def _why(result: Result) -> str:
     return result.verdict.sentence
 
 
-def ceiling_kept(folder: RunFolder, measure: Callable[[], float]) -> float:
+def stored_ceiling(folder: RunFolder, measure: Callable[[], float]) -> float:
     """The generators' ceiling of a search: measured once and kept, since one that goes on asks for the same rates."""
     path = folder.path / CEILING
     with suppress(FileNotFoundError, ValueError, TypeError):  # not there, empty, broken, or no number
@@ -309,15 +309,15 @@ def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = 
     experiment, folder = _resumed(experiment)
     with ExitStack() as alone:
         if folder is not None:
-            alone.enter_context(_alone(folder))
+            alone.enter_context(_exclusive(folder))
         resolved = check(experiment, new_folder=folder is None)
         if folder is not None:
             _require_same_job(resolved, folder)
         require_machine(resolved)
         if folder is None:
             folder = create_folder(resolved)
-            alone.enter_context(_alone(folder))
-        return _searched(resolved, folder, view, on_result)
+            alone.enter_context(_exclusive(folder))
+        return _search(resolved, folder, view, on_result)
 
 
 def _require_same_job(resolved: ResolvedExperiment, folder: RunFolder) -> None:
@@ -328,7 +328,7 @@ def _require_same_job(resolved: ResolvedExperiment, folder: RunFolder) -> None:
 
 
 @contextmanager
-def _alone(folder: RunFolder) -> Iterator[None]:
+def _exclusive(folder: RunFolder) -> Iterator[None]:
     """InputError where another process searches in the folder: each would write over what the other has found."""
     path = folder.path / LOCK
     with ExitStack() as stack:
@@ -341,32 +341,32 @@ def _alone(folder: RunFolder) -> Iterator[None]:
         yield
 
 
-def _searched(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserver, on_result: OnResult) -> Result:
+def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserver, on_result: OnResult) -> Result:
     """The search itself, in its folder; it goes on from what it has found there."""
     experiment, outcomes, started = resolved.experiment, recorded(folder), time.monotonic()
     try:
-        ceiling = ceiling_kept(
+        ceiling = stored_ceiling(
             folder, lambda: ceiling_of(resolved, experiment.search.start_rate or experiment.load.rate)
         )
     except KeyboardInterrupt:
-        return _ended(resolved, folder, interrupted_result(folder, f"to go on: {resuming(folder)}"), view, on_result)
+        return _finish(resolved, folder, interrupted_result(folder, f"to go on: {resuming(folder)}"), view, on_result)
     view.header(header(resolved, ceiling))
     with Sustain(resolved, folder, view, ceiling, on_result) as work:
         machine = replay(work.settings(), outcomes) if outcomes else Search(work.settings())
         work.skip(outcomes)
         for trial in machine.result().trials:
             view.trial(trial)
-        ended_by = _go(machine, work, view)
+        ended_by = _run_search(machine, work, view)
         seconds = sum(outcome.seconds for outcome in outcomes) + time.monotonic() - started
         result = result_of(folder, experiment, machine.result(), seconds, ended_by)
     folder.write_result(result)
     if isinstance(ended_by, StreamgaugeError):
         on_result(folder, describe(resolved.flow))
         raise ended_by
-    return _ended(resolved, folder, result, view, on_result)
+    return _finish(resolved, folder, result, view, on_result)
 
 
-def _ended(
+def _finish(
     resolved: ResolvedExperiment, folder: RunFolder, result: Result, view: SearchObserver, on_result: OnResult
 ) -> Result:
     """The search's last lines, and its page."""
@@ -375,7 +375,7 @@ def _ended(
     return result
 
 
-def _go(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy:
+def _run_search(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy:
     """Trial after trial, to the end of the search or to what ended it before."""
     try:
         while machine.request is not None:
@@ -404,9 +404,9 @@ def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
             Problem("search.resume", "must be the folder of a search", str(folder.path), "a sustain's run folder")
         )
     given = experiment.model_dump(mode="json")
-    problems = list(reproduce.contradictions(given, asked.model_dump(mode="json"), _ITS_OWN, _FREE))
+    problems = list(reproduce.contradictions(given, asked.model_dump(mode="json"), _SEARCH_SETTINGS, _FREE))
     if experiment.workload != asked.workload:
-        problems.insert(0, Problem("workload", _ITS_OWN, experiment.workload, "leave WORKLOAD out"))
+        problems.insert(0, Problem("workload", _SEARCH_SETTINGS, experiment.workload, "leave WORKLOAD out"))
     if problems:
         raise InputError(problems)
     made = len(recorded(folder))

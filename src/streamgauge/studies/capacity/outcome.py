@@ -24,7 +24,7 @@ from streamgauge.verdict.evidence import BACKGROUND_SHARE_MAX, machine_speed_dif
 EndedBy = KeyboardInterrupt | StreamgaugeError | None
 """What ended a search before its time: somebody who stopped it, or a test bed that failed."""
 NOT_SEEN = "not known: the search was stopped before a trial had shown it"
-_LOCAL = re.compile(r"local\[(\d+|\*)")
+_LOCAL_MASTER = re.compile(r"local\[(\d+|\*)")
 _ADVICE_WRONG = "look at the examples in {}/verification.json, correct the job or a setting, and search again"
 _BUSY = 0.85
 """Of the CPU that may be used: so much is used up."""
@@ -193,7 +193,7 @@ def cores_of(master: str | None, cores: int) -> int | None:
         return cores
     if master == "local":
         return 1
-    asked = _LOCAL.match(master)
+    asked = _LOCAL_MASTER.match(master)
     if asked is None:
         return None
     return cores if asked.group(1) == "*" else min(int(asked.group(1)), cores)

@@ -1,12 +1,12 @@
-"""The overload trial: how much does the engine drain when there is always more?
+"""The overload trial: measures how much the engine drains while there is always a backlog.
 
 A staircase from a low rate, eight times as much each step (twice, after one that it only nearly kept up with), until
-the engine does not keep up. The first stair is longer, since a fresh engine starts its workers there; one that it does
+the engine does not keep up. The first step is longer, since a fresh engine starts its workers there; one that it does
 not keep up with is repeated, until it is warm. At most three seconds of event time may wait: more than an engine's own
-trigger keeps waiting, and, since it kept up with the stair before, no batch that it chews on for minutes. In the last
+trigger keeps waiting, and, since it kept up with the step before, no batch that it chews on for minutes. In the last
 repetition, whose drain rate counts, it is three seconds of what was drained before, so that batches are hardly larger
 than they will be; one more is made where they were by far (Spark's own join drained 15 k/s in batches of 150,000, and
-at 13 k/s in smaller ones was idle for two fifths of the time). But where a lower stair was climbed and so little of the
+at 13 k/s in smaller ones was idle for two fifths of the time). But where a lower step was climbed and so little of the
 next is drained, that lower one says more: it was drained in batches as a trial has them, and what comes next are
 batches of a hundred million events. It is a guess for the search and nothing more.
 """
@@ -36,15 +36,15 @@ LAST_S = 20.0
 PACE_S = 3.0
 BATCHES_MIN = 3
 FAR_SHARE, LARGER = 0.25, 1.5
-"""Where less of a stair's rate than that share was drained, its batches were many times those of any trial; so it is
+"""Where less of a step's rate than that share was drained, its batches were many times those of any trial; so it is
 made once more with batches that are only somewhat larger."""
 CLIMB_SHARE = 0.8
-"""Of the stair's rate: a few batches tell no better, and an engine that is only nearly as fast is found on the next."""
+"""Of the step's rate: a few batches tell no better, and an engine that is only nearly as fast is found on the next."""
 HEAP_SHARE = 1 / 8
 """Of the heap, that rows may take as Arrow counts them: state has two versions, and batches are copied on their way.
 Spark ran out of memory with 43 %, in a packed join at 6.4 M/s."""
 KEPT_UP_SHARE = 0.95
-"""Of a stair's rate where it was stayed on, and of all that can be offered: less is a drain rate."""
+"""Of a step's rate where it was stayed on, and of all that can be offered: less is a drain rate."""
 
 
 @dataclass
@@ -66,13 +66,13 @@ class SaturationResult:
 def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: bool = False) -> SaturationResult:
     """Climb until the engine does not keep up, stay there until a fresh engine is warm, and measure.
 
-    `to_the_end`: stay there also where the stair is far too high for a guess, since what is drained is compared.
+    `to_the_end`: stay there also where the step is far too high for a guess, since what is drained is compared.
     """
-    climber = RateLadder(conductor)
+    ladder = RateLadder(conductor)
     highest = min(most_per_s, most_within_heap(conductor.resolved))
     rate, seconds, climbed = min(FIRST_RATE_PER_S, highest), FIRST_S, 0.0
     while True:
-        record, drained, stayed = climber.stair(rate, seconds, 0.0 if to_the_end else climbed)
+        record, drained, stayed = ladder.step(rate, seconds, 0.0 if to_the_end else climbed)
         enough = KEPT_UP_SHARE if stayed else CLIMB_SHARE
         if record.ended_early or drained < enough * rate or rate >= highest:
             break
@@ -102,16 +102,16 @@ def _keeps_rows(node: Node) -> bool:
 
 
 class RateLadder:
-    """Makes stairs, again where only the start of the engine may have been slow."""
+    """Runs steps, again where only the start of the engine may have been slow."""
 
     def __init__(self, conductor: TrialConductor) -> None:
         self._conductor = conductor
         self._began = time.monotonic()
 
-    def stair(self, rate_per_s: float, seconds: float, climbed_per_s: float) -> tuple[TrialRecord, float, bool]:
-        """(the last making of a stair, events a second that it drained, whether the stair was stayed on).
+    def step(self, rate_per_s: float, seconds: float, climbed_per_s: float) -> tuple[TrialRecord, float, bool]:
+        """(the last trial of a step, events a second that it drained, whether the step was stayed on).
 
-        `climbed_per_s`: what the stair before drained, 0 for the first.
+        `climbed_per_s`: what the step before drained, 0 for the first.
         """
         record, drained = self._made(rate_per_s, seconds, 0.0)
         if climbed_per_s and drained < FAR_SHARE * rate_per_s:
@@ -146,7 +146,7 @@ class RateLadder:
 
 
 def _step(conductor: TrialConductor, rate_per_s: float, seconds: float, pace_s: float = PACE_S) -> TrialRecord:
-    """One stair; it ends with its time, not with its events. At most `pace_s` of event time waits."""
+    """One step; it ends with its time, not with its events. At most `pace_s` of event time waits."""
     resolved, start = conductor.resolved, next_start(conductor.testbed)
     end = start + round(seconds * US)
     spans = TrialSpans(start, end - round(seconds * US / 2), end, end)

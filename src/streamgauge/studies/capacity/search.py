@@ -1,4 +1,4 @@
-"""The search for the highest sustained rate as a state machine: what to try next goes out, what was found comes in.
+"""The search for the highest sustained rate as a state machine: it gives a request and takes its outcome.
 
 The strategy stands in `studies.capacity.strategy`; here is what surrounds it: how a search ends, how it is resumed,
 what it says. The same outcomes always lead to the same next trial, so a search that was killed goes on by being told
@@ -18,13 +18,13 @@ from streamgauge.results import labels
 from streamgauge.results.search import SearchResult
 from streamgauge.studies.capacity.strategy import (
     SLACK,
-    Ended,
     Purpose,
+    SearchEnded,
     Settings,
     State,
     TrialOutcome,
     TrialRequest,
-    narrow,
+    is_narrow,
     steps,
     summary,
     width,
@@ -89,7 +89,7 @@ class Search:
             self.request = step()
         except StopIteration:
             self.request = None
-        except Ended as reason:
+        except SearchEnded as reason:
             self.end(str(reason))
 
 
@@ -150,7 +150,7 @@ def _sentences(state: State) -> list[str]:
         said.append(f"{format_rate(state.high)} {_NOT_HELD.get(str(state.high_verdict), 'does not')}")
     elif state.low is not None and state.low >= settings.ceiling_per_s * (1 - SLACK):
         said.append("the generator can offer no more, so the engine may sustain more")
-    if state.high_verdict == "not_sustained" and state.low is not None and not state.ended and not narrow(state):
+    if state.high_verdict == "not_sustained" and state.low is not None and not state.ended and not is_narrow(state):
         said.append(f"the bracket is {width(state):.0%} wide")
     if state.confirmed_per_s is not None:
         said.append(labels.confirmed(state.at_90_percent))
@@ -158,7 +158,7 @@ def _sentences(state: State) -> list[str]:
         said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
     if state.ended:
         said.append(f"ended early: {state.ended}")
-    elif narrow(state):
+    elif is_narrow(state):
         said.append(f"the search ended as the two rates lie within {100 * settings.tolerance:.3g} %")
     return said
 

@@ -1,8 +1,8 @@
-"""The strategy of a search: which trial comes next, given all that was said so far [method 3; K def. 5; E §3.6].
+"""The search strategy: chooses the next trial from the outcomes so far [method 3; K def. 5; E §3.6].
 
 Pure: no engine, no clock, no chance. The steps, in order:
 
- 1. one overload trial; the rate it drains, less a sixth, is a first guess. It flatters, since near its limit an
+ 1. one overload trial; the rate it drains, less a sixth, is a first guess. It overestimates, since near its limit an
     engine's batches vary so much that no trial decides (4.65 M/s drained, 3.8 sustained; 5.6 and about 4.5);
  2. both ends of the bracket are tested: from the guess upwards or downwards, in growing steps, until one rate holds and
     a higher one does not;
@@ -37,7 +37,7 @@ from streamgauge.results.verdict import VerdictValue
 
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 
-DRAIN_FLATTERS, FAILED_FLATTERS = 1.2, 1.05
+DRAIN_OVERESTIMATE_FACTOR, FAILED_OVERESTIMATE_FACTOR = 1.2, 1.05
 """Rate drained over rate sustained, of the overload trial and of a judged one that fell behind; only where to look next
 rests on it."""
 BUSY_FULL, BUSY_FAR = 0.78, 1.1
@@ -49,7 +49,7 @@ on it."""
 PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
 """The longest step that an idle engine's busy share promises, the longest of all, and a bracket that is wide."""
 _GROWTH = {"sustained": 2, "undecided": 1.5}
-"""How steps grow, as a power: down faster than up, since a drain rate flatters more often than it falls short, and
+"""How steps grow, as a power: down faster than up, since a drain rate is too high more often than too low, and
 slowly where a rate was undecided, which lies near the border more often than far away."""
 _FAR_STEP, _FAR_GROWTH = 1.2, 5
 """Steps that long are taken only by a search that began far away, and grow faster."""
@@ -97,7 +97,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class TrialRequest:
-    """One trial asked for: `fresh` on a newly started engine."""
+    """One requested trial: `fresh` on a newly started engine."""
 
     rate_per_s: float
     purpose: Purpose
@@ -106,7 +106,7 @@ class TrialRequest:
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """What a trial said. `drained_per_s` is the rate handed out while there was a backlog, None where not known.
+    """The outcome of a trial. `drained_per_s` is the rate handed out while there was a backlog, None where not known.
     `busy_share`: the share of the time that the engine's batches filled, median; None where that is not known.
     `wrong_answers`: what is wrong with the results of a trial that kept up otherwise; empty where nothing is.
 
@@ -139,7 +139,7 @@ TrialRequests = Generator[TrialRequest, TrialOutcome, None]
 Trial = Generator[TrialRequest, TrialOutcome, TrialOutcome]
 
 
-class Ended(Exception):
+class SearchEnded(Exception):
     """The search cannot go on; the message says why."""
 
 
@@ -205,14 +205,14 @@ class State:
 def steps(state: State) -> TrialRequests:
     """The conductor: steps 1 to 4 of this file's docstring."""
     guess = yield from _first_guess(state)
-    stopped: Ended | None = None
+    stopped: SearchEnded | None = None
     try:
         yield from _bracket(state, guess)
         yield from _bisect(state)
-    except Ended as reason:
+    except SearchEnded as reason:
         stopped = reason
     if state.low is None:
-        raise stopped or Ended(f"not even {format_rate(state.settings.floor_per_s)} held")
+        raise stopped or SearchEnded(f"not even {format_rate(state.settings.floor_per_s)} held")
     if not state.settings.quick:
         # A rate that held is a lower bound, and can be confirmed, whatever kept the search from an upper one.
         yield from _confirm(state)
@@ -225,38 +225,40 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
     if settings.start_per_s is not None:
         return _within(settings, settings.start_per_s)
     offered = _within(settings, settings.ceiling_per_s)
-    outcome = yield from _made(TrialRequest(offered, "overload", fresh=True))
-    # An engine that keeps up was not overloaded: what was offered is the guess, and flatters nothing.
+    outcome = yield from _run_trial(TrialRequest(offered, "overload", fresh=True))
+    # An engine that keeps up was not overloaded: what was offered is the guess, and no overestimate.
     if outcome.holds:
         return offered
     if not outcome.drained_per_s or outcome.drained_per_s <= 0:
-        raise Ended(f"the overload trial drained nothing ({outcome.why or outcome.verdict})")
-    return _within(settings, outcome.drained_per_s / DRAIN_FLATTERS)
+        raise SearchEnded(f"the overload trial drained nothing ({outcome.why or outcome.verdict})")
+    return _within(settings, outcome.drained_per_s / DRAIN_OVERESTIMATE_FACTOR)
 
 
 def _bracket(state: State, guess: float) -> TrialRequests:
     """Test the guess, then away from it in growing steps, until one rate holds and a higher one does not."""
     # One width: where the first step already makes a bracket, it is narrow enough.
     first = 1 + state.settings.tolerance
-    rate, step, starving = guess, first, DriverStarvationBackoff(first)
+    rate, step, backoff = guess, first, DriverStarvationBackoff(first)
     while True:
         try:
             outcome = yield from (_try if state.judged else _try_first)(state, rate, "bracket")
-        except Ended as invalid:
-            rate, step = starving.less_than(rate, state.low, invalid), first
+        except SearchEnded as invalid:
+            rate, step = backoff.lower_rate(rate, state.low, invalid), first
             continue
         if state.low is not None and state.high is not None:
             return
         if outcome.holds:
-            following = starving.at_most(rate, _within(state.settings, rate * _up(step, first, outcome.busy_share)))
+            following = backoff.higher_rate(
+                rate, _within(state.settings, rate * _step_up(step, first, outcome.busy_share))
+            )
         else:
-            following = _within(state.settings, _below(rate, step, outcome.drained_per_s))
+            following = _within(state.settings, _rate_below(rate, step, outcome.drained_per_s))
         if following == rate:
             return
-        rate, step = following, _longer(step, outcome.verdict)
+        rate, step = following, _longer_step(step, outcome.verdict)
 
 
-def _longer(step: float, verdict: VerdictValue) -> float:
+def _longer_step(step: float, verdict: VerdictValue) -> float:
     far = verdict != "undecided" and step > _FAR_STEP
     return min(step ** (_FAR_GROWTH if far else _GROWTH.get(verdict, 3)), STEP_MAX)
 
@@ -269,9 +271,9 @@ class DriverStarvationBackoff:
 
     def __init__(self, near: float) -> None:
         self._near, self._rate_per_s, self._guesses = near, math.inf, 0
-        self._reason = Ended()
+        self._reason = SearchEnded()
 
-    def less_than(self, rate: float, low: float | None, reason: Ended) -> float:
+    def lower_rate(self, rate: float, low: float | None, reason: SearchEnded) -> float:
         """Half way down to what held, or half of a first guess; raises the reason where there is no such rate."""
         self._rate_per_s, self._reason = rate, reason
         self._guesses += low is None
@@ -279,7 +281,7 @@ class DriverStarvationBackoff:
             raise reason
         return self._half_way(rate / PROMISED_MAX if low is None else low)
 
-    def at_most(self, low: float, rate: float) -> float:
+    def higher_rate(self, low: float, rate: float) -> float:
         """The next rate up."""
         return rate if rate < self._rate_per_s else self._half_way(low)
 
@@ -289,7 +291,7 @@ class DriverStarvationBackoff:
         return math.sqrt(low * self._rate_per_s)
 
 
-def _up(step: float, width: float, busy_share: float | None) -> float:
+def _step_up(step: float, width: float, busy_share: float | None) -> float:
     """How much higher the next rate is: a step; further where the engine was idle for long, a width where it was nearly
     full, two at most where it held although it was. Batches that stay full over many steps follow each other at any
     rate, and say nothing.
@@ -302,19 +304,19 @@ def _up(step: float, width: float, busy_share: float | None) -> float:
     return width if promised > 1 else step if step > _FAR_STEP else min(step, width**2)
 
 
-def _below(rate: float, step: float, drained_per_s: float | None) -> float:
+def _rate_below(rate: float, step: float, drained_per_s: float | None) -> float:
     """The next rate down: a step, or further where the trial's own drain rate says that it was far too much."""
     if not drained_per_s or drained_per_s <= 0:
         return rate / step
-    return min(rate / step, drained_per_s / FAILED_FLATTERS)
+    return min(rate / step, drained_per_s / FAILED_OVERESTIMATE_FACTOR)
 
 
 def _bisect(state: State) -> TrialRequests:
-    while state.low is not None and state.high is not None and not narrow(state):
-        yield from _try(state, _between(state, state.low, state.high), "bisect")
+    while state.low is not None and state.high is not None and not is_narrow(state):
+        yield from _try(state, _rate_between(state, state.low, state.high), "bisect")
 
 
-def _between(state: State, low: float, high: float) -> float:
+def _rate_between(state: State, low: float, high: float) -> float:
     """Where the engine is expected to be full, else the geometric middle; in a wide bracket near what a failed trial
     drained.
 
@@ -322,9 +324,9 @@ def _between(state: State, low: float, high: float) -> float:
     last one. So may a width below the upper end of a bracket of up to three widths, whose middle never is.
     """
     margin = 1 + state.settings.tolerance
-    if high / low > _WIDE and low * margin <= (near := _near_drained(state, low, high)) <= high / margin:
+    if high / low > _WIDE and low * margin <= (near := _near_drain_rate(state, low, high)) <= high / margin:
         return near
-    full = _full_at(state, low, high)
+    full = _expected_full_rate(state, low, high)
     lowest, highest, near = low * margin, high / margin, math.sqrt(margin)
     if lowest >= highest:
         return math.sqrt(low * high)
@@ -335,13 +337,13 @@ def _between(state: State, low: float, high: float) -> float:
     return highest if full > highest / near else full
 
 
-def _near_drained(state: State, low: float, high: float) -> float:
+def _near_drain_rate(state: State, low: float, high: float) -> float:
     """The next of growing steps away from a little less than the least that a failed trial drained; 0 where nothing is
     known.
     """
     if state.drained_per_s is None:
         return 0.0
-    below, margin = state.drained_per_s / FAILED_FLATTERS, 1 + state.settings.tolerance
+    below, margin = state.drained_per_s / FAILED_OVERESTIMATE_FACTOR, 1 + state.settings.tolerance
     unheard = below >= low * margin
     if unheard and state.trials[-1][1].holds:
         return below
@@ -349,7 +351,7 @@ def _near_drained(state: State, low: float, high: float) -> float:
     return min(high / state.step_near_drained, below) if unheard else low * state.step_near_drained
 
 
-def _full_at(state: State, low: float, high: float) -> float | None:
+def _expected_full_rate(state: State, low: float, high: float) -> float | None:
     """The rate at which batches would fill `BUSY_FULL` of the time, on a line from what held to what did not.
 
     None where one of the two is not known, or where that share does not lie between them.
@@ -378,13 +380,13 @@ def _confirm(state: State) -> TrialRequests:
                 return
             rate = refuted
         if rate <= settings.floor_per_s * (1 + SLACK):
-            raise Ended(f"not even {format_rate(settings.floor_per_s)} was confirmed")
+            raise SearchEnded(f"not even {format_rate(settings.floor_per_s)} was confirmed")
         rate = _within(settings, rate / (1 + settings.tolerance))
 
 
 def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False) -> Trial:
     first = not state.trials
-    outcome = yield from _made(TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always))
+    outcome = yield from _run_trial(TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always))
     state.note(outcome, rate)
     return outcome
 
@@ -394,27 +396,27 @@ def _try_first(state: State, rate: float, purpose: Purpose) -> Trial:
     new, and a search that believed it would look far below its limit.
     """
     fresh = not state.trials or state.settings.fresh_always
-    outcome = yield from _made(TrialRequest(rate, purpose, fresh))
+    outcome = yield from _run_trial(TrialRequest(rate, purpose, fresh))
     if outcome.verdict == "undecided":
-        outcome = yield from _made(TrialRequest(rate, purpose, state.settings.fresh_always))
+        outcome = yield from _run_trial(TrialRequest(rate, purpose, state.settings.fresh_always))
     state.note(outcome, rate)
     return outcome
 
 
-def _made(request: TrialRequest) -> Trial:
+def _run_trial(request: TrialRequest) -> Trial:
     """The outcome of a trial, made once more where it was invalid; `Ended` where it is so again."""
     outcome = yield from _twice_if_invalid(request)
-    if _says_nothing(request, outcome):
-        raise Ended(f"invalid twice at {format_rate(request.rate_per_s)}: {outcome.why or 'no reason was given'}")
+    if _is_inconclusive(request, outcome):
+        raise SearchEnded(f"invalid twice at {format_rate(request.rate_per_s)}: {outcome.why or 'no reason was given'}")
     return outcome
 
 
 def _twice_if_invalid(request: TrialRequest) -> Trial:
     outcome = yield request
-    return (yield request) if _says_nothing(request, outcome) else outcome
+    return (yield request) if _is_inconclusive(request, outcome) else outcome
 
 
-def _says_nothing(request: TrialRequest, outcome: TrialOutcome) -> bool:
+def _is_inconclusive(request: TrialRequest, outcome: TrialOutcome) -> bool:
     """Invalid; but an overload trial starves the driver on shared cores, and its guess is no worse for that."""
     guessed = request.purpose == "overload" and bool(outcome.drained_per_s)
     return outcome.verdict == "invalid" and not guessed
@@ -440,7 +442,7 @@ def _within(settings: Settings, rate_per_s: float) -> float:
     return min(max(rate_per_s, settings.floor_per_s), settings.ceiling_per_s)
 
 
-def narrow(state: State) -> bool:
+def is_narrow(state: State) -> bool:
     """Whether the bracket is as narrow as asked."""
     relative = width(state)
     return relative is not None and relative <= state.settings.tolerance * (1 + SLACK)

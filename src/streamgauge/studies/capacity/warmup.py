@@ -1,4 +1,4 @@
-"""What a fresh engine gets before it is judged: load for as long as a JVM compiles, and then an empty queue.
+"""Warms up a fresh engine: load for as long as a JVM compiles, then an empty queue.
 
 A trial that begins on a cold engine begins with a backlog of its start, and near the engine's limit drains that for
 minutes: what it shows then is the start. Only where trials can follow each other on one engine at all, so for flows of

@@ -1,4 +1,4 @@
-"""`compare`: is B different from A, by how much, and how sure is that?
+"""`compare`: how much B differs from A, with confidence intervals and gates.
 
 Over several runs a side the interval comes from the runs, because JVMs differ from start to start. Two single runs have
 only their seconds (block bootstrap), and two single searches their brackets: such an interval says nothing about how
@@ -25,7 +25,7 @@ from streamgauge.studies.compare.comparability import (
     question_warnings,
 )
 from streamgauge.studies.compare.gates import Rule, gateable, judge, judge_answers, parse_rule
-from streamgauge.studies.compare.groups import Kind, RunData, RunGroup, not_the_same, read_group, same_run
+from streamgauge.studies.compare.groups import Kind, RunData, RunGroup, read_group, same_run, setting_differences
 from streamgauge.studies.compare.interference import interference_warnings
 from streamgauge.studies.compare.metrics import Comparable, comparables
 
@@ -35,27 +35,27 @@ _OPEN = "the runs vary too much to bound it"
 
 def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.95) -> Comparison:
     """Side `b` against side `a`; `InputError` with everything that is wrong, before anything is computed."""
-    sides, rules = _checked(a, b, fail_if, confidence)
-    left, right = sides
-    differences = {name: _difference(one, left, right, confidence) for name, one in comparables().items()}
-    for name, why in not_comparable(left, right, differences).items():
-        differences[name] = _unsaid(differences[name], why)
-    asked = {rule.figure for rule in rules}
+    groups, rules = _read_request(a, b, fail_if, confidence)
+    baseline, candidate = groups
+    differences = {name: _difference(one, baseline, candidate, confidence) for name, one in comparables().items()}
+    for name, why in not_comparable(baseline, candidate, differences).items():
+        differences[name] = _without_direction(differences[name], why)
+    gated = {rule.figure for rule in rules}
     return Comparison(
-        workload=left.runs[0].result.workload,
-        kind=left.runs[0].kind,
+        workload=baseline.runs[0].result.workload,
+        kind=baseline.runs[0].kind,
         confidence=confidence,
-        a=left.answer,
-        b=right.answer,
-        not_the_same=not_the_same(left, right),
-        asked_otherwise=different_settings(left, right),
-        figures=tuple(one for name, one in differences.items() if name in asked or _there(one)),
-        gates=_gates(rules, differences, left, right),
-        warnings=tuple(_warnings(left, right)),
+        a=baseline.answer,
+        b=candidate.answer,
+        not_the_same=setting_differences(baseline, candidate),
+        asked_otherwise=different_settings(baseline, candidate),
+        figures=tuple(one for name, one in differences.items() if name in gated or _has_value(one)),
+        gates=_gates(rules, differences, baseline, candidate),
+        warnings=tuple(_warnings(baseline, candidate)),
     )
 
 
-def _unsaid(of: Difference, why: str) -> Difference:
+def _without_direction(of: Difference, why: str) -> Difference:
     """The difference without the word that one side is better."""
     if of.says not in ("better", "worse"):
         return of
@@ -71,16 +71,18 @@ def _gates(rules: Sequence[Rule], differences: Mapping[str, Difference], a: RunG
     return (*judged, *judge_answers(b))
 
 
-def _checked(a: str, b: str, fail_if: Sequence[str], confidence: float) -> tuple[tuple[RunGroup, RunGroup], list[Rule]]:
+def _read_request(
+    a: str, b: str, fail_if: Sequence[str], confidence: float
+) -> tuple[tuple[RunGroup, RunGroup], list[Rule]]:
     problems: list[Problem] = []
     if not CONFIDENCES[0] <= confidence <= CONFIDENCES[1]:
         rule = f"must be from {CONFIDENCES[0]:.0%} to {CONFIDENCES[1]:.1%}"
         problems.append(Problem("--confidence", rule, confidence, "--confidence 95%"))
-    sides: list[RunGroup] = []
+    groups: list[RunGroup] = []
     for name, given in (("A", a), ("B", b)):
-        if (side := attempt(partial(read_group, name, given), problems)) is not None:
-            sides.append(side)
-    kinds = {run.kind for side in sides for run in side.runs}
+        if (group := attempt(partial(read_group, name, given), problems)) is not None:
+            groups.append(group)
+    kinds = {run.kind for side in groups for run in side.runs}
     if len(kinds) > 1:
         rule = "must be runs on both sides, or searches on both sides"
         problems.append(Problem("A, B", rule, f"{a}, {b}", "a search's trials/NN is a run, its folder is a search"))
@@ -89,16 +91,16 @@ def _checked(a: str, b: str, fail_if: Sequence[str], confidence: float) -> tuple
     for text in fail_if:
         if (rule := attempt(partial(parse_rule, text, kind), problems)) is not None:
             rules.append(rule)
-    if len(sides) == 2:
-        problems += _shared(*sides)
-    if fail_if and len(sides) == 2:
-        problems += gateable(*sides)
+    if len(groups) == 2:
+        problems += _shared_runs(*groups)
+    if fail_if and len(groups) == 2:
+        problems += gateable(*groups)
     if problems:
         raise InputError(problems)
-    return (sides[0], sides[1]), rules
+    return (groups[0], groups[1]), rules
 
 
-def _shared(a: RunGroup, b: RunGroup) -> list[Problem]:
+def _shared_runs(a: RunGroup, b: RunGroup) -> list[Problem]:
     """What stands on both sides cannot differ, and an interval beside it would say that it may."""
     rule = "must be runs of their own; this one stands in A too, or is a copy"
     return [
@@ -109,7 +111,7 @@ def _shared(a: RunGroup, b: RunGroup) -> list[Problem]:
     ]
 
 
-def _there(difference: Difference) -> bool:
+def _has_value(difference: Difference) -> bool:
     return difference.a is not None or difference.b is not None
 
 
@@ -212,11 +214,11 @@ def _with_interval(base: Difference, difference: float, low: float, high: float,
     """`base` with its difference, and what that says; an infinite end is not known."""
     known = {"difference": difference, "low": low if low > -1 or not base.share else None, "method": method}
     return base.model_copy(
-        update={**known, "high": high if math.isfinite(high) else None, "says": _says(base, low, high)}
+        update={**known, "high": high if math.isfinite(high) else None, "says": _direction(base, low, high)}
     )
 
 
-def _says(base: Difference, low: float, high: float) -> str:
+def _direction(base: Difference, low: float, high: float) -> str:
     if base.share and low <= -1 and high == math.inf:
         return "unknown"
     if low <= 0 <= high:

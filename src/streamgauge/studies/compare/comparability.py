@@ -1,4 +1,4 @@
-"""Whether two sides were asked the same: figures that make neither side better, and those that decide no rule.
+"""Checks whether two run groups are comparable: metrics without a better side, and metrics that decide no gate.
 
 What answers is what a comparison is for: engine, options, master, transport, versions, the code of an own job. What is
 asked is not: workload, parameters, data, load, spans, and the processors that there were for it. Seeds are neither, as
@@ -23,11 +23,11 @@ SUSTAINED = 0.99
 _OTHER_WORKLOADS = "the workloads differ, so neither side is better or worse"
 _OTHER_RESULTS = "results are of different kinds, so their latencies count from different events"
 _LATENCIES = ("event_time", "until_counted", "processing_time", "closing_delay", "match_time", "uncorrected")
-_ONLY_ASKED = "every run took in all that was offered, so the rates only say what was asked"
-_COUNTED = ("wrong_answers",)
+_RATE_IS_THE_REQUESTED_ONE = "every run took in all that was offered, so the rates only say what was asked"
+_LOAD_INDEPENDENT = ("wrong_answers",)
 """What depends on no load: one wrong row is one too many at any rate."""
-_LOAD = ("load.rate", "load.profile")
-_ASKED = ("load.duration", "load.warmup", "load.chunk", "load.generators", "load.frontier")
+_RATE_SETTINGS = ("load.rate", "load.profile")
+_LOAD_SETTINGS = ("load.duration", "load.warmup", "load.chunk", "load.generators", "load.frontier")
 """Besides rate and profile, what of the load makes figures others. The queue's bound and memory do not: they only say
 when a run is given up."""
 _MACHINE = ("cpu_model", "cpus")
@@ -36,10 +36,10 @@ _SAMPLES = "samples"
 
 def not_comparable(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
     """The figures that make neither side the better one, however they differ, and why."""
-    if _other_workloads(a, b):
+    if _workloads_differ(a, b):
         return dict.fromkeys(figures, _OTHER_WORKLOADS)
-    asked = {"ingested": _ONLY_ASKED} if all_sustained(a, b) else {}
-    return asked | _of_other_results(a, b, figures)
+    blockers = {"ingested": _RATE_IS_THE_REQUESTED_ONE} if all_sustained(a, b) else {}
+    return blockers | _result_kind_blockers(a, b, figures)
 
 
 def gate_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
@@ -50,37 +50,39 @@ def gate_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str,
     question every figure is another one, but for answers that are wrong; so it is where what surrounded the runs may be
     behind a difference.
     """
-    if _other_workloads(a, b):
+    if _workloads_differ(a, b):
         return dict.fromkeys(figures, _OTHER_WORKLOADS)
-    found = _by_load(a, b, figures)
-    otherwise = [name for name in different_settings(a, b) if name not in _LOAD]
-    why = [*([labels.of_different(otherwise)] if otherwise else []), *doubts(a, b)]
+    blockers = _load_blockers(a, b, figures)
+    differing = [name for name in different_settings(a, b) if name not in _RATE_SETTINGS]
+    why = [*([labels.of_different(differing)] if differing else []), *doubts(a, b)]
     if not why:
-        return found
-    told = {name: [*why, found[name]] if name in found else why for name in figures if name not in _COUNTED}
-    return {name: "; ".join(reasons) for name, reasons in told.items()}
+        return blockers
+    reasons_of = {
+        name: [*why, blockers[name]] if name in blockers else why for name in figures if name not in _LOAD_INDEPENDENT
+    }
+    return {name: "; ".join(reasons) for name, reasons in reasons_of.items()}
 
 
 def different_settings(a: RunGroup, b: RunGroup) -> tuple[str, ...]:
     """The settings by which B was asked something else than A, or with other processors to answer it."""
     of_a, of_b = ([_question(run) for run in side.runs] for side in (a, b))
     names = dict.fromkeys(name for facts in (*of_a, *of_b) for name in facts)
-    found = [name for name in names if _shares(of_a, name) != _shares(of_b, name)]
-    workload = ["workload"] if _other_workloads(a, b) else []
-    load = [name for name in _LOAD if name in found] if _other_load(a, b) else []
-    return (*workload, *load, *(name for name in found if name not in _LOAD))
+    differing = [name for name in names if _shares(of_a, name) != _shares(of_b, name)]
+    workload = ["workload"] if _workloads_differ(a, b) else []
+    load = [name for name in _RATE_SETTINGS if name in differing] if _load_difference(a, b) else []
+    return (*workload, *load, *(name for name in differing if name not in _RATE_SETTINGS))
 
 
 def _question(run: RunData) -> dict[str, str]:
     """Dotted name to value of all that was asked, the workload aside. Files are what is in them, wherever they lie."""
     result = run.result
-    asked, files = flatten(result.experiment), result.job_files
+    settings, files = flatten(result.experiment), result.job_files
     # An own job is a file that ends so; every other one is data, or a sample of what it reads.
-    samples = sorted(digest for name, digest in files.items() if not name.endswith(".py")) if _is_own(run) else []
-    parameters = {name: value for name, value in asked.items() if name.startswith("parameters.")}
-    taken = (*_LOAD, *_ASKED, *(["limits"] if run.kind == "search" else []))
+    samples = sorted(digest for name, digest in files.items() if not name.endswith(".py")) if _is_user_job(run) else []
+    parameters = {name: value for name, value in settings.items() if name.startswith("parameters.")}
+    taken = (*_RATE_SETTINGS, *_LOAD_SETTINGS, *(["limits"] if run.kind == "search" else []))
     facts = {
-        **{name: asked.get(name) for name in taken},
+        **{name: settings.get(name) for name in taken},
         **{name: files.get(str(value), value) for name, value in parameters.items()},
         _SAMPLES: samples,
         "isolation": result.isolation,
@@ -94,28 +96,28 @@ def _shares(facts: list[dict[str, str]], name: str) -> dict[str | None, float]:
     return {value: n / len(facts) for value, n in Counter(one.get(name) for one in facts).items()}
 
 
-def _by_load(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
-    if not (load := _other_load(a, b)):
-        return _of_other_results(a, b, figures)
-    found = dict.fromkeys((name for name in figures if name not in _COUNTED), load)
+def _load_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
+    if not (load := _load_difference(a, b)):
+        return _result_kind_blockers(a, b, figures)
+    blockers = dict.fromkeys((name for name in figures if name not in _LOAD_INDEPENDENT), load)
     if all_sustained(a, b):
-        found["ingested"] = f"{load}, and {_ONLY_ASKED}"
+        blockers["ingested"] = f"{load}, and {_RATE_IS_THE_REQUESTED_ONE}"
     elif not any(map(_kept_up, (*a.runs, *b.runs))):
-        del found["ingested"]
-    return found
+        del blockers["ingested"]
+    return blockers
 
 
 def question_warnings(a: RunGroup, b: RunGroup) -> list[str]:
     """Where the sides were not asked the same: what that is the cause of."""
-    load = _other_load(a, b)
-    told = f"{load}: latency and resources are those of different loads, so no gate on them is decided"
-    found = [told] if load else []
-    if otherwise := [name for name in different_settings(a, b) if name not in ("workload", *_LOAD)]:
-        found.append(f"{labels.of_different(otherwise)}: no gate is decided between them, but that on wrong answers")
-    return found
+    load = _load_difference(a, b)
+    warning = f"{load}: latency and resources are those of different loads, so no gate on them is decided"
+    warnings = [warning] if load else []
+    if differing := [name for name in different_settings(a, b) if name not in ("workload", *_RATE_SETTINGS)]:
+        warnings.append(f"{labels.of_different(differing)}: no gate is decided between them, but that on wrong answers")
+    return warnings
 
 
-def _of_other_results(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
+def _result_kind_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
     """Latencies where one side gives a window's result when it closes and the other each value so far: they count from
     different events.
     """
@@ -134,18 +136,18 @@ def _kept_up(run: RunData) -> bool:
     return rate is not None and rate.ingested_per_s >= SUSTAINED * rate.offered_per_s
 
 
-def _other_workloads(a: RunGroup, b: RunGroup) -> bool:
+def _workloads_differ(a: RunGroup, b: RunGroup) -> bool:
     """An own job is named after its file, so another name may be another statement of the same question."""
     runs = (*a.runs, *b.runs)
-    return len({run.result.workload for run in runs}) > 1 and not all(map(_is_own, runs))
+    return len({run.result.workload for run in runs}) > 1 and not all(map(_is_user_job, runs))
 
 
-def _is_own(run: RunData) -> bool:
+def _is_user_job(run: RunData) -> bool:
     """A built-in workload has files too, where it reads data."""
     return any(name.endswith(".py") for name in run.result.job_files)
 
 
-def _other_load(a: RunGroup, b: RunGroup) -> str:
+def _load_difference(a: RunGroup, b: RunGroup) -> str:
     """How the load that was asked for differs, if it does; that of a search is its answer."""
     if a.runs[0].kind == "search":
         return ""
@@ -161,5 +163,5 @@ def _other_load(a: RunGroup, b: RunGroup) -> str:
 
 def _load(run: RunData) -> tuple[float, str]:
     """(the rate that was asked for, events per second; how it goes on)."""
-    asked = flatten(run.result.experiment)
-    return float(asked.get("load.rate") or 0), str(asked.get("load.profile") or "constant")
+    settings = flatten(run.result.experiment)
+    return float(settings.get("load.rate") or 0), str(settings.get("load.profile") or "constant")

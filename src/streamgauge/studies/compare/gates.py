@@ -1,4 +1,4 @@
-"""Rules that B must keep (`--fail-if`): their grammar, and what a difference says about them. Unknown never passes."""
+"""The gates of `--fail-if`: their grammar, and how a difference decides them. Unknown never passes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def parse_rule(text: str, kind: Kind) -> Rule:
     name, sign, number, percent = match.groups()
     figure = comparables().get(resolve(name, kind))
     if figure is None:
-        raise _refusal(f"FIGURE must be one of {choices()}", text, _meant(name, kind))
+        raise _refusal(f"FIGURE must be one of {choices()}", text, _suggestion(name, kind))
     limit = float(number) / (100 if percent else 1) * (1 if sign == "+" else -1)
     _check(text, name, figure, limit, bool(percent))
     return Rule(text.strip(), figure.name, limit)
@@ -71,7 +71,7 @@ def _example(name: str, figure: Comparable) -> str:
     return f'"{name} {_worse(figure)}{"5%" if figure.share else "0"}"'
 
 
-def _meant(name: str, kind: Kind) -> str:
+def _suggestion(name: str, kind: Kind) -> str:
     """A rule on the figure that was probably meant."""
     meant = near(name, names())
     return _example(meant, comparables()[resolve(meant, kind)]) if meant else '"rate -5%" or "p99 +10%"'

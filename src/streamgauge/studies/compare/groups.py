@@ -1,4 +1,4 @@
-"""The sides of a comparison: from words on the command line to runs whose figures may be used."""
+"""The run groups of a comparison: reads the runs that the command line names, and refuses unusable ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from streamgauge.stats.ratio import Resampled
 
 Kind = Literal["run", "search"]
 
-_HELD = ("result.json", *STUDIES)
+_FILES = ("result.json", *STUDIES)
 """What marks a folder; a study's is refused as what it is."""
 _WAY_OUT = "a run folder, a search's folder, a folder that holds runs, or several with commas between"
 UNJUDGED = "answers not judged"
@@ -122,23 +122,23 @@ def read_group(name: str, given: str) -> RunGroup:
     runs: list[RunData] = []
     for folder in _folders(name, given, problems):
         try:
-            run = _observed(name, folder)
+            run = _read_run(name, folder)
         except InputError as error:
             problems += [Problem(name, problem.rule, problem.got, problem.way_out) for problem in error.problems]
         else:
-            problems += _copies(name, run, runs)
+            problems += _copy_problems(name, run, runs)
             runs.append(run)
     if problems:
-        raise InputError(_told_once(problems))
+        raise InputError(_merged_problems(problems))
     return RunGroup(name, given, tuple(runs))
 
 
-def _told_once(problems: Iterable[Problem]) -> list[Problem]:
-    """What is wrong with several runs in the same way is told once, with all their names."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+def _merged_problems(problems: Iterable[Problem]) -> list[Problem]:
+    """Reports a problem that several runs share once, with all their names."""
+    offenders: dict[tuple[str, str, str], list[str]] = {}
     for one in problems:
-        found.setdefault((one.setting, one.rule, one.way_out), []).append(str(one.got))
-    return [Problem(setting, rule, ", ".join(got), way_out) for (setting, rule, way_out), got in found.items()]
+        offenders.setdefault((one.setting, one.rule, one.way_out), []).append(str(one.got))
+    return [Problem(setting, rule, ", ".join(got), way_out) for (setting, rule, way_out), got in offenders.items()]
 
 
 def _folders(name: str, given: str, problems: list[Problem]) -> Iterator[Path]:
@@ -146,16 +146,16 @@ def _folders(name: str, given: str, problems: list[Problem]) -> Iterator[Path]:
     for part in [given] if Path(given).exists() else given.split(","):
         path = Path(part.strip())
         inside = sorted(found.parent for found in path.glob("*/result.json")) if part.strip() else []
-        if part.strip() and (path.is_file() or any((path / file).exists() for file in _HELD)):
+        if part.strip() and (path.is_file() or any((path / file).exists() for file in _FILES)):
             yield path
         elif inside:
             yield from inside
         else:
-            there = "must hold a result.json, or runs" if path.is_dir() and part.strip() else "must be there"
-            problems.append(Problem(name, there, part, _WAY_OUT))
+            rule = "must hold a result.json, or runs" if path.is_dir() and part.strip() else "must be there"
+            problems.append(Problem(name, rule, part, _WAY_OUT))
 
 
-def _observed(name: str, path: Path) -> RunData:
+def _read_run(name: str, path: Path) -> RunData:
     folder = RunFolder.open(path)
     result = folder.read_result()
     verdict, where = result.verdict, str(folder.path)
@@ -180,11 +180,11 @@ def _confirming(folder: RunFolder, result: Result) -> RunFolder:
     return trials.get(numbers[-1], folder) if numbers else folder
 
 
-def _copies(name: str, run: RunData, before: Iterable[RunData]) -> list[Problem]:
-    """One run counted twice would be evidence that is not there."""
-    found = [other for other in before if same_run(run, other)]
+def _copy_problems(name: str, run: RunData, before: Iterable[RunData]) -> list[Problem]:
+    """A run must not count twice."""
+    copies = [other for other in before if same_run(run, other)]
     rule = "must be runs of their own; this one stands there twice, or is a copy"
-    return [Problem(name, rule, str(run.folder.path), f"leave it out: {other.folder.path}") for other in found]
+    return [Problem(name, rule, str(run.folder.path), f"leave it out: {other.folder.path}") for other in copies]
 
 
 def same_run(one: RunData, other: RunData) -> bool:
@@ -192,33 +192,35 @@ def same_run(one: RunData, other: RunData) -> bool:
     return one.result.model_copy(update={"folder": ""}) == other.result.model_copy(update={"folder": ""})
 
 
-_NOT_ASKED = ("command", "workload", "engine", "isolation", "out", "bind", "port", "keep_results", "load.start")
-_OF_THE_PLACE = ("spark.sql.warehouse.dir",)
+_IRRELEVANT = ("command", "workload", "engine", "isolation", "out", "bind", "port", "keep_results", "load.start")
+_LOCATION_SETTINGS = ("spark.sql.warehouse.dir",)
 """Settings in force that only say in which folder the command was given."""
-_TWICE = {"options.": "settings.", "master": "settings.master"}
+_ALIASES = {"options.": "settings.", "master": "settings.master"}
 
 
-def not_the_same(a: RunGroup, b: RunGroup) -> tuple[NotTheSame, ...]:
+def setting_differences(a: RunGroup, b: RunGroup) -> tuple[NotTheSame, ...]:
     """Every setting, and every fact about the machine, that is not the same in all the runs."""
     of_a, of_b = ([_facts(run) for run in side.runs] for side in (a, b))
     names = dict.fromkeys(name for facts in (*of_a, *of_b) for name in facts)
     found = [NotTheSame(setting=name, a=_values(of_a, name), b=_values(of_b, name)) for name in names]
     differing = {one.setting: one for one in found if _differs(one)}
-    return tuple(one for name, one in differing.items() if not _told_by_another(name, differing))
+    return tuple(one for name, one in differing.items() if not _is_redundant(name, differing))
 
 
 def _facts(run: RunData) -> dict[str, Any]:
     """Dotted name to value of all that must be the same for a comparison to be of one thing."""
     result = run.result
-    asked = flatten(result.experiment)
-    left_out = (*_NOT_ASKED, "load.rate", "search.start_rate", "search.resume") if run.kind == "search" else _NOT_ASKED
+    settings = flatten(result.experiment)
+    left_out = (
+        (*_IRRELEVANT, "load.rate", "search.start_rate", "search.resume") if run.kind == "search" else _IRRELEVANT
+    )
     return {
         "workload": result.workload,
         "engine": result.engine,
         "isolation": result.isolation,
-        **{name: value for name, value in asked.items() if name not in left_out and _counts(name, run)},
+        **{name: value for name, value in settings.items() if name not in left_out and _counts(name, run)},
         **{f"job_files.{name}": f"SHA-256 {digest[:12]}" for name, digest in result.job_files.items()},
-        **{f"settings.{name}": value for name, value in result.settings.items() if name not in _OF_THE_PLACE},
+        **{f"settings.{name}": value for name, value in result.settings.items() if name not in _LOCATION_SETTINGS},
         **{f"environment.{name}": value for name, value in flatten(result.environment).items()},
     }
 
@@ -240,6 +242,6 @@ def _differs(one: NotTheSame) -> bool:
     return len(one.a) > 1 and one.setting != "load.seed"
 
 
-def _told_by_another(name: str, there: Iterable[str]) -> bool:
+def _is_redundant(name: str, names: Iterable[str]) -> bool:
     """An option that was asked stands among the settings in force too."""
-    return any(name.startswith(asked) and name.replace(asked, force, 1) in there for asked, force in _TWICE.items())
+    return any(name.startswith(asked) and name.replace(asked, force, 1) in names for asked, force in _ALIASES.items())

@@ -1,4 +1,4 @@
-"""What was around the runs of a comparison: other processes on the machine, and how fast the machine itself was.
+"""Interference during the runs of a comparison: background processes, and the machine's own speed.
 
 Neither is the sides' doing, and nobody knows how much of it a system felt: so no gate is decided where it was not the
 same for both, or where others had a part of the machine. Wrong answers come of neither.

@@ -1,4 +1,4 @@
-"""The figures that two sides can be compared by: what each is of a run, and what its seconds say about its error."""
+"""The metrics of a comparison: each one's value in a run, and its error by the run's seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`characterize --apply`: the workload is run with the instances that were advised, where Spark has any.
+"""`characterize --apply`: runs the workload with the advised instances, where Spark has such a setting.
 
 What is advised comes to one setting of Spark. A trial with it, at the rate that was characterized, has every answer
 verified; its run folder lies in that of the characterization, beside `applied.toml`, which asks for the same again.
@@ -51,7 +51,7 @@ def trial_of(experiment: Experiment, instances: int) -> Experiment:
 
 def apply_advice(
     experiment: Experiment,
-    found: Mapping[str, Any],
+    profile: Mapping[str, Any],
     on_progress: Show,
     on_study: OnStudy = ignore,
     on_result: OnResult = ignore,
@@ -60,10 +60,10 @@ def apply_advice(
 
     As it was where nothing is advised that acts on Spark. Errors are those of `run_single`.
     """
-    value = found["apply"]["value"]
+    value = profile["apply"]["value"]
     if value is None:
-        return dict(found)
-    folder = Path(found["folder"])
+        return dict(profile)
+    folder = Path(profile["folder"])
     trial = with_absolute_paths(trial_of(experiment, value))
     before = experiment.options.get(SETTING) or str(unless_set(check(trial).generators))
     write_text(folder / APPLIED, to_toml(trial), OUT)
@@ -77,7 +77,7 @@ def apply_advice(
         "verdict": result.verdict.value,
         "sentence": result.verdict.sentence,
     }
-    whole = {**found, "applied": applied}
+    whole = {**profile, "applied": applied}
     write_study(folder, CHARACTERIZATION, whole)
     on_study(whole)
     return whole

@@ -1,4 +1,4 @@
-"""`characterize`: what each operator of a workload does to the stream and what it costs [B §3.4].
+"""`characterize`: an operator profile, the selectivity and cost of each operator of a workload [B §3.4].
 
 1. the planned input is made, so many slices of event time
 2. the reference computes every operator over it: selectivity and tuple sizes, exact
@@ -27,9 +27,9 @@ from streamgauge.preflight.resolved import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
 from streamgauge.studies.operator_profile.memory import MemorySampler, distribution
-from streamgauge.studies.operator_profile.operator_io import SLICE, Measured, Span, materialise, write_slices
+from streamgauge.studies.operator_profile.operator_io import SLICE, OperatorIO, Span, materialise, write_slices
 from streamgauge.studies.operator_profile.profile import METHODS, Timings, profile_figures
-from streamgauge.studies.operator_profile.user_job_rows import job_rows
+from streamgauge.studies.operator_profile.user_job_rows import user_job_rows
 from streamgauge.system.machine import environment
 from streamgauge.system.scratch import Scratch
 from streamgauge.trial.run import require_machine
@@ -61,20 +61,24 @@ def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: On
         InputError, MachineError: before anything was started.
         EngineError: Spark did not start, or ended; the folder holds its log.
     """
-    resolved, asked = check_input(experiment), experiment.characterize or Characterize()
+    resolved, config = check_input(experiment), experiment.characterize or Characterize()
     require_machine(resolved)
     now = datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", resolved.workload.name, "characterize", now)
-    said = {**_asked_of(resolved, asked), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder)}
-    write_study(folder, CHARACTERIZATION, {**said, "finished": False})
-    measured = _measure(resolved, asked, folder, say)
-    found = {**said, **measured, "applied": None, "methods": METHODS, "finished": True}
-    write_study(folder, CHARACTERIZATION, found)
-    on_study(found)
-    return found
+    request = {
+        **_request_fields(resolved, config),
+        "start_time": now.isoformat(timespec="seconds"),
+        "folder": str(folder),
+    }
+    write_study(folder, CHARACTERIZATION, {**request, "finished": False})
+    measured = _measure(resolved, config, folder, say)
+    profile = {**request, **measured, "applied": None, "methods": METHODS, "finished": True}
+    write_study(folder, CHARACTERIZATION, profile)
+    on_study(profile)
+    return profile
 
 
-_OF_STREAMS = ("trigger", "source", "probes", "watermark_delay")
+_STREAMING_OPTIONS = ("trigger", "source", "probes", "watermark_delay")
 """Options of Spark that decide nothing of an operator alone."""
 
 
@@ -84,13 +88,13 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
     Raises:
         InputError: with everything that is wrong with the characterization.
     """
-    asked, load = experiment.characterize or Characterize(), experiment.load.model_copy(update={"generators": 1})
+    config, load = experiment.characterize or Characterize(), experiment.load.model_copy(update={"generators": 1})
     problems = list(reproduce.not_taken(experiment))
-    if (events := asked.slices_in_all * asked.slice_events) > EVENTS_MAX:
+    if (events := config.slices_in_all * config.slice_events) > EVENTS_MAX:
         rule = f"must ask for at most {EVENTS_MAX:,} events, warm-up included"
         way_out = "--slices 100 --slice-events 10k"
         problems.append(Problem("characterize.slice_events", rule, f"{events:,}", way_out))
-    for name in _OF_STREAMS:
+    for name in _STREAMING_OPTIONS:
         if name in experiment.options:
             rule = "changes nothing of an operator that is run alone"
             problems.append(Problem(f"option {name}", rule, experiment.options[name], "leave it out"))
@@ -102,8 +106,8 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
     return resolved
 
 
-def _asked_of(resolved: ResolvedExperiment, asked: Characterize) -> dict[str, Any]:
-    experiment, span = resolved.experiment, _span(resolved, asked)
+def _request_fields(resolved: ResolvedExperiment, config: Characterize) -> dict[str, Any]:
+    experiment, span = resolved.experiment, _span(resolved, config)
     return {
         "schema_version": SCHEMA_VERSION,
         "workload": experiment.workload,
@@ -111,33 +115,38 @@ def _asked_of(resolved: ResolvedExperiment, asked: Characterize) -> dict[str, An
         "parameters": resolved.parameters.model_dump(mode="json"),
         "options": experiment.options,
         "input": {
-            "slices": asked.slices,
-            "warmup_slices": asked.warmup_slices,
-            "slice_events": asked.slice_events,
+            "slices": config.slices,
+            "warmup_slices": config.warmup_slices,
+            "slice_events": config.slice_events,
             "rate_per_s": experiment.load.rate,
             "seed": experiment.load.seed,
             "start_us": span.start_us,
             "end_us": span.end_us,
         },
-        "target": asked.target,
-        "weights": asked.weights,
+        "target": config.target,
+        "weights": config.weights,
         "environment": environment(),
     }
 
 
-def _span(resolved: ResolvedExperiment, asked: Characterize) -> Span:
-    slice_us = max(1, round(asked.slice_events / resolved.experiment.load.rate * US))
-    return Span(START_US, START_US + slice_us * asked.slices_in_all, slice_us)
+def _span(resolved: ResolvedExperiment, config: Characterize) -> Span:
+    slice_us = max(1, round(config.slice_events / resolved.experiment.load.rate * US))
+    return Span(START_US, START_US + slice_us * config.slices_in_all, slice_us)
 
 
-def _measure(resolved: ResolvedExperiment, asked: Characterize, folder: Path, say: Say) -> dict[str, Any]:
+def _measure(resolved: ResolvedExperiment, config: Characterize, folder: Path, say: Say) -> dict[str, Any]:
     with Scratch("characterize") as private:
-        counted, operators = _count(resolved, asked, Path(private), say)
+        counted, operators = _count(resolved, config, Path(private), say)
         timings, memory, settings = _time(
-            resolved, operators, asked, Path(private), folder / "engine" / "spark.log", say
+            resolved, operators, config, Path(private), folder / "engine" / "spark.log", say
         )
-    found = profile_figures(resolved.workload.name, _flow(resolved), counted, timings, asked)
-    return {"settings": settings, **found, "memory": distribution(memory, MEMORY_OF), "notes": _notes(asked, found)}
+    figures = profile_figures(resolved.workload.name, _flow(resolved), counted, timings, config)
+    return {
+        "settings": settings,
+        **figures,
+        "memory": distribution(memory, MEMORY_OF),
+        "notes": _notes(config, figures),
+    }
 
 
 def _flow(resolved: ResolvedExperiment) -> Flow:
@@ -145,37 +154,37 @@ def _flow(resolved: ResolvedExperiment) -> Flow:
     return resolved.lineage_flow if isinstance(resolved.workload, UserJob) else resolved.flow
 
 
-def _notes(asked: Characterize, found: Mapping[str, Any]) -> list[str]:
+def _notes(config: Characterize, figures: Mapping[str, Any]) -> list[str]:
     """What a reader must know of these figures."""
     notes = []
-    if asked.slices < SLICES_ADVISED:
+    if config.slices < SLICES_ADVISED:
         notes.append(f"fewer than {SLICES_ADVISED} slices carry no p99, so nothing is advised")
-    untimed = [row["name"] for row in found["operators"] if row["time_per_tuple_us"] is None]
-    ways: dict[str, list[str]] = {}
-    for row in found["operators"]:
+    untimed = [row["name"] for row in figures["operators"] if row["time_per_tuple_us"] is None]
+    names_by_method: dict[str, list[str]] = {}
+    for row in figures["operators"]:
         if row["time_method"]:
-            ways.setdefault(row["time_method"].replace("_", " "), []).append(row["name"])
-    if len(ways) > 1:
-        each = "; ".join(f"{way}: {', '.join(names)}" for way, names in ways.items())
+            names_by_method.setdefault(row["time_method"].replace("_", " "), []).append(row["name"])
+    if len(names_by_method) > 1:
+        each = "; ".join(f"{way}: {', '.join(names)}" for way, names in names_by_method.items())
         notes.append(f"timed in different ways, so compare times and instances within one alone ({each})")
     notes.append(f"not timed, and so without a share of the instances: {', '.join(untimed)}")
     return notes
 
 
 def _count(
-    resolved: ResolvedExperiment, asked: Characterize, private: Path, say: Say
-) -> tuple[dict[Node, Measured], tuple[IsolatedOperator, ...]]:
+    resolved: ResolvedExperiment, config: Characterize, private: Path, say: Say
+) -> tuple[dict[Node, OperatorIO], tuple[IsolatedOperator, ...]]:
     """What the reference counts of every node, and every operator that has input, ready to be timed."""
     import duckdb
 
     from streamgauge.engines.spark.userjob.operator_benchmark import IsolatedOperator
 
-    span = _span(resolved, asked)
+    span = _span(resolved, config)
     plan = resolved.plan(span.start_us, resolved.experiment.load.rate, (span.end_us - span.start_us) / US)
-    counted: dict[Node, Measured] = {}
+    counted: dict[Node, OperatorIO] = {}
     operators: list[IsolatedOperator] = []
     with duckdb.connect(str(private / "rows.duckdb")) as connection:
-        own = job_rows(resolved, private) if isinstance(resolved.workload, UserJob) else None
+        own = user_job_rows(resolved, private) if isinstance(resolved.workload, UserJob) else None
         for one in materialise(connection, _flow(resolved), plan, span, own):
             counted[one.node] = one
             say(f"reference   {one.node.name}: {one.rows_out:,} rows")
@@ -183,10 +192,10 @@ def _count(
                 continue
             at = private / f"operator-{len(operators)}"
             at.mkdir()
-            folders = write_slices(connection, one, at, asked.slices_in_all)
+            folders = write_slices(connection, one, at, config.slices_in_all)
             paths = {name: str(path) for name, path in folders.items()}
             job = one.node if isinstance(one.node, NativeJob) else None
-            operators.append(IsolatedOperator(one.node.name, one.alone, paths, SLICE, job))
+            operators.append(IsolatedOperator(one.node.name, one.isolated, paths, SLICE, job))
     (private / "rows.duckdb").unlink()
     return counted, tuple(operators)
 
@@ -194,7 +203,7 @@ def _count(
 def _time(
     resolved: ResolvedExperiment,
     operators: Sequence[IsolatedOperator],
-    asked: Characterize,
+    config: Characterize,
     private: Path,
     log: Path,
     say: Say,
@@ -207,21 +216,21 @@ def _time(
     failed: dict[str, str] = {}
     slices: dict[str, list[Slice]] = {}
     say("starting spark")
-    with benchmark_operators(operators, resolved.experiment.options, private, log) as running:
+    with benchmark_operators(operators, resolved.experiment.options, private, log) as benchmark:
 
         def one(number: int) -> None:
-            answer = running.slice(number)
+            answer = benchmark.slice(number)
             failed.update(answer.failed)
-            for name, sample in answer.samples.items() if number >= asked.warmup_slices else ():
+            for name, sample in answer.samples.items() if number >= config.warmup_slices else ():
                 slices.setdefault(name, []).append(sample)
-            say(f"timing   slice {number + 1} of {asked.slices_in_all}, {asked.warmup_slices} of them to warm up")
+            say(f"timing   slice {number + 1} of {config.slices_in_all}, {config.warmup_slices} of them to warm up")
 
-        for number in range(asked.warmup_slices):
+        for number in range(config.warmup_slices):
             one(number)
-        with MemorySampler(running.memory_bytes) as memory:
-            for number in range(asked.warmup_slices, asked.slices_in_all):
+        with MemorySampler(benchmark.memory_bytes) as memory:
+            for number in range(config.warmup_slices, config.slices_in_all):
                 one(number)
-        settings = running.settings
+        settings = benchmark.settings
     methods = {each.name: each.method for each in operators}
     whole = {name: each for name, each in slices.items() if name not in failed}
     return Timings(whole, methods, failed), memory.samples, settings

@@ -1,4 +1,4 @@
-"""How much memory a process has over time: sampled at fixed intervals, and told as a distribution [B §3.4]."""
+"""Samples a process's memory at fixed intervals and reports its distribution [B §3.4]."""
 
 from __future__ import annotations
 

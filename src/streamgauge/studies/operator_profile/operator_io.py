@@ -1,4 +1,4 @@
-"""What goes into each operator of a flow and what comes out, computed by the reference and kept: one table a node.
+"""Computes the input and output of each operator with the reference and stores them, one table per node.
 
 Each operator is computed from the tables of its inputs, so nothing is computed twice, and by itself: the same cut is
 what an engine then times. Lineage, the instrument's own columns, is nowhere in it. Windows that are open at the end of
@@ -43,7 +43,7 @@ SLICE = "__slice"
 """Parts of an operator's input lie in folders of that name; no column of a flow begins with an underscore."""
 
 Rule = Literal["rows", "updates"]
-JobRows = Callable[[Any, NativeJob, dict[str, str]], Any]
+UserJobRows = Callable[[Any, NativeJob, dict[str, str]], Any]
 """(connection, own job, the table of each of its streams) -> what it gives, as a relation of that connection."""
 
 
@@ -62,15 +62,15 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """An operator with what went in and came out.
+class OperatorIO:
+    """An operator with its input and output counts.
 
-    `alone` is the node reading the tables of its inputs, as sources named after them. `rows_in` has the rows of each
+    `isolated` is the node reading the tables of its inputs, as sources named after them. `rows_in` has the rows of each
     input. `tuple_bytes` is what a row of its own columns takes in Arrow, None where it gave no row.
     """
 
     node: Node
-    alone: Node
+    isolated: Node
     rows_in: tuple[int, ...]
     rows_out: int
     tuple_bytes: float | None
@@ -88,28 +88,28 @@ class Measured:
 
 
 def materialise(
-    connection: Any, flow: Flow, plan: Plan, span: Span, job_rows: JobRows | None = None
-) -> Iterator[Measured]:
+    connection: Any, flow: Flow, plan: Plan, span: Span, user_job_rows: UserJobRows | None = None
+) -> Iterator[OperatorIO]:
     """Every node of a flow, inputs first, each as soon as its table stands in `connection`, a DuckDB of its own.
 
-    `job_rows` is needed where the flow is an own job.
+    `user_job_rows` is needed where the flow is a user job.
     """
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET asof_loop_join_threshold = 0")
-    done: dict[Node, Measured] = {}
+    done: dict[Node, OperatorIO] = {}
     for node in graph.operators(flow):
-        alone = _cut(node)
+        alone = _isolated(node)
         if isinstance(node, Source):
-            _offer(connection, node, plan, span)
+            _create_source_table(connection, node, plan, span)
         elif isinstance(node, NativeJob):
-            assert job_rows is not None
+            assert user_job_rows is not None
             tables = {source.name: _table(source) for source in node.inputs}
-            job_rows(connection, node, tables).create(quote(_table(node)))
+            user_job_rows(connection, node, tables).create(quote(_table(node)))
         else:
             _compute(connection, alone, _table(node), span)
         rows, size = _rows_and_bytes(connection, node)
         before = tuple(done[input_].rows_out for input_ in graph.inputs(node))
-        done[node] = Measured(node, alone, before, rows, size)
+        done[node] = OperatorIO(node, alone, before, rows, size)
         yield done[node]
 
 
@@ -118,7 +118,7 @@ def _table(node: Node) -> str:
     return f"rows_of_{node.name}"
 
 
-def _cut(node: Node) -> Node:
+def _isolated(node: Node) -> Node:
     """The node reading the tables of its inputs; what makes arrays goes with it, since no source gives one."""
     if isinstance(node, Source):
         return node
@@ -130,21 +130,21 @@ def _stand_in(node: Node) -> Node:
         return replace(node, name=_table(node))
     columns = schema.columns(node)
     if any(element_type(type_) is not None for type_ in columns.values()):
-        return _cut(node)
+        return _isolated(node)
     return Source(_table(node), Schema(tuple(Field(name, type_, nullable=True) for name, type_ in columns.items())))
 
 
-def _alone_flow(node: Node) -> Flow:
+def _isolated_flow(node: Node) -> Flow:
     mode: Mode = "update" if isinstance(node, RunningAggregate) else "append"
     return Flow((Sink(node, "alone", mode),))
 
 
-def _offer(connection: Any, source: Source, plan: Plan, span: Span) -> None:
+def _create_source_table(connection: Any, source: Source, plan: Plan, span: Span) -> None:
     """A source's table: the planned events themselves."""
     number = plan.number_of(source.name)
-    there = schema.columns(source)
-    columns = tuple(name for name in dict.fromkeys((*there, EVENT_TIME)) if name != INGEST_TIME)
-    handed = f", {EVENT_TIME} AS {INGEST_TIME}" if INGEST_TIME in there else ""
+    columns_of_source = schema.columns(source)
+    columns = tuple(name for name in dict.fromkeys((*columns_of_source, EVENT_TIME)) if name != INGEST_TIME)
+    handed = f", {EVENT_TIME} AS {INGEST_TIME}" if INGEST_TIME in columns_of_source else ""
     first = plan.batch(number, 0, 0, 0, columns)
     reader = pa.RecordBatchReader.from_batches(first.schema, _batches(plan, number, columns, span))
     connection.register("__events", reader)
@@ -160,7 +160,7 @@ def _batches(plan: Plan, stream: int, columns: Sequence[str], span: Span) -> Ite
 
 
 def _compute(connection: Any, alone: Node, table: str, span: Span) -> None:
-    flow = _alone_flow(alone)
+    flow = _isolated_flow(alone)
     relations = {source.name: quote(source.name) for source in graph.sources(flow)}
     relations = computed(connection, flow, relations)
     if isinstance(alone, RunningAggregate):
@@ -173,13 +173,13 @@ def _compute(connection: Any, alone: Node, table: str, span: Span) -> None:
 
 def _updates(connection: Any, node: RunningAggregate, relations: dict[str, str], span: Span) -> str:
     """The value of each key at the end of each slice that has rows of it."""
-    flow = _alone_flow(node)
+    flow = _isolated_flow(node)
     connection.register("__cuts", pa.table({"cut": pa.array(span.ends, pa.int64())}))
     due = lower.last_of_spans(flow, relations, "__cuts")
     connection.execute(f"CREATE OR REPLACE TEMP TABLE __due AS {due}")
     connection.unregister("__cuts")
-    there = schema.columns(node.input)
-    if all(check.checked(text, there, node.name).combine for _, text in node.aggregates):
+    input_columns = schema.columns(node.input)
+    if all(check.checked(text, input_columns, node.name).combine for _, text in node.aggregates):
         return lower.sql(flow, relations, "__due")
     own = ", ".join(f"__values.{quote(name)}" for name in schema.columns(node))
     same = " AND ".join(f"__values.{quote(key)} IS NOT DISTINCT FROM __due.{quote(key)}" for key in node.keys)
@@ -213,18 +213,19 @@ def _bytes(column: str, type_: str, table: str) -> str:
     return f"count(*) * {OFFSET_BYTES}::DOUBLE + coalesce(sum({length}({column})), 0)"
 
 
-def write_slices(connection: Any, measured: Measured, folder: Path, parts: int) -> dict[str, Path]:
+def write_slices(connection: Any, measured: OperatorIO, folder: Path, parts: int) -> dict[str, Path]:
     """The input of an operator as Parquet, cut into `parts` of equal numbers of rows in the order of time.
 
-    `folder` is there, and empty. Gives, for each source that `measured.alone` reads, a folder with one for each part,
-    `__slice=0` and so on, with the columns that the operator reads; a part without rows has none. Parts are of rows and
-    not of time, so that an operator whose input comes at the ends of windows alone has as many. A keyed process is
-    promised that rows of one time come together, so its parts are cut between different times, and may be fewer.
+    `folder` is there, and empty. Gives, for each source that `measured.isolated` reads, a folder with one for each
+    part, `__slice=0` and so on, with the columns that the operator reads; a part without rows has none. Parts are of
+    rows and not of time, so that an operator whose input comes at the ends of windows alone has as many. A keyed
+    process is promised that rows of one time come together, so its parts are cut between different times, and may be
+    fewer.
     """
-    flow = _alone_flow(measured.alone)
+    flow = _isolated_flow(measured.isolated)
     tables = [source.name for source in graph.sources(flow)]
     together = isinstance(measured.node, Process) and bool(measured.node.keys)
-    _place(connection, tables, parts, together)
+    _assign_slices(connection, tables, parts, together)
     wanted = needed_columns(flow)
     folders = {}
     for number, table in enumerate(tables):
@@ -241,7 +242,7 @@ def write_slices(connection: Any, measured: Measured, folder: Path, parts: int) 
     return folders
 
 
-def _place(connection: Any, tables: Sequence[str], parts: int, together: bool) -> None:
+def _assign_slices(connection: Any, tables: Sequence[str], parts: int, together: bool) -> None:
     """The table `__placed`: of each row of all tables its part; `together`: all rows of one time in the same."""
     sides = " UNION ALL ".join(
         f"SELECT {number} AS side, rowid AS id, {quote(EVENT_TIME)} AS time FROM {quote(table)}"

@@ -1,4 +1,4 @@
-"""From the timed slices of an operator to the time that one of its tuples takes."""
+"""Computes the time per tuple of an operator from its timed slices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The figures of a characterization, as plain data: what was counted and timed of each operator, and what follows.
+"""The operator profile as plain data: counts and times of each operator, and the parallelism they imply.
 
 Nothing is measured here. Of an operator that could not be timed, the time is null and the reason stands beside it.
 """
@@ -40,7 +40,7 @@ from streamgauge.engines.spark.userjob.batch_slices import Slice
 from streamgauge.stats.instances import advised, multiplied, spread, work
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.studies.operator_profile import published
-from streamgauge.studies.operator_profile.operator_io import Measured
+from streamgauge.studies.operator_profile.operator_io import OperatorIO
 from streamgauge.studies.operator_profile.per_tuple_cost import Q, per_tuple_cost, resampled, too_few, unreported
 
 WEIGHTS: tuple[Weights, ...] = get_args(Weights)
@@ -77,7 +77,7 @@ METHODS = {
 
 SOURCE_REASON = "only reading is what is taken off every other operator's time"
 SINK_REASON = "results leave for the recorder, which is no part of the system"
-NOTHING_CAME = "no row came in"
+NO_INPUT_REASON = "no row came in"
 
 
 @dataclass(frozen=True)
@@ -90,43 +90,45 @@ class Timings:
 
 
 def profile_figures(
-    workload: str, flow: Flow, counted: Mapping[Node, Measured], timings: Timings, asked: Characterize
+    workload: str, flow: Flow, counted: Mapping[Node, OperatorIO], timings: Timings, config: Characterize
 ) -> dict[str, Any]:
     """`operators`, `s_app_us`, `ways`, `apply` and `thesis` of a characterization."""
-    nodes, told = list(graph.operators(flow)), describe(flow)
+    nodes, descriptions = list(graph.operators(flow)), describe(flow)
     events = sum(counted[node].rows_out for node in graph.operators(flow) if isinstance(node, Source))
-    rows = [_operator(words, counted, node, events, timings) for words, node in zip(told, nodes, strict=False)]
-    rows += [_sink(words, counted, sink, events) for words, sink in zip(told[len(nodes) :], flow.sinks, strict=True)]
+    rows = [_operator(words, counted, node, events, timings) for words, node in zip(descriptions, nodes, strict=False)]
+    rows += [
+        _sink(words, counted, sink, events) for words, sink in zip(descriptions[len(nodes) :], flow.sinks, strict=True)
+    ]
     # By their places: a stream and the results of a flow may have one name.
     works = {weights: {str(place): _work(row, weights) for place, row in enumerate(rows)} for weights in WEIGHTS}
-    given = {weights: advised(works[weights], asked.target) for weights in WEIGHTS}
-    between = _intervals(rows, timings, asked)
+    given = {weights: advised(works[weights], config.target) for weights in WEIGHTS}
+    intervals = _intervals(rows, timings, config)
     for place, row in enumerate(rows):
         name, key = row["name"], str(place)
         row["s_op_us"] = {weights: works[weights][key] for weights in WEIGHTS}
         row["advised_instances_by_weights"] = {weights: given[weights][key] for weights in WEIGHTS}
-        row["advised_instances"] = given[asked.weights][key]
-        row["advised_instances_interval"] = {weights: between[weights][key] for weights in WEIGHTS}
+        row["advised_instances"] = given[config.weights][key]
+        row["advised_instances_interval"] = {weights: intervals[weights][key] for weights in WEIGHTS}
         row["thesis"] = [
             {"operator": each.operator, "instances": each.instances}
             for each in published.of_operator(workload, name, _role(row))
         ]
-    base = given[asked.weights]
+    base = given[config.weights]
     sources = {str(place) for place, row in enumerate(rows) if row["kind"] == "source"}
     return {
         "operators": rows,
         "s_app_us": {weights: sum(filter(None, works[weights].values())) for weights in WEIGHTS},
-        "ways": _ways(base, sources, asked),
+        "ways": _parallelism_plans(base, sources, config),
         "apply": _apply(nodes, rows),
         "thesis": [
-            {"operator": each.operator, "instances": each.instances, "here": _here(each, rows)}
+            {"operator": each.operator, "instances": each.instances, "here": _instances_here(each, rows)}
             for each in published.INSTANCES.get(workload, ())
         ],
     }
 
 
 def _operator(
-    words: Mapping[str, Any], counted: Mapping[Node, Measured], node: Node, events: int, timings: Timings
+    words: Mapping[str, Any], counted: Mapping[Node, OperatorIO], node: Node, events: int, timings: Timings
 ) -> dict[str, Any]:
     one, before = counted[node], [counted[input_] for input_ in graph.inputs(node)]
     time = per_tuple_cost(timings.slices.get(node.name, ()))
@@ -151,7 +153,7 @@ def _operator(
     }
 
 
-def _sink(words: Mapping[str, Any], counted: Mapping[Node, Measured], sink: Sink, events: int) -> dict[str, Any]:
+def _sink(words: Mapping[str, Any], counted: Mapping[Node, OperatorIO], sink: Sink, events: int) -> dict[str, Any]:
     before = counted[sink.input]
     return {
         "name": sink.name,
@@ -180,13 +182,13 @@ def _time_reason(node: Node, time: Mapping[str, Any] | None, timings: Timings) -
     if node.name in timings.failed:
         return f"it could not be run alone: {timings.failed[node.name]}"
     if time is None:
-        return NOTHING_CAME
+        return NO_INPUT_REASON
     if not time["distinguishable"]:
         return unreported(time)
     return too_few(time["slices"]) if time["p99"] is None else None
 
 
-def _weights(before: Sequence[Measured], events: int) -> dict[Weights, list[float]]:
+def _weights(before: Sequence[OperatorIO], events: int) -> dict[Weights, list[float]]:
     """Sin_i of each input. A source has nothing before it, and counts as 1 in the immediate weights."""
     return {
         "cumulative": [each.rows_out / events if events else 0.0 for each in before],
@@ -208,14 +210,14 @@ def _weighted(row: Mapping[str, Any], weights: Weights, time_us: float) -> float
 
 
 def _intervals(
-    rows: Sequence[Mapping[str, Any]], timings: Timings, asked: Characterize
+    rows: Sequence[Mapping[str, Any]], timings: Timings, config: Characterize
 ) -> dict[Weights, dict[str, tuple[int, int] | None]]:
     """Between what the advised instances lie, by weights and place, had other slices of the same kind been timed."""
     random = np.random.default_rng(SEED)
     drawn = {
         place: resampled(timings.slices[row["name"]], RESAMPLES, random)
         for place, row in enumerate(rows)
-        if _work(row, asked.weights) is not None
+        if _work(row, config.weights) is not None
     }
 
     def works(weights: Weights, sample: int) -> dict[str, float | None]:
@@ -225,18 +227,20 @@ def _intervals(
         }
 
     return {
-        weights: spread([works(weights, sample) for sample in range(RESAMPLES)], asked.target) for weights in WEIGHTS
+        weights: spread([works(weights, sample) for sample in range(RESAMPLES)], config.target) for weights in WEIGHTS
     }
 
 
-def _ways(base: Mapping[str, int | None], sources: Collection[str], asked: Characterize) -> dict[str, Any]:
+def _parallelism_plans(
+    base: Mapping[str, int | None], sources: Collection[str], config: Characterize
+) -> dict[str, Any]:
     """The three ways of multiplying; those by the formula are None where it advised nothing."""
     nothing = all(each is None for each in base.values())
     return {
         way: None
         if nothing and way != "one_each"
         else [{"times": times, "instances": list(each.values())} for times, each in plans.items()]
-        for way, plans in multiplied(base, sources, asked.multipliers).items()
+        for way, plans in multiplied(base, sources, config.multipliers).items()
     }
 
 
@@ -254,7 +258,7 @@ def _role(row: Mapping[str, Any]) -> published.Role:
     return row["kind"] if row["kind"] in ("source", "sink") else "operator"
 
 
-def _here(each: published.Published, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _instances_here(each: published.Published, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """The operators of the flow that an operator of the thesis is; none where it has none."""
     return [
         row["name"] for row in rows if _role(row) == each.role and (each.role != "operator" or row["name"] in each.here)

@@ -1,4 +1,4 @@
-"""What an own job gives for its whole input: by its reference, else by the function itself in batch."""
+"""The rows that a user job gives for its whole input: by its reference, else by the function in batch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from streamgauge.dataflow.nodes import NativeJob
 from streamgauge.preflight import user_job_reference
 from streamgauge.preflight.resolved import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
-from streamgauge.studies.operator_profile.operator_io import JobRows
+from streamgauge.studies.operator_profile.operator_io import UserJobRows
 
 
-def job_rows(resolved: ResolvedExperiment, private: Path) -> JobRows:
+def user_job_rows(resolved: ResolvedExperiment, private: Path) -> UserJobRows:
     """How the rows of this job are computed; `private` takes files on the way."""
     workload = resolved.workload
     assert isinstance(workload, UserJob)

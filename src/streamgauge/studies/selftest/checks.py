@@ -1,6 +1,7 @@
-"""The proofs of the self-test: what is planted, and what the instrument must say of it.
+"""The checks of the self-test: the fault each plants, and the answer that the instrument must give.
 
-Every proof can fail: `planted` (or `true_share`) makes the engine other than the proof says it is, and then it must.
+Every check can fail: without `planted`, or with another `true_share`, the engine is not as the check assumes, and the
+check must fail.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from streamgauge.results.latency import Latency
 from streamgauge.results.verdict import Check, Verdict
 from streamgauge.studies.capacity.outcome import wrong_answers
 from streamgauge.studies.capacity.search import Settings, TrialCall, TrialOutcome, search
-from streamgauge.studies.selftest.testbed import SILENT, SyntheticBench, View, started
+from streamgauge.studies.selftest.testbed import SILENT, SyntheticBench, View, start_bench
 from streamgauge.system.scratch import Scratch
 from streamgauge.trial.conductor import TrialResult
 from streamgauge.trial.generate_input import generate
@@ -28,28 +29,28 @@ from streamgauge.trial.run import ceiling_of
 CAPACITY_PER_S = 100_000.0
 CAPACITY_ERROR_MAX = 0.02
 SEARCH_START_SHARE = 0.9
-SIDE = 0.03
+CAPACITY_MARGIN = 0.03
 """How far above and below the capacity the verdicts are tried."""
 DECIDED_SHARE_MIN = 0.5
 ROW_RATE_PER_S = 20_000.0
 FAST = "400k"
 STALL_S, BESIDE_STALL_S = 2.0, 6.0
 """Beside the stall a consumer that reads every 14 ms or so reads four times as often as a p99 asks for."""
-STALL_SHOWN = 0.9
+STALL_SHARE_MIN = 0.9
 """Of the stall's length, at least, is the p99: one in a hundred events of the span waited for 96 % of it or more."""
 FAULTS: dict[str, str] = {
     "drop": "missing", "double": "duplicate", "alter": "wrong", "late": "late", "invent": "extra",
 }  # fmt: skip
 """Planted fault to what verification calls it."""
-FAULTY: dict[str, tuple[str, dict[str, Any], int]] = {
+FAULTY_WORKLOADS: dict[str, tuple[str, dict[str, Any], int]] = {
     "events": ("identity", {}, 997),
     "windows": ("windowed_aggregation", {"range": "1s", "slide": "500ms", "packs": 100}, 97),
 }
 """What the faults are planted in: the workload that gives such results, and one in how many has the fault."""
-SLOWING, SLOWING_S, SLOWING_BATCH = 0.06, 12.0, "1s"
+DEGRADATION, DEGRADATION_S, DEGRADATION_BATCH = 0.06, 12.0, "1s"
 """A batch of a second gets longer by 0.7 s in that time, far more than busy neighbours delay it by, and still ends
 before the next one is due."""
-LIE = "-1s"
+CLOCK_SKEW = "-1s"
 """Shorter than the span, so that results of the span have the wrong stamps."""
 OVERLOAD_FACTOR = 5.0
 OVERLOAD_S = 0.5 / OVERLOAD_FACTOR
@@ -95,8 +96,8 @@ QUICK = Sizes(
 
 
 @dataclass(frozen=True)
-class Made:
-    """An item's answer, before it is named and timed."""
+class CheckResult:
+    """The result of a check, before it gets its letter and its duration."""
 
     title: str
     ok: bool
@@ -110,30 +111,30 @@ def _capacity_bench(mode: Mode, sizes: Sizes, true_share: float, view: View) -> 
     options = {"capacity": f"{CAPACITY_PER_S * true_share:.0f}", **BATCHES[mode]}
     load = {"warmup": sizes.warmup_s}
     if mode != "windows":
-        return started("filter", CAPACITY_PER_S, options, load, {}, view)
+        return start_bench("filter", CAPACITY_PER_S, options, load, {}, view)
     parameters = {"range": "2s", "slide": "1s", "packs": 100}
-    return started("windowed_aggregation", CAPACITY_PER_S, options, load, parameters, view)
+    return start_bench("windowed_aggregation", CAPACITY_PER_S, options, load, parameters, view)
 
 
-def capacity(mode: Mode, sizes: Sizes, true_share: float = 1.0, view: View = SILENT) -> Iterator[Made]:
+def capacity(mode: Mode, sizes: Sizes, true_share: float = 1.0, view: View = SILENT) -> Iterator[CheckResult]:
     """a: the capacity is found (where the sizes say so), and verdicts close to it are right; on one warm start."""
     seconds, repeats = sizes.of(mode)
     with _capacity_bench(mode, sizes, true_share, view) as bench:
         bench.trial(CAPACITY_PER_S / 2, 1.0)  # the first trial of a start pays for first calls, and is not counted
         if mode == "continuous" or sizes.search_windows:
-            yield _found(mode, bench, seconds, view)
+            yield _search_capacity(mode, bench, seconds, view)
         yield _verdicts(mode, bench, seconds, repeats, view)
 
 
-def _found(mode: Mode, bench: SyntheticBench, seconds: float, view: View) -> Made:
+def _search_capacity(mode: Mode, bench: SyntheticBench, seconds: float, view: View) -> CheckResult:
     settings = Settings(
         ceiling_per_s=4 * CAPACITY_PER_S, tolerance=CAPACITY_ERROR_MAX, quick=True,
         start_per_s=SEARCH_START_SHARE * CAPACITY_PER_S,
     )  # fmt: skip
-    found = search(_trial_on(bench, seconds, view), settings)
-    refused = found.high if found.high_verdict == "not_sustained" else None
-    undecided = found.high if found.high_verdict == "undecided" else None
-    return judge_capacity(mode, found.low, refused, len(found.trials), bench.disturbed, undecided)
+    result = search(_trial_on(bench, seconds, view), settings)
+    refused = result.high if result.high_verdict == "not_sustained" else None
+    undecided = result.high if result.high_verdict == "undecided" else None
+    return judge_capacity(mode, result.low, refused, len(result.trials), bench.disturbed, undecided)
 
 
 def _trial_on(bench: SyntheticBench, seconds: float, view: View) -> TrialCall:
@@ -156,7 +157,7 @@ def judge_capacity(
     trials: int,
     disturbed: int = 0,
     undecided: float | None = None,
-) -> Made:
+) -> CheckResult:
     """a, from the bracket: its lower end is what a search publishes, and the upper one counts where it was refused.
 
     Rates in events per second; None where there was no such upper end. Beside noise an upper end that lies near the
@@ -173,18 +174,18 @@ def judge_capacity(
         f"capacity {CAPACITY_PER_S:.0f}/s: {held}, {broke}; {trials} trials, {disturbed} done again; "
         f"at most {CAPACITY_ERROR_MAX:.0%} off is allowed"
     )
-    return Made(title, ok, error, CAPACITY_ERROR_MAX, sentence)
+    return CheckResult(title, ok, error, CAPACITY_ERROR_MAX, sentence)
 
 
-def _verdicts(mode: Mode, bench: SyntheticBench, seconds: float, repeats: int, view: View) -> Made:
-    said: dict[float, list[str]] = {-SIDE: [], SIDE: []}
-    for side in [-SIDE, SIDE] * repeats:
-        said[side].append(bench.undisturbed(CAPACITY_PER_S * (1 + side), seconds).result.verdict.value)
-        view.line(f"{side:+.0%} {format_rate(CAPACITY_PER_S * (1 + side))}: {said[side][-1]}")
-    return judge_verdicts(mode, said[-SIDE], said[SIDE])
+def _verdicts(mode: Mode, bench: SyntheticBench, seconds: float, repeats: int, view: View) -> CheckResult:
+    verdicts: dict[float, list[str]] = {-CAPACITY_MARGIN: [], CAPACITY_MARGIN: []}
+    for margin in [-CAPACITY_MARGIN, CAPACITY_MARGIN] * repeats:
+        verdicts[margin].append(bench.undisturbed(CAPACITY_PER_S * (1 + margin), seconds).result.verdict.value)
+        view.line(f"{margin:+.0%} {format_rate(CAPACITY_PER_S * (1 + margin))}: {verdicts[margin][-1]}")
+    return judge_verdicts(mode, verdicts[-CAPACITY_MARGIN], verdicts[CAPACITY_MARGIN])
 
 
-def judge_verdicts(mode: Mode, below: Sequence[str], above: Sequence[str]) -> Made:
+def judge_verdicts(mode: Mode, below: Sequence[str], above: Sequence[str]) -> CheckResult:
     """a, from the verdicts given below and above the capacity: none may be wrong, and most must be there at all."""
     trials = len(below) + len(above)
     wrong = sum(one == "not_sustained" for one in below) + sum(one == "sustained" for one in above)
@@ -192,13 +193,20 @@ def judge_verdicts(mode: Mode, below: Sequence[str], above: Sequence[str]) -> Ma
     open_ones = trials - wrong - right_below - right_above
     enough = min(right_below / len(below), right_above / len(above)) >= DECIDED_SHARE_MIN
     sentence = (
-        f"{wrong} of {trials} verdicts were wrong ({wrong / trials:.0%}) and {open_ones} open: {SIDE:.0%} below, "
-        f"{right_below} of {len(below)} sustained; {SIDE:.0%} above, {right_above} of {len(above)} not sustained"
+        f"{wrong} of {trials} verdicts were wrong ({wrong / trials:.0%}) and {open_ones} open: "
+        f"{CAPACITY_MARGIN:.0%} below, {right_below} of {len(below)} sustained; "
+        f"{CAPACITY_MARGIN:.0%} above, {right_above} of {len(above)} not sustained"
     )
-    return Made(f"verdicts {SIDE:.0%} from it are right ({mode})", wrong == 0 and enough, wrong / trials, 0.0, sentence)
+    return CheckResult(
+        f"verdicts {CAPACITY_MARGIN:.0%} from it are right ({mode})",
+        wrong == 0 and enough,
+        wrong / trials,
+        0.0,
+        sentence,
+    )
 
 
-def stall(sizes: Sizes, planted: bool = True, view: View = SILENT) -> Made:
+def stall(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:
     """b: a stall of 2 s in the measured span, seen by event time and hidden by the naive count.
 
     Chunks are short and the span beside the stall is long, so that the consumer has read often enough for a p99.
@@ -206,15 +214,15 @@ def stall(sizes: Sizes, planted: bool = True, view: View = SILENT) -> Made:
     after_s = sizes.warmup_s + 1.0
     options = {"capacity": FAST} | ({"stall": f"{STALL_S}s@{after_s}s"} if planted else {})
     load = {"warmup": sizes.warmup_s, "chunk": "10ms"}
-    with started("identity", ROW_RATE_PER_S, options, load, {}, view) as bench:
+    with start_bench("identity", ROW_RATE_PER_S, options, load, {}, view) as bench:
         latency = bench.trial(ROW_RATE_PER_S, STALL_S + BESIDE_STALL_S).result.latency
     assert latency.event_time_us is not None and latency.processing_time_us is not None  # noqa: PT018
     return judge_stall(latency.event_time_us, latency.processing_time_us)
 
 
-def judge_stall(event: Latency, naive: Latency) -> Made:
+def judge_stall(event: Latency, naive: Latency) -> CheckResult:
     """b, from both latencies: p99 and maximum of event time show the stall, and those of the naive count do not."""
-    shows = _at_least(event.p99, STALL_SHOWN * STALL_S) and _at_least(event.max, 0.95 * STALL_S)
+    shows = _at_least(event.p99, STALL_SHARE_MIN * STALL_S) and _at_least(event.max, 0.95 * STALL_S)
     hidden = _at_most(naive.p99, STALL_S / 4) and _at_most(naive.max, STALL_S / 2)
     sentence = (
         f"a stall of {STALL_S:g} s: event time p99 {_seconds(event.p99)}, max {_seconds(event.max)}; "
@@ -223,7 +231,7 @@ def judge_stall(event: Latency, naive: Latency) -> Made:
     )
     title = "a stall shows in event-time latency, and not in latency taken the naive way"
     value = None if event.p99 is None else event.p99 / US
-    return Made(title, shows and hidden, value, STALL_SHOWN * STALL_S, sentence)
+    return CheckResult(title, shows and hidden, value, STALL_SHARE_MIN * STALL_S, sentence)
 
 
 def _at_least(us: float | None, seconds: float) -> bool:
@@ -238,52 +246,54 @@ def _seconds(us: float | None) -> str:
     return "not given (too few results)" if us is None else f"{us / US:.2f} s"
 
 
-def slowing(sizes: Sizes, planted: bool = True, view: View = SILENT) -> Made:
+def degradation(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:
     """b: batches that take longer and longer, and still end within their interval: nothing waits, but results are later
     and later.
     """
-    options = {"capacity": FAST, "batch": SLOWING_BATCH} | ({"slowing": f"{SLOWING}"} if planted else {})
-    with started("filter", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
-        return judge_slowing(bench.trial(ROW_RATE_PER_S, SLOWING_S).result.verdict)
+    options = {"capacity": FAST, "batch": DEGRADATION_BATCH} | ({"slowing": f"{DEGRADATION}"} if planted else {})
+    with start_bench("filter", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
+        return judge_degradation(bench.trial(ROW_RATE_PER_S, DEGRADATION_S).result.verdict)
 
 
-def judge_slowing(verdict: Verdict) -> Made:
+def judge_degradation(verdict: Verdict) -> CheckResult:
     """b, from the verdict on that trial: a check of the results has failed, and the one of the backlog has not."""
     # Beside busy neighbours the verdict is invalid; what the checks have seen they have seen.
-    seen = [name for name in ("output_trend", "latency_trend") if _check(verdict.checks, name).state == "failed"]
+    failed = [name for name in ("output_trend", "latency_trend") if _check(verdict.checks, name).state == "failed"]
     level = _check(verdict.checks, "backlog_trend").state != "failed"
-    decided = " by ".join([verdict.value, *([", ".join(seen)] if seen else [])])
+    decided = " by ".join([verdict.value, *([", ".join(failed)] if failed else [])])
     sentence = (
-        f"results later by {SLOWING:.0%} of the time: {decided}; the backlog {'did not grow' if level else 'grew'}"
+        f"results later by {DEGRADATION:.0%} of the time: {decided}; the backlog {'did not grow' if level else 'grew'}"
     )
     title = "an engine that gets slower and slower is seen before anything waits"
-    ok = verdict.value in ("not_sustained", "invalid") and bool(seen) and level
-    return Made(title, ok, _check(verdict.checks, "latency_trend").value, SLOWING, sentence)
+    ok = verdict.value in ("not_sustained", "invalid") and bool(failed) and level
+    return CheckResult(title, ok, _check(verdict.checks, "latency_trend").value, DEGRADATION, sentence)
 
 
-def fault(kind: str, sizes: Sizes, planted: bool = True, of: Rows = "events", view: View = SILENT) -> Made:
+def fault(kind: str, sizes: Sizes, planted: bool = True, of: Rows = "events", view: View = SILENT) -> CheckResult:
     """c: one kind of fault, planted in every 997th event or every 97th window, is counted exactly, and no other is."""
-    workload, parameters, every = FAULTY[of]
+    workload, parameters, every = FAULTY_WORKLOADS[of]
     options = {"capacity": FAST, "fault": kind if planted else "none", "fault_every": str(every)}
-    with started(workload, ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, parameters, view) as bench:
-        judged = bench.trial_and_what_is_held(ROW_RATE_PER_S, sizes.row_s)
+    with start_bench(workload, ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, parameters, view) as bench:
+        judged = bench.trial_with_held_back_rows(ROW_RATE_PER_S, sizes.row_s)
         planted_us = bench.facts()["planted_us"]
     return _judge_fault(kind, of, judged, planted_us)
 
 
-def search_of_wrong(sizes: Sizes, planted: bool = True, view: View = SILENT) -> Made:
+def search_with_wrong_answers(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:
     """c: a system that loses one result in a thousand at any rate has no sustained rate, and a search says why."""
     every, start = 1000, ROW_RATE_PER_S
     options = {"capacity": FAST, "fault": "drop" if planted else "none", "fault_every": str(every)}
-    with started("identity", start, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
+    with start_bench("identity", start, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
         settings = Settings(ceiling_per_s=start, start_per_s=start, quick=True)
-        found = search(_trial_on(bench, sizes.row_s, view), settings)
-    ended = "answers are wrong" in found.sentence
-    sentence = f"one result in {every} lost: {found.sentence}; {len(found.trials)} trials"
-    return Made("a search ends where answers are wrong", ended and found.low is None, found.low, None, sentence)
+        result = search(_trial_on(bench, sizes.row_s, view), settings)
+    ended = "answers are wrong" in result.sentence
+    sentence = f"one result in {every} lost: {result.sentence}; {len(result.trials)} trials"
+    return CheckResult(
+        "a search ends where answers are wrong", ended and result.low is None, result.low, None, sentence
+    )
 
 
-def _judge_fault(kind: str, of: Rows, judged: TrialResult, planted_us: Sequence[int]) -> Made:
+def _judge_fault(kind: str, of: Rows, judged: TrialResult, planted_us: Sequence[int]) -> CheckResult:
     # Rows of the tail need not be there, but what was never expected, or comes twice, counts wherever it lies.
     everywhere = kind in ("double", "invent")
     due_us = judged.record.spans.measured_to_us
@@ -291,57 +301,58 @@ def _judge_fault(kind: str, of: Rows, judged: TrialResult, planted_us: Sequence[
     verification = judged.result.verification
     assert verification is not None
     counts = {name: int(getattr(verification, name)) for name in FAULTS.values()}
-    found = counts[FAULTS[kind]]
-    others = {name: count for name, count in counts.items() if count and name != FAULTS[kind]}
-    sentence = f"{number} {of} planted ({kind}), {found} found as {FAULTS[kind]}, others: {others or 'none'}"
-    ok = number > 0 and found == number and not others and judged.record.drained
-    return Made(f"every one of the {of} is found: {kind}", ok, float(found), float(number), sentence)
+    counted = counts[FAULTS[kind]]
+    other_faults = {name: count for name, count in counts.items() if count and name != FAULTS[kind]}
+    sentence = f"{number} {of} planted ({kind}), {counted} found as {FAULTS[kind]}, others: {other_faults or 'none'}"
+    ok = number > 0 and counted == number and not other_faults and judged.record.drained
+    return CheckResult(f"every one of the {of} is found: {kind}", ok, float(counted), float(number), sentence)
 
 
-def generator(sizes: Sizes, planted: bool = True, view: View = SILENT) -> Made:
+def generator(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:
     """d: far more is asked of the generator than it can make, for as long as it would make in half a second."""
     parameters, load = {"above": 99}, {"warmup": 0, "chunk": "10ms"}
-    with started("filter", ROW_RATE_PER_S, {"capacity": "1G"}, load, parameters, view) as bench:
+    with start_bench("filter", ROW_RATE_PER_S, {"capacity": "1G"}, load, parameters, view) as bench:
         ceiling = ceiling_of(bench.resolved, ROW_RATE_PER_S)
     rate = OVERLOAD_FACTOR * ceiling if planted else ROW_RATE_PER_S
-    with started("filter", ROW_RATE_PER_S, {"capacity": "1G"}, load, parameters, view, tail_us=0) as bench:
+    with start_bench("filter", ROW_RATE_PER_S, {"capacity": "1G"}, load, parameters, view, tail_us=0) as bench:
         return judge_generator(bench.trial(rate, OVERLOAD_S).result.verdict, rate, ceiling)
 
 
-def judge_generator(verdict: Verdict, rate_per_s: float, ceiling_per_s: float) -> Made:
+def judge_generator(verdict: Verdict, rate_per_s: float, ceiling_per_s: float) -> CheckResult:
     """d, from the verdict on a trial of that rate: it is invalid, and by the plan."""
     driver = _check(verdict.checks, "driver")
     # A whole second of the plan is lost, or its events came late: a fast machine makes half a second's work within one.
     ok = verdict.value == "invalid" and driver.code in (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY)
     sentence = f"asked for {format_rate(rate_per_s)} with a ceiling of {format_rate(ceiling_per_s)}: {verdict.value}, "
     title = "a generator that cannot keep the plan makes the trial invalid"
-    return Made(title, ok, driver.value, driver.limit, sentence + driver.sentence)
+    return CheckResult(title, ok, driver.value, driver.limit, sentence + driver.sentence)
 
 
-def clock(sizes: Sizes, planted: bool = True, view: View = SILENT) -> Made:
+def clock(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:
     """e: results whose stamps lie in the future, so that they came before they happened."""
-    options = {"capacity": FAST, "lie": LIE if planted else "0s"}
-    with started("identity", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
+    options = {"capacity": FAST, "lie": CLOCK_SKEW if planted else "0s"}
+    with start_bench("identity", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
         judged = bench.trial(ROW_RATE_PER_S, sizes.row_s)
     assert judged.verified is not None
     verdict, negatives = judged.result.verdict, judged.verified.negatives
     driver = _check(verdict.checks, "driver")
     ok = verdict.value == "invalid" and negatives > 0 and driver.code == Cause.NEGATIVE_LATENCY
-    sentence = (
-        f"stamps moved by {LIE}: {negatives} negative latencies, {verdict.value} by {', '.join(verdict.decided_by)}"
-    )
-    return Made("a clock that lies is an error", ok, float(negatives), 0.0, sentence)
+    decided = ", ".join(verdict.decided_by)
+    sentence = f"stamps moved by {CLOCK_SKEW}: {negatives} negative latencies, {verdict.value} by {decided}"
+    return CheckResult("a clock that lies is an error", ok, float(negatives), 0.0, sentence)
 
 
-def seed(sizes: Sizes, planted: bool = True) -> Made:
+def seed(sizes: Sizes, planted: bool = True) -> CheckResult:
     """f: the input twice from one seed, and once from another."""
-    first, again, other = (_input_digest(number) for number in (7, 7 if planted else 8, 9))
-    same, differs = first == again, first != other
+    first, again, different = (_input_digest(number) for number in (7, 7 if planted else 8, 9))
+    same, differs = first == again, first != different
     sentence = (
         f"the same seed gave {'the same' if same else 'other'} bytes ({first[:12]}), "
         f"another seed {'others' if differs else 'the same'}"
     )
-    return Made("the same seed gives the same input, byte for byte", same and differs, float(same), 1.0, sentence)
+    return CheckResult(
+        "the same seed gives the same input, byte for byte", same and differs, float(same), 1.0, sentence
+    )
 
 
 def _input_digest(number: int) -> str:

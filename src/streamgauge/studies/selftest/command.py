@@ -1,4 +1,4 @@
-"""Proves on this machine that the instrument itself is right, by what it says of an engine whose truth is known.
+"""`selftest`: checks the instrument on this machine, with a synthetic engine of known capacity and known faults.
 
     a  a consumer of known capacity is found within 2 %, reading on continuously, in micro-batches with windows, and in
        batches of which each ends early or late at random; at 3 % above and below it the verdicts are right
@@ -23,7 +23,7 @@ from typing import Any
 
 from streamgauge.core.errors import InputError, Interrupted, Problem, StreamgaugeError
 from streamgauge.studies.selftest import checks
-from streamgauge.studies.selftest.checks import FULL, QUICK, Made, Mode, Rows, Sizes
+from streamgauge.studies.selftest.checks import FULL, QUICK, CheckResult, Mode, Rows, Sizes
 from streamgauge.studies.selftest.testbed import SILENT, View
 
 ROWS: tuple[Rows, ...] = ("events", "windows")
@@ -43,18 +43,18 @@ class Item:
     seconds: float
 
 
-def _by_letter(sizes: Sizes, view: View) -> dict[str, list[Callable[[], Iterator[Made]]]]:
+def _by_letter(sizes: Sizes, view: View) -> dict[str, list[Callable[[], Iterator[CheckResult]]]]:
     """Letter to its proofs."""
 
-    def one(proof: Callable[[], Made]) -> Callable[[], Iterator[Made]]:
+    def one(proof: Callable[[], CheckResult]) -> Callable[[], Iterator[CheckResult]]:
         return lambda: iter([proof()])
 
     return {
         "a": [partial(checks.capacity, mode, sizes, view=view) for mode in MODES],
-        "b": [one(lambda: checks.stall(sizes, view=view)), one(lambda: checks.slowing(sizes, view=view))],
+        "b": [one(lambda: checks.stall(sizes, view=view)), one(lambda: checks.degradation(sizes, view=view))],
         "c": [
             *(one(partial(checks.fault, kind, sizes, of=of, view=view)) for of in ROWS for kind in checks.FAULTS),
-            one(lambda: checks.search_of_wrong(sizes, view=view)),
+            one(lambda: checks.search_with_wrong_answers(sizes, view=view)),
         ],
         "d": [one(lambda: checks.generator(sizes, view=view))],
         "e": [one(lambda: checks.clock(sizes, view=view))],
@@ -64,30 +64,30 @@ def _by_letter(sizes: Sizes, view: View) -> dict[str, list[Callable[[], Iterator
 
 def letters(text: str | None) -> tuple[str, ...]:
     """`a,c` as the items asked for; all where None. InputError for one there is not."""
-    there = tuple("abcdef")
+    available = tuple("abcdef")
     if text is None:
-        return there
-    asked = tuple(part.strip() for part in text.split(","))
-    unknown = [part for part in asked if part not in there]
+        return available
+    requested = tuple(part.strip() for part in text.split(","))
+    unknown = [part for part in requested if part not in available]
     if unknown:
-        raise InputError(Problem("--only", f"must be of {', '.join(there)}", ",".join(unknown), "--only a,c"))
-    return tuple(letter for letter in there if letter in asked)
+        raise InputError(Problem("--only", f"must be of {', '.join(available)}", ",".join(unknown), "--only a,c"))
+    return tuple(letter for letter in available if letter in requested)
 
 
 def selftest(quick: bool = False, only: str | None = None, view: View = SILENT) -> list[Item]:
     """Every proof asked for, in order; one that crashes on purpose is one that failed. `view` hears of all of it."""
-    asked = letters(only)
+    requested = letters(only)
     by_letter = _by_letter(QUICK if quick else FULL, replace(view, line=lambda text: view.line(f"  {text}")))
     items: list[Item] = []
-    for letter in asked:
+    for letter in requested:
         for proof in by_letter[letter]:
-            for item in _timed(letter, proof):
+            for item in _timed_items(letter, proof):
                 view.line(line(item))
                 items.append(item)
     return items
 
 
-def _timed(letter: str, proof: Callable[[], Iterator[Made]]) -> Iterator[Item]:
+def _timed_items(letter: str, proof: Callable[[], Iterator[CheckResult]]) -> Iterator[Item]:
     began = time.monotonic()
     try:
         for made in proof():

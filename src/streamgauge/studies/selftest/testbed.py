@@ -53,13 +53,13 @@ class HeldBackTrial(JudgedTrial):
         self._engine = engine
 
     def before_judging(self, conductor: TrialConductor, record: TrialRecord) -> None:
-        def let_go() -> bool:
+        def all_released() -> bool:
             conductor.observe(
                 Progress(record, conductor.testbed.clock.now_us(), "waiting for what the engine holds back")
             )
             return not self._engine.facts()["held"]
 
-        if not wait_until(let_go, HELD_TIMEOUT_S, 0.1):
+        if not wait_until(all_released, HELD_TIMEOUT_S, 0.1):
             raise DriverError(f"the engine still held rows back after {HELD_TIMEOUT_S:g} s")
         record.trial_log.add(conductor.testbed.tick())
 

@@ -19,7 +19,7 @@ from streamgauge.core.errors import InputError
 from streamgauge.report.charts.breakdown import by_window, waterfall
 from streamgauge.report.documents.breakdown import document, heading
 from streamgauge.report.html import render as html
-from streamgauge.report.studies import show_anatomy, write_again
+from streamgauge.report.studies import rerender_study, show_anatomy
 
 PAGE_CSS = files("streamgauge.report.html") / "templates" / "page.css"
 WAYS = [
@@ -140,13 +140,13 @@ def test_without_a_stage_there_is_no_picture(trials: list[dict[str, Any]]) -> No
 
 def test_a_page_is_made_again(tmp_path: Path) -> None:
     """Of what the folder holds; of another folder nothing is, and another version is refused."""
-    assert write_again(tmp_path) is None
+    assert rerender_study(tmp_path) is None
     (tmp_path / ANATOMY).write_text(json.dumps(FOUND))
-    assert write_again(tmp_path) == tmp_path / "report.html"
-    assert write_again(tmp_path / ANATOMY) == tmp_path / "report.html"
+    assert rerender_study(tmp_path) == tmp_path / "report.html"
+    assert rerender_study(tmp_path / ANATOMY) == tmp_path / "report.html"
     (tmp_path / ANATOMY).write_text("{}")
     with pytest.raises(InputError, match="of this version"):
-        write_again(tmp_path)
+        rerender_study(tmp_path)
 
 
 @pytest.mark.parametrize(

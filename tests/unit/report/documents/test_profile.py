@@ -16,7 +16,7 @@ from streamgauge.core.errors import InputError
 from streamgauge.report.charts import profile
 from streamgauge.report.documents.profile import document
 from streamgauge.report.html import render as html
-from streamgauge.report.studies import show_characterization, write_again
+from streamgauge.report.studies import rerender_study, show_characterization
 from tests.unit.report.documents.test_comparison import Tags
 
 
@@ -154,15 +154,15 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", [".", CHARACTERIZATION])
 def test_report_makes_the_page_again(folder: Path, name: str) -> None:
     """Of the folder, or of its file."""
-    assert write_again(folder / name) == folder / "report.html"
+    assert rerender_study(folder / name) == folder / "report.html"
     assert (folder / "report.html").read_text() == render(characterization())
-    assert write_again(folder / "report.html") == folder / "report.html"
+    assert rerender_study(folder / "report.html") == folder / "report.html"
 
 
 def test_what_is_no_characterization_is_left_to_others(tmp_path: Path) -> None:
     """A run's folder, a file, or nothing at all."""
     (tmp_path / "result.json").write_text("{}")
-    assert [write_again(path) for path in (tmp_path, tmp_path / "result.json", tmp_path / "gone")] == [None] * 3
+    assert [rerender_study(path) for path in (tmp_path, tmp_path / "result.json", tmp_path / "gone")] == [None] * 3
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_what_cannot_be_shown_is_refused(folder: Path, text: str, said: str) -> 
     """Killed before its end, or of another version; nothing is written."""
     (folder / CHARACTERIZATION).write_text(text)
     with pytest.raises(InputError, match=said):
-        write_again(folder)
+        rerender_study(folder)
     assert not (folder / "report.html").exists()
 
 

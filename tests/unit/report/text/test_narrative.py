@@ -37,7 +37,7 @@ def test_answer_of_a_search_is_its_rate(make_search: Callable[[], Result]) -> No
 
 def test_three_sentences(make_result: Make) -> None:
     """Throughput, lateness, correctness, in that order."""
-    assert list(narrative.three(make_result())) == [
+    assert list(narrative.summary_sentences(make_result())) == [
         "200 k events/s were offered for 1 min, and spark took in 200 k events/s.",
         "Half of the results came within 2.6 s of their event time, 99 % within 4.3 s, the last within 5.2 s.",
         "15,000 results expected, all matched.",
@@ -49,15 +49,17 @@ def test_of_updates_what_the_newest_event_leaves_out_is_said(make_result: Make) 
     newest = Latency(p50=8e5, max=1e6, count=40, effective_count=10)
     counted = Latency(p50=2.8e6, p99=4.8e6, count=4000, effective_count=100)
     result = make_result(latency=Latencies(event_time_us=newest, until_counted_us=counted))
-    assert narrative.three(result)[1] == (
+    assert narrative.summary_sentences(result)[1] == (
         "Half of the results came within 800 ms of their event time, the last within 1 s. That is from the newest "
         "event in each update: half of all events were counted within 2.8 s, 99 % within 4.8 s."
     )
     bound = counted.model_copy(update={"lower_bounds": 3})
     late = make_result(latency=Latencies(event_time_us=newest, until_counted_us=bound))
-    assert narrative.three(late)[1].endswith("half of all events took at least 2.8 s until they were counted.")
+    assert narrative.summary_sentences(late)[1].endswith(
+        "half of all events took at least 2.8 s until they were counted."
+    )
     unknown = make_result(latency=Latencies(event_time_us=newest, until_counted_us=Latency(note="not known")))
-    assert narrative.three(unknown)[1].endswith("the last within 1 s.")
+    assert narrative.summary_sentences(unknown)[1].endswith("the last within 1 s.")
 
 
 BOUNDED = Latency(min=1e3, mean=1e6, p50=1e6, p99=2e6, max=3e6, count=500, lower_bounds=4)
@@ -66,17 +68,17 @@ BOUNDED = Latency(min=1e3, mean=1e6, p50=1e6, p99=2e6, max=3e6, count=500, lower
 def test_missing_results_are_said(make_result: Make) -> None:
     """Where results had not come, nothing is said to have come within a time: every figure is a lower bound."""
     result = make_result(latency=Latencies(event_time_us=BOUNDED))
-    assert narrative.three(result)[1] == (
+    assert narrative.summary_sentences(result)[1] == (
         "4 of 500 results had not come when the run ended: with them, half of all took at least 1 s from their event "
         "time, and 1 % at least 2 s."
     )
-    assert "4 of 500" in narrative.not_come(result)
-    assert narrative.not_come(make_result()) == ""
+    assert "4 of 500" in narrative.missing_results(result)
+    assert narrative.missing_results(make_result()) == ""
 
 
 def test_no_result_at_all_is_said(make_result: Make) -> None:
     """An engine that died at once gave nothing; that is a finding, not a gap in the page."""
-    said = narrative.three(make_result(latency=Latencies(event_time_us=Latency())))
+    said = narrative.summary_sentences(make_result(latency=Latencies(event_time_us=Latency())))
     assert said[1] == "No result of the measured span had come when the run ended."
 
 
@@ -84,7 +86,7 @@ def test_the_span_is_as_long_as_it_was(make_result: Make) -> None:
     """Of a run that ended early: the time that was offered, not the time that was planned."""
     warm_up, measured, _ = make_result().phases
     short = measured.model_copy(update={"end_us": measured.start_us + 7_000_000})
-    said = narrative.three(make_result(phases=(warm_up, short)))[0]
+    said = narrative.summary_sentences(make_result(phases=(warm_up, short)))[0]
     assert said.startswith("200 k events/s were offered for 7 s")
 
 
@@ -92,7 +94,9 @@ def test_a_run_that_ended_in_its_warm_up_claims_no_rate(make_result: Make) -> No
     """Its rate of 0 is that of a span which never began: neither 0 events nor no result is a finding then."""
     rate = Rates(offered_per_s=0.0, achieved_per_s=0.0, ingested_per_s=0.0, planned_per_s=200_000.0)
     ended = make_result(phases=make_result().phases[:1], rate=rate, latency=Latencies(), verification=None)
-    assert narrative.three(ended)[0] == ("Nothing was measured: the run ended 20 s after its start, in the warm-up.")
+    assert narrative.summary_sentences(ended)[0] == (
+        "Nothing was measured: the run ended 20 s after its start, in the warm-up."
+    )
     assert narrative.no_latency(ended).endswith("the run ended before the measured span began")
 
 
@@ -108,7 +112,7 @@ def test_latencies_that_nobody_verified_are_said_to_be(make_result: Make) -> Non
     stopped = Verdict(value="interrupted")
     said = narrative.unverified(make_result(verdict=stopped, verification=None))
     assert said.startswith("Latencies are unverified: the run was stopped")
-    assert narrative.three(make_result(verdict=stopped, verification=None))[-1] == said
+    assert narrative.summary_sentences(make_result(verdict=stopped, verification=None))[-1] == said
     assert narrative.unverified(make_result(verdict=stopped)) == ""
     assert narrative.unverified(make_result(verification=None)) == ""
     assert narrative.unverified(make_result(verdict=stopped, latency=Latencies(notes=("a",)), verification=None)) == ""
@@ -132,7 +136,7 @@ def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make
     ("cause", "said"),
     [
         (Cause.BACKGROUND_LOAD, narrative.DISTURBED),
-        (Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, narrative.KEPT),
+        (Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, narrative.KEPT_UP),
         (Cause.DRIVER_FAILED, narrative.UNUSABLE),
     ],
 )
@@ -146,4 +150,4 @@ def test_nothing_measured_says_so(make_result: Make) -> None:
     """A run without figures invents none."""
     empty = make_result(rate=None, latency=Latencies(), verification=None)
     assert narrative.answer(empty) == "nothing was measured"
-    assert narrative.three(empty) == ("Answers: not judged.",)
+    assert narrative.summary_sentences(empty) == ("Answers: not judged.",)

@@ -34,10 +34,10 @@ from streamgauge.studies.capacity.command import (
     CEILING,
     MEMO,
     Sustain,
-    ceiling_kept,
     outcome_of,
     outcome_of_overload,
     recorded,
+    stored_ceiling,
 )
 from streamgauge.studies.capacity.outcome import NOT_SEEN
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
@@ -57,10 +57,10 @@ NOTHING_READ = SimpleNamespace(by_query=lambda: ())
 def test_a_search_that_goes_on_asks_for_the_rates_that_it_asked_for(study: RunFolder) -> None:
     """The ceiling differs with every measurement; kept, the recorded trials are those of the same search."""
     measured = iter([1e6, 2e6])
-    first, again = (Search(Settings(ceiling_kept(study, lambda: next(measured)))) for _ in range(2))
+    first, again = (Search(Settings(stored_ceiling(study, lambda: next(measured)))) for _ in range(2))
     assert first.request == again.request
     outcome = TrialOutcome(first.request.rate_per_s, "not_sustained", 5e5)  # type: ignore[union-attr]
-    assert replay(Settings(ceiling_kept(study, lambda: next(measured))), [outcome]).request is not None
+    assert replay(Settings(stored_ceiling(study, lambda: next(measured))), [outcome]).request is not None
 
 
 def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -595,7 +595,7 @@ def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
 def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, left: str) -> None:
     """A kill in the midst of writing must not end the search for good."""
     (study.path / CEILING).write_text(left)
-    assert [ceiling_kept(study, lambda: 1e6), ceiling_kept(study, lambda: 2e6)] == [1e6, 1e6]
+    assert [stored_ceiling(study, lambda: 1e6), stored_ceiling(study, lambda: 2e6)] == [1e6, 1e6]
 
 
 def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit) -> None:

@@ -46,7 +46,7 @@ Batches = list[tuple[float, int]]
 
 
 def done_of(batches: Batches, seconds: float = 8.0, query: str = "", **more: Any) -> TrialRecord:
-    """A stair that lasted `seconds`, of which the later half is measured."""
+    """A step that lasted `seconds`, of which the later half is measured."""
     parts = [
         Delivery("purchases", START, START + US, events, START + round(when * US), number, False, query)
         for number, (when, events) in enumerate(batches)
@@ -57,7 +57,7 @@ def done_of(batches: Batches, seconds: float = 8.0, query: str = "", **more: Any
 
 
 def drained_at(rate_per_s: float, **more: Any) -> TrialRecord:
-    """A stair in which a batch a second took so much."""
+    """A step in which a batch a second took so much."""
     return done_of([(float(second), round(rate_per_s)) for second in range(8)], **more)
 
 
@@ -90,7 +90,7 @@ class Stairs:
 def test_it_climbs_until_the_engine_falls_behind_and_stays_until_it_is_warm(
     monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, stairs: int, last_s: float
 ) -> None:
-    """Eight times as much each stair; the last one is made again, shortly while it is cold, then for long."""
+    """Eight times as much each step; the last one is made again, shortly while it is cold, then for long."""
     climbed = Stairs(monkeypatch, capacity_per_s)
     found = climbed.climb(50e6)
     rates = [FIRST_RATE_PER_S * STEP**n for n in range(stairs)]
@@ -124,7 +124,7 @@ def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
 def test_a_slow_engine_is_not_judged_before_it_is_warm(
     monkeypatch: pytest.MonkeyPatch, warm_after_s: float, rest_s: float
 ) -> None:
-    """The first stair is made again for a short while, and then until a fresh engine is warm, however long that is."""
+    """The first step is made again for a short while, and then until a fresh engine is warm, however long that is."""
     monkeypatch.setattr(saturation_probe, "FRESH_WARMUP_S", warm_after_s)
     climbed = Stairs(monkeypatch, 5e4)
     assert climbed.climb(50e6).drained_per_s == pytest.approx(5e4)
@@ -153,7 +153,7 @@ def test_a_stair_that_was_stayed_on_is_climbed_only_where_nearly_all_of_it_was_d
 
 
 def test_batches_by_far_too_large_are_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that drains a tenth of the first stair would be guessed by batches of ten times what it will get."""
+    """An engine that drains a tenth of the first step would be guessed by batches of ten times what it will get."""
     climbed = Stairs(monkeypatch, 1e4)
     assert climbed.climb(50e6).drained_per_s == pytest.approx(1e4)
     assert climbed.seen[-1] == (1e5, LAST_S)
@@ -161,7 +161,7 @@ def test_batches_by_far_too_large_are_made_smaller(monkeypatch: pytest.MonkeyPat
 
 
 def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its first stair drained little, the same stair made again, shortly, all of it: that was no limit."""
+    """Its first step drained little, the same step made again, shortly, all of it: that was no limit."""
     climbed = Stairs(monkeypatch, 2e6)
     step = climbed.step
 
@@ -177,7 +177,7 @@ def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.Mon
 
 
 def test_an_engine_that_chews_on_one_batch_is_guessed_from_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search once found nothing, because the stair made again held no hand-out at all."""
+    """A search once found nothing, because the step made again held no hand-out at all."""
     stairs = Stairs(monkeypatch, 20_000)
     step = stairs.step
 
@@ -197,7 +197,7 @@ def test_nearly_all_there_is_is_a_drain_rate(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_engine_that_keeps_up_with_all_there_is_was_not_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No stair is higher than what may be offered, and after that one there is nothing to find out."""
+    """No step is higher than what may be offered, and after that one there is nothing to find out."""
     stairs = Stairs(monkeypatch, 1e9)
     found = stairs.climb(1e6)
     assert [rate for rate, _ in stairs.seen] == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP, 1e6]
@@ -263,14 +263,14 @@ def test_a_rig_that_failed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> N
     assert (found.drained_per_s, found.kept_up, found.engine_failed) == (pytest.approx(1e6), False, "it ended")
 
 
-@pytest.mark.parametrize("stair", [2, 3])
-def test_ctrl_c_ends_it(monkeypatch: pytest.MonkeyPatch, stair: int) -> None:
-    """The search that asked for it is stopped, not told a guess; on the way up, and on the last stair."""
+@pytest.mark.parametrize("step", [2, 3])
+def test_ctrl_c_ends_it(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """The search that asked for it is stopped, not told a guess; on the way up, and on the last step."""
     stairs = Stairs(monkeypatch, 2e5, interrupted=True)
-    stairs.last_from = stair
+    stairs.last_from = step
     with pytest.raises(KeyboardInterrupt):
         stairs.climb(50e6)
-    assert len(stairs.seen) == stair
+    assert len(stairs.seen) == step
 
 
 def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,14 +315,14 @@ def test_what_may_wait_never_fills_the_queue(rate_per_s: float, bound_s: float, 
 
 
 def test_more_may_wait_than_the_longest_interval_between_batches() -> None:
-    """Or the engine could not take a second's events each second: a search once began at 70 % of its first stair."""
+    """Or the engine could not take a second's events each second: a search once began at 70 % of its first step."""
     for state_copied in (False, True):
         number, unit = trigger("auto", True, state_copied).split()
         assert float(number) / {"seconds": 1, "milliseconds": 1000}[unit] < saturation_probe.PACE_S
 
 
 def test_a_stair_that_few_batches_call_a_little_short_is_climbed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search began at a third of the engine's rate, because five batches said 87 % of a stair it kept up with."""
+    """A search began at a third of the engine's rate, because five batches said 87 % of a step it kept up with."""
     stairs = Stairs(monkeypatch, 0.87 * 8e5)
     assert stairs.climb(50e6).drained_per_s == pytest.approx(0.87 * 8e5)
     assert stairs.seen[-1][0] == 1.6e6  # not eight times: batches of seconds of that would be none that a trial has
@@ -332,7 +332,7 @@ def test_a_stair_that_few_batches_call_a_little_short_is_climbed(monkeypatch: py
 def test_where_it_stays_no_more_waits_than_three_seconds_of_what_it_drains(
     monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, pace_s: float
 ) -> None:
-    """Half a stair's at least. With batches of 20 million events an engine drained 4.1 M/s that sustained 6.4."""
+    """Half a step's at least. With batches of 20 million events an engine drained 4.1 M/s that sustained 6.4."""
     stairs = Stairs(monkeypatch, capacity_per_s)
     stairs.climb(50e6)
     assert (stairs.seen[-1][0], stairs.paces[-1]) == (6.4e6, pytest.approx(pace_s))

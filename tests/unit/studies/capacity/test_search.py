@@ -15,7 +15,14 @@ from streamgauge.core.errors import InputError
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import Settings, TrialOutcome, replay, search
-from streamgauge.studies.capacity.strategy import BUSY_FULL, DRAIN_FLATTERS, STEP_MAX, State, TrialRequest, _between
+from streamgauge.studies.capacity.strategy import (
+    BUSY_FULL,
+    DRAIN_OVERESTIMATE_FACTOR,
+    STEP_MAX,
+    State,
+    TrialRequest,
+    _rate_between,
+)
 
 CEILING = 50e6
 PLENTY = Settings(ceiling_per_s=CEILING, trials_max=200)
@@ -140,7 +147,7 @@ def test_the_first_bracket_rate_is_lower_than_what_was_drained() -> None:
     """By a twentieth."""
     sut = Sut(3.5e6, flatters=5.0 / 3.5)
     search(sut, PLENTY)
-    assert sut.asked[1].rate_per_s == pytest.approx(5.0e6 / DRAIN_FLATTERS)
+    assert sut.asked[1].rate_per_s == pytest.approx(5.0e6 / DRAIN_OVERESTIMATE_FACTOR)
 
 
 def test_flows_with_unbounded_state_get_a_fresh_engine_each_time() -> None:
@@ -380,7 +387,7 @@ def test_where_a_bracket_is_cut(
         outcome = TrialOutcome(rate, verdict, purpose="bracket", busy_share=busy)  # type: ignore[arg-type]
         state.trials.append((TrialRequest(rate, "bracket", False), outcome))
         state.note(outcome, rate)
-    assert _between(state, low[0], high[0]) == pytest.approx(expected)
+    assert _rate_between(state, low[0], high[0]) == pytest.approx(expected)
 
 
 def test_steps_from_far_below_grow_and_none_is_longer_than_the_longest() -> None:
@@ -443,7 +450,7 @@ def test_a_refuted_rate_is_not_the_answer_when_trials_run_out(refuted: str) -> N
 def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: VerdictValue, trials: int) -> None:
     """The highest rate that held stays as a lower bound, unconfirmed where that fails too, with the first reason."""
     sut = Scripted(1e6, lambda rate, number, purpose: verdict if number >= 5 else None)
-    sut.flatters, sut.failed_flatters = 1.2 * DRAIN_FLATTERS, 1.2
+    sut.flatters, sut.failed_flatters = 1.2 * DRAIN_OVERESTIMATE_FACTOR, 1.2
     result = search(sut, PLENTY)
     held = [request.rate_per_s for request in sut.asked[1:4] if request.rate_per_s <= 1e6]
     assert len(sut.asked) == trials
@@ -580,7 +587,10 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(capacity: float,
 
 def test_the_trial_that_was_killed_is_made_again() -> None:
     """An interrupted last trial says nothing; the ones before it do."""
-    recorded = [TrialOutcome(CEILING, "not_sustained", DRAIN_FLATTERS * 1e6), TrialOutcome(1e6, "interrupted")]
+    recorded = [
+        TrialOutcome(CEILING, "not_sustained", DRAIN_OVERESTIMATE_FACTOR * 1e6),
+        TrialOutcome(1e6, "interrupted"),
+    ]
     resumed = replay(PLENTY, recorded)
     assert resumed.request is not None
     assert (resumed.request.rate_per_s, resumed.request.purpose) == (pytest.approx(1e6), "bracket")

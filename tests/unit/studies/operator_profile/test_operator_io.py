@@ -23,7 +23,7 @@ from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.nodes import Flow, Process, Source
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.preflight.validate import check
-from streamgauge.studies.operator_profile.operator_io import Measured, Span, materialise, write_slices
+from streamgauge.studies.operator_profile.operator_io import OperatorIO, Span, materialise, write_slices
 from streamgauge.workloads.dspbench.text.word_count import WORDS
 
 SPAN = Span(0, 20, 10)
@@ -61,7 +61,7 @@ def connection() -> Iterator[Any]:
         yield made
 
 
-def counted(connection: Any, flow: Flow, plan: Any, span: Span = SPAN) -> dict[str, Measured]:
+def counted(connection: Any, flow: Flow, plan: Any, span: Span = SPAN) -> dict[str, OperatorIO]:
     return {one.node.name: one for one in materialise(connection, flow, plan, span)}
 
 
@@ -147,10 +147,10 @@ def test_arrays_go_with_what_reads_them(connection: Any) -> None:
     assert reads == ["rows_of_lines"]
 
 
-def graph_sources(one: Measured) -> list[Source]:
+def graph_sources(one: OperatorIO) -> list[Source]:
     from streamgauge.dataflow import graph
 
-    return [node for node in graph.walk(one.alone) if isinstance(node, Source)]
+    return [node for node in graph.walk(one.isolated) if isinstance(node, Source)]
 
 
 @pytest.mark.parametrize(("type_", "value", "size"), [

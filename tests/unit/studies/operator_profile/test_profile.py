@@ -26,7 +26,7 @@ from streamgauge.report.terminal import console
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.operator_profile import apply_advice, command, profile
-from streamgauge.studies.operator_profile.operator_io import Measured
+from streamgauge.studies.operator_profile.operator_io import OperatorIO
 from streamgauge.studies.operator_profile.profile import Timings, profile_figures
 from streamgauge.system.machine import cpus
 from streamgauge.workloads.registry import get, names
@@ -39,10 +39,10 @@ FLOW = (
 ROWS = {"numbers": 1000, "dear": 100, "key": 100, "running": 20}
 
 
-def counted(flow: Flow, rows: dict[str, int]) -> dict[Node, Measured]:
+def counted(flow: Flow, rows: dict[str, int]) -> dict[Node, OperatorIO]:
     """As if the reference had counted so many rows."""
     return {
-        node: Measured(node, node, tuple(rows[each.name] for each in graph.inputs(node)), rows[node.name], 8.0)
+        node: OperatorIO(node, node, tuple(rows[each.name] for each in graph.inputs(node)), rows[node.name], 8.0)
         for node in graph.operators(flow)
     }
 
@@ -160,7 +160,7 @@ def test_few_slices_advise_nothing() -> None:
         "one_each": [{"times": 1, "instances": [1] * 5}, {"times": 2, "instances": [2] * 5}],
         "source_only": None,
     }
-    assert profile_document._ways(found) == [
+    assert profile_document._plans(found) == [
         ("by the formula, all multiplied", "- (nothing is advised)"),
         ("one each, all multiplied", "x1 1_1_1_1_1, x2 2_2_2_2_2"),
         ("by the formula, sources multiplied", "- (nothing is advised)"),
@@ -365,7 +365,7 @@ def test_the_table_tells_everything_once(say: Say, trials: list[Experiment]) -> 
     (told,) = [line for line in lines if line.startswith("on Spark ")]
     assert "--option spark.sql.shuffle.partitions=" in told
     assert "splitter: not applicable: fused with what it reads" in err
-    for way in profile_document.WAYS.values():
+    for way in profile_document.PLAN_NAMES.values():
         assert any(line.startswith(way) and " x1 " in line for line in lines)
     assert profile.SOURCE_REASON in err
     assert "the processes of Spark that time one operator after the other, not of the application as it runs" in err

@@ -16,7 +16,7 @@ from streamgauge.results.latency import Latency
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.selftest import checks, command
 from streamgauge.studies.selftest.checks import Mode, Rows, Sizes
-from streamgauge.studies.selftest.testbed import SyntheticBench, View, started
+from streamgauge.studies.selftest.testbed import SyntheticBench, View, start_bench
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import RATE, evidence
@@ -28,7 +28,7 @@ LONG = Sizes(continuous_repeats=1, windows_repeats=1, jitter_repeats=1)
 @pytest.mark.long
 def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
     """a: an engine of 85 % of the capacity is not sustained 3 % below it, and the proof says wrong."""
-    monkeypatch.setattr(checks, "_found", lambda *_: checks.Made("left out", False, None, None, ""))
+    monkeypatch.setattr(checks, "_search_capacity", lambda *_: checks.CheckResult("left out", False, None, None, ""))
     _, made = checks.capacity("continuous", SHORT, true_share=0.85)
     assert not made.ok
     assert "0 of 1 sustained" in made.sentence
@@ -54,7 +54,7 @@ def test_unsteady_batches_are_tried_too(monkeypatch: pytest.MonkeyPatch) -> None
         asked.append((workload, options))
         raise DriverError("no more than that is asked here")
 
-    monkeypatch.setattr(checks, "started", noted)
+    monkeypatch.setattr(checks, "start_bench", noted)
     command.selftest(only="a", quick=True)
     assert [workload for workload, _ in asked] == ["filter", "windowed_aggregation", "filter"]
     assert [options.get("jitter") for _, options in asked] == [None, None, "0.2"]
@@ -146,7 +146,7 @@ def test_a_planted_stall_is_seen() -> None:
     """b: event time shows it, in a p99 that enough reads carry."""
     made = checks.stall(SHORT)
     assert made.value is not None
-    assert made.value >= checks.STALL_SHOWN * checks.STALL_S
+    assert made.value >= checks.STALL_SHARE_MIN * checks.STALL_S
 
 
 @pytest.mark.long
@@ -156,14 +156,14 @@ def test_a_stall_that_shows_counted_from_the_hand_out_too_fails_its_proof(monkey
     made = checks.stall(SHORT)
     assert not made.ok, made.sentence
     assert made.value is not None
-    assert made.value >= checks.STALL_SHOWN * checks.STALL_S
+    assert made.value >= checks.STALL_SHARE_MIN * checks.STALL_S
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("planted", [True, False])
 def test_real_batches_that_take_longer_and_longer_are_told_from_others(planted: bool) -> None:
     """b: by the trends of a whole trial."""
-    made = checks.slowing(SHORT, planted)
+    made = checks.degradation(SHORT, planted)
     assert made.ok is planted, made.sentence
 
 
@@ -178,14 +178,14 @@ def test_a_real_trial_is_judged_by_its_slowing(monkeypatch: pytest.MonkeyPatch) 
         workload: str, rate_per_s: float, given: dict[str, str], *more: Any
     ) -> AbstractContextManager[SyntheticBench]:
         options.append(given)
-        return started(workload, rate_per_s, given, *more)
+        return start_bench(workload, rate_per_s, given, *more)
 
-    monkeypatch.setattr(checks, "started", noted)
-    monkeypatch.setattr(checks, "SLOWING_S", 3.0)
+    monkeypatch.setattr(checks, "start_bench", noted)
+    monkeypatch.setattr(checks, "DEGRADATION_S", 3.0)
     judged: list[Verdict] = []
-    monkeypatch.setattr(checks, "judge_slowing", judged.append)
-    checks.slowing(SHORT)
-    assert [each["slowing"] for each in options] == [str(checks.SLOWING)]
+    monkeypatch.setattr(checks, "judge_degradation", judged.append)
+    checks.degradation(SHORT)
+    assert [each["slowing"] for each in options] == [str(checks.DEGRADATION)]
     (verdict,) = judged
     assert {"output_trend", "latency_trend", "backlog_trend"} <= {check.name for check in verdict.checks}
 
@@ -194,7 +194,7 @@ def of_slowing(slowing: float, seed: int, backlog_growth: float = 0.0) -> Verdic
     """The verdict on the proof's trial beside neighbours that delay each batch by 50 ms or so; its batches are those
     that the engine would make.
     """
-    random, begun = np.random.default_rng(seed), np.arange(0, checks.SLOWING_S)
+    random, begun = np.random.default_rng(seed), np.arange(0, checks.DEGRADATION_S)
     work_s = checks.ROW_RATE_PER_S / 400_000 + random.exponential(0.05, begun.size)
     cuts_us = ((begun + SHORT.warmup_s) * US).astype(int)
     lengths = work_s + [degradation_us(slowing, 0, int(cut_us)) / US for cut_us in cuts_us]
@@ -207,15 +207,15 @@ def of_slowing(slowing: float, seed: int, backlog_growth: float = 0.0) -> Verdic
 @pytest.mark.parametrize("planted", [True, False])
 def test_busy_neighbours_neither_hide_slowing_nor_make_it_up(planted: bool) -> None:
     """b: the growth that is planted is far above what they add to a batch."""
-    slowing = checks.SLOWING if planted else 0.0
-    made = [checks.judge_slowing(of_slowing(slowing, seed)) for seed in range(40)]
+    slowing = checks.DEGRADATION if planted else 0.0
+    made = [checks.judge_degradation(of_slowing(slowing, seed)) for seed in range(40)]
     assert [one.sentence for one in made if one.ok is not planted] == []
 
 
 @pytest.mark.usefixtures("quick_draws")
 def test_what_shows_in_the_backlog_is_no_proof_of_slowing() -> None:
     """b: it is to be seen before anything waits."""
-    made = checks.judge_slowing(of_slowing(checks.SLOWING, 1, backlog_growth=0.1))
+    made = checks.judge_degradation(of_slowing(checks.DEGRADATION, 1, backlog_growth=0.1))
     assert not made.ok
     assert "the backlog grew" in made.sentence
 
@@ -248,7 +248,7 @@ def test_a_planted_fault_is_counted(kind: str, of: Rows) -> None:
 @pytest.mark.parametrize("planted", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_search_of_a_system_that_loses_results_ends_without_a_rate(planted: bool) -> None:
     """c: one in a thousand; where nothing is lost the rate is found, and the proof fails."""
-    made = checks.search_of_wrong(SHORT, planted)
+    made = checks.search_with_wrong_answers(SHORT, planted)
     assert made.ok is planted, made.sentence
     assert (made.value is None) is planted
     assert ("expected results (0." in made.sentence) is planted
@@ -258,12 +258,14 @@ def test_the_faults_are_planted_in_events_and_in_windows(monkeypatch: pytest.Mon
     """c: each kind in both."""
     made: list[tuple[str, str]] = []
 
-    def noted(kind: str, _: Sizes, of: Rows, view: View) -> checks.Made:
+    def noted(kind: str, _: Sizes, of: Rows, view: View) -> checks.CheckResult:
         made.append((kind, of))
-        return checks.Made("", True, None, None, "")
+        return checks.CheckResult("", True, None, None, "")
 
     monkeypatch.setattr(checks, "fault", noted)
-    monkeypatch.setattr(checks, "search_of_wrong", lambda *_, **__: checks.Made("", True, None, None, ""))
+    monkeypatch.setattr(
+        checks, "search_with_wrong_answers", lambda *_, **__: checks.CheckResult("", True, None, None, "")
+    )
     command.selftest(only="c")
     assert made == [(kind, of) for of in ("events", "windows") for kind in checks.FAULTS]
 
@@ -328,7 +330,7 @@ def test_another_seed_fails_the_proof() -> None:
 def test_a_proof_that_breaks_down_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of ours is a failed item with the reason, never a traceback nor a pass."""
 
-    def breaks(_: Sizes) -> checks.Made:
+    def breaks(_: Sizes) -> checks.CheckResult:
         raise DriverError("the recorder ended")
 
     monkeypatch.setattr(checks, "seed", breaks)
@@ -358,16 +360,24 @@ def test_the_self_test_hands_its_view_to_every_proof(monkeypatch: pytest.MonkeyP
         def proof(*_: Any, view: View, **__: Any) -> Any:
             given.append(name)
             view.line("a trial")
-            made = checks.Made("", True, None, None, "")
+            made = checks.CheckResult("", True, None, None, "")
             return [made] if name == "capacity" else made
 
         return proof
 
-    for name in ("capacity", "stall", "slowing", "fault", "search_of_wrong", "generator", "clock"):
+    for name in ("capacity", "stall", "degradation", "fault", "search_with_wrong_answers", "generator", "clock"):
         monkeypatch.setattr(checks, name, noted(name))
     lines: list[str] = []
     command.selftest(only="a,b,c,d,e", view=View(lines.append))
-    assert set(given) == {"capacity", "stall", "slowing", "fault", "search_of_wrong", "generator", "clock"}
+    assert set(given) == {
+        "capacity",
+        "stall",
+        "degradation",
+        "fault",
+        "search_with_wrong_answers",
+        "generator",
+        "clock",
+    }
     assert lines.count("  a trial") == len(given) == len(lines) / 2
 
 

@@ -12,7 +12,7 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Check
-from streamgauge.studies.selftest.testbed import SyntheticBench, started
+from streamgauge.studies.selftest.testbed import SyntheticBench, start_bench
 from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
@@ -51,7 +51,7 @@ class Stopper:
 
 def test_a_recorder_that_is_stopped_is_not_charged_to_the_system() -> None:
     """Results look a second late, and the system was not: the driver says that it is its own doing."""
-    with started("identity", RATE_PER_S, {"capacity": "400k"}, LOAD, {}) as bench:
+    with start_bench("identity", RATE_PER_S, {"capacity": "400k"}, LOAD, {}) as bench:
         stopper = Stopper(bench, US)
         trial = JudgedTrial(
             bench.resolved, RATE_PER_S, fresh=False, duration_s=SPAN_S, may_extend=False, probe_batches=False
@@ -69,7 +69,7 @@ def test_a_recorder_that_is_stopped_is_not_charged_to_the_system() -> None:
 def test_results_without_an_event_time_end_as_wrong_answers() -> None:
     """Of every 997th it is null: each is counted, none is in a latency, and the trial is judged to its end."""
     options = {"capacity": "400k", "fault": "untime", "fault_every": "997"}
-    with started("identity", RATE_PER_S, options, LOAD, {}) as bench:
+    with start_bench("identity", RATE_PER_S, options, LOAD, {}) as bench:
         result = bench.trial(RATE_PER_S, 2.0).result
         planted = len(bench.facts()["planted_us"])
     verification = result.verification
