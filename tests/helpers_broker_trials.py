@@ -17,7 +17,7 @@ from streamgauge.core.clock import Clock
 from streamgauge.core.errors import MachineError
 from streamgauge.engines.registry import require, starter_of
 from streamgauge.harness.testbed import TestBed
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.transports.kafka.broker.broker import Broker
 from streamgauge.transports.kafka.broker.cluster import KafkaCluster

@@ -69,7 +69,7 @@ MAY_IMPORT: dict[str, str] = {
     "engines.duckdb_oracle": "core dataflow dataflow.expressions dataflow.operators engines system",
     "engines.spark": (
         "core dataflow engines engines.spark.dstream engines.spark.lowering engines.spark.session "
-        "engines.spark.structured engines.spark.userjob system"
+        "engines.spark.structured engines.spark.user_job system"
     ),
     "engines.spark.dstream": (
         "core dataflow engines engines.spark engines.spark.io engines.spark.lowering engines.spark.observe "
@@ -87,9 +87,9 @@ MAY_IMPORT: dict[str, str] = {
     "engines.spark.session": "core system",
     "engines.spark.structured": (
         "core dataflow engines engines.spark engines.spark.io engines.spark.lowering engines.spark.observe "
-        "engines.spark.session engines.spark.userjob system transports.kafka.client"
+        "engines.spark.session engines.spark.user_job system transports.kafka.client"
     ),
-    "engines.spark.userjob": (
+    "engines.spark.user_job": (
         "core dataflow engines engines.spark engines.spark.lowering engines.spark.session system"
     ),
     "engines.synthetic": "core dataflow engines system transports.flight",
@@ -103,7 +103,7 @@ MAY_IMPORT: dict[str, str] = {
         "metrics.latency metrics.log preflight results system transports"
     ),
     "verification.user_job": (
-        "artifacts core diff engines.spark.userjob metrics.latency metrics.log preflight system verification"
+        "artifacts core diff engines.spark.user_job metrics.latency metrics.log preflight system verification"
     ),
     "verdict": "config core metrics.latency metrics.log metrics.summary preflight results stats system verification",
     "trial": (
@@ -126,7 +126,7 @@ MAY_IMPORT: dict[str, str] = {
     ),
     "studies.operator_profile": (
         "artifacts config core dataflow dataflow.expressions engines.duckdb_oracle engines.spark "
-        "engines.spark.userjob loadgen preflight stats system trial"
+        "engines.spark.user_job loadgen preflight stats system trial"
     ),
     "studies.selftest": (
         "artifacts config core engines.synthetic metrics.log preflight results studies.capacity system trial"

@@ -21,7 +21,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.dataflow.operators.grouped_arrays import group_by_key, load, save
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 
 REPEATS = 3
 PACKS = 1000

@@ -44,7 +44,7 @@ from streamgauge.engines.spark.observe.row_counts import RowCounters
 from streamgauge.engines.spark.options import JVM_OPTIONS, PROBED, defaults
 from streamgauge.engines.spark.session.session import end_session, open_session
 from streamgauge.loadgen.export import write_input
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 
 FLOOR, GOAL = 0.98, 1.0
 PAIRS, WARM_UP = 61, 15

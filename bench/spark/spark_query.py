@@ -24,7 +24,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import NativeJob
 from streamgauge.engines.spark.options import WINDOWED_INTERVAL, defaults
 from streamgauge.harness.testbed import TestBedSettings
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 
 REPEATS = 4
 """Even, so that each side comes first equally often."""

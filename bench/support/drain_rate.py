@@ -15,7 +15,7 @@ from streamgauge.core.errors import DriverError, EngineError
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.report.terminal.console import progress
 from streamgauge.studies.capacity.saturation_probe import SaturationResult, probe_saturation

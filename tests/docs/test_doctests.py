@@ -25,4 +25,4 @@ def test_examples_give_what_they_show(path: Path) -> None:
 
 def test_there_are_examples() -> None:
     """They are looked for where they are."""
-    assert Path("stats/instances.py") in SHOWING
+    assert Path("stats/parallelism_advice.py") in SHOWING

@@ -31,7 +31,7 @@ from streamgauge.dataflow.operators.api import INPUT, ROW, TIME, Processor
 from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, load, save
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.harness.testbed import TestBed
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start, testbed_settings
 from streamgauge.trial.policy import JudgedTrial

@@ -24,7 +24,7 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.registry import starter_of
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Verification
 from streamgauge.trial.conductor import (

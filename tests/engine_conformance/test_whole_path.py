@@ -20,7 +20,7 @@ from streamgauge.config.experiment import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import EngineError
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import flow
@@ -30,7 +30,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.log.trial_log import Batch
 from streamgauge.metrics.records import RUNNER
 from streamgauge.metrics.summary import operators
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start, testbed_settings

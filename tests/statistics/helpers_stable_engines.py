@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge.config.policy import EXTENSION_SHARE, EXTENSION_SHARE_MAX
+from streamgauge.config.thresholds import EXTENSION_SHARE, EXTENSION_SHARE_MAX
 from streamgauge.stats import bootstrap
 from streamgauge.verdict.criteria import CHECKS
 from streamgauge.verdict.evidence import INTERIM_ANALYSES, Evidence, Samples

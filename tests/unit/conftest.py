@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
@@ -20,7 +20,7 @@ from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import Commit, Tick, Usage
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.transports.spi import Chunk, Delivery
 from tests.unit.helpers_answers import Case

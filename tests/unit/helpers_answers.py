@@ -23,7 +23,7 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle.lower import sql
 from streamgauge.metrics.log.ingest_times import IngestTimes
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.run import Verification
 from streamgauge.verification.regenerated_input import RegeneratedInput
 from streamgauge.verification.sink_comparison import Verified

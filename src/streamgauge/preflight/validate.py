@@ -18,8 +18,8 @@ from typing import Any
 
 from streamgauge.config import reproduce
 from streamgauge.config.experiment import SETTINGS, Experiment, Load, build, is_data, is_data_time, parse_setting
-from streamgauge.config.policy import BATCHES_MIN, BOUND_S_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.config.slo import ServiceLevelObjective, parse_limit
+from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, attempt, nearest
 from streamgauge.core.formatting import format_rate
@@ -33,7 +33,7 @@ from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
 from streamgauge.loadgen.rate_profile import RATE_MAX_PER_S, parse_profile
 from streamgauge.metrics.latency.result_kind import latencies_of
 from streamgauge.preflight.memory_budget import QUEUE_BYTES, Budget
-from streamgauge.preflight.resolved import (
+from streamgauge.preflight.resolved_experiment import (
     ResolvedExperiment,
     input_tail_us,
     longest_slide_us,

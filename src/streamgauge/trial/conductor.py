@@ -20,7 +20,7 @@ from streamgauge.config.experiment import Experiment
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, StreamgaugeError, is_full
 from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
 from streamgauge.metrics.latency.event_latency import SinkLatencies
@@ -28,7 +28,7 @@ from streamgauge.metrics.latency.histogram import log_line, log_lines
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import figures, operators
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.causes import Cause, WarningCode
 from streamgauge.results.latency import Latencies
@@ -50,7 +50,7 @@ from streamgauge.trial.interrupted import BUDGET_S, NOT_BEGUN, NOT_COUNTED, Budg
 from streamgauge.trial.phases import PhaseRunner, TrialPolicy, drain_backlog, poll
 from streamgauge.trial.policy import JudgedTrial
 from streamgauge.trial.result_builder import build_result
-from streamgauge.verdict.collect import collect_evidence
+from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification.expected import verify
 from streamgauge.verification.sink_comparison import Verified

@@ -17,7 +17,7 @@ from streamgauge.loadgen.export import Progress, existing_parts, write_input
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import Piece, RateProfile, parse_profile
 from streamgauge.preflight import user_job
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_data import absolute_paths, with_absolute_paths
 from streamgauge.preflight.user_data_summary import input_notes, replayed_data
 from streamgauge.preflight.user_job import changed_files

@@ -18,7 +18,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.formatting import format_count
 from streamgauge.metrics.latency.event_latency import LatencyRule, SinkLatencies, sink_latencies
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Verification

@@ -23,7 +23,7 @@ from streamgauge.trial.events import BatchesCommitted, Observer, PhaseBegan, Pha
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.log.trial_record import TrialRecord
 
 TICK_S = 0.5

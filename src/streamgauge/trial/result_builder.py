@@ -11,7 +11,7 @@ from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.batch_frontiers import read_skew_us
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import figures
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_data_summary import input_notes, replayed_data
 from streamgauge.results.causes import Cause, WarningCode
 from streamgauge.results.run import Caution, Result

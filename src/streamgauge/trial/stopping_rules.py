@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.config.policy import BATCHES_MIN, WINDOWS_MIN
+from streamgauge.config.thresholds import BATCHES_MIN, WINDOWS_MIN
 from streamgauge.core.clock import US
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.latency import PERCENTILES
 from streamgauge.results.verdict import Check
 from streamgauge.stats.bootstrap import independent_slope_interval
 from streamgauge.stats.percentile import carries, observations_needed
-from streamgauge.verdict.collect import backlogs_of, batches_between, collect_evidence, samples_of
+from streamgauge.verdict.collect_evidence import backlogs_of, batches_between, collect_evidence, samples_of
 from streamgauge.verdict.criteria import BACKLOG_SLOPE_SHARE_MAX, PLAN_SHARE_MIN, SLIP_US_MAX, TREND_POINTS_MIN
 from streamgauge.verdict.verdict import cannot_recover, judge
 

@@ -39,7 +39,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamgauge.config.policy import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
+from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_us
 from streamgauge.results.causes import Cause

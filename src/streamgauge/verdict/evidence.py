@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge.config.policy import BOUND_S_MIN
 from streamgauge.config.slo import ServiceLevelObjective
+from streamgauge.config.thresholds import BOUND_S_MIN
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
 

@@ -18,7 +18,7 @@ from streamgauge.engines.duckdb_oracle.lower import lower, retained_name
 from streamgauge.loadgen.replay.text import quoted_path
 from streamgauge.metrics.log.ingest_times import IngestTimes
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.scratch import Scratch
 from streamgauge.verification.regenerated_input import RegeneratedInput, Watch
 from streamgauge.verification.sink_comparison import database

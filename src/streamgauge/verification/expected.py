@@ -29,7 +29,7 @@ from streamgauge.dataflow.nodes import Flow, Process, RunningAggregate
 from streamgauge.diff.sql import DUE
 from streamgauge.engines.duckdb_oracle.lower import last_of_spans, retained_rows
 from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
-from streamgauge.engines.duckdb_oracle.process import computed, is_independent
+from streamgauge.engines.duckdb_oracle.process_operator import computed, is_independent
 from streamgauge.metrics.latency.event_latency import LatencyRule
 from streamgauge.metrics.latency.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.latency.result_kind import has_matches, kind_of
@@ -37,7 +37,7 @@ from streamgauge.metrics.log.batch_frontiers import cuts
 from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
 from streamgauge.metrics.log.online import Ints
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.run import Verification
 from streamgauge.transports.registry import STAMPS
 from streamgauge.verification.common_subplan import shared_plans

@@ -26,7 +26,7 @@ from streamgauge.diff import compare as answers
 from streamgauge.engines.spark.io.event_batching import pack, unpack
 from streamgauge.engines.spark.io.kafka import messages, types_of
 from streamgauge.engines.spark.lowering.dataframe import Lowering
-from streamgauge.engines.spark.userjob.pyspark_job import PySparkJob
+from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
 from streamgauge.jobs import Integer, job, stream
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.replay.fit_sample import fit

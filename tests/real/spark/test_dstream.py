@@ -14,7 +14,7 @@ from streamgauge.dataflow.builder import source
 from streamgauge.engines.spark.observe.event_log import MS
 from streamgauge.harness.testbed import TestBedSettings
 from streamgauge.metrics.records import RUNNER
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.conductor import TrialResult, testbed_settings
 from tests import helpers_broker_trials as over_a_broker

@@ -17,7 +17,7 @@ from streamgauge.core.clock import Clock
 from streamgauge.core.errors import JobError
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.harness.testbed import TestBed
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Result, Verification
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings

@@ -25,7 +25,7 @@ from streamgauge.engines.spi import Edges, EngineStatus
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.records import RUNNER, Tick
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.flight import client

@@ -15,7 +15,7 @@ from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_data_summary import notes_of, replayed_data
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import ReplayedData

@@ -24,7 +24,7 @@ from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.latency.event_latency import LatencyRule, SinkLatencies, sink_latencies
 from streamgauge.metrics.latency.histogram import read_log
 from streamgauge.metrics.log.trial_record import TrialRecord

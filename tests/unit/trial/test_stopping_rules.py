@@ -11,9 +11,9 @@ import pytest
 from streamgauge.config.experiment import build
 from streamgauge.config.slo import parse_limit
 from streamgauge.core.clock import US
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Verdict

@@ -1,4 +1,4 @@
-"""verdict/collect.py: two queries that go at paces of their own; of each figure, which of the two it is of."""
+"""verdict/collect_evidence.py: two queries that go at paces of their own; of each figure, which of the two it is of."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.latency.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.metrics.latency.histogram import Histogram
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.transports.spi import Delivery
-from streamgauge.verdict import collect
+from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.evidence import Evidence, Samples
 from streamgauge.verification.sink_comparison import SinkDiff, Verified
 from tests.unit.helpers_trials import LATENCIES, RATE, RIGHT, SECONDS, START, cut_short, done_of
@@ -54,7 +54,7 @@ def verified() -> Verified:
 
 
 def found(resolved: ResolvedExperiment, record: TrialRecord) -> Evidence:
-    return collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
+    return collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
 
 
 def test_each_figure_is_of_the_query_that_it_must_be_of(resolved: ResolvedExperiment, make: Any) -> None:
@@ -92,7 +92,7 @@ def test_latency_is_no_trend_where_the_rate_changes(
 def test_what_drains_at_the_start_is_a_second_or_more(first_s: float, last_s: float, draining: bool) -> None:
     """Of a backlog that is small anyway, twice as much is nothing; and so is a second of a large one."""
     waiting = Samples(np.arange(30.0), np.repeat([first_s, last_s], 15))
-    assert collect._draining(waiting) is draining
+    assert collect_module._draining(waiting) is draining
 
 
 def test_what_was_offered_is_judged_though_it_was_not_due(resolved: ResolvedExperiment, make: Any) -> None:

@@ -14,7 +14,7 @@ from streamgauge.core.clock import US
 from streamgauge.results.causes import Cause
 from streamgauge.results.latency import Latencies
 from streamgauge.stats.bootstrap import Interval
-from streamgauge.verdict.collect import ingested_share
+from streamgauge.verdict.collect_evidence import ingested_share
 from streamgauge.verdict.criteria import CHECKS, answer
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import _advice_undecided, cannot_recover, judge

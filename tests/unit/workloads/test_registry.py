@@ -9,7 +9,7 @@ from streamgauge.core.errors import InputError
 from streamgauge.dataflow import graph, schema, validate
 from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
-from streamgauge.engines.duckdb_oracle.process import is_independent
+from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.workloads import registry
 
 FIRST = ("count", "filter", "identity", "windowed_aggregation", "windowed_join")

@@ -10,7 +10,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle import lower
 from streamgauge.engines.duckdb_oracle.capabilities import CAPABILITIES
-from streamgauge.engines.duckdb_oracle.process import computed
+from streamgauge.engines.duckdb_oracle.process_operator import computed
 
 if TYPE_CHECKING:
     import duckdb

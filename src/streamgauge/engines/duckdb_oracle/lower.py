@@ -41,7 +41,7 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 from streamgauge.dataflow.operators import reference_sql
-from streamgauge.engines.duckdb_oracle.static import relation_of
+from streamgauge.engines.duckdb_oracle.static_table import relation_of
 
 TIME = "__time"
 Relations = Mapping[str, str]

@@ -11,7 +11,7 @@ import cloudpickle
 from streamgauge.core.errors import EngineError, InputError, JobError, Problem, SettingError
 from streamgauge.engines.spark.session import python_workers, spark_home
 from streamgauge.engines.spark.session.session import LOG_LEVEL
-from streamgauge.engines.spark.userjob.user_function import RUNNING
+from streamgauge.engines.spark.user_job.user_function import RUNNING
 from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent
 
 START_TIMEOUT_S = 180.0

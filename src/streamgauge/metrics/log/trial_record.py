@@ -9,7 +9,7 @@ from streamgauge.metrics.log.trial_log import TrialLog
 
 if TYPE_CHECKING:
     pass
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 
 
 @dataclass

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from streamgauge.artifacts.tables import BATCHES
 from streamgauge.core.clock import US
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.latency.event_latency import LatencyBySecond, carried_percentile
 from streamgauge.metrics.latency.histogram import Histogram

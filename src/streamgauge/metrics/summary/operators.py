@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from streamgauge.artifacts.tables import OPERATORS
 from streamgauge.core.clock import US
 from streamgauge.core.operator_rows import OperatorRows
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Node, Select, Source
 from streamgauge.metrics.log.trial_log import Batch, TrialLog

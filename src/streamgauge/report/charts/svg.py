@@ -31,6 +31,8 @@ FONT = "system-ui, sans-serif"
 WIDE_PX, NARROW_PX = 830, 300
 AXIS_PX = 46
 """Room for the labels of every vertical axis, so that stacked panels share one time axis exactly."""
+DASH = (6, 3)
+_FEW_POINTS = 90
 
 
 def figure(
@@ -141,3 +143,18 @@ def _embed_tag(tag: str, prefix: str) -> str:
     tag = re.sub(r'\bid="', f'id="{prefix}-', tag).replace("url(#", f"url(#{prefix}-")
     tag = re.sub(r'\s(xmlns(:xlink)?|class|version|aria-[a-z]+|role|pointer-events)="[^"]*"', "", tag)
     return re.sub(r"(\.\d{2})\d+", r"\1", tag)
+
+
+def draw_line(
+    rows: list[dict[str, Any]],
+    colour: str,
+    width: float = 1.8,
+    dash: tuple[int, int] | None = None,
+    dots: bool = False,
+    interpolate: str = "linear",
+) -> Any:
+    point = {"size": 16, "color": COLOURS[colour], "filled": True} if dots and len(rows) <= _FEW_POINTS else False
+    style: dict[str, Any] = {"strokeDash": list(dash)} if dash else {}
+    return alt.Chart(values(rows)).mark_line(
+        color=COLOURS[colour], strokeWidth=width, point=point, interpolate=interpolate, clip=True, **style
+    )

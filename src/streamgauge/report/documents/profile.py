@@ -25,7 +25,7 @@ from streamgauge.report.model import (
     texts,
 )
 from streamgauge.results import labels
-from streamgauge.stats.instances import SPREAD
+from streamgauge.stats.parallelism_advice import SPREAD
 
 PLAN_NAMES = {
     "formula": "by the formula, all multiplied",

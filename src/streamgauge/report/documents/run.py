@@ -20,7 +20,7 @@ from streamgauge.core.formatting import (
     format_size,
     format_value,
 )
-from streamgauge.report.charts import capacity, engine_batches, flow_graph, percentiles, run, timeline
+from streamgauge.report.charts import capacity, engine_batches, flow_graph, latency_curve, over_time, timeline
 from streamgauge.report.documents import run_answer
 from streamgauge.report.html.render import render
 from streamgauge.report.model import (
@@ -76,10 +76,10 @@ def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Docume
             section
             for section in (
                 _search(result, folder),
-                _over_time(result, run.over_time(series)),
-                _latency(result, run.percentiles(_curves(folder, result), narrative.missing_results(result))),
+                _over_time(result, over_time.over_time(series)),
+                _latency(result, latency_curve.percentiles(_curves(folder, result), narrative.missing_results(result))),
                 _flow(result, flow_graph.picture(flow, result)),
-                _resources(result, run.resources(series)),
+                _resources(result, over_time.resources(series)),
                 _batches(engine_batches.durations(batches), engine_batches.waterfall(batches)),
                 _checks(result),
                 _verification(result),
@@ -120,10 +120,10 @@ def _over_time(result: Result, figure: Figure | None) -> Section | None:
     return Section("time", "Over time", found, "Over time" if figure else "")
 
 
-def _curves(folder: RunFolder, result: Result) -> dict[str, list[percentiles.Point]]:
-    histograms = percentiles.histograms(folder.read_hlog() or "", result.slowest_sink)
-    kinds = {kind: result.latency.of(kind) for kind in run.CURVES}
-    return {kind: percentiles.points(one, histograms.get(kind)) for kind, one in kinds.items() if one is not None}
+def _curves(folder: RunFolder, result: Result) -> dict[str, list[latency_curve.Point]]:
+    histograms = latency_curve.histograms(folder.read_hlog() or "", result.slowest_sink)
+    kinds = {kind: result.latency.of(kind) for kind in latency_curve.CURVES}
+    return {kind: latency_curve.points(one, histograms.get(kind)) for kind, one in kinds.items() if one is not None}
 
 
 def _latency(result: Result, figure: Figure | None) -> Section:

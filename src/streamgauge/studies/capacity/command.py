@@ -26,7 +26,7 @@ from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import starter_of
 from streamgauge.metrics.summary import figures
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.user_job import changed_files
 from streamgauge.preflight.validate import check

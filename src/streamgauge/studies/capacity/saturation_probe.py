@@ -18,13 +18,13 @@ import time
 from dataclasses import dataclass
 
 from streamgauge.core.clock import US
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import IntervalJoin, Node, Process, WindowJoin
 from streamgauge.engines.registry import entry
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.resolved import FRESH_WARMUP_S, ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S, ResolvedExperiment
 from streamgauge.trial.conductor import TrialConductor, next_start
 from streamgauge.trial.phases import PacedLoad
 

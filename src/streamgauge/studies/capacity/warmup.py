@@ -8,14 +8,14 @@ finite reach.
 from __future__ import annotations
 
 from streamgauge.core.clock import US
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import figures
-from streamgauge.preflight.resolved import FRESH_WARMUP_S
+from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S
 from streamgauge.studies.capacity.saturation_probe import PACE_S, pace_us
 from streamgauge.trial.conductor import TrialConductor, next_start
 from streamgauge.trial.phases import PacedLoad
-from streamgauge.verdict.collect import INTERVALS_MIN
+from streamgauge.verdict.collect_evidence import INTERVALS_MIN
 from streamgauge.verdict.criteria import far_behind
 
 

@@ -19,12 +19,12 @@ from streamgauge.artifacts.observers import OnResult, OnStudy, TrialSnapshot, ig
 from streamgauge.artifacts.run_folder import ANATOMY, new_folder, write_study
 from streamgauge.config import reproduce
 from streamgauge.config.experiment import Anatomy, Experiment
-from streamgauge.config.policy import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
+from streamgauge.config.thresholds import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, EngineError, InputError, Problem
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.studies.latency_breakdown.decompose import decompose, undecomposed
 from streamgauge.studies.latency_breakdown.probe_api import LatencyProbe, ProbeInput

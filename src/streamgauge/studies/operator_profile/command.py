@@ -4,7 +4,7 @@
 2. the reference computes every operator over it: selectivity and tuple sizes, exact
 (`studies.operator_profile.operator_io`) 3. the input of every operator is cut into as many parts, and written down
 4. Spark times each operator alone over them, slice by slice in turn; the first slices warm it up and are thrown away
-   (`engines.spark.userjob.operator_benchmark`), while its memory is sampled
+   (`engines.spark.user_job.operator_benchmark`), while its memory is sampled
 5. what follows: the time of a tuple, and the instances of eq. 3.4 (`studies.operator_profile.profile`)
 """
 
@@ -22,8 +22,8 @@ from streamgauge.config.experiment import Characterize, Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.dataflow.nodes import Flow, NativeJob, Node, Source
-from streamgauge.engines.spark.userjob.batch_slices import Slice
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
 from streamgauge.studies.operator_profile.memory import MemorySampler, distribution
@@ -35,7 +35,7 @@ from streamgauge.system.scratch import Scratch
 from streamgauge.trial.run import require_machine
 
 if TYPE_CHECKING:
-    from streamgauge.engines.spark.userjob.operator_benchmark import IsolatedOperator
+    from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedOperator
 
 SCHEMA_VERSION = 2
 START_US = 1_767_225_600 * US
@@ -177,7 +177,7 @@ def _count(
     """What the reference counts of every node, and every operator that has input, ready to be timed."""
     import duckdb
 
-    from streamgauge.engines.spark.userjob.operator_benchmark import IsolatedOperator
+    from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedOperator
 
     span = _span(resolved, config)
     plan = resolved.plan(span.start_us, resolved.experiment.load.rate, (span.end_us - span.start_us) / US)
@@ -209,7 +209,7 @@ def _time(
     say: Say,
 ) -> tuple[Timings, list[int], dict[str, str]]:
     """(the measured slices of every operator, bytes of Spark's memory meanwhile, settings in force)."""
-    from streamgauge.engines.spark.userjob.operator_benchmark_client import benchmark_operators
+    from streamgauge.engines.spark.user_job.operator_benchmark_client import benchmark_operators
 
     if not operators:
         return Timings(), [], {}

@@ -29,7 +29,7 @@ from streamgauge.dataflow.expressions.types import element_type
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.dataflow.nodes import Flow, Mode, NativeJob, Node, Process, RunningAggregate, Sink, Source, TopN
 from streamgauge.engines.duckdb_oracle import lower
-from streamgauge.engines.duckdb_oracle.process import computed
+from streamgauge.engines.duckdb_oracle.process_operator import computed
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan

@@ -36,8 +36,8 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 from streamgauge.engines.spark.parallelism import NOT_VISIBLE, SETTING, parallelism_options
-from streamgauge.engines.spark.userjob.batch_slices import Slice
-from streamgauge.stats.instances import advised, multiplied, spread, work
+from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.stats.parallelism_advice import advised, multiplied, spread, work
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.studies.operator_profile import published
 from streamgauge.studies.operator_profile.operator_io import OperatorIO

@@ -8,7 +8,7 @@ from typing import Any
 from streamgauge.core.schema import quote
 from streamgauge.dataflow.nodes import NativeJob
 from streamgauge.preflight import user_job_reference
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.studies.operator_profile.operator_io import UserJobRows
 
@@ -28,7 +28,7 @@ def user_job_rows(resolved: ResolvedExperiment, private: Path) -> UserJobRows:
 
 
 def _in_batch(connection: Any, job: NativeJob, tables: dict[str, str], options: dict[str, str], private: Path) -> Any:
-    from streamgauge.engines.spark.userjob.batch_answer import batch_answer
+    from streamgauge.engines.spark.user_job.batch_answer import batch_answer
 
     inputs = {name: private / f"{name}.parquet" for name in tables}
     for name, table in tables.items():

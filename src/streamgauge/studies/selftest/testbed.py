@@ -1,4 +1,4 @@
-"""Trials on the known engine, for the self-test: one start, many warm trials, in a folder that is thrown away."""
+"""Runs trials on the synthetic engine: one start, many warm trials, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamgauge.config.experiment import build
 from streamgauge.core.errors import DriverError, Interrupted
 from streamgauge.engines.synthetic.engine import SyntheticEngine
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.scratch import Scratch
@@ -31,7 +31,7 @@ DISTURBED_MAX = 2
 
 @dataclass(frozen=True)
 class View:
-    """What hears of a self-test that goes on: lines that stay, and how the trial stands that is running."""
+    """Shows a self-test's progress: permanent lines, and the state of the running trial."""
 
     line: Callable[[str], None] = lambda _: None
     trial: Callable[[TrialSnapshot], None] = lambda _: None
@@ -65,7 +65,7 @@ class HeldBackTrial(JudgedTrial):
 
 
 class SyntheticBench:
-    """A started test bed with a known engine. `disturbed` counts the trials that had to be done again."""
+    """A started test bed with a synthetic engine. `disturbed` counts the trials that had to be done again."""
 
     def __init__(self, conductor: TrialConductor, engine: SyntheticEngine, view: View) -> None:
         self.resolved, self._conductor, self._engine, self._view = conductor.resolved, conductor, engine, view
@@ -100,7 +100,7 @@ class SyntheticBench:
             self._view.line(f"done again: {judged.result.verdict.sentence}")
         return self.trial(rate_per_s, duration_s, may_extend=True)
 
-    def trial_and_what_is_held(self, rate_per_s: float, duration_s: float) -> TrialResult:
+    def trial_with_held_back_rows(self, rate_per_s: float, duration_s: float) -> TrialResult:
         """One trial that is judged only when the engine has sent what it had held back."""
         return self._judged(HeldBackTrial(self.resolved, rate_per_s, duration_s, self._engine))
 
@@ -112,7 +112,7 @@ class SyntheticBench:
 
 
 @contextmanager
-def started(
+def start_bench(
     workload: str,
     rate_per_s: float,
     options: dict[str, str],
@@ -126,11 +126,11 @@ def started(
     `view` hears of its start and its trials. `tail_us`: a tail of another length than the flow's reach asks for.
     """
     with Scratch("selftest") as folder:
-        asked = {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s}
+        load_settings = {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s}
         resolved = check(
             build({
                 "workload": workload, "engine": "known", "parameters": parameters, "options": options,
-                "load": asked, "out": folder,
+                "load": load_settings, "out": folder,
             })
         )  # fmt: skip
         resolved = resolved if tail_us is None else replace(resolved, tail_us=tail_us)

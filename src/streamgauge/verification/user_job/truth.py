@@ -26,7 +26,7 @@ from streamgauge.metrics.latency.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight import user_job_reference
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.system.scratch import Scratch
 from streamgauge.system.user_code import first_line
@@ -157,7 +157,7 @@ def _truth(
     if job.description.reference is not None:
         yield lambda before_us: _by_reference(job, connection, inputs, before_us)
         return
-    from streamgauge.engines.spark.userjob.batch_answer import batch_answer
+    from streamgauge.engines.spark.user_job.batch_answer import batch_answer
 
     with batch_answer(job.native, inputs, resolved.experiment.options, folder, log) as answer:
         yield lambda before_us: connection.read_parquet(

@@ -19,7 +19,7 @@ from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.duckdb_oracle.process import is_independent
+from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from tests.unit.workloads.helpers_cuts import BOTH, answered, whole_and_in_parts, without_truth
 
 READINGS = source("readings", Schema.of(k="int", room="string", x="double", n="int"))

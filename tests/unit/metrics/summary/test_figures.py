@@ -13,7 +13,7 @@ import pytest
 
 from streamgauge.artifacts.tables import BATCHES, SCHEMA
 from streamgauge.core.clock import US
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.harness.monitors import Monitors
 from streamgauge.metrics.latency.event_latency import LatencyBySecond
 from streamgauge.metrics.latency.histogram import Histogram

@@ -12,13 +12,13 @@ import pytest
 
 from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spark.options import trigger
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import Commit
-from streamgauge.preflight.resolved import FRESH_WARMUP_S
+from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S
 from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity.saturation_probe import (

@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.config.experiment import build
 from streamgauge.core.errors import InputError
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.studies.latency_breakdown.command import MODES, _interval, _trial_name, check_trials
 

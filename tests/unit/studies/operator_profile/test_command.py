@@ -14,10 +14,10 @@ from streamgauge.config.experiment import Characterize, Experiment, build
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
-from streamgauge.engines.spark.userjob import operator_benchmark_client
-from streamgauge.engines.spark.userjob.batch_slices import Slice
-from streamgauge.engines.spark.userjob.operator_benchmark import IsolatedOperator
-from streamgauge.engines.spark.userjob.operator_benchmark_client import Samples
+from streamgauge.engines.spark.user_job import operator_benchmark_client as operator_benchmark_client
+from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedOperator
+from streamgauge.engines.spark.user_job.operator_benchmark_client import Samples
 from streamgauge.studies.operator_profile import command
 from streamgauge.studies.operator_profile.profile import Timings
 

@@ -20,7 +20,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.nodes import Flow, Node, Source
 from streamgauge.engines.spark.parallelism import SETTING
-from streamgauge.engines.spark.userjob.batch_slices import Slice
+from streamgauge.engines.spark.user_job.batch_slices import Slice
 from streamgauge.report.documents import profile as profile_document
 from streamgauge.report.terminal import console
 from streamgauge.results.run import Result

@@ -17,13 +17,13 @@ import pytest
 
 from streamgauge.config.experiment import build
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType
 from streamgauge.diff.compare import types_of
 from streamgauge.metrics.log.ingest_times import IngestTimes
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Verification
 from streamgauge.verification.regenerated_input import RegeneratedInput
@@ -354,7 +354,7 @@ def test_without_a_reference_the_batch_run_is_the_truth(
 
         yield answer
 
-    monkeypatch.setattr("streamgauge.engines.spark.userjob.batch_answer.batch_answer", in_batch)
+    monkeypatch.setattr("streamgauge.engines.spark.user_job.batch_answer.batch_answer", in_batch)
     found = asked.verify()
     assert faults(found) == {"missing": 1}
     assert (found.independent, found.reference) == (False, truth.BY_BATCH.reference)
@@ -472,7 +472,7 @@ def test_lineage_that_the_function_moves_in_batch_too_is_wrong(
         rows = asked.answer(query)
         moved = shifted(rows, **{name: more for name, more in shift.items() if name in rows.column_names})
         monkeypatch.setattr(
-            "streamgauge.engines.spark.userjob.batch_answer.batch_answer", lambda *_, rows=moved: in_file(rows)
+            "streamgauge.engines.spark.user_job.batch_answer.batch_answer", lambda *_, rows=moved: in_file(rows)
         )
         asked.receive(moved)
         found = asked.verify()

@@ -16,7 +16,7 @@ from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle import Oracle
-from streamgauge.engines.duckdb_oracle.process import is_independent
+from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import MADE, find_places, networks, place_of
 from tests.unit.workloads.helpers_cuts import without_truth

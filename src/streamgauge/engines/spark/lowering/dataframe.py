@@ -254,7 +254,7 @@ class Lowering:
         return self._processed(node)
 
     def _processed(self, node: Process, onward: ChainSpec | None = None) -> DataFrame:
-        from streamgauge.engines.spark.lowering.process import process
+        from streamgauge.engines.spark.lowering.process_operator import process
 
         given, before = None, node.inputs[0]
         if isinstance(before, Process) and before in self._handed_on:

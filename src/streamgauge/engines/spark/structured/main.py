@@ -46,8 +46,8 @@ from streamgauge.engines.spark.options import (
 )
 from streamgauge.engines.spark.parallelism import unless_set
 from streamgauge.engines.spark.session.session import end_session, from_the_environment, jvm_ended, open_checked
-from streamgauge.engines.spark.userjob.pyspark_job import PySparkJob, load
-from streamgauge.engines.spark.userjob.user_function import UP
+from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
+from streamgauge.engines.spark.user_job.user_function import UP
 from streamgauge.engines.spark.watermark import NONE, delay_of
 from streamgauge.engines.spi import Edges
 from streamgauge.system.child_processes import announce, serve

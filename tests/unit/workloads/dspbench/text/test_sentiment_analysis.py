@@ -17,7 +17,7 @@ from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle import Oracle
-from streamgauge.engines.duckdb_oracle.process import is_independent
+from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads import registry

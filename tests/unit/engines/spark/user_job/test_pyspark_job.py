@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from streamgauge.core.errors import JobError
 from streamgauge.dataflow.nodes import NativeJob
-from streamgauge.engines.spark.userjob.pyspark_job import PySparkJob
+from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
 
 MISMATCH = (
     'Cannot resolve "window(event_time, 5000000, 5000000, 0)" due to data type mismatch: The first parameter requires '

@@ -12,7 +12,7 @@ from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.dataflow.nodes import NativeJob
 from streamgauge.engines.spark.session.session import end_session, open_session
-from streamgauge.engines.spark.userjob.pyspark_job import load
+from streamgauge.engines.spark.user_job.pyspark_job import load
 from streamgauge.system.child_processes import serve
 from streamgauge.system.user_code import first_line
 

@@ -7,7 +7,7 @@ from pyspark.sql import types as T
 from pyspark.sql.types import DataType, StructType
 
 from streamgauge.core.value_types import DECIMAL, FLOAT, INT, STRING, TIMESTAMP, ValueType, list_of
-from streamgauge.engines.spark.userjob.result_types import problems, value_type
+from streamgauge.engines.spark.user_job.result_types import problems, value_type
 
 
 @pytest.fixture

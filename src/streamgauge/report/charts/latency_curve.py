@@ -1,12 +1,17 @@
-"""Percentile curves: from the histograms of a run's latency.hlog to the points that are drawn."""
+"""The latency curve, latency against percentile: its points from the histograms of latency.hlog, and its picture."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+import altair as alt
 import numpy as np
 
 from streamgauge.artifacts import hlog
+from streamgauge.report.charts.svg import DASH, axis_title, draw_line, figure, numbers, unit_of_time
+from streamgauge.report.model import Figure, Key
+from streamgauge.results import labels
 from streamgauge.results.latency import PERCENTILES, Latency
 
 _ENOUGH = 10
@@ -72,3 +77,44 @@ def _grid(last: float) -> list[float]:
         return []
     tails = np.geomspace(1.0, 100.0 / (100.0 - last), 160)
     return [*(100.0 * (1.0 - 1.0 / tails[:-1])).tolist(), last]
+
+
+CURVES = {"event_time": "line", "processing_time": "dash"}
+"""The latencies whose percentiles are drawn, and how."""
+
+
+def percentiles(curves: dict[str, list[Point]], bounds: str = "") -> Figure | None:
+    """The percentile curve of each kind of latency, with the tail on a logarithmic axis; `bounds` is a remark."""
+    curves = {kind: points for kind, points in curves.items() if len(points) > 1}  # a point alone is no curve
+    if not curves:
+        return None
+    return figure(
+        "percentiles",
+        "Latency by percentile",
+        "Latency against the share of results that are at most that late; the tail is drawn on a logarithmic axis.",
+        lambda width: _percentile_chart(curves, width),
+        [Key(labels.LATENCIES[kind], kind.replace("_", "-"), CURVES[kind]) for kind in curves],
+        ["The curve ends where the number of independent results no longer carries a percentile.", bounds],
+    )
+
+
+def _percentile_chart(curves: dict[str, list[Point]], width: int) -> Any:
+    top = max(point.latency_us for points in curves.values() for point in points)
+    factor, unit = unit_of_time(top)
+    layers = [_percentile_line(kind, points, factor) for kind, points in reversed(curves.items())]
+    return alt.layer(*layers).properties(width=width, height=230, title=axis_title(f"latency ({unit})"))
+
+
+_TICKS = {1: "0", 2: "50", 4: "75", 10: "90", 20: "95", 100: "99", 1000: "99.9", 10_000: "99.99", 100_000: "99.999"}
+
+
+def _percentile_line(kind: str, points: list[Point], factor: float) -> Any:
+    rows = [{"x": point.tail, "v": point.latency_us / factor} for point in points]
+    labels = " : ".join(f"datum.value == {tick} ? '{text}'" for tick, text in _TICKS.items()) + " : ''"
+    axis = alt.Axis(
+        values=list(_TICKS), labelExpr=labels, title="percentile (% of results at most this late)", labelOverlap=True
+    )
+    x = alt.X("x:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
+    y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=numbers(5))
+    dash = DASH if CURVES[kind] == "dash" else None
+    return draw_line(rows, kind.replace("_", "-"), dash=dash).encode(x=x, y=y)

@@ -22,8 +22,8 @@ from streamgauge.core.errors import JobError, Problem
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow.nodes import NativeJob
 from streamgauge.engines.spark.columns import column
-from streamgauge.engines.spark.userjob import result_types
-from streamgauge.engines.spark.userjob.user_function import WITHOUT_SINK, no_query, reported
+from streamgauge.engines.spark.user_job import result_types as result_types
+from streamgauge.engines.spark.user_job.user_function import WITHOUT_SINK, no_query, reported
 from streamgauge.system.user_code import first_line, import_file, own_trace_in, place_of, user_errors
 
 WINDOW = "window"

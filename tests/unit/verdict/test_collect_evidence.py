@@ -12,17 +12,17 @@ import pytest
 
 from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.latency.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.metrics.latency.histogram import Histogram
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import figures
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import stopping_rules
-from streamgauge.verdict import collect
+from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification.sink_comparison import SinkDiff, Verified
 from tests.unit.helpers_trials import LATENCIES, RATE, RIGHT, SECONDS, START, cut_short, done_of
@@ -56,7 +56,7 @@ def with_latencies(of_second: Callable[[int], int], kind: str = "event_time") ->
 def judged(
     resolved: ResolvedExperiment, record: TrialRecord, by: Verified | None = None
 ) -> tuple[str, tuple[str, ...]]:
-    verdict = judge(collect.collect_evidence(resolved, record, RATE, by or verified(), LATENCIES))
+    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, by or verified(), LATENCIES))
     return verdict.value, verdict.decided_by
 
 
@@ -67,7 +67,7 @@ def test_a_steady_right_trial_is_sustained(resolved: ResolvedExperiment, make: A
 
 def test_without_answers_it_is_not_called_sustained(resolved: ResolvedExperiment, make: Any) -> None:
     """A trial that was not verified proves nothing."""
-    verdict = judge(collect.collect_evidence(resolved, done_of(make), RATE, None, LATENCIES))
+    verdict = judge(collect_module.collect_evidence(resolved, done_of(make), RATE, None, LATENCIES))
     assert (verdict.value, verdict.decided_by) == ("undecided", ("answers",))
 
 
@@ -142,7 +142,7 @@ def test_windows_and_batches_that_drift_against_each_other_are_no_growth(
     """Seen: later by 4.5 % of the time for half a minute, with a level backlog, until it is a batch sooner again."""
     drifting = with_latencies(lambda second: 1_000_000 + 30_000 * second)
     assert judged(resolved, done_of(make), drifting) == ("sustained", ())
-    found = collect.collect_evidence(resolved, done_of(make), RATE, drifting, LATENCIES)
+    found = collect_module.collect_evidence(resolved, done_of(make), RATE, drifting, LATENCIES)
     said = next(check.sentence for check in judge(found).checks if check.name == "latency_trend")
     assert "drift against each other" in said
 
@@ -183,7 +183,7 @@ def test_slip_is_little_beside_results_that_come_late(
         [replace(chunk, published_us=chunk.to_us + 150_000 * (chunk.from_us % US == 0)) for chunk in log]
         for log in record.trial_log.chunks
     ]
-    verdict = judge(collect.collect_evidence(resolved, record, RATE, None, None))
+    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, None, None))
     driver = next(check for check in verdict.checks if check.name == "driver")
     assert driver.state == state, driver.sentence
 
@@ -213,7 +213,7 @@ def test_a_driver_that_keeps_the_system_waiting_is_not_taken_for_a_slow_system(
 ) -> None:
     """Invalid from half of the span on, or from a quarter where the engine falls behind; below that it is its doing."""
     record = waited_for(make, done_of(make, growth_us=growth_us), log, seconds)
-    verdict = judge(collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
+    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
     assert (verdict.value, what in verdict.sentence) == (value, value == "invalid")
 
 
@@ -253,7 +253,7 @@ def test_a_driver_process_that_failed_makes_the_trial_invalid(
     """A recorder that is gone has lost results, whenever it went; nobody else is to blame."""
     record = cut_short(done_of(make), after_us)
     record.driver_failed = "recorder ended (exit code -9)"
-    verdict = judge(collect.collect_evidence(resolved, record, RATE, verified(missing=9), LATENCIES))
+    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, verified(missing=9), LATENCIES))
     assert (verdict.value, verdict.decided_by) == ("invalid", ("driver",))
     assert "recorder ended (exit code -9)" in verdict.sentence
 
@@ -269,7 +269,7 @@ def test_a_chunk_under_way_when_the_span_ends_is_not_late(resolved: ResolvedExpe
     """The look at the span's end comes a moment before the last chunk does: that is no reason not to go on."""
     record = cut_short(done_of(make), 35 * US + 500)
     record.deadline_us = 0
-    found = collect.collect_evidence(resolved, record, RATE, None, None)
+    found = collect_module.collect_evidence(resolved, record, RATE, None, None)
     assert (found.offered_per_s >= 0.99 * found.planned_per_s).all()
     assert found.offered_per_s.size == 30
 
@@ -305,7 +305,7 @@ def test_a_task_retried_outside_the_span_decides_nothing(
     reading.trial_log.hand_outs[0].append(read_again(at_s))
     sending.trial_log.add(make.tick([[], []], [[], []], [], retried_us=[START + round(at_s * US)]))
     for record in (reading, sending):
-        found = collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
+        found = collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
         assert found.retried_tasks == counts
         assert judge(found).value == ("not_sustained" if counts else "sustained")
 
@@ -314,7 +314,7 @@ def test_a_task_that_sent_its_results_again_was_retried(resolved: ResolvedExperi
     """Where it read no input, what the recorder saw twice is all that tells of it."""
     record = done_of(make)
     record.trial_log.add(make.tick([[], []], [[], []], [], retried_us=[START - US, START + 9 * US]))
-    assert collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES).retried_tasks == 1
+    assert collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES).retried_tasks == 1
     assert judged(resolved, record) == ("not_sustained", ("connected",))
 
 
@@ -346,7 +346,7 @@ def test_an_own_job_may_end_a_read_as_it_likes(resolved: ResolvedExperiment, mak
     record.trial_log.aborted_us = [START + 9 * US]
     nothing: Any = None
     own = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, native=nothing, notes=())
-    found = collect.collect_evidence(replace(resolved, workload=own), record, RATE, verified(), LATENCIES)
+    found = collect_module.collect_evidence(replace(resolved, workload=own), record, RATE, verified(), LATENCIES)
     assert found.aborted_reads == 0
 
 
@@ -355,7 +355,7 @@ def test_an_engine_that_died_decides_at_any_moment(resolved: ResolvedExperiment,
     """The driver was cut short in the middle of a second, and is not blamed for what was not due yet."""
     record = cut_short(done_of(make), after_us)
     record.engine_failed = "the Spark process ended (exit code -9)"
-    verdict = judge(collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
+    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
     assert (verdict.value, "connected" in verdict.decided_by) == ("not_sustained", True)
     assert "exit code -9" in verdict.sentence
 
@@ -388,7 +388,7 @@ def test_a_queue_full_of_what_does_not_wait_is_no_fault_of_the_engine(
     record = cut_short(done_of(make), 20 * US)
     full = make.tick([[], []], [[], []], [], overflowed=True, memory_full_us=waiting_s and waiting_s * US)
     record.trial_log.add(full)
-    verdict = judge(collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
+    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
     assert verdict.value == value
     assert "queue_bound" in verdict.decided_by
     assert ("--memory" in verdict.advice and "2 s of event time waited" in verdict.sentence) is (value == "invalid")
@@ -410,14 +410,14 @@ def test_start_up_backlog_in_the_span_is_undecided(resolved: ResolvedExperiment,
         for p in record.trial_log.hand_outs[0]
     ]
     record.trial_log.hand_outs[0] = firsts
-    found = collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
+    found = collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
     assert found.draining_at_start
-    assert not collect.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES).draining_at_start
+    assert not collect_module.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES).draining_at_start
 
 
 def test_numbers_are_of_the_measured_span(resolved: ResolvedExperiment, make: Any) -> None:
     """Batches, seconds and samples of warm-up and tail are left out."""
-    found = collect.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES)
+    found = collect_module.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES)
     assert found.planned_per_s.tolist() == found.offered_per_s.tolist() == [1000] * 30
     assert (found.batches, found.backlog[0].value.size, found.output_lag[0].value.size) == (30, 30, 30)
     assert found.backlog_max_s == pytest.approx(1.005, abs=0.002)
@@ -428,14 +428,14 @@ def test_memory_that_cuts_the_bound_is_said(make: Any) -> None:
     """A queue that memory keeps below ten seconds of the rate cannot hold against the system."""
     values: dict[str, Any] = {"workload": "identity", "load": {"rate": "1M"}}
     small = replace(check(build(values)), bytes_max=64 * 2**20)
-    found = collect.collect_evidence(small, done_of(make), 1e6, verified(), LATENCIES)
+    found = collect_module.collect_evidence(small, done_of(make), 1e6, verified(), LATENCIES)
     assert found.bound_cut_by_memory
     assert found.bound_s < 10
 
 
 def test_a_bound_that_was_asked_for_is_not_memorys(make: Any, resolved: ResolvedExperiment) -> None:
     """The default bound at a low rate is what was asked."""
-    found = collect.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES)
+    found = collect_module.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES)
     assert (found.bound_s, found.bound_cut_by_memory) == (30.0, False)
 
 
@@ -443,8 +443,8 @@ def test_limits_are_judged_after_the_run_only(make: Any) -> None:
     """While it runs there are no latencies to hold a limit against."""
     values: dict[str, Any] = {"workload": "identity", "limits": ["p99 <= 2s"]}
     limited = check(build(values))
-    assert len(collect.collect_evidence(limited, done_of(make), RATE, verified(), LATENCIES).levels) == 1
-    assert collect.collect_evidence(limited, done_of(make), RATE, None, None).levels == ()
+    assert len(collect_module.collect_evidence(limited, done_of(make), RATE, verified(), LATENCIES).levels) == 1
+    assert collect_module.collect_evidence(limited, done_of(make), RATE, None, None).levels == ()
 
 
 # --- an engine that stops ---
@@ -459,15 +459,15 @@ def test_an_engine_that_stops_before_the_spans_end_is_not_acquitted(resolved: Re
     states = [
         {
             check.name: check.state
-            for check in judge(collect.collect_evidence(resolved, record, RATE, verified(), LATENCIES)).checks
+            for check in judge(collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES)).checks
         }
         for record in (steady, stopped)
     ]
     for name in ("backlog_trend", "output_trend"):
         assert (states[0][name], states[1][name] in ("undecided", "failed")) == ("ok", True)
-    assert collect.collect_evidence(resolved, stopped, RATE, verified(), LATENCIES).backlog_max_s == pytest.approx(
-        8, abs=1.1
-    )
+    assert collect_module.collect_evidence(
+        resolved, stopped, RATE, verified(), LATENCIES
+    ).backlog_max_s == pytest.approx(8, abs=1.1)
 
 
 def test_a_queue_that_was_full_before_the_span_says_nothing_of_the_rate(
@@ -480,7 +480,7 @@ def test_a_queue_that_was_full_before_the_span_says_nothing_of_the_rate(
         record.early_stop = "the queue's bound was reached"
         record.spans = TrialSpans(START, START + 50 * US, START + 80 * US, START + 85 * US)
         record.trial_log.commits = record.trial_log.commits[:batches]
-        found = collect.collect_evidence(resolved, record, RATE, None, None)
+        found = collect_module.collect_evidence(resolved, record, RATE, None, None)
         assert (found.span_began, found.batches, found.batches_ever) == (False, 0, batches)
         bound = next(c for c in judge(found).checks if c.name == "queue_bound")
         assert bound.state == state

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.stats.instances import advised, multiplied, spread, work
+from streamgauge.stats.parallelism_advice import advised, multiplied, spread, work
 from tests.unit.stats.helpers_sums import sums_possible
 
 

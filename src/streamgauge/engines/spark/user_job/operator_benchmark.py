@@ -44,8 +44,8 @@ from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering
 from streamgauge.engines.spark.options import JVM_OPTIONS, LOWERING, defaults, split
 from streamgauge.engines.spark.session.session import end_session, open_checked
-from streamgauge.engines.spark.userjob.batch_slices import Slice
-from streamgauge.engines.spark.userjob.pyspark_job import PySparkJob, load
+from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
 from streamgauge.system.child_processes import serve
 
 MASTER = "local[1]"

@@ -18,8 +18,8 @@ from streamgauge.dataflow.builder import hop, source, table, union
 from streamgauge.dataflow.nodes import Node, Source
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.engines.spark.parallelism import parallelism_options
-from streamgauge.engines.spark.userjob.batch_slices import Slice
-from streamgauge.engines.spark.userjob.operator_benchmark import (
+from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.engines.spark.user_job.operator_benchmark import (
     CLASS_ALONE,
     DIFFERENCE,
     IsolatedOperator,

@@ -11,8 +11,8 @@ import psutil
 
 from streamgauge.core.errors import EngineError
 from streamgauge.engines.spark.launch import spark_process, started
-from streamgauge.engines.spark.userjob.batch_slices import Slice
-from streamgauge.engines.spark.userjob.operator_benchmark import IsolatedJob, IsolatedOperator
+from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedJob, IsolatedOperator
 from streamgauge.system.child_processes import Child, ChildFailed
 
 SLICE_TIMEOUT_S = 3600.0
@@ -64,7 +64,7 @@ def benchmark_operators(
     Raises InputError for a setting that Spark refuses, or a job that is none; EngineError where it does not start.
     """
     job = IsolatedJob(tuple(operators), options, str(folder))
-    child = spark_process("streamgauge.engines.spark.userjob.operator_benchmark", job, folder, log)
+    child = spark_process("streamgauge.engines.spark.user_job.operator_benchmark", job, folder, log)
     try:
         yield BenchmarkProcess(child, started(child))
     finally:

@@ -1,4 +1,6 @@
-"""The charts of a report. Each function gives a `Figure`, or None where there is nothing to draw.
+"""The charts over a run's time: rates, backlog, latencies, resources.
+
+Each function gives a `Figure`, or None if there is nothing to draw.
 
 Axes of amounts start at 0; where one does not, or where values lie above it, a note under the chart says so.
 """
@@ -13,12 +15,13 @@ import altair as alt
 
 from streamgauge.artifacts.tables import LATENCIES
 from streamgauge.core.formatting import format_rate
-from streamgauge.report.charts.percentiles import Point
 from streamgauge.report.charts.svg import (
     COLOURS,
+    DASH,
     PLAIN,
     amounts,
     axis_title,
+    draw_line,
     figure,
     numbers,
     stack,
@@ -29,11 +32,8 @@ from streamgauge.report.charts.svg import (
 )
 from streamgauge.report.charts.timeline import Band, Timeline
 from streamgauge.report.model import Figure, Key
-from streamgauge.results import labels
 
 _PANEL_PX = 120
-_DASH = (6, 3)
-_FEW_POINTS = 90
 _HEADROOM = 2.5
 """How many times the offered rate the rate panel shows; a batch that swallows the start would flatten all else."""
 _OFF_PLAN_S = 0.2
@@ -62,25 +62,6 @@ def over_time(timeline: Timeline | None) -> Figure | None:
         lambda width: stack(_drawn(_time_panels(timeline), timeline, width)),
         _time_keys(timeline),
         [_bin_note(timeline), _cut_note(timeline)],
-    )
-
-
-CURVES = {"event_time": "line", "processing_time": "dash"}
-"""The latencies whose percentiles are drawn, and how."""
-
-
-def percentiles(curves: dict[str, list[Point]], bounds: str = "") -> Figure | None:
-    """The percentile curve of each kind of latency, with the tail on a logarithmic axis; `bounds` is a remark."""
-    curves = {kind: points for kind, points in curves.items() if len(points) > 1}  # a point alone is no curve
-    if not curves:
-        return None
-    return figure(
-        "percentiles",
-        "Latency by percentile",
-        "Latency against the share of results that are at most that late; the tail is drawn on a logarithmic axis.",
-        lambda width: _percentile_chart(curves, width),
-        [Key(labels.LATENCIES[kind], kind.replace("_", "-"), CURVES[kind]) for kind in curves],
-        ["The curve ends where the number of independent results no longer carries a percentile.", bounds],
     )
 
 
@@ -132,7 +113,7 @@ def _resource_panels(timeline: Timeline) -> list[_Panel]:
         panels.append(_two_sides(timeline, f"resident memory ({unit})", "memory_bytes", factor))
     if timeline.known("loopback_bytes_per_s"):
         factor, unit = unit_of_size(timeline.top("loopback_bytes_per_s"))
-        line = _line(timeline.rows("loopback_bytes_per_s", factor), "network")
+        line = draw_line(timeline.rows("loopback_bytes_per_s", factor), "network")
         panels.append(_Panel(f"network ({unit}/s)", (line,), timeline.top("loopback_bytes_per_s") / factor))
     return panels
 
@@ -140,9 +121,9 @@ def _resource_panels(timeline: Timeline) -> list[_Panel]:
 def _rate_panel(timeline: Timeline) -> _Panel:
     layers = (
         _area(timeline.rows("handed_out"), "ingested", opacity=0.22),
-        _line(timeline.rows("handed_out_mean"), "ingested", width=2.6),
-        *([_line(timeline.rows("planned"), "muted", dash=(2, 2))] if _plan_missed(timeline) else []),
-        _line(timeline.rows("offered"), "offered", width=1.3, interpolate="step-after"),
+        draw_line(timeline.rows("handed_out_mean"), "ingested", width=2.6),
+        *([draw_line(timeline.rows("planned"), "muted", dash=(2, 2))] if _plan_missed(timeline) else []),
+        draw_line(timeline.rows("offered"), "offered", width=1.3, interpolate="step-after"),
     )
     return _Panel("rate (events/s)", layers, _rate_top(timeline), axis=amounts)
 
@@ -165,10 +146,10 @@ def _latency_panel(timeline: Timeline) -> _Panel:
     top = timeline.top(*LATENCIES)
     factor, unit = unit_of_time(top)
     layers = (
-        _line(timeline.rows("processing_time_us_p50", factor, gaps=False), "processing-time", width=1, dash=_DASH),
-        _line(timeline.rows("processing_time_us_p99", factor, gaps=False), "processing-time", dash=_DASH, dots=True),
-        _line(timeline.rows("event_time_us_p50", factor, gaps=False), "event-time", width=1),
-        _line(timeline.rows("event_time_us_p99", factor, gaps=False), "event-time", dots=True),
+        draw_line(timeline.rows("processing_time_us_p50", factor, gaps=False), "processing-time", width=1, dash=DASH),
+        draw_line(timeline.rows("processing_time_us_p99", factor, gaps=False), "processing-time", dash=DASH, dots=True),
+        draw_line(timeline.rows("event_time_us_p50", factor, gaps=False), "event-time", width=1),
+        draw_line(timeline.rows("event_time_us_p99", factor, gaps=False), "event-time", dots=True),
     )
     return _Panel(f"latency by second of event time ({unit})", layers, top / factor)
 
@@ -176,7 +157,7 @@ def _latency_panel(timeline: Timeline) -> _Panel:
 def _frontier_panel(timeline: Timeline) -> _Panel:
     top = timeline.top("frontier_lag_us")
     factor, unit = unit_of_time(top)
-    line = _line(timeline.rows("frontier_lag_us", factor), "frontier")
+    line = draw_line(timeline.rows("frontier_lag_us", factor), "frontier")
     return _Panel(f"output frontier behind the plan ({unit})", (line,), top / factor, 70)
 
 
@@ -184,8 +165,8 @@ def _two_sides(timeline: Timeline, title: str, what: str, factor: float) -> _Pan
     """The same quantity of the system under test and of the driver."""
     names = f"sut_{what}", f"driver_{what}"
     layers = (
-        _line(timeline.rows(names[0], factor), "sut"),
-        _line(timeline.rows(names[1], factor), "driver", dash=_DASH),
+        draw_line(timeline.rows(names[0], factor), "sut"),
+        draw_line(timeline.rows(names[1], factor), "driver", dash=DASH),
     )
     return _Panel(title, layers, timeline.top(*names) / factor)
 
@@ -238,21 +219,6 @@ def _fitting(band: Band, end_s: float, width: int) -> str:
     return band.label if room_px > 7 * len(band.label) + 6 else ""
 
 
-def _line(
-    rows: list[dict[str, Any]],
-    colour: str,
-    width: float = 1.8,
-    dash: tuple[int, int] | None = None,
-    dots: bool = False,
-    interpolate: str = "linear",
-) -> Any:
-    point = {"size": 16, "color": COLOURS[colour], "filled": True} if dots and len(rows) <= _FEW_POINTS else False
-    style: dict[str, Any] = {"strokeDash": list(dash)} if dash else {}
-    return alt.Chart(values(rows)).mark_line(
-        color=COLOURS[colour], strokeWidth=width, point=point, interpolate=interpolate, clip=True, **style
-    )
-
-
 def _area(rows: list[dict[str, Any]], colour: str, opacity: float, line: bool = False) -> Any:
     edge: Any = {"color": COLOURS[colour], "strokeWidth": 1.4} if line else False
     return alt.Chart(values(rows)).mark_area(
@@ -277,25 +243,3 @@ def _cut_note(timeline: Timeline) -> str:
     if top <= _rate_top(timeline):
         return ""
     return f"The rate axis is cut: the most handed out in one point is {format_rate(top, 'events/s')}."
-
-
-def _percentile_chart(curves: dict[str, list[Point]], width: int) -> Any:
-    top = max(point.latency_us for points in curves.values() for point in points)
-    factor, unit = unit_of_time(top)
-    layers = [_percentile_line(kind, points, factor) for kind, points in reversed(curves.items())]
-    return alt.layer(*layers).properties(width=width, height=230, title=axis_title(f"latency ({unit})"))
-
-
-_TICKS = {1: "0", 2: "50", 4: "75", 10: "90", 20: "95", 100: "99", 1000: "99.9", 10_000: "99.99", 100_000: "99.999"}
-
-
-def _percentile_line(kind: str, points: list[Point], factor: float) -> Any:
-    rows = [{"x": point.tail, "v": point.latency_us / factor} for point in points]
-    labels = " : ".join(f"datum.value == {tick} ? '{text}'" for tick, text in _TICKS.items()) + " : ''"
-    axis = alt.Axis(
-        values=list(_TICKS), labelExpr=labels, title="percentile (% of results at most this late)", labelOverlap=True
-    )
-    x = alt.X("x:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
-    y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=numbers(5))
-    dash = _DASH if CURVES[kind] == "dash" else None
-    return _line(rows, kind.replace("_", "-"), dash=dash).encode(x=x, y=y)

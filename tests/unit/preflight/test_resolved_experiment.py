@@ -10,7 +10,7 @@ import pytest
 from streamgauge.config import experiment
 from streamgauge.core.clock import US
 from streamgauge.loadgen.plan import Plan
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.transports.flight.queue import FlightQueue
 from streamgauge.transports.spi import Overflow

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.artifacts import hlog
-from streamgauge.report.charts import percentiles
+from streamgauge.report.charts import latency_curve
 from streamgauge.results.latency import Latency
 
 Values = st.lists(st.integers(min_value=1, max_value=3_000_000_000), min_size=1, max_size=60)
@@ -32,14 +32,14 @@ def test_points_agree_with_the_library(values: list[int]) -> None:
     """A point above the lowest is what the library itself gives for that percentile."""
     histogram = histogram_of(values)
     latency = Latency(p99=1.0, count=len(values), effective_count=len(values))
-    for point in percentiles.points(latency, counts_of(values))[1::20]:
+    for point in latency_curve.points(latency, counts_of(values))[1::20]:
         assert point.latency_us == histogram.get_value_at_percentile(point.percentile)
 
 
 @given(Values)
 def test_curve_rises(values: list[int]) -> None:
     """A higher percentile is never an earlier result."""
-    points = percentiles.points(Latency(p99_9=1.0, effective_count=10**6), counts_of(values))
+    points = latency_curve.points(Latency(p99_9=1.0, effective_count=10**6), counts_of(values))
     assert points == sorted(points, key=lambda point: (point.percentile, point.latency_us))
     assert [p.latency_us for p in points] == sorted(p.latency_us for p in points)
 
@@ -55,30 +55,30 @@ def test_curve_rises(values: list[int]) -> None:
 )
 def test_curve_ends_with_the_evidence(latency: Latency, last: float) -> None:
     """The last point is the last percentile that the independent results carry."""
-    assert percentiles.points(latency, counts_of([5]))[-1].percentile == pytest.approx(last)
+    assert latency_curve.points(latency, counts_of([5]))[-1].percentile == pytest.approx(last)
 
 
 def test_nothing_carried_nothing_drawn() -> None:
     """Where no percentile is printed there is no curve."""
-    assert percentiles.points(Latency(count=3, effective_count=1), counts_of([5])) == []
+    assert latency_curve.points(Latency(count=3, effective_count=1), counts_of([5])) == []
 
 
 def test_without_histogram_the_printed_percentiles_remain() -> None:
     """A result alone still gives a coarse curve."""
-    points = percentiles.points(Latency(p50=1.0, p99=3.0), None)
+    points = latency_curve.points(Latency(p50=1.0, p99=3.0), None)
     assert [(point.percentile, point.latency_us) for point in points] == [(50.0, 1.0), (99.0, 3.0)]
 
 
 def test_log_adds_up_intervals_by_tag(make_hlog: Callable[[], str]) -> None:
     """Intervals of a kind are added up, and comments are passed over; of several sinks, one is asked for by name."""
     log = make_hlog()
-    found = percentiles.histograms(log + log)
+    found = latency_curve.histograms(log + log)
     assert {tag: one.sum() for tag, one in found.items()} == {"event_time": 6000, "processing_time": 6000}
-    of_other = percentiles.histograms(log + log.replace("Tag=event_time,", "Tag=event_time/other,"), "other")
+    of_other = latency_curve.histograms(log + log.replace("Tag=event_time,", "Tag=event_time/other,"), "other")
     assert {tag: one.sum() for tag, one in of_other.items()} == {"event_time": 3000}
 
 
 def test_untagged_lines_are_event_time() -> None:
     """A log without tags is about the one latency that matters."""
     line = f"0.000,1.000,5.000,{histogram_of([7, 7]).encode().decode()}"
-    assert percentiles.histograms(line)["event_time"].sum() == 2
+    assert latency_curve.histograms(line)["event_time"].sum() == 2

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.config.policy import BOUND_S_MIN
+from streamgauge.config.thresholds import BOUND_S_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.errors import FULL_IN_WORDS
 from streamgauge.core.units import FAR_FUTURE_US
@@ -15,7 +15,7 @@ from streamgauge.metrics.latency.histogram import Histogram
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import figures
-from streamgauge.preflight.resolved import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.latency import Latencies
 from streamgauge.verdict.criteria import SLIP_US_MAX

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from streamgauge.config.experiment import Experiment, Load
-from streamgauge.config.policy import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.config.slo import ServiceLevelObjective
+from streamgauge.config.thresholds import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import INGEST_TIME
-from streamgauge.core.spans import TrialSpans
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.dataflow.horizon import reach_us, slide_us, tail_us
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from streamgauge.artifacts import tables
-from streamgauge.report.charts import capacity, engine_batches, percentiles, run, timeline
+from streamgauge.report.charts import capacity, engine_batches, latency_curve, over_time, timeline
 from streamgauge.report.charts import svg as svg_module
 from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
@@ -31,13 +31,15 @@ def replaced(table: pa.Table, name: str, values: object) -> pa.Table:
 def test_nothing_measured_nothing_drawn() -> None:
     """Without data there is no chart, rather than an empty one."""
     none = engine_batches.batches_of(tables.BATCHES.empty_table(), None)
-    assert run.over_time(None) is run.resources(None) is run.percentiles({"event_time": []}) is None
+    assert (
+        over_time.over_time(None) is over_time.resources(None) is latency_curve.percentiles({"event_time": []}) is None
+    )
     assert engine_batches.durations(none) is engine_batches.waterfall(none) is None
 
 
 def test_time_chart_has_units_and_phases(make_series: Table) -> None:
     """Every panel names its unit, the time axis its origin, and the phases their names."""
-    figure = run.over_time(timeline.of(make_series()))
+    figure = over_time.over_time(timeline.of(make_series()))
     assert figure is not None
     shown = texts(figure.wide)
     for text in ("rate (events/s)", "backlog (events)", "latency by second of event time (s)", "warm-up", "measured"):
@@ -47,7 +49,7 @@ def test_time_chart_has_units_and_phases(make_series: Table) -> None:
 
 def test_cut_axis_is_said(make_series: Table) -> None:
     """A start that swallows the scale is cut off, and the note gives what was cut."""
-    figure = run.over_time(timeline.of(make_series()))
+    figure = over_time.over_time(timeline.of(make_series()))
     assert figure is not None
     assert any("axis is cut" in note and "1.4" in note for note in figure.notes)
 
@@ -56,7 +58,7 @@ def test_missed_plan_is_drawn(make_series: Table) -> None:
     """The plan has a line of its own only where the driver missed it."""
     kept = make_series()
     missed = replaced(kept, "offered", pc.divide(kept.column("planned"), 2).to_pylist())
-    keys = [[key.label for key in one.keys] for t in (kept, missed) if (one := run.over_time(timeline.of(t)))]
+    keys = [[key.label for key in one.keys] for t in (kept, missed) if (one := over_time.over_time(timeline.of(t)))]
     assert ["planned" in labels for labels in keys] == [False, True]
 
 
@@ -73,7 +75,7 @@ def test_a_chunk_that_comes_in_the_next_second_is_no_missed_plan(
     stalled = offered.copy()
     stalled[seconds // 2 : seconds // 2 + 2] = 0, 2 * planned[0]
     tables = [replaced(replaced(kept, "planned", planned.tolist()), "offered", one) for one in (offered, stalled)]
-    drawn = [one for table in tables if (one := run.over_time(timeline.of(table)))]
+    drawn = [one for table in tables if (one := over_time.over_time(timeline.of(table)))]
     assert ["planned" in [key.label for key in one.keys] for one in drawn] == [False, True]
 
 
@@ -81,7 +83,7 @@ def test_axes_are_labelled_as_numbers_are_written_elsewhere(make_series: Table) 
     """Thousands apart, and a gap before a unit's prefix: no 1000, and no 200k."""
     long = make_series(3000)
     late = pc.multiply(long.column("event_time_us_p99"), 2000).to_pylist()
-    figure = run.over_time(timeline.of(replaced(long, "event_time_us_p99", late)))
+    figure = over_time.over_time(timeline.of(replaced(long, "event_time_us_p99", late)))
     assert figure is not None
     shown = texts(figure.wide)
     assert {"200 k", "1,000", "10,000"} <= set(shown)
@@ -91,8 +93,8 @@ def test_axes_are_labelled_as_numbers_are_written_elsewhere(make_series: Table) 
 def test_same_colour_for_the_same_thing(make_series: Table, make_result: Callable[..., Result]) -> None:
     """Event time has one colour in every chart, and no chart has a colour of its own making."""
     line = timeline.of(make_series())
-    points = percentiles.points(make_result().latency.event_time_us, None)  # type: ignore[arg-type]
-    drawn = [one for one in (run.over_time(line), run.percentiles({"event_time": points})) if one]
+    points = latency_curve.points(make_result().latency.event_time_us, None)  # type: ignore[arg-type]
+    drawn = [one for one in (over_time.over_time(line), latency_curve.percentiles({"event_time": points})) if one]
     assert len(drawn) == 2
     for figure in drawn:
         assert 'stroke="var(--event-time)"' in figure.wide
@@ -115,9 +117,9 @@ def test_axis_labels_are_those_that_people_write(make_series: Table, make_batche
     """Whatever the scale: no milli (500m), no powers of ten (1.2e+2), and times never in thousands (1.6k s)."""
     line = timeline.of(scaled(make_series(), factor))
     batches = engine_batches.batches_of(scaled(make_batches(), factor), None)
-    points = [percentiles.Point(p, (p + 1) * 1e4 * factor) for p in (0.0, 50.0, 90.0, 99.0)]
+    points = [latency_curve.Point(p, (p + 1) * 1e4 * factor) for p in (0.0, 50.0, 90.0, 99.0)]
     drawn = [
-        run.over_time(line), run.resources(line), run.percentiles({"event_time": points}),
+        over_time.over_time(line), over_time.resources(line), latency_curve.percentiles({"event_time": points}),
         engine_batches.durations(batches), engine_batches.waterfall(batches),
     ]  # fmt: skip
     labels = [text for one in drawn if one for svg in (one.wide, one.narrow) for text in texts(svg)]
@@ -130,7 +132,7 @@ def test_axis_labels_are_those_that_people_write(make_series: Table, make_batche
 
 def test_ids_of_both_renderings_differ(make_series: Table) -> None:
     """Two drawings on one page never share an id, or one would clip the other away."""
-    figure = run.over_time(timeline.of(make_series()))
+    figure = over_time.over_time(timeline.of(make_series()))
     assert figure is not None
     ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (figure.wide, figure.narrow)]
     assert ids[0]
@@ -141,7 +143,7 @@ def test_ids_of_both_renderings_differ(make_series: Table) -> None:
 @pytest.mark.parametrize("seconds", [1, 33, 20_000])
 def test_size_does_not_grow_with_the_run(make_series: Table, seconds: int) -> None:
     """A run of hours makes a chart as small as one of minutes; one of a second is drawn too."""
-    figure = run.over_time(timeline.of(make_series(seconds)))
+    figure = over_time.over_time(timeline.of(make_series(seconds)))
     assert figure is not None
     assert len(figure.wide) < 120_000
 
