@@ -101,9 +101,9 @@ class InMidTrial:
 
 def broker_of(testbed: TestBed) -> Broker:
     """The one that was started for the run."""
-    assert isinstance(testbed._carrier, KafkaCluster)
-    assert testbed._carrier._broker is not None
-    return testbed._carrier._broker
+    assert isinstance(testbed._broker, KafkaCluster)
+    assert testbed._broker._broker is not None
+    return testbed._broker._broker
 
 
 def check_answers(judged: TrialResult, rows_least: int) -> None:

@@ -85,5 +85,5 @@ def _kill_and_start(engine: SparkEngine) -> None:
     engine._child.kill()
     private, log = engine._scratch.path, engine._child.log
     environment = {"SPARK_HOME": str(private / "spark-home")}
-    engine._child = Child("spark", engine._way.module, [str(private / "job.pkl")], log, None, environment)
+    engine._child = Child("spark", engine._mode.module, [str(private / "job.pkl")], log, None, environment)
     engine._child.ask("start", START_S)

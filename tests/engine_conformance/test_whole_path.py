@@ -62,14 +62,14 @@ class Case:
     """What Spark counted in all batches so far."""
 
     def __post_init__(self) -> None:
-        engine, rows = self.testbed.engine, self.testbed.engine.rows
+        engine, rows = self.testbed.engine, self.testbed.engine.operator_row_counts
 
         def kept(*given: Any) -> OperatorCounts:
             told = rows(*given)
             self.counted += told.rows
             return told
 
-        engine.rows = kept  # type: ignore[method-assign]
+        engine.operator_row_counts = kept  # type: ignore[method-assign]
 
     def trial(self, number: int, on_progress: Progress = lambda _: None) -> TrialResult:
         """A short real trial in a folder of its own."""

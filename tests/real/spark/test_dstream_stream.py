@@ -44,7 +44,7 @@ class Numbered:
     def begin(self, _: int, made: Batch, __: Any) -> Batch:
         return made
 
-    def said(self, made: Batch) -> dict[str, Any]:
+    def progress_fields(self, made: Batch) -> dict[str, Any]:
         return {"made": made.number}
 
 
@@ -64,8 +64,8 @@ def test_batches_are_made_while_others_wait(session: SparkSession) -> None:
     go_on.set()
     assert wait_until(lambda: len(done) >= 3, WITHIN_S)
     assert done[:3] == receiver.made[:3]
-    assert wait_until(lambda: len(stream.told()) >= 2, WITHIN_S)
-    assert all(one["made"] == one["batchId"] for one in stream.told())
+    assert wait_until(lambda: len(stream.progress()) >= 2, WITHIN_S)
+    assert all(one["made"] == one["batchId"] for one in stream.progress())
     assert stream.failed == ""
 
 
