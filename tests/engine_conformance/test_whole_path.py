@@ -287,7 +287,7 @@ NAMES = (
     "rows", "windows", "updates", "clicks", "processes", "machines", "texts", "grid", "other ways",
     "counted by window", "minutes remembered", "clicks by window",
 )  # fmt: skip
-IN_LONG = ("other ways", "counted by window", "minutes remembered", "clicks by window")
+IN_LONG = ("clicks", "grid", "other ways", "counted by window", "minutes remembered", "clicks by window")
 KILLED = "updates"
 """The group whose Spark is killed in make test: rows of windows, and updates of several sinks."""
 GROUPS = [

@@ -131,7 +131,7 @@ def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -
 @pytest.mark.parametrize("transport", [pytest.param("flight", marks=pytest.mark.long), "socket"])
 def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With Spark's own reason in the verdict, and right answers until then; Spark itself would go on with the next."""
-    monkeypatch.setattr(over_a_broker, "rig_settings", with_an_overflow)
+    monkeypatch.setattr(over_a_broker, "testbed_settings", with_an_overflow)
     with started(tmp_path, "stamped_text", "5k", ENGINE, transport=transport, options=OVER[transport]) as (
         resolved,
         testbed,

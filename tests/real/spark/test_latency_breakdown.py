@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.artifacts.run_folder import ANATOMY, RunFolder
 from streamgauge.config.experiment import build
 from streamgauge.core.clock import Clock
 from streamgauge.engines.registry import starter_of
 from streamgauge.harness.testbed import TestBed
+from streamgauge.report.studies import write_study_page
 from streamgauge.studies.latency_breakdown.command import MODES, anatomy, check_trials
 from streamgauge.studies.latency_breakdown.decompose import decompose
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
@@ -28,7 +30,7 @@ def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) ->
     load = {"duration": "8s", "warmup": "5s", "generators": 2}
     trials = {"rates": "2k", "batch_windows": "1s"}
     asked = {"command": "anatomy", "workload": "stamped_text", "out": str(tmp_path), "load": load, "anatomy": trials}
-    found = anatomy(build(asked))
+    found = anatomy(build(asked), on_study=partial(write_study_page, ANATOMY))
     (trial,) = found["trials"]
     assert found["finished"]
     stages = sound(trial)
