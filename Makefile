@@ -10,7 +10,7 @@ UNIT_TESTS := $(PYTEST) -n auto --maxprocesses 4 -m "not spark and not broker an
 # get their own back of what the other one costs, which took a third of all processor time here.
 PROCESS_TESTS := JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 $(PYTEST) -n 2 --dist loadgroup -m "(spark or broker or process) and not long"
 
-.PHONY: help setup demo test test-long test-fast check bench lock clean
+.PHONY: help setup demo test test-long test-fast check docs docs-serve bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -41,11 +41,17 @@ test-fast: setup ## unit tests only (3 minutes on two cores)
 	$(UNIT_TESTS)
 
 check: setup ## lint, types and layers
-	$(BIN)/ruff check src tests bench examples docs/*.py
-	$(BIN)/ruff format --check src tests bench examples docs/*.py
+	$(BIN)/ruff check src tests bench examples tools
+	$(BIN)/ruff format --check src tests bench examples tools
 	$(BIN)/mypy
-	$(BIN)/mypy docs/*.py examples
+	$(BIN)/mypy tools examples
 	$(BIN)/python -m pytest -q tests/test_layers.py
+
+docs: setup ## the documentation as a site that opens from disk: site/index.html
+	$(BIN)/mkdocs build --strict --quiet
+
+docs-serve: setup ## the same, on http://127.0.0.1:8000, renewed on every change
+	$(BIN)/mkdocs serve
 
 bench: setup ## print the performance table (two and a half to four hours on an otherwise idle machine; python -m bench --only NAME for one)
 	$(BIN)/python -m bench
@@ -54,4 +60,4 @@ lock: ## renew requirements.lock (needs uv)
 	uv pip compile pyproject.toml --extra dev --generate-hashes --no-emit-index-url --no-header --python-version 3.11 -o requirements.lock
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) runs .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) runs site .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,7 @@
 
     python -m bench                        all of them but those in `APART`, which are made by name alone
     python -m bench --only generation      some of them, by the last part of the name, separated by commas
-    python -m bench --json | --markdown    rows for a program, or a table for docs/performance.md
+    python -m bench --json | --markdown    rows for a program, or a table for docs/results/performance.md
 
 Exits with 1 where a floor is missed or a program fails, with 2 where a name is not known. A program is a module with
 `main() -> list[Row]`; each gets a process of its own, so that none meets another's caches, threads or processors.
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 """what, value, unit, floor, goal, median, spread, note; floor and goal may be None, and the note empty."""
 
 APART = ("applications",)
-"""Seventeen searches, which make a table of their own (docs/applications.md)."""
+"""Seventeen searches, which make a table of their own (docs/results/applications.md)."""
 
 HEAD = ("what", "value", "unit", "spread", "floor", "goal", "met")
 

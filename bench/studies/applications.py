@@ -12,7 +12,7 @@ minutes.
     python -m bench.studies.applications [FOLDER [APPLICATION...]]
 
 FOLDER keeps every search, and those that it already holds whole are not made again; without one they are thrown away.
-`python docs/applications.py FOLDER/*` makes the table of the documents from it.
+`python tools/docs_applications.py FOLDER/*` makes the table of the documents from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/applications.py: tables out of characterizations, refused where they are not whole."""
+"""tools/docs_applications.py: tables out of characterizations, refused where they are not whole."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from streamgauge.studies.operator_profile.operator_io import OperatorIO
 from streamgauge.studies.operator_profile.profile import Timings, profile_figures
 from streamgauge.workloads.registry import get
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "results" / "applications.md"
 
 
 def load() -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location("loaded_applications", DOCS / "applications.py")
+    spec = importlib.util.spec_from_file_location("loaded_applications", ROOT / "tools" / "docs_applications.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -115,7 +116,7 @@ def test_other_applications_keep_their_rows() -> None:
 def test_searches_are_told_from_characterizations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has its own place on the page; where only one kind is given, the other's stays."""
     page, folder = tmp_path / "page.md", tmp_path / "found"
-    page.write_text((DOCS / "applications.md").read_text())
+    page.write_text(DOCUMENT.read_text())
     monkeypatch.setattr(PAGE, "PAGE", page)
     folder.mkdir()
     (folder / PAGE.SEARCH).write_text(json.dumps(search("word_count")))
@@ -132,7 +133,7 @@ def test_searches_are_told_from_characterizations(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("block", ["applications", "rates"])
 def test_the_page_has_a_place_for_the_tables(block: str) -> None:
     """What stands around it stays."""
-    text = (DOCS / "applications.md").read_text()
+    text = DOCUMENT.read_text()
     found = PAGE.renewed(text, "| new |", block)
     assert "| new |\n<!-- end of measured -->" in found
     assert found.startswith("# Applications")

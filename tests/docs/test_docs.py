@@ -30,7 +30,7 @@ from streamgauge.workloads.registry import get, names
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("docs", "bench", "examples", "experiments")
-PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).glob("*.md"))])
+PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
 
@@ -47,7 +47,7 @@ def load(path: Path) -> types.ModuleType:
     return module
 
 
-TABLES = load(ROOT / "docs" / "tables.py")
+TABLES = load(ROOT / "tools" / "docs_tables.py")
 
 
 def fences(text: str) -> list[tuple[str, str, str]]:
@@ -262,7 +262,7 @@ def test_named_files_exist(page: Path) -> None:
 
 def test_missing_files_are_found() -> None:
     """Files are looked for in the repository and in the package; others are told."""
-    assert missing_files("`verdict/verdict.py` `docs/tables.py` `run/nothing.py`") == ["run/nothing.py"]
+    assert missing_files("`verdict/verdict.py` `tools/docs_tables.py` `run/nothing.py`") == ["run/nothing.py"]
 
 
 @every_page
@@ -285,8 +285,13 @@ def test_missing_definitions_are_found() -> None:
 
 
 def test_every_method_of_an_engine_is_documented() -> None:
-    """docs/adding-an-engine.md has a row for each method of the interface, in their order, and for nothing else."""
-    part = (ROOT / "docs" / "adding-an-engine.md").read_text().split("\n## The interface\n")[1].split("\n## ")[0]
+    """add-an-engine.md has a row for each method of the interface, in their order, and for nothing else."""
+    part = (
+        (ROOT / "docs" / "contributing" / "add-an-engine.md")
+        .read_text()
+        .split("\n## The interface\n")[1]
+        .split("\n## ")[0]
+    )
     told = [name for line in part.splitlines() if line.startswith("| `") for name in spans(line.split("|")[1])]
     methods = [name for name, method in vars(Engine).items() if inspect.isfunction(method) and name[0] != "_"]
     assert told == methods
@@ -304,9 +309,9 @@ def test_bench_programs_exist(page: Path) -> None:
 
 @every_page
 def test_tables_are_those_of_the_code(page: Path) -> None:
-    """Tables made from the code are as it would make them now; if not: python docs/tables.py."""
+    """Tables made from the code are as it would make them now; if not: python tools/docs_tables.py."""
     text = page.read_text()
-    assert text == TABLES.renewed(text), "out of step with the code: run `python docs/tables.py`"
+    assert text == TABLES.renewed(text), "out of step with the code: run `python tools/docs_tables.py`"
 
 
 def test_a_stale_table_is_found() -> None:
@@ -329,7 +334,12 @@ def test_every_table_has_its_place() -> None:
 
 def test_every_workload_has_its_section() -> None:
     """The pages of the families have a section for each workload and for no other, each with its right answer."""
-    texts = [page.read_text() for page in sorted((ROOT / "docs").glob("workloads-*.md"))]
+    texts = [
+        page.read_text()
+        for page in [
+            page for page in sorted((ROOT / "docs" / "reference" / "workloads").glob("*.md")) if page.stem != "index"
+        ]
+    ]
     sections = [section for text in texts for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]]
     titled = {section.split("\n", 1)[0]: section for section in sections}
     assert len(titled) == len(sections)
@@ -338,8 +348,8 @@ def test_every_workload_has_its_section() -> None:
 
 
 def test_every_field_of_a_result_is_told() -> None:
-    """docs/results.md explains every field of result.json and names none that is not there."""
-    text = (ROOT / "docs" / "results.md").read_text()
+    """docs/reference/result-files.md explains every field of result.json and names none that is not there."""
+    text = (ROOT / "docs" / "reference" / "result-files.md").read_text()
     part = text[text.index("## result.json") : text.index("## series.parquet")]
     there = set(fields(Result)) | {f"latency.{kind}" for kind in Result.model_fields["latency"].annotation.model_fields}  # type: ignore[union-attr]
     there |= {"search.at_90_percent", "sinks[].latency", "sinks[].verification"}
@@ -347,15 +357,15 @@ def test_every_field_of_a_result_is_told() -> None:
 
 
 def test_every_field_of_a_comparison_is_told() -> None:
-    """docs/compare.md explains every field of `compare --json`; side b has those of side a."""
-    text = (ROOT / "docs" / "compare.md").read_text()
+    """docs/how-to/compare-and-gate.md explains every field of `compare --json`; side b has those of side a."""
+    text = (ROOT / "docs" / "how-to" / "compare-and-gate.md").read_text()
     part = text[text.index("## The answer as JSON") :]
     assert told_fields(part) == {field for field in fields(Comparison) if not field.startswith("b.runs[].")}
 
 
 def test_every_figure_to_compare_by_is_told() -> None:
-    """docs/compare.md names each, the kinds of latency by one of their statistics."""
-    part = (ROOT / "docs" / "compare.md").read_text().split("## Figures")[1].split("## In CI")[0]
+    """docs/how-to/compare-and-gate.md names each, the kinds of latency by one of their statistics."""
+    part = (ROOT / "docs" / "how-to" / "compare-and-gate.md").read_text().split("## Figures")[1].split("## In CI")[0]
     told = {name.removesuffix("_p99") for name in told_fields(part)}
     there = {re.sub("_(mean|p[0-9_]+)$", "", name) for name in comparables()} - {"event_time"}
     assert there <= told
@@ -373,8 +383,8 @@ def test_latency_fields_are_walked() -> None:
     ("heading", "schema"), [("series.parquet", tables.SCHEMA), ("engine/batches.parquet", tables.BATCHES)]
 )
 def test_every_column_is_told(heading: str, schema: Any) -> None:
-    """docs/results.md explains every column of the two tables, in their order."""
-    text = (ROOT / "docs" / "results.md").read_text()
+    """docs/reference/result-files.md explains every column of the two tables, in their order."""
+    text = (ROOT / "docs" / "reference" / "result-files.md").read_text()
     part = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     told = [name for line in part.splitlines() if line.startswith("| `") for name in spans(line.split("|")[1])]
     assert told == schema.names
@@ -392,7 +402,11 @@ def test_code_in_documents_runs(page: Path) -> None:
 def test_the_flows_shown_first_run_on_spark() -> None:
     """What a reader would copy is not refused; words that only the reference has are told in their table."""
     namespace: dict[str, Any] = {}
-    first = next(code for mark, _, code in fences((ROOT / "docs" / "flow.md").read_text()) if mark == "tested")
+    first = next(
+        code
+        for mark, _, code in fences((ROOT / "docs" / "contributing" / "flow-language.md").read_text())
+        if mark == "tested"
+    )
     exec(compile(first, "flow.md", "exec", dont_inherit=True), namespace)
     flows = [value for value in namespace.values() if isinstance(value, Flow)]
     assert len(flows) == 2
@@ -418,7 +432,11 @@ def test_the_script_for_ci_compares_whatever_the_runs_found(
         (tmp_path / program).chmod(0o755)
     (tmp_path / "run.code").write_text(str(run))
     (tmp_path / "compare.code").write_text(str(compare))
-    (script,) = [code for _, language, code in fences((ROOT / "docs" / "compare.md").read_text()) if language == "sh"]
+    (script,) = [
+        code
+        for _, language, code in fences((ROOT / "docs" / "how-to" / "compare-and-gate.md").read_text())
+        if language == "sh"
+    ]
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=environment, check=False)
     said = (tmp_path / "said").read_text().splitlines()
@@ -430,8 +448,8 @@ def test_the_script_for_ci_compares_whatever_the_runs_found(
 
 
 def test_the_worked_example_is_tested() -> None:
-    """All Python of docs/adding-a-workload.md is under the mark, so that none of it is only believed."""
-    blocks = fences((ROOT / "docs" / "adding-a-workload.md").read_text())
+    """All Python of docs/contributing/add-a-workload.md is under the mark, so that none of it is only believed."""
+    blocks = fences((ROOT / "docs" / "contributing" / "add-a-workload.md").read_text())
     marks = [mark for mark, language, _ in blocks if language == "python"]
     assert marks
     assert set(marks) == {"tested"}
@@ -473,9 +491,9 @@ def assert_can_be_asked(experiment: Experiment) -> None:
 
 
 def test_quoted_messages_are_the_program_s() -> None:
-    """Each message that docs/troubleshooting.md quotes stands in the source, so that a reader can search for it."""
+    """Each message that troubleshooting.md quotes stands in the source, so that a reader can search for it."""
     source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
-    quotes = re.findall(r"^> (.+)$", (ROOT / "docs" / "troubleshooting.md").read_text(), re.MULTILINE)
+    quotes = re.findall(r"^> (.+)$", (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text(), re.MULTILINE)
     pieces = [piece.strip() for quote in quotes for piece in quote.split("...") if piece.strip()]
     assert len(quotes) > 5
     assert [piece for piece in pieces if piece not in source] == []
@@ -483,6 +501,6 @@ def test_quoted_messages_are_the_program_s() -> None:
 
 def test_figures_have_their_places() -> None:
     """The places where figures of real runs go are there, so that no figure is typed in elsewhere."""
-    readme, performance = (ROOT / "README.md").read_text(), (ROOT / "docs" / "performance.md").read_text()
+    readme, performance = (ROOT / "README.md").read_text(), (ROOT / "docs" / "results" / "performance.md").read_text()
     for text, name in ((readme, "real result"), (performance, "figures")):
         assert text.index(f"<!-- {name}: begin -->") < text.index(f"<!-- {name}: end -->")

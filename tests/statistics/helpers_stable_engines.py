@@ -1,6 +1,6 @@
 """Engines that keep up for ever, in batches that resemble their neighbours: how often they are condemned all the same.
 
-    python -m tests.statistics.helpers_stable_engines [TRIALS]     the figures of docs/method.md, in some three minutes
+    python -m tests.statistics.helpers_stable_engines [TRIALS]     the published error rates, in about three minutes
 
 Batches go back to back, or at an interval where they are shorter. Each takes a fixed time, a share of the event time
 that waited for it (the *load*), and noise; so a long batch is followed by one nearly as long, and the backlog at

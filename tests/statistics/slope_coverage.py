@@ -1,6 +1,6 @@
 """How often the 95 % interval of a slope covers the true slope, where neighbours resemble each other.
 
-    python -m tests.statistics.slope_coverage [SIMULATIONS]     the figures of stats/bootstrap.py and docs/method.md
+    python -m tests.statistics.slope_coverage [SIMULATIONS]     the figures of stats/bootstrap.py and of the documents
 
 The noise is AR(1); an interval has 300 replicates.
 """

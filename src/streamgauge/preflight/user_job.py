@@ -117,7 +117,7 @@ def _function(path: Path, module: Any) -> Any:
     if marked:
         raise JobError(Problem(str(path), "must have one function marked @job", sorted(marked), "a file for each"))
     own = sorted(name for name, each in there.items() if each.__module__ == module.__name__)
-    way_out = f"put @job(stream(...)) above {own[0]}" if own else "see examples/ and docs/own-jobs.md"
+    way_out = f"put @job(stream(...)) above {own[0]}" if own else "see examples/ and docs/reference/job-api.md"
     got = f"functions without it: {', '.join(own)}" if own else "no function"
     raise JobError(Problem(str(path), "must have one function marked @job", got, way_out))
 

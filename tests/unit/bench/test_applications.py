@@ -28,7 +28,7 @@ def classes_of(name: str) -> set[tuple[str, bool]]:
 
 def test_floors_are_what_is_said_of_them() -> None:
     """In the program's own words and on the page: who has the higher one, and where classes in Python are."""
-    page = (Path(__file__).parents[3] / "docs" / "applications.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "results" / "applications.md").read_text()
     said, _, rest = page.partition("- 20 k/s of the others")
     assert [name for name in names() if f"`{name}`" in said] == sorted(applications.NATIVE)
     place = {("geo_finder", False)}

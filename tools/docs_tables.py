@@ -1,8 +1,7 @@
 """The tables in the documents that are made from the code, so that the two cannot disagree.
 
-    python docs/tables.py           write them between their markers
-    python docs/tables.py --check   exit 1 where one is not as it would be written (`tests/docs/test_docs.py` asks the
-    same)
+    python tools/docs_tables.py           write them between their markers
+    python tools/docs_tables.py --check   exit 1 if one is out of date (`tests/docs/test_docs.py` checks the same)
 
 A table stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`.
 """
@@ -16,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -32,7 +31,10 @@ def code(text: object) -> str:
 def page_of(workload: str) -> str:
     """The page of its family, on which the workload has its section; the index itself where it has none yet."""
     mark = f"<!-- generated: flow of {workload} -->"
-    return next((page.name for page in sorted(DOCS.glob("workloads-*.md")) if mark in page.read_text()), "workloads.md")
+    return next(
+        (page.name for page in sorted((DOCS / "reference" / "workloads").glob("*.md")) if mark in page.read_text()),
+        "index.md",
+    )
 
 
 def workload_list() -> str:
@@ -362,15 +364,16 @@ def renewed(text: str) -> str:
 
 def stale() -> list[str]:
     """The pages whose tables are not what the code says."""
-    pages = [page for page in sorted(DOCS.glob("*.md")) if page.read_text() != renewed(page.read_text())]
-    return [page.name for page in pages]
+    pages = [page for page in sorted(DOCS.rglob("*.md")) if page.read_text() != renewed(page.read_text())]
+    return [str(page.relative_to(DOCS)) for page in pages]
 
 
 def main() -> int:
     wrong = stale()
     if "--check" in sys.argv:
         print(
-            "\n".join(f"{name}: tables are out of step with the code: python docs/tables.py" for name in wrong), end=""
+            "\n".join(f"{name}: tables are out of step with the code: python tools/docs_tables.py" for name in wrong),
+            end="",
         )
         return 1 if wrong else 0
     for name in wrong:

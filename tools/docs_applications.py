@@ -1,8 +1,8 @@
-"""Writes the tables of docs/applications.md from searches and characterizations.
+"""Writes the tables of docs/results/applications.md from searches and characterizations.
 
-    python docs/applications.py RUN...           from folders that `streamgauge sustain` or `characterize` left
-    python docs/applications.py --measure DIR    characterize every workload into DIR first, one after the other; those
-                                                 that it holds whole are kept
+    python tools/docs_applications.py RUN...           from folders that `streamgauge sustain` or `characterize` left
+    python tools/docs_applications.py --measure DIR    characterize every workload into DIR first, one after the other;
+                                                       finished ones are kept
 
 `python -m bench.studies.applications DIR` searches the rate of every application. In the table of rates, applications
 that no folder is given of keep their rows; the other tables are of the given folders alone. A table that no folder
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parent / "applications.md"
+PAGE = Path(__file__).parents[1] / "docs" / "results" / "applications.md"
 FILE, SEARCH = "characterization.json", "result.json"
 
 Found = Mapping[str, Any]
