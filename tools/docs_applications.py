@@ -158,7 +158,7 @@ def _table() -> Callable[[Sequence[str], Iterable[Sequence[str]]], str]:
     """The form of all tables of the documents."""
     sys.path.insert(0, str(Path(__file__).parent))
     try:
-        from tables import table
+        from docs_tables import table
     finally:
         sys.path.pop(0)
     return table

@@ -1,4 +1,4 @@
-"""Writes the made database of places that ships with the package: `python docs/make_places.py`.
+"""Writes the made database of places that ships with the package: `python tools/make_places.py`.
 
 Needs mmdb_writer and netaddr, which nothing else needs: `pip install mmdb_writer`.
 """

@@ -1,6 +1,6 @@
 """The machine-readable codes that stand beside every sentence of a verdict, a check or a warning.
 
-A sentence is for people and may change; programs, ours too, go by the code. `docs/reference/result-files.md` has a row for each.
+A sentence is for people and may change; programs go by the code. `docs/reference/result-files.md` has a row for each.
 """
 
 from __future__ import annotations

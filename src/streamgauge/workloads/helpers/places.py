@@ -1,7 +1,7 @@
 """Where an address is: country and city from a database in MaxMind's format, for a web server's log and for clicks.
 
 The database that ships with the package is made data: its 1024 networks, countries and cities are invented, and stand
-in `networks`, of which `docs/make_places.py` wrote it. A database of one's own (GeoLite2 City, DB-IP) is read as well;
+in `networks`, of which `tools/make_places.py` wrote it. A database of one's own (GeoLite2 City, DB-IP) is read as well;
 an address that it does not know, or knows no country of, is in no place, and a city may be unknown.
 """
 
