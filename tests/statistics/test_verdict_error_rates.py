@@ -92,7 +92,7 @@ def mostly_long(name: str, *values: float) -> Any:
 
 STATED = {"0.5": 0.0, "0.8": 0.05, "0.9": 0.09, "0.95": 0.10, "0.9, and noise of 0.5": 0.23}
 STATED |= {"0.8, every 1.4 s": 0.0, "0.9, every 1.4 s": 0.10}
-"""The share of their trials that docs/explanation/method.md says is condemned; `python -m
+"""The share of their trials that docs/explanation/trust.md says is condemned; `python -m
 tests.statistics.helpers_stable_engines` counts it.
 """
 

@@ -19,7 +19,7 @@ CONFIDENCE, INTERIM_ANALYSES = 0.95, 3
 TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / INTERIM_ANALYSES
 """Every interim analysis has a third of the error: three together err no more than one at 95 % (Bonferroni), as far as
 that one errs in 5 % of cases: where observations resemble their neighbours it errs more often
-(docs/explanation/method.md has figures).
+(docs/explanation/trust.md has figures).
 """
 BACKGROUND_SHARE_MAX = 0.1
 """Where other processes use more of the machine than this, mean over the span, that something was too slow may be their
