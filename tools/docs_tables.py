@@ -267,6 +267,29 @@ def _parameter(parameter: Any) -> tuple[str, str, str]:
     return code(name), said.removesuffix("]") or ("-" if unset else code(parameter.default)), meaning
 
 
+def experiment_keys() -> str:
+    """Every key of an experiment file that has an option on the command line, by the settings themselves."""
+    from streamgauge.config.experiment import SETTINGS
+    from streamgauge.config.settings import COMMANDS
+
+    rows = []
+    for name, info in SETTINGS.items():
+        takers = [command for command in COMMANDS if command in info.commands]
+        defaults = {command: _default(info.in_command(command)) for command in takers}
+        usual = defaults[takers[0]]
+        rest = "".join(f"; {command}: {value}" for command, value in defaults.items() if value != usual)
+        rows.append((code(name), usual + rest, code(info.flag), ", ".join(takers), info.help))
+    return table(("key", "default", "option", "commands", "meaning"), rows)
+
+
+def _default(info: Any) -> str:
+    if info.required:
+        return "required"
+    if info.default_text:
+        return str(info.default_text)
+    return code(str(info.default).lower() if info.is_switch else info.default)
+
+
 def check_list() -> str:
     """The checks of `verdict.criteria` with the limits that stand there."""
     from streamgauge.harness.recorder_heartbeat import STILL_US_MIN
@@ -338,7 +361,7 @@ def makers() -> dict[str, Callable[[], str]]:
         "workloads": workload_list, "features": features, "engines": engine_matrix, "engine options": engine_options,
         "words of engines": words_of_engines, "transport options": transport_options, "pairs": pairs,
         "packages": packages,
-        "commands": command_list, "checks": check_list,
+        "commands": command_list, "experiment keys": experiment_keys, "checks": check_list,
         "causes": partial(codes_of, "Cause"), "warning codes": partial(codes_of, "WarningCode"),
         "latencies of the thesis": latencies_of_the_thesis,
     }  # fmt: skip

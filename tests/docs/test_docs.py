@@ -356,6 +356,12 @@ def test_every_field_of_a_result_is_told() -> None:
     assert told_fields(part) == there
 
 
+def test_every_key_of_an_experiment_is_told() -> None:
+    """docs/reference/experiment-file.md explains every key of an experiment file and names none that is not there."""
+    text = (ROOT / "docs" / "reference" / "experiment-file.md").read_text()
+    assert told_fields(text) == set(fields(Experiment))
+
+
 def test_every_field_of_a_comparison_is_told() -> None:
     """docs/how-to/compare-and-gate.md explains every field of `compare --json`; side b has those of side a."""
     text = (ROOT / "docs" / "how-to" / "compare-and-gate.md").read_text()
