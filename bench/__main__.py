@@ -2,7 +2,7 @@
 
     python -m bench                        all of them but those in `APART`, which are made by name alone
     python -m bench --only generation      some of them, by the last part of the name, separated by commas
-    python -m bench --json | --markdown    rows for a program, or a table for docs/results/performance.md
+    python -m bench --json | --markdown    rows for a program, or a table
 
 Exits with 1 where a floor is missed or a program fails, with 2 where a name is not known. A program is a module with
 `main() -> list[Row]`; each gets a process of its own, so that none meets another's caches, threads or processors.

@@ -1,188 +1,179 @@
-"""Writes the tables of docs/results/applications.md from searches and characterizations.
+"""Writes the data of docs/results/applications.md from searches and operator profiles.
 
     python tools/docs_applications.py RUN...           from folders that `streamgauge sustain` or `characterize` left
     python tools/docs_applications.py --measure DIR    characterize every workload into DIR first, one after the other;
                                                        finished ones are kept
 
-`python -m bench.studies.applications DIR` searches the rate of every application. In the table of rates, applications
-that no folder is given of keep their rows; the other tables are of the given folders alone. A table that no folder
-is for stays, and so does the text around them.
+`python -m bench.studies.applications DIR` searches the rate of every application. The data lie in
+docs/results/data, and `python tools/docs_tables.py` writes the page's tables from them. Applications that no folder
+is given of keep their rows in application-rates.csv; the files operator-*.csv are of the given folders alone. A file
+that no folder is for stays as it is.
 """
 
 from __future__ import annotations
 
+import csv
 import json
-import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "applications.md"
-FILE, SEARCH = "characterization.json", "result.json"
+DATA = Path(__file__).parents[1] / "docs" / "results" / "data"
+PROFILE, SEARCH = "characterization.json", "result.json"
 
-Found = Mapping[str, Any]
+Measured = Mapping[str, Any]
+Rows = list[tuple[str, ...]]
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A finished characterization, or the result of a search; SystemExit with the reason where there is none."""
-    file = path if path.is_file() else path / (FILE if (path / FILE).exists() else SEARCH)
+    """A finished profile, or the result of a search; SystemExit with the reason where there is neither."""
+    file = path if path.is_file() else path / (PROFILE if (path / PROFILE).exists() else SEARCH)
     try:
-        found: dict[str, Any] = json.loads(file.read_text())
+        measured: dict[str, Any] = json.loads(file.read_text())
     except (OSError, ValueError) as error:
-        rule = f"must be a folder of streamgauge sustain or characterize, or its {FILE}"
+        rule = f"must be a folder of streamgauge sustain or characterize, or its {PROFILE}"
         raise SystemExit(f"{path}: {rule} ({error})") from None
-    if found.get("search") or found.get("finished"):
-        return found
-    raise SystemExit(f"{path}: is no search and was not finished: make {found.get('workload', 'it')} again")
+    if measured.get("search") or measured.get("finished"):
+        return measured
+    raise SystemExit(f"{path}: is no search and was not finished: make {measured.get('workload', 'it')} again")
 
 
-def tables(every: Iterable[Found]) -> str:
-    """All tables of characterizations, applications in the order of their names."""
-    found = _by_name(every)
-    parts = [_operators(found), _memory(found), _applied(found), _made(found)]
-    return "\n\n".join(parts)
-
-
-def _by_name(every: Iterable[Found]) -> list[Found]:
+def by_name(every: Iterable[Measured]) -> list[Measured]:
     """In the order of their names; SystemExit where an application is there twice."""
-    found = sorted(every, key=lambda one: str(one["workload"]))
-    names = [one["workload"] for one in found]
+    measured = sorted(every, key=lambda one: str(one["workload"]))
+    names = [one["workload"] for one in measured]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise SystemExit(f"two of {', '.join(twice)}: name one of each")
-    return found
+    return measured
 
 
 RATES = (
-    "application", "operators", "exercises", "holds", "latency, median", "p95", "p99", "most",
-    "thesis: Spark's p95 at tuples/s at the sink", "what limits", "reference work", "made on", "by",
+    "application", "operators", "exercises", "holds", "next rate up", "trials", "latency p50", "p95", "p99", "max",
+    "Bordin 2017 on Spark: p95 at tuples/s at the sink", "what limits", "reference work", "date", "machine", "commit",
 )  # fmt: skip
 
 
-def rates(every: Iterable[Found], before: str = "") -> str:
+def rates(every: Iterable[Measured], before: Iterable[Sequence[str]] = ()) -> Rows:
     """What each application was found to sustain, what limits it, and what it exercises; in the order of their names.
 
-    Latencies are those of the trial that held, of the sink whose results come last. `before` is the table as it was:
-    rows of other applications than `every` are taken over.
+    Latencies are those of the trial that held, of the sink whose results come last. `before` are the rows there were:
+    those of other applications than `every` are taken over; SystemExit where they have other columns than `RATES`.
     """
-    rows = {row[0]: row for row in (*_rows_of(before), *map(_rate, _by_name(every)))}
-    return _table()(RATES, [rows[name] for name in sorted(rows)])
+    rows = {row[0]: tuple(row) for row in (*before, *map(_rate, by_name(every)))}
+    if any(len(row) != len(RATES) for row in rows.values()):
+        raise SystemExit("application-rates.csv has other columns now: give the searches of all applications")
+    return [rows[name] for name in sorted(rows)]
 
 
-def _rows_of(table: str) -> list[tuple[str, ...]]:
-    """The applications' rows of a table of rates; SystemExit where it has other columns than `RATES`."""
-    lines = [line for line in table.splitlines() if line.startswith("| `")]
-    rows = [tuple(line.removeprefix("| ").removesuffix(" |").split(" | ")) for line in lines]
-    if any(len(row) != len(RATES) for row in rows):
-        raise SystemExit("the table of rates has other columns now: give the searches of all applications")
-    return rows
-
-
-def _rate(found: Found) -> tuple[str, ...]:
-    from streamgauge.core.formatting import NONE, format_us
+def _rate(one: Measured) -> tuple[str, ...]:
+    from streamgauge.core.formatting import format_rate, format_us
     from streamgauge.dataflow import graph
     from streamgauge.studies.operator_profile.published import best_on_one_node
     from streamgauge.workloads.registry import get
 
-    workload = get(str(found["workload"]))
+    workload = get(str(one["workload"]))
     flow = workload.build(workload.parameters(), 1000.0).flow
-    latency = found["latency"]["event_time_us"] or {}
-    said = str(found["search"]["sentence"]).replace("; not confirmed (quick)", "")
-    here = found["environment"]
-    made = f"{found['start_time'][:10]}, {here['cpu_model']}, {here['cpus']} processors"
-    thesis = "; ".join(map(str, best_on_one_node(workload.name, "Spark"))) or NONE
+    latency = one["latency"]["event_time_us"] or {}
+    search, here = one["search"], one["environment"]
+    verdict = str(search["high_verdict"] or "").replace("_", " ")
     return (
-        f"`{workload.name}`", str(sum(1 for _ in graph.operators(flow))), ", ".join(workload.features), said,
-        *(format_us(latency.get(name)) for name in ("p50", "p95", "p99", "max")),
-        thesis, found["search"]["limit"], format_us(found["reference_work_us"]), made, here["streamgauge"],
+        workload.name, str(sum(1 for _ in graph.operators(flow))), ", ".join(workload.features),
+        format_rate(search["low"]) if search["low"] else "",
+        f"{format_rate(search['high'])} {verdict}" if verdict else "",
+        str(sum(trial["verdict"] is not None for trial in search["trials"])),
+        *(_given(format_us(latency.get(name))) for name in ("p50", "p95", "p99", "max")),
+        "; ".join(map(str, best_on_one_node(workload.name, "Spark"))), search["limit"],
+        format_us(one["reference_work_us"]), one["start_time"][:10],
+        f"{here['cpu_model']}, {here['cpus']} processors", here["streamgauge"],
     )  # fmt: skip
 
 
+def _given(cell: str) -> str:
+    from streamgauge.core.formatting import NONE
+
+    return "" if cell == NONE else cell
+
+
+OPERATORS = (
+    "application", "operator", "type", "rows arrive", "selectivity", "bytes of a tuple", "time of a tuple p50", "p99",
+    "instances (cumulative)", "instances (immediate)", "instances (Bordin 2017)",
+)  # fmt: skip
+MEMORY = ("application", "min", "p50", "p95", "max", "behaviour", "level")
+ADVICE = ("application", "option")
+RUNS = ("what", "figure", "date", "commit", "reference work", "machine")
 MEDIAN = 3
 """Its place among an operator's cells."""
 
 
-def _operators(found: Sequence[Found]) -> str:
+def profiles(every: Iterable[Measured]) -> dict[str, Rows]:
+    """The rows of each data file that profiles give, by the file's name; applications in the order of their names."""
+    measured = by_name(every)
+    return {
+        "operator-profiles.csv": [OPERATORS, *_operators(measured)],
+        "operator-memory.csv": [MEMORY, *_memory(measured)],
+        "operator-advice.csv": [ADVICE, *((one["workload"], one["apply"]["line"] or "") for one in measured)],
+        "operator-runs.csv": [RUNS, *_runs(measured)],
+    }
+
+
+def _operators(measured: Sequence[Measured]) -> Rows:
     from streamgauge.report.documents.profile import cells
 
-    head = (
-        "application", "operator", "type", "rows come", "selectivity", "bytes of a tuple", "time of a tuple, median",
-        "its p99", "instances, cumulative", "immediate", "thesis",
-    )  # fmt: skip
     rows = []
-    for one in found:
-        for place, row in enumerate(one["operators"]):
+    for one in measured:
+        for row in one["operators"]:
             told = list(cells(row, "cumulative", "immediate"))
             if (time := row["time_per_tuple_us"]) and not time["distinguishable"]:
-                told[MEDIAN] += " (not told from only reading)"
-            name = f"`{one['workload']}`" if place == 0 else ""
-            rows.append((name, f"`{told[0]}`", row["type"], row["communication"], *told[1:]))
-    return _table()(head, rows)
+                told[MEDIAN] += " (not distinguishable from reading)"
+            rows.append((one["workload"], told[0], row["type"], row["communication"], *map(_given, told[1:])))
+    return rows
 
 
-def _memory(found: Sequence[Found]) -> str:
+def _memory(measured: Sequence[Measured]) -> Rows:
     from streamgauge.core.formatting import format_size
 
-    rows = [
-        (f"`{one['workload']}`", *(format_size(one["memory"][name]) for name in ("min", "p50", "p95", "max")),
+    return [
+        (one["workload"], *(format_size(one["memory"][name]) for name in ("min", "p50", "p95", "max")),
          one["memory"]["behaviour"], one["memory"]["level"])
-        for one in found
+        for one in measured
         if one["memory"]
     ]  # fmt: skip
-    head = ("application", "least memory of Spark as it timed operators", "p50", "p95", "most", "behaviour", "level")
-    return _table()(head, rows)
 
 
-def _applied(found: Sequence[Found]) -> str:
-    lines = [(one["workload"], one["apply"]["line"]) for one in found]
-    rows = [(f"`{name}`", f"`{line}`" if line else "not applicable") for name, line in lines]
-    return _table()(("application", "what `--apply` sets"), rows)
-
-
-def _made(found: Sequence[Found]) -> str:
-    """Of what input and on what machines: each way once, with the applications that it holds for."""
-    ways: dict[str, list[str]] = {}
-    for one in found:
-        asked, here = one["input"], one["environment"]
-        text = (
-            f"{asked['slices']} slices of {asked['slice_events']} events ({asked['warmup_slices']} more to warm up), "
-            f"{asked['rate_per_s']:g} events/s, seed {asked['seed']}; {here['cpu_model']}, {here['cpus']} processors, "
-            f"{here['java']}, PySpark {here['pyspark']}"
+def _runs(measured: Sequence[Measured]) -> Rows:
+    """From what input and on what machines: each way once, with the applications that it holds for."""
+    ways: dict[tuple[str, ...], list[str]] = {}
+    for one in measured:
+        given, here = one["input"], one["environment"]
+        figure = (
+            f"{given['slices']} slices of {given['slice_events']} events ({given['warmup_slices']} more to warm up), "
+            f"{given['rate_per_s']:g} events/s, seed {given['seed']}"
         )
-        ways.setdefault(text, []).append(f"`{one['workload']}`")
-    return "\n".join(f"- {', '.join(names)}: {text}" for text, names in ways.items())
+        machine = f"{here['cpu_model']}, {here['cpus']} processors; {here['java']}, PySpark {here['pyspark']}"
+        date = str(one.get("start_time") or "")[:10]
+        way = (figure, date, str(here.get("streamgauge") or ""), "", machine)
+        ways.setdefault(way, []).append(one["workload"])
+    return [(", ".join(names), *way) for way, names in ways.items()]
 
 
-def _table() -> Callable[[Sequence[str], Iterable[Sequence[str]]], str]:
-    """The form of all tables of the documents."""
-    sys.path.insert(0, str(Path(__file__).parent))
-    try:
-        from docs_tables import table
-    finally:
-        sys.path.pop(0)
-    return table
+def write(name: str, rows: Iterable[Sequence[str]]) -> None:
+    """A data file, its head first."""
+    with (DATA / name).open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
-def there(text: str, block: str) -> str:
-    """What stands in that place of the page; ValueError where it has none."""
-    found = _place(block).search(text)
-    if not found:
-        raise ValueError(f"the page has no place for the tables of {block}")
-    return found[2]
+def rates_before() -> Rows:
+    """The applications' rows as they stand in the data."""
+    file = DATA / "application-rates.csv"
+    if not file.exists():
+        return []
+    with file.open(newline="", encoding="utf-8") as lines:
+        return [tuple(row) for row in csv.reader(lines)][1:]
 
 
-def renewed(text: str, made: str, block: str = "applications") -> str:
-    """The page with another table in that place; ValueError where it has none."""
-    there(text, block)
-    return _place(block).sub(lambda match: f"{match[1]}{made}\n{match[3]}", text)
-
-
-def _place(block: str) -> re.Pattern[str]:
-    return re.compile(rf"(<!-- measured: {block} -->\n)(.*?)(<!-- end of measured -->)", re.DOTALL)
-
-
-def measured(out: Path) -> list[str]:
+def measure(out: Path) -> list[str]:
     """Every workload characterized, those anew that the folder does not hold whole; gives their folders."""
     from streamgauge.workloads.registry import names
 
@@ -200,26 +191,24 @@ def measured(out: Path) -> list[str]:
 
 
 def whole(out: Path) -> dict[str, str]:
-    """The folders of characterizations that came to their end, by workload; the latest of each."""
-    found = {path.parent: json.loads(path.read_text()) for path in sorted(out.glob(f"*/{FILE}"))}
-    return {one["workload"]: str(folder) for folder, one in found.items() if one.get("finished")}
+    """The folders of profiles that came to their end, by workload; the latest of each."""
+    profiled = {path.parent: json.loads(path.read_text()) for path in sorted(out.glob(f"*/{PROFILE}"))}
+    return {one["workload"]: str(folder) for folder, one in profiled.items() if one.get("finished")}
 
 
 def main(words: Sequence[str]) -> int:
     if len(words) == 2 and words[0] == "--measure":
-        words = measured(Path(words[1]))
+        words = measure(Path(words[1]))
     if not words or words[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    found = [read(Path(word)) for word in words]
-    searches, characterized = ([one for one in found if ("search" in one) is kind] for kind in (True, False))
-    page = PAGE.read_text()
+    measured = [read(Path(word)) for word in words]
+    searches, profiled = ([one for one in measured if ("search" in one) is kind] for kind in (True, False))
     if searches:
-        page = renewed(page, rates(searches, there(page, "rates")), "rates")
-    if characterized:
-        page = renewed(page, tables(characterized))
-    PAGE.write_text(page)
-    print(f"wrote {PAGE}")
+        write("application-rates.csv", [RATES, *rates(searches, rates_before())])
+    for name, rows in profiles(profiled).items() if profiled else ():
+        write(name, rows)
+    print(f"wrote {DATA}; now: python tools/docs_tables.py")
     return 0
 
 

@@ -1,13 +1,15 @@
-"""The tables in the documents that are made from the code, so that the two cannot disagree.
+"""The tables in the documents that are made from the code and from data files, so that neither can disagree.
 
     python tools/docs_tables.py           write them between their markers
     python tools/docs_tables.py --check   exit 1 if one is out of date (`tests/docs/test_docs.py` checks the same)
 
-A table stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`.
+A table stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`. Measured figures: `results: NAME` is the
+table of docs/results/data/NAME.csv. Coverage of the four works: docs/research/coverage.csv.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1] / "docs"
+DATA = DOCS / "results" / "data"
+COVERAGE = DOCS / "research" / "coverage.csv"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -162,14 +166,14 @@ def _number(reason: str, reasons: list[str]) -> int:
     return reasons.index(reason) + 1
 
 
-def latencies_of_the_thesis() -> str:
+def published_latencies() -> str:
     """Of each application that it measured, on each system: the configuration on one node with the least p95."""
     from streamgauge.studies.operator_profile.published import best_on_one_node
     from streamgauge.workloads.registry import names
 
     best = [(name, best_on_one_node(name, system)) for name in names() for system in ("Spark", "Storm")]
     return table(
-        ("application", "system", "configuration", "p95 at tuples/s at the sink", "table of [B]"),
+        ("application", "system", "configuration", "p95 at tuples/s at the sink", "table"),
         [(code(name), rows[0].system, rows[0].configuration, "; ".join(map(str, rows)), rows[0].table)
          for name, rows in best if rows],
     )  # fmt: skip
@@ -353,6 +357,98 @@ def codes_of(name: str) -> str:
     return table(("meaning", "code"), [(one.meaning, code(one)) for one in getattr(causes, name)])
 
 
+WHERE_FROM = ("date", "commit", "machine", "reference work", "command")
+"""Columns that say how a figure was made: where all rows agree, they stand once, below the table."""
+AS_CODE = ("application", "operator", "option", "command")
+
+
+def rows_of(file: Path) -> list[dict[str, str]]:
+    """The rows of a data file; ValueError where one has more or fewer cells than the head, or none says what it is."""
+    with file.open(newline="", encoding="utf-8") as lines:
+        reader = csv.DictReader(lines)
+        rows = list(reader)
+    names = list(reader.fieldnames or ())
+    for number, row in enumerate(rows, 2):
+        if None in row or None in row.values():
+            raise ValueError(f"{file.name}, line {number}: must have {len(names)} cells, as the head has")
+        if not row[names[0]]:
+            raise ValueError(f"{file.name}, line {number}: must say its {names[0]}")
+    if not rows:
+        raise ValueError(f"{file.name}: must have rows")
+    return rows
+
+
+def results(file: Path) -> str:
+    """Measured figures as a table; with a column `series`, a row for each `what` and a column for each series."""
+    rows = rows_of(file)
+    if "series" in rows[0]:
+        return _by_series(rows, file.name)
+    head = [name for name in rows[0] if any(row[name] for row in rows)]
+    shared = [name for name in head if name in WHERE_FROM and len({row[name] for row in rows}) == 1]
+    shown = [name for name in head if name not in shared]
+    text = table(shown, ([_cell(name, row[name]) for name in shown] for row in rows))
+    return f"{text}\n\n{_where_from(rows[0], shared)}" if shared else text
+
+
+def _by_series(rows: Sequence[Mapping[str, str]], name: str) -> str:
+    cells = {(row["what"], row["series"]): row["figure"] for row in rows}
+    if len(cells) < len(rows):
+        raise ValueError(f"{name}: must have one figure for each what and series")
+    series = list(dict.fromkeys(row["series"] for row in rows))
+    whats = dict.fromkeys(row["what"] for row in rows)
+    text = table(("", *series), ((what, *(cells.get((what, one)) or "-" for one in series)) for what in whats))
+    first = {one: next(row for row in rows if row["series"] == one) for one in series}
+    return f"{text}\n\n" + "\n".join(f"- {one}: {_where_from(first[one], WHERE_FROM)}" for one in series)
+
+
+def _cell(name: str, text: str) -> str:
+    return (code(text) if name in AS_CODE else text) if text else "-"
+
+
+def _where_from(row: Mapping[str, str], names: Iterable[str]) -> str:
+    """How figures were made, in words."""
+    said = {name: _cell(name, row[name]) for name in names if row.get(name)}
+    return "; ".join(f"{name} {text}" if name in ("commit", "reference work") else text for name, text in said.items())
+
+
+WORKS = ("Karimov et al. 2018", "latency study of Spark Streaming", "Ehrenstein 2020", "Bordin 2017")
+STATUSES = ("works", "differs", "partial", "missing")
+
+
+def coverage_rows() -> list[dict[str, str]]:
+    """What the four works ask for; ValueError where an id comes twice, or a status or its reason is not one."""
+    rows = rows_of(COVERAGE)
+    ids = [row["id"] for row in rows]
+    for row in rows:
+        if ids.count(row["id"]) > 1:
+            raise ValueError(f"coverage.csv: {row['id']} must have one row")
+        if row["work"] not in WORKS or row["status"] not in STATUSES:
+            raise ValueError(f"coverage.csv, {row['id']}: no such work or status: {row['work']}, {row['status']}")
+        if row["status"] != "works" and not row["why"]:
+            raise ValueError(f"coverage.csv, {row['id']}: must say why, where the status is {row['status']}")
+    return rows
+
+
+def coverage_summary() -> str:
+    rows = coverage_rows()
+
+    def counts(of: Sequence[Mapping[str, str]]) -> list[int]:
+        return [len(of), *(sum(row["status"] == status for row in of) for status in STATUSES)]
+
+    lines = [(work, *counts([row for row in rows if row["work"] == work])) for work in WORKS]
+    return table(
+        ("work", "requirements", *STATUSES), [tuple(map(str, line)) for line in [*lines, ("all", *counts(rows))]]
+    )
+
+
+def coverage_of(work: str) -> str:
+    rows = [row for row in coverage_rows() if row["work"] == work]
+    return table(
+        ("id", "what is asked", "command or page", "status", "how it differs, what is missing"),
+        [(row["id"], row["asked"], row["here"] or "-", row["status"], row["why"] or "-") for row in rows],
+    )
+
+
 def makers() -> dict[str, Callable[[], str]]:
     """Every table that there is, by the name in its markers."""
     from streamgauge.workloads.registry import names
@@ -363,8 +459,13 @@ def makers() -> dict[str, Callable[[], str]]:
         "packages": packages,
         "commands": command_list, "experiment keys": experiment_keys, "checks": check_list,
         "causes": partial(codes_of, "Cause"), "warning codes": partial(codes_of, "WarningCode"),
-        "latencies of the thesis": latencies_of_the_thesis,
+        "published latencies": published_latencies,
     }  # fmt: skip
+    for file in sorted(DATA.glob("*.csv")):
+        found[f"results: {file.stem}"] = partial(results, file)
+    found["coverage: summary"] = coverage_summary
+    for work in WORKS:
+        found[f"coverage: {work}"] = partial(coverage_of, work)
     for name in names():
         found[f"parameters of {name}"] = partial(parameters_of, name)
         found[f"flow of {name}"] = partial(flow_of, name)

@@ -1,7 +1,8 @@
-"""tools/docs_applications.py: tables out of characterizations, refused where they are not whole."""
+"""tools/docs_applications.py: data out of searches and operator profiles, refused where they are not whole."""
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import json
 import types
@@ -17,7 +18,6 @@ from streamgauge.studies.operator_profile.profile import Timings, profile_figure
 from streamgauge.workloads.registry import get
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs" / "results" / "applications.md"
 
 
 def load() -> types.ModuleType:
@@ -51,37 +51,38 @@ def characterization(workload: str = "word_count", **changes: Any) -> dict[str, 
 
 def test_every_operator_has_a_row() -> None:
     """Applications by name, each once; the memory, what applies, and how all of it was made."""
-    text = PAGE.tables([characterization(), characterization("fraud_detection")])
-    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    operators = [row[1] for row in rows if len(row) == 11]
-    assert operators == [
-        "operator", "---", "`transactions`", "`predictor`", "`outliers`", "`sentences`", "`splitter`", "`lower_case`",
-        "`counter`", "`counts`",
+    files = PAGE.profiles([characterization(), characterization("fraud_detection")])
+    head, *rows = files["operator-profiles.csv"]
+    assert all(len(row) == len(head) for row in rows)
+    assert [row[1] for row in rows] == [
+        "transactions", "predictor", "outliers", "sentences", "splitter", "lower_case", "counter", "counts",
     ]  # fmt: skip
-    (splitter,) = [row for row in rows if row[1] == "`splitter`"]
-    assert splitter[6:8] == ["2 us", "2 us"]
-    assert splitter[10].rstrip(" |") == "5"
-    assert "| `word_count` | 1 MiB | 1 MiB | 1 MiB | 2 MiB | fixed | low |" in text
-    assert "--option spark.sql.shuffle.partitions=" in text
-    assert text.count("made up") == 1
+    (splitter,) = [row for row in rows if row[1] == "splitter"]
+    assert splitter[6:8] == ("2 us", "2 us")
+    assert splitter[10] == "5"
+    assert ("word_count", "1 MiB", "1 MiB", "1 MiB", "2 MiB", "fixed", "low") in files["operator-memory.csv"]
+    assert files["operator-advice.csv"][1][1].startswith("--option spark.sql.shuffle.partitions=")
+    (run,) = files["operator-runs.csv"][1:]
+    assert (run[0], run[5]) == ("fraud_detection, word_count", "made up, 2 processors; 17, PySpark 4")
 
 
 def test_what_is_not_whole_is_refused(tmp_path: Path) -> None:
     """One that was killed, one that is none, and two of one application."""
     killed = tmp_path / "killed"
     killed.mkdir()
-    (killed / PAGE.FILE).write_text(json.dumps({"workload": "word_count", "finished": False}))
+    (killed / PAGE.PROFILE).write_text(json.dumps({"workload": "word_count", "finished": False}))
     with pytest.raises(SystemExit, match="was not finished"):
         PAGE.read(killed)
     with pytest.raises(SystemExit, match="must be a folder"):
         PAGE.read(tmp_path)
     with pytest.raises(SystemExit, match="two of word_count"):
-        PAGE.tables([characterization(), characterization()])
+        PAGE.profiles([characterization(), characterization()])
 
 
 def search(workload: str, **changes: Any) -> dict[str, Any]:
     """A made-up result of a search."""
-    found = {"low": 2e5, "sentence": "200 k/s holds; 240 k/s was undecided; not confirmed (quick)", "limit": "the CPU"}
+    trials = [{"verdict": None}, {"verdict": "sustained"}, {"verdict": "undecided"}]
+    found = {"low": 2e5, "high": 2.4e5, "high_verdict": "undecided", "trials": trials, "limit": "the CPU"}
     latency = {"event_time_us": {"p50": 3e5, "p95": 4e5, "p99": None, "max": 9e5}}
     here = {"cpu_model": "made up", "cpus": 2, "streamgauge": "0.1.0+abc"}
     whole = {"workload": workload, "start_time": "2026-01-02T03:04:05+00:00", "environment": here, "latency": latency}
@@ -89,56 +90,55 @@ def search(workload: str, **changes: Any) -> dict[str, Any]:
 
 
 def test_every_search_has_a_row() -> None:
-    """What it exercises is what the workload states."""
-    text = PAGE.rates([search("word_count"), search("smart_grid", latency={"event_time_us": None})])
-    head, _, grid, words = (line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| "))
-    assert len(head) == len(grid) == len(words)
-    assert words[:3] == ["`word_count`", "4", "flat-map, unbounded keyed counter"]
-    assert words[3] == "200 k/s holds; 240 k/s was undecided"
-    assert words[4:11] == ["300 ms", "400 ms", "-", "900 ms", "23.6 s at 2.9 k/s", "the CPU", "2.5 ms"]
-    assert words[11:] == ["2026-01-02, made up, 2 processors", "0.1.0+abc"]
+    """What it exercises is what the workload states; a search that found nothing has no rate."""
+    none = {"low": None, "high": None, "high_verdict": None, "trials": [], "limit": ""}
+    grid, words = PAGE.rates([search("word_count"), search("smart_grid", search=none, latency={"event_time_us": None})])
+    assert len(PAGE.RATES) == len(grid) == len(words)
+    assert words[:3] == ("word_count", "4", "flat-map, unbounded keyed counter")
+    assert words[3:6] == ("200 k/s", "240 k/s undecided", "2")
+    assert words[6:13] == ("300 ms", "400 ms", "", "900 ms", "23.6 s at 2.9 k/s", "the CPU", "2.5 ms")
+    assert words[13:] == ("2026-01-02", "made up, 2 processors", "0.1.0+abc")
     assert grid[2] == "filter, event-time window, global operator, several sinks, keyed operator in Python"
-    assert grid[4:9] == ["-"] * 5
+    assert grid[3:10] == ("", "", "0", "", "", "", "")
 
 
 def test_other_applications_keep_their_rows() -> None:
-    """One that is given again is written anew; a table of other columns is not mixed with rows of these."""
+    """One that is given again is written anew; rows of other columns are not mixed with these."""
     before = PAGE.rates([search("word_count"), search("smart_grid")])
-    slower = {"low": 1e5, "sentence": "100 k/s holds", "limit": "the CPU"}
-    after = PAGE.rates([search("word_count", search=slower), search("ads_analytics")], before)
-    rows = [line.split(" | ") for line in after.splitlines()[2:]]
-    assert [row[0] for row in rows] == ["| `ads_analytics`", "| `smart_grid`", "| `word_count`"]
-    assert [row[3] for row in rows] == ["200 k/s holds; 240 k/s was undecided"] * 2 + ["100 k/s holds"]
+    slower = {**search("word_count")["search"], "low": 1e5}
+    rows = PAGE.rates([search("word_count", search=slower), search("ads_analytics")], before)
+    assert [row[0] for row in rows] == ["ads_analytics", "smart_grid", "word_count"]
+    assert [row[3] for row in rows] == ["200 k/s", "200 k/s", "100 k/s"]
     with pytest.raises(SystemExit, match="other columns"):
-        PAGE.rates([search("word_count")], "| `smart_grid` | 4 |")
+        PAGE.rates([search("word_count")], [("smart_grid", "4")])
 
 
-def test_searches_are_told_from_characterizations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has its own place on the page; where only one kind is given, the other's stays."""
-    page, folder = tmp_path / "page.md", tmp_path / "found"
-    page.write_text(DOCUMENT.read_text())
-    monkeypatch.setattr(PAGE, "PAGE", page)
+def test_searches_are_separated_from_profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has its own data files; where only one kind is given, the other's stay."""
+    folder = tmp_path / "found"
+    monkeypatch.setattr(PAGE, "DATA", tmp_path)
     folder.mkdir()
     (folder / PAGE.SEARCH).write_text(json.dumps(search("word_count")))
-    before = page.read_text()
     assert PAGE.main([str(folder)]) == 0
-    after = page.read_text()
-    assert "200 k/s holds" in after
-    assert after.partition("## Characterized")[2] == before.partition("## Characterized")[2]
+    assert [path.name for path in tmp_path.glob("*.csv")] == ["application-rates.csv"]
+    (folder / PAGE.SEARCH).write_text(json.dumps(search("smart_grid")))
+    assert PAGE.main([str(folder)]) == 0
+    assert [row[0] for row in PAGE.rates_before()] == ["smart_grid", "word_count"]
+    (folder / PAGE.PROFILE).write_text(json.dumps(characterization()))
+    assert PAGE.main([str(folder)]) == 0
+    assert len(list(tmp_path.glob("operator-*.csv"))) == 4
+    (folder / PAGE.PROFILE).unlink()
     (folder / PAGE.SEARCH).write_text(json.dumps({"workload": "word_count", "search": None}))
     with pytest.raises(SystemExit, match="is no search"):
         PAGE.main([str(folder)])
 
 
-@pytest.mark.parametrize("block", ["applications", "rates"])
-def test_the_page_has_a_place_for_the_tables(block: str) -> None:
-    """What stands around it stays."""
-    text = DOCUMENT.read_text()
-    found = PAGE.renewed(text, "| new |", block)
-    assert "| new |\n<!-- end of measured -->" in found
-    assert found.startswith("# Applications")
-    with pytest.raises(ValueError, match="no place"):
-        PAGE.renewed("nothing", "new")
+def test_the_data_have_the_columns_that_are_written() -> None:
+    """Files in the repository can be extended: their heads are those of the program."""
+    heads = {"application-rates.csv": PAGE.RATES, **{name: rows[0] for name, rows in PAGE.profiles([]).items()}}
+    for name, head in heads.items():
+        with (PAGE.DATA / name).open(newline="") as file:
+            assert tuple(next(csv.reader(file))) == head, name
 
 
 def test_what_was_characterized_whole_is_not_measured_again(tmp_path: Path) -> None:
