@@ -78,7 +78,7 @@ def parameters_of(name: str) -> str:
     row = next(row for row in catalogue() if row["name"] == name)
     return table(
         ("parameter (`--set`)", "default", "meaning"),
-        [(code(p["name"]), code(p["default"]), p["meaning"]) for p in row["parameters"]],
+        [(code(p["name"]), code(p["default"]) if p["default"] != "" else "none", p["meaning"]) for p in row["parameters"]],
     )
 
 
