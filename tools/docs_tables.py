@@ -78,8 +78,9 @@ def parameters_of(name: str) -> str:
     row = next(row for row in catalogue() if row["name"] == name)
     return table(
         ("parameter (`--set`)", "default", "meaning"),
-        [(code(p["name"]), code(p["default"]) if p["default"] != "" else "none", p["meaning"]) for p in row["parameters"]],
-    )
+        [(code(p["name"]), "none" if p["default"] == "" else code(p["default"]), p["meaning"])
+         for p in row["parameters"]],
+    )  # fmt: skip
 
 
 def flow_of(name: str) -> str:
