@@ -140,7 +140,7 @@ MAY_IMPORT: dict[str, str] = {
     "cli": (
         "artifacts config core engines preflight report report.documents report.terminal results "
         "studies.capacity studies.compare studies.latency_breakdown studies.operator_profile studies.selftest "
-        "trial workloads"
+        "system trial workloads"
     ),
     "__main__": "cli",
 }

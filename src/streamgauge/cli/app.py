@@ -18,6 +18,7 @@ from streamgauge.cli.parse import build_experiment
 from streamgauge.config.experiment import SETTINGS, read
 from streamgauge.core.errors import InputError, StreamgaugeError
 from streamgauge.core.units import parse_share
+from streamgauge.system.python_path import drop_foreign_pyspark
 
 app = typer.Typer(
     help="How much a stream-processing job can sustain, how late its results are, and whether they are right.",
@@ -34,6 +35,7 @@ TYPERS_INTERRUPTED = 130
 def main() -> None:
     """The command `streamgauge`."""
     signal.signal(signal.SIGTERM, _as_interrupt)
+    drop_foreign_pyspark()
     try:
         app()
     except InputError as error:

@@ -26,29 +26,31 @@ def _on_spark(mode: str) -> Callable[[Sequence[int] | None], Engine]:
 def _spark() -> EnginePlugin:
     from streamgauge.engines.spark.batch_interval import longest_batch_interval
     from streamgauge.engines.spark.options import CAPABILITIES, heap_bytes
-    from streamgauge.engines.spark.session.connectors import jars_for
+    from streamgauge.engines.spark.session.environment import require
     from streamgauge.engines.spark.validate import check
     from streamgauge.engines.spark.watermark import delay_us
 
     return EnginePlugin(
-        CAPABILITIES, check, longest_batch_interval, delay_us, heap_bytes, jars_for, _on_spark("MICRO_BATCH")
+        CAPABILITIES, check, longest_batch_interval, delay_us, heap_bytes, require, _on_spark("MICRO_BATCH")
     )
 
 
 def _spark_rtm() -> EnginePlugin:
     from streamgauge.engines.spark.options import heap_bytes
-    from streamgauge.engines.spark.session.connectors import jars_for
+    from streamgauge.engines.spark.session.environment import require
     from streamgauge.engines.spark.structured.realtime import CAPABILITIES, check, warmup_s
 
     make = _on_spark("REAL_TIME")
-    return EnginePlugin(CAPABILITIES, check, heap_bytes=heap_bytes, require=jars_for, make=make, warmup_s=warmup_s)
+    return EnginePlugin(CAPABILITIES, check, heap_bytes=heap_bytes, require=require, make=make, warmup_s=warmup_s)
 
 
 def _spark_dstream() -> EnginePlugin:
     from streamgauge.engines.spark.dstream.options import CAPABILITIES, check, interval
     from streamgauge.engines.spark.options import heap_bytes
+    from streamgauge.engines.spark.session.environment import require
 
-    return EnginePlugin(CAPABILITIES, check, interval, heap_bytes=heap_bytes, make=_on_spark("DSTREAM"))
+    make = _on_spark("DSTREAM")
+    return EnginePlugin(CAPABILITIES, check, interval, heap_bytes=heap_bytes, require=require, make=make)
 
 
 def _synthetic() -> EnginePlugin:

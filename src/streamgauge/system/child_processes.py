@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -62,11 +62,13 @@ class Child:
         arguments: Sequence[str],
         log: Path,
         cpus: Sequence[int] | None = None,
-        environment: dict[str, str] | None = None,
+        environment: Mapping[str, str | None] | None = None,
     ) -> None:
+        """`environment` differs from ours by these variables; None removes one."""
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
+        changed = {**os.environ, **(environment or {})}
         with log.open("ab") as sink:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments],
@@ -74,7 +76,7 @@ class Child:
                 stdout=subprocess.PIPE,
                 stderr=sink,
                 start_new_session=True,  # or Ctrl-C in the terminal would end the children before us
-                env={**os.environ, **(environment or {})},
+                env={name: value for name, value in changed.items() if value is not None},
             )
         if cpus is not None:
             os.sched_setaffinity(self._process.pid, cpus)

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamgauge.core.errors import MachineError
-from streamgauge.system.java import find_java
+from streamgauge.system.java import find_java, java_environment
 
 LIST = "resolved.json"
+CACHE_VARIABLE = "XDG_CACHE_HOME"
 RESOLVE_S = 300.0
 """Some megabytes from a repository; a mirror that does not answer is given up on by Ivy earlier."""
 _NOTHING = "org.apache.hadoop.util.VersionInfo"
@@ -38,8 +39,15 @@ class JarSet:
 
 def cache() -> Path:
     """Where jars are kept: `XDG_CACHE_HOME`, or `.cache` of the home folder."""
-    root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "streamgauge" / "jars"
+    if root := os.environ.get(CACHE_VARIABLE):
+        return Path(root) / "streamgauge" / "jars"
+    try:
+        return Path.home() / ".cache" / "streamgauge" / "jars"
+    except RuntimeError:  # a user without an entry, as in containers
+        raise MachineError(f"this user has no home folder to keep jars in\n  set {_CACHE_WAY_OUT}") from None
+
+
+_CACHE_WAY_OUT = f"{CACHE_VARIABLE} to a folder that can be written, for instance {CACHE_VARIABLE}=/tmp/cache"
 
 
 def resolved(choices: Sequence[Sequence[JarSet]], folder: Path | None = None) -> list[Path]:
@@ -88,8 +96,7 @@ def _had(request: JarSet, folder: Path) -> list[Path]:
 
 
 def _resolve(request: JarSet, folder: Path) -> list[Path]:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="resolving-", dir=folder.parent) as work:
+    with _work_folder(folder.parent) as work:
         _run_ivy(request, Path(work))
         made = Path(work) / "made"
         made.mkdir()
@@ -108,15 +115,26 @@ def _resolve(request: JarSet, folder: Path) -> list[Path]:
     return found
 
 
+def _work_folder(beside: Path) -> tempfile.TemporaryDirectory[str]:
+    try:
+        beside.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix="resolving-", dir=beside)
+    except OSError as error:
+        reason = f"jars are needed, and the folder that keeps them cannot be written: {beside} ({error.strerror})"
+        raise MachineError(f"{reason}\n  set {_CACHE_WAY_OUT}") from None
+
+
 def _run_ivy(request: JarSet, work: Path) -> None:
     import pyspark
 
     home = Path(pyspark.__file__).parent
     command = [str(home / "bin" / "spark-submit"), "--conf", f"spark.jars.ivy={work}"]
-    command += ["--packages", ",".join(request.packages)]
+    command += ["--master", "local[1]", "--packages", ",".join(request.packages)]
     command += ["--exclude-packages", ",".join(request.excluded)] if request.excluded else []
     command += ["--class", _NOTHING, "spark-internal"]
-    environment = {**os.environ, "SPARK_HOME": str(home), "JAVA_HOME": str(Path(find_java().path).resolve().parents[1])}
+    java_home = str(Path(find_java().path).resolve().parents[1])
+    environment = java_environment(keep_properties=True) | {"SPARK_HOME": str(home), "JAVA_HOME": java_home}
+    environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}  # needed where the name of this machine does not resolve
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=RESOLVE_S, check=False, cwd=work

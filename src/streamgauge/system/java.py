@@ -6,12 +6,15 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from streamgauge.core.errors import MachineError
 
 JAVA_FLOOR = 17
+OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+"""Variables from which every JVM takes options; they go before or over those of its command line."""
 _INSTALL = {
     "debian": "sudo apt-get install -y openjdk-17-jre-headless",
     "ubuntu": "sudo apt-get install -y openjdk-17-jre-headless",
@@ -42,6 +45,19 @@ def find_java() -> Java:
     raise MachineError(f"{found}\n  {(_other_home() if home else None) or install_hint()}")
 
 
+def java_environment(keep_properties: bool = False, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment for a JVM whose options we give: without the variables that would add others.
+
+    `keep_properties`: system properties (-Dname=value) stay, by which a network may be reached.
+    """
+    made = {name: value for name, value in environment.items() if name not in OPTION_VARIABLES}
+    if keep_properties:
+        given = {name: environment.get(name, "").split() for name in OPTION_VARIABLES}
+        kept = {name: [one for one in options if one.startswith("-D")] for name, options in given.items()}
+        made |= {name: " ".join(options) for name, options in kept.items() if options}
+    return made
+
+
 def _java_of_path() -> Java | str:
     return _java_at(shutil.which("java"), "PATH")
 
@@ -52,7 +68,7 @@ def _java_at(path: str | None, where: str) -> Java | str:
     if path is None or not Path(path).exists():
         return f"{needed}; none was found by {where}"
     try:
-        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=30, check=False, env=java_environment())
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"Java at {path} does not start: {error}"
     text = _version_line(done.stderr or done.stdout)

@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 
-from streamgauge.core.errors import EngineError, InputError
+from streamgauge.core.errors import EngineError, StreamgaugeError
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.execution_modes import MICRO_BATCH, ExecutionMode
@@ -48,10 +48,10 @@ class SparkEngine:
         job = SparkJob(flow, edges, options, at, str(private), checkpoint, jars)
         self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
         log = folder / "spark.log"
-        self._child = spark_process(self._mode.module, job, private, log, self._cpus)
+        self._child = spark_process(self._mode.module, job, private, log, self._cpus, job.master)
         try:
-            self._settings = {"master": job.master, **started(self._child)}
-        except (EngineError, InputError):
+            self._settings = {"master": job.master, **started(self._child, job.master)}
+        except StreamgaugeError:
             self.stop()
             raise
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import cloudpickle
 
-from streamgauge.core.errors import EngineError, InputError, JobError, Problem, SettingError
+from streamgauge.core.errors import EngineError, InputError, JobError, MachineError, Problem, SettingError
 from streamgauge.engines.spark.session import python_workers, spark_home
+from streamgauge.engines.spark.session.environment import environment_of, in_force
 from streamgauge.engines.spark.session.session import LOG_LEVEL
 from streamgauge.engines.spark.user_job.user_function import RUNNING
 from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent
@@ -22,19 +23,25 @@ _REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
 _OF_THE_JVM = ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
 
 
-def spark_process(module: str, job: Any, folder: Path, log: Path, on_cpus: Sequence[int] | None = None) -> Child:
-    """A process that runs `module` on a job; `folder`, which is there, takes what both write, `log` what it says."""
+def spark_process(
+    module: str, job: Any, folder: Path, log: Path, on_cpus: Sequence[int] | None = None, master: str = "local"
+) -> Child:
+    """A process that runs `module` on a job with Spark at `master`.
+
+    `folder`, which exists, takes what both write, `log` what the process says.
+    """
     path = folder / "job.pkl"
     path.write_bytes(cloudpickle.dumps(job))
-    environment = {"SPARK_HOME": str(spark_home.view_of_spark_home(folder / "spark-home"))}
+    environment = environment_of(spark_home.view_of_spark_home(folder / "spark-home"), master)
     return Child("spark", module, [str(path)], log, on_cpus, environment)
 
 
-def started(child: Child) -> dict[str, str]:
+def started(child: Child, master: str = "local") -> dict[str, str]:
     """Waits until Spark has started in it: the settings in force, with what is done to every start.
 
     Raises:
         SettingError, JobError, InputError: what Spark, or the job itself, refuses; a function that does not return.
+        MachineError: this machine lacks what the job needs, which only the started Spark could say.
         EngineError: Spark did not start, with the JVM's own reason where it never came up.
     """
     try:
@@ -42,11 +49,13 @@ def started(child: Child) -> dict[str, str]:
     except ChildFailed as error:
         if error.problems:
             raise _REFUSALS.get(error.kind, InputError)(error.problems) from None
+        if error.kind == MachineError.__name__:
+            raise MachineError(str(error)) from None
         if isinstance(error, ChildSilent) and child.stage.startswith(RUNNING):
             rule = f"the function must return its DataFrame within {START_TIMEOUT_S:g} s"
             way_out = "take out what waits, and do what takes long in functions that Spark's workers call"
             raise JobError(Problem("job", rule, child.stage, way_out)) from None
-        reason = f"spark did not start: {error}{_of_the_jvm(child.log)}"
+        reason = f"spark did not start: {error}{_of_the_jvm(child.log)}{in_force(master)}"
         raise EngineError(reason, str(child.log)) from None
     return {**settings, **_ALWAYS}
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import Problem, SettingError
+from streamgauge.engines.spark.session.environment import recorded
 
 SQL = "spark.sql."
 _OPEN = (
@@ -37,7 +38,8 @@ _SOCKET_PATH_BYTES_MAX = 107
 """So long may the path of a socket be, by the kernel."""
 _SOCKET_NAME = f"/.{'x' * 36}.sock"
 """As long as what Spark calls one: by a UUID."""
-_JVM_ENVIRONMENT = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
+_ENVIRONMENT = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""Variables that name configuration, which Spark reads where its master is on other machines."""
 _KIND = re.compile(r"^(.*: )?[\w.]*(Exception|Error): ")
 """What an error's message begins with when it comes from the JVM."""
 LOG_LEVEL = "WARN"
@@ -85,14 +87,14 @@ def open_checked(
 
 
 def from_the_environment(session: Any) -> dict[str, str]:
-    """What is in force besides what was asked: of spark-defaults.conf, and of variables that a JVM or Spark reads.
+    """What is in force and was not asked for: of spark-defaults.conf, the variables that led there, and those set aside.
 
     Secrets are named, their values left out.
     """
     conf = dict(session.sparkContext.getConf().getAll())
     kept = {name: value for name, value in conf.items() if not (_OF_THE_RUN.match(name) or _EXTRA.fullmatch(name))}
     asked = kept | _java_options(session, conf)
-    found = asked | {name: os.environ[name] for name in _JVM_ENVIRONMENT if os.environ.get(name)}
+    found = asked | {name: os.environ[name] for name in _ENVIRONMENT if os.environ.get(name)} | recorded()
     hidden = {name for name, value in found.items() if _SECRET.search(name) or _SECRET.search(value)}
     return {name: "(not shown)" if name in hidden else value for name, value in sorted(found.items())}
 

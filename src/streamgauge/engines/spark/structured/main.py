@@ -15,7 +15,7 @@ from typing import Any
 
 import cloudpickle
 
-from streamgauge.core.errors import EngineError, InputError
+from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.core.options import Setting
 from streamgauge.dataflow import graph
@@ -45,6 +45,7 @@ from streamgauge.engines.spark.options import (
     with_rocksdb,
 )
 from streamgauge.engines.spark.parallelism import unless_set
+from streamgauge.engines.spark.session.environment import require_loadable_state
 from streamgauge.engines.spark.session.session import end_session, from_the_environment, jvm_ended, open_checked
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
 from streamgauge.engines.spark.user_job.user_function import UP
@@ -52,6 +53,7 @@ from streamgauge.engines.spark.watermark import NONE, delay_of
 from streamgauge.engines.spi import Edges
 from streamgauge.system.child_processes import announce, serve
 
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 Write = Callable[[Any, int], None]
 """Writes a batch's frame, given its number."""
 BATCH_UNDER_WAY = ("Processing new data", "No new data but cleaning up state")
@@ -100,7 +102,7 @@ class Sut:
                 self._queries[query] = self._run(self._session, query)
                 if self._probes is not None:
                     self._probes.started(query.name, self._queries[query])
-        except InputError:
+        except (InputError, MachineError):
             raise
         except Exception as error:
             raise EngineError(error_message(str(error))) from None
@@ -171,6 +173,7 @@ class Sut:
             buckets = int(self._own_options.get("buckets", 1))
             lowering = Lowering(read, read, self._choices, buckets, self._delay, in_order=self.in_order, **probe)
             frame = lowering.output(query)
+        require_loadable_state(session.conf.get(STATE_STORE), Path(self._job.folder))
         with self._native.refusals() if self._native is not None else contextlib.nullcontext():
             return self._start(frame, query)
 

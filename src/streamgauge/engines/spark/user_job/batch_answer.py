@@ -11,6 +11,7 @@ from typing import Protocol
 from streamgauge.core.errors import EngineError
 from streamgauge.dataflow.nodes import NativeJob
 from streamgauge.engines.spark.options import defaults, split
+from streamgauge.engines.spark.session.environment import environment_of
 from streamgauge.engines.spark.session.spark_home import view_of_spark_home
 from streamgauge.engines.spark.user_job.batch_main import BatchJob
 from streamgauge.system.child_processes import Child, ChildFailed
@@ -43,7 +44,7 @@ def batch_answer(
     )
     path = folder / "batch.pkl"
     path.write_bytes(pickle.dumps(asked))
-    environment = {"SPARK_HOME": str(view_of_spark_home(folder / "spark-home"))}
+    environment = environment_of(view_of_spark_home(folder / "spark-home"), asked.master)
     child = Child("spark batch", "streamgauge.engines.spark.user_job.batch_main", [str(path)], log, None, environment)
 
     def answer(out: Path, before_us: int | None = None) -> Path:

@@ -22,7 +22,7 @@ from typing import Any
 from streamgauge.core.errors import DriverError
 from streamgauge.system.child_processes import Child, serve
 from streamgauge.system.jars import JarSet, resolved
-from streamgauge.system.java import find_java
+from streamgauge.system.java import find_java, java_environment
 
 KAFKA = JarSet("kafka-4.2.0-that-logs", ("org.apache.kafka:kafka_2.13:4.2.0", "org.slf4j:slf4j-simple:1.7.36"))
 """The version that the broker is of, and what writes down why one fails. Scala itself comes from Spark's own jars: Ivy
@@ -162,6 +162,7 @@ class _Node:
             [find_java().path, *options, "-cp", self._class_path, *command],
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,
+            env=java_environment(),
             preexec_fn=_die_with_parent,
         )
 

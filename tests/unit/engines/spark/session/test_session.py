@@ -69,7 +69,7 @@ def test_java_options_of_the_environment_stand_in_the_result(
     master: str, extra: str, recorded: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of spark-defaults.conf are in force and change figures; what Spark or this house adds is left out."""
-    for name in session._JVM_ENVIRONMENT:
+    for name in session._ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
     given = {"master": master, "driver_defaultJavaOptions": OURS, "executor_extraJavaOptions": SPARKS}
     found = session.from_the_environment(made_session(**given, driver_extraJavaOptions=extra))

@@ -1,0 +1,111 @@
+"""The environment of Spark's processes: what a start needs, without what other programs have left there.
+
+A notebook, another Spark or a container sets variables that Spark and its JVM read by themselves. They change what is
+measured, or keep Spark from starting. So they are set aside, and the settings of the result name them. What a user
+wants of Spark is said by options.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from streamgauge.core.errors import MachineError
+from streamgauge.engines.spark.session.connectors import jars_for
+from streamgauge.system.java import OPTION_VARIABLES
+from streamgauge.system.python_path import VARIABLE as PYTHONPATH
+from streamgauge.system.python_path import removed_entries
+
+SET_ASIDE_EVERYWHERE = (
+    *OPTION_VARIABLES, "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_SUBMIT_OPTS",
+    "SPARK_LAUNCHER_OPTS", "SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_API_MODE", "SPARK_CONNECT_MODE_ENABLED",
+    "SPARK_PREFER_IPV6", "SPARK_DIST_CLASSPATH", "SPARK_PREPEND_CLASSES",
+)  # fmt: skip
+"""Variables that say what the driver says by itself: the master, the heap, the JVM's options, the Spark to use."""
+SET_ASIDE_IF_LOCAL = (
+    "SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "SPARK_LOCAL_DIRS", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME",
+    "SPARK_PUBLIC_DNS",
+)  # fmt: skip
+"""A cluster may need these. A Spark of this machine alone must not read a cluster's configuration."""
+_LOOPBACK = "127.0.0.1"
+_RECORD = "STREAMGAUGE_SET_ASIDE"
+"""Variable by which a process of Spark knows what was set aside for it; JSON, by name."""
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+=@~-]*")
+"""Paths that survive a JVM's options, Hadoop's patterns, and a locale without letters beyond ASCII."""
+_ROCKSDB = "RocksDB"
+
+
+def environment_of(home: Path, master: str, environment: Mapping[str, str] = os.environ) -> dict[str, str | None]:
+    """How the environment of a process that starts Spark differs from ours; None removes a variable.
+
+    A local Spark speaks by loopback addresses alone, so it starts where the name of the machine does not resolve, and
+    where `localhost` is an IPv6 address.
+    """
+    aside = set_aside(master, environment)
+    changes: dict[str, str | None] = {**dict.fromkeys(aside), "SPARK_HOME": str(home), _RECORD: json.dumps(aside)}
+    if _is_local(master):
+        changes |= {"SPARK_LOCAL_IP": _LOOPBACK, "SPARK_LOCAL_HOSTNAME": _LOOPBACK}
+    changes.pop(PYTHONPATH, None)  # ours is without those entries already
+    return changes
+
+
+def set_aside(master: str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables that are set aside for such a master, with their values; of PYTHONPATH, entries with a PySpark."""
+    names = (*SET_ASIDE_EVERYWHERE, *(SET_ASIDE_IF_LOCAL if _is_local(master) else ()))
+    found = {name: environment[name] for name in names if environment.get(name)}
+    if entries := removed_entries():
+        found[PYTHONPATH] = os.pathsep.join(entries)
+    return found
+
+
+def recorded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """In a process of Spark: what was set aside for it, as settings."""
+    aside: dict[str, str] = json.loads(environment.get(_RECORD) or "{}")
+    return {f"{name} (set aside)": value for name, value in aside.items()}
+
+
+def in_force(master: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The variables with configuration that a Spark with this master reads, for the message of a start that failed."""
+    if _is_local(master):
+        return ""
+    named = [f"{name}={environment[name]}" for name in SET_ASIDE_IF_LOCAL if environment.get(name)]
+    return f"\n  Spark read the configuration of {', '.join(named)}; unset what is not meant for it" if named else ""
+
+
+def require(transport: str, options: Mapping[str, str]) -> None:
+    """What Spark needs of this machine.
+
+    Raises:
+        MachineError: the temporary folder has a path that Spark cannot take, or a transport's jars cannot be had.
+    """
+    require_plain_path(Path(tempfile.gettempdir()))
+    jars_for(transport, options)
+
+
+def require_plain_path(folder: Path) -> None:
+    """MachineError where a JVM or Hadoop would read the path of a temporary folder as something else."""
+    if _PLAIN_PATH.fullmatch(str(folder)):
+        return
+    strange = sorted(set(_PLAIN_PATH.sub("", str(folder))))
+    raise MachineError(
+        f"the temporary folder {str(folder)!r} has characters in its path that Spark cannot take: "
+        f"{' '.join(map(repr, strange))}\n  set TMPDIR to a folder with a plain path, for instance TMPDIR=/tmp"
+    )
+
+
+def require_loadable_state(provider: str, folder: Path) -> None:
+    """MachineError where state is kept in RocksDB, whose library Java unpacks into `folder` and cannot load there."""
+    if _ROCKSDB in provider and os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        raise MachineError(
+            f"the job keeps its state in RocksDB, and Java cannot load RocksDB's library from {folder.parent}: that "
+            "folder is mounted noexec\n  set TMPDIR to a folder on a file system that allows programs, for instance "
+            "TMPDIR=/var/tmp"
+        )
+
+
+def _is_local(master: str) -> bool:
+    return master.startswith("local")

@@ -1,0 +1,56 @@
+"""Sets entries of PYTHONPATH aside that hold another PySpark than the installed one.
+
+Such entries are left over from a Spark distribution. Python looks there first, so streamgauge and every process that it
+starts would import a PySpark of another version, and Spark would not start.
+"""
+
+from __future__ import annotations
+
+import os
+import site
+import sys
+from collections.abc import MutableMapping, Sequence
+from importlib.machinery import PathFinder
+
+VARIABLE = "PYTHONPATH"
+PACKAGES = ("pyspark", "py4j")
+_removed: list[str] = []
+
+
+def drop_foreign_pyspark(
+    search: list[str] | None = None, environment: MutableMapping[str, str] | None = None
+) -> list[str]:
+    """Removes such entries from `search` (`sys.path`) and from PYTHONPATH of `environment`; returns them.
+
+    An entry stays where no other place has its packages.
+    """
+    search = sys.path if search is None else search
+    environment = os.environ if environment is None else environment
+    entries = [entry for entry in environment.get(VARIABLE, "").split(os.pathsep) if entry]
+    installed_here = {os.path.abspath(place) for place in (*site.getsitepackages(), site.getusersitepackages())}
+    candidates = [entry for entry in entries if os.path.abspath(entry) not in installed_here]
+    places = {os.path.abspath(entry) for entry in candidates}
+    elsewhere = [entry for entry in search if os.path.abspath(entry) not in places]
+    foreign = {entry for entry in candidates if any(_has([entry], one) and _has(elsewhere, one) for one in PACKAGES)}
+    if not foreign:
+        return []
+    gone = {os.path.abspath(entry) for entry in foreign}
+    search[:] = [entry for entry in search if os.path.abspath(entry) not in gone]
+    if kept := [entry for entry in entries if entry not in foreign]:
+        environment[VARIABLE] = os.pathsep.join(kept)
+    else:
+        del environment[VARIABLE]
+    removed = [entry for entry in entries if entry in foreign]
+    _removed.extend(removed)
+    return removed
+
+
+def removed_entries() -> tuple[str, ...]:
+    """What was set aside in this process."""
+    return tuple(_removed)
+
+
+def _has(places: Sequence[str], package: str) -> bool:
+    """A folder without code in it has no loader."""
+    spec = PathFinder.find_spec(package, list(places))
+    return spec is not None and spec.loader is not None

@@ -1,0 +1,116 @@
+"""Planted environments: what is set aside, recorded or refused before Spark starts. No Spark here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamgauge.core.errors import MachineError
+from streamgauge.engines import registry
+from streamgauge.engines.spark import launch
+from streamgauge.engines.spark.launch import started
+from streamgauge.engines.spark.session import environment
+from streamgauge.engines.spark.session.environment import environment_of, in_force, recorded
+from streamgauge.system.child_processes import ChildFailed
+
+HOSTILE = {
+    "PYSPARK_SUBMIT_ARGS": "--master yarn pyspark-shell",
+    "_JAVA_OPTIONS": "-Xmx300m",
+    "JAVA_TOOL_OPTIONS": "-javaagent:/nowhere.jar",
+    "SPARK_CONF_DIR": "/etc/other-spark",
+    "HADOOP_CONF_DIR": "/etc/hadoop",
+    "SPARK_HOME": "/opt/other-spark",
+    "SPARK_LOCAL_IP": "10.1.2.3",
+    "SPARK_REMOTE": "sc://there",
+}
+HOME = Path("/a/view")
+
+
+def test_what_other_programs_left_is_set_aside_and_recorded() -> None:
+    """A local Spark gets our home and loopback addresses; its settings name what it was spared."""
+    changes = environment_of(HOME, "local[2]", HOSTILE)
+    assert [name for name in HOSTILE if changes[name] is not None] == ["SPARK_HOME", "SPARK_LOCAL_IP"]
+    assert (changes["SPARK_HOME"], changes["SPARK_LOCAL_IP"]) == (str(HOME), "127.0.0.1")
+    assert changes["SPARK_LOCAL_HOSTNAME"] == "127.0.0.1"
+    found = recorded({name: value for name, value in changes.items() if value is not None})
+    assert found == {f"{name} (set aside)": value for name, value in HOSTILE.items() if name != "SPARK_HOME"}
+
+
+def test_a_clean_environment_records_nothing() -> None:
+    """What is not set cannot be set aside."""
+    changes = environment_of(HOME, "local[2]", {})
+    assert recorded({name: value for name, value in changes.items() if value is not None}) == {}
+    assert recorded({}) == {}
+
+
+def test_a_cluster_keeps_its_configuration() -> None:
+    """Its addresses are not loopback, and the message of a failed start names what it read."""
+    changes = environment_of(HOME, "yarn", HOSTILE)
+    assert not {"SPARK_CONF_DIR", "HADOOP_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"} & {*changes}
+    assert changes["PYSPARK_SUBMIT_ARGS"] is None
+    assert "SPARK_CONF_DIR=/etc/other-spark, HADOOP_CONF_DIR=/etc/hadoop" in in_force("yarn", HOSTILE)
+    assert in_force("local[2]", HOSTILE) == in_force("yarn", {}) == ""
+
+
+def test_the_process_of_spark_is_started_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both that start it build its environment here."""
+    for name, value in HOSTILE.items():
+        monkeypatch.setenv(name, value)
+    given: list[Any] = []
+    monkeypatch.setattr(launch, "Child", lambda *arguments: given.append(arguments))
+    launch.spark_process("a.module", {"a": "job"}, tmp_path, tmp_path / "log")
+    changes = given[0][-1]
+    assert changes["PYSPARK_SUBMIT_ARGS"] is changes["_JAVA_OPTIONS"] is changes["SPARK_CONF_DIR"] is None
+    assert changes["SPARK_HOME"] == str(tmp_path / "spark-home")
+
+
+@pytest.mark.parametrize("name", ["with blank", "bra{ces}", "ümlaut", "a,b", "a$b", "a%20b", "a:b"])
+@pytest.mark.parametrize("engine", ["spark", "spark-rtm", "spark-dstream"])
+def test_a_temporary_folder_that_spark_cannot_take_is_refused(
+    engine: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its path, the characters, and what to set; no process is started."""
+    folder = tmp_path / name
+    folder.mkdir()
+    monkeypatch.setattr(environment.tempfile, "gettempdir", lambda: str(folder))
+    with pytest.raises(MachineError, match="set TMPDIR to a folder with a plain path") as refused:
+        registry.entry(engine).require("flight", {})
+    assert repr(str(folder)) in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["plain", "T.1_2-x", "a+b=c@d~e"])
+def test_a_plain_temporary_folder_is_taken(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that people give."""
+    monkeypatch.setattr(environment.tempfile, "gettempdir", lambda: str(tmp_path / name))
+    registry.entry("spark").require("flight", {})
+
+
+@pytest.mark.parametrize(
+    ("provider", "flags", "refused"),
+    [("x.RocksDBStateStoreProvider", os.ST_NOEXEC, True), ("x.RocksDBStateStoreProvider", 0, False),
+     ("x.HDFSBackedStateStoreProvider", os.ST_NOEXEC, False)],
+)  # fmt: skip
+def test_state_in_rocksdb_needs_a_folder_that_allows_programs(
+    provider: str, flags: int, refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java unpacks RocksDB's library there and loads it."""
+    monkeypatch.setattr(environment.os, "statvfs", lambda _: SimpleNamespace(f_flag=flags))
+    if refused:
+        with pytest.raises(MachineError, match=r"mounted noexec\n  set TMPDIR"):
+            environment.require_loadable_state(provider, tmp_path)
+    else:
+        environment.require_loadable_state(provider, tmp_path)
+
+
+def test_what_the_started_spark_lacks_of_the_machine_is_no_fault_of_spark(tmp_path: Path) -> None:
+    """The error that its process raised comes back as it was."""
+
+    def ask(request: str, timeout_s: float) -> Any:
+        raise ChildFailed("noexec", "MachineError")
+
+    with pytest.raises(MachineError, match="noexec"):
+        started(SimpleNamespace(ask=ask, log=tmp_path / "log"))  # type: ignore[arg-type]

@@ -1,0 +1,83 @@
+"""PYTHONPATH with a PySpark of another Spark: set aside where the installed one is found without it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from streamgauge.system import python_path
+from streamgauge.system.python_path import drop_foreign_pyspark
+
+
+@pytest.fixture(autouse=True)
+def nothing_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test begins as a process does."""
+    monkeypatch.setattr(python_path, "_removed", [])
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> list[str]:
+    """The `python` folder of a Spark distribution, and its zip with py4j."""
+    package = tmp_path / "spark" / "python" / "pyspark"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    archive = tmp_path / "spark" / "python" / "lib" / "py4j-0.10-src.zip"
+    archive.parent.mkdir()
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("py4j/__init__.py", "")
+    return [str(package.parent), str(archive)]
+
+
+def test_entries_with_another_pyspark_are_set_aside(tmp_path: Path, foreign: list[str]) -> None:
+    """The user's own entries stay, in order; the result can name what went."""
+    own = str(tmp_path / "own")
+    environment = {"PYTHONPATH": os.pathsep.join([foreign[0], own, foreign[1]])}
+    search = ["/script", foreign[0], own, foreign[1], *sys.path]
+    assert drop_foreign_pyspark(search, environment) == foreign
+    assert environment == {"PYTHONPATH": own}
+    assert search == ["/script", own, *sys.path]
+    assert python_path.removed_entries() == tuple(foreign)
+
+
+def test_the_variable_goes_where_nothing_is_left_of_it(foreign: list[str]) -> None:
+    """An empty entry would be the working folder."""
+    environment = {"PYTHONPATH": foreign[0]}
+    drop_foreign_pyspark([foreign[0], *sys.path], environment)
+    assert environment == {}
+
+
+def test_the_only_pyspark_stays(foreign: list[str]) -> None:
+    """Some have none but that."""
+    environment = {"PYTHONPATH": foreign[0]}
+    assert drop_foreign_pyspark([foreign[0]], environment) == []
+    assert environment == {"PYTHONPATH": foreign[0]}
+
+
+def test_the_installed_one_and_folders_without_code_stay(tmp_path: Path) -> None:
+    """Site packages may be named there too; a folder called pyspark may hold notes."""
+    (tmp_path / "pyspark").mkdir()
+    import pyspark
+
+    installed = str(Path(pyspark.__file__).parents[1])
+    environment = {"PYTHONPATH": os.pathsep.join([installed, str(tmp_path)])}
+    assert drop_foreign_pyspark(list(sys.path), environment) == []
+
+
+def test_the_command_line_imports_the_installed_one(tmp_path: Path, foreign: list[str]) -> None:
+    """It is the first thing that it does: the planted package has no `pyspark.sql`."""
+    code = (
+        "import sys\nsys.argv = ['streamgauge', 'engines', '--json']\nfrom streamgauge.cli import app\n"
+        "try:\n    app.main()\nexcept SystemExit as end:\n    assert not end.code\n"
+        "import pyspark.sql.types\nprint(pyspark.__file__, file=sys.stderr)"
+    )
+    path = os.pathsep.join([*foreign, *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path) not in done.stderr
