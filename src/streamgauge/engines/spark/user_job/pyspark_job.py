@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter
@@ -23,6 +23,7 @@ from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_E
 from streamgauge.dataflow.nodes import NativeJob
 from streamgauge.engines.spark.columns import column
 from streamgauge.engines.spark.user_job import result_types as result_types
+from streamgauge.engines.spark.user_job.error_advice import advice_for
 from streamgauge.engines.spark.user_job.user_function import WITHOUT_SINK, no_query, reported
 from streamgauge.system.user_code import first_line, import_file, own_trace_in, place_of, user_errors
 
@@ -76,11 +77,7 @@ class PySparkJob:
         try:
             yield
         except AnalysisException as error:
-            way_out = (
-                'in @job: mode="update", keys="..."; or withWatermark("timestamp", "0 seconds") before the groupBy'
-            )
-            if "OUTPUT_MODE" not in str(error):
-                way_out = "mend it"
+            way_out = self._advice(error) or f"change what Spark names there; the function: {self._place}"
             raise self._refuse("must be a query that Spark can stream", first_line(error), way_out) from None
 
     def _given(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
@@ -99,13 +96,11 @@ class PySparkJob:
         return found
 
     def _advice(self, error: BaseException) -> str | None:
-        """The way out of a window or a watermark on event_time, which is a number, and of an action or a sink."""
+        """The way out of a window or a watermark on event_time, which is a number, and of errors that Spark names."""
         text, time = str(error), self.job.times[0]
-        if isinstance(error, AnalysisException) and ("writeStream" in text or "WRITE_STREAM" in text):
-            return "leave actions (collect, show, write) and writeStream out, and return the DataFrame before them"
         if isinstance(error, AnalysisException) and EVENT_TIME in text and "TIMESTAMP" in text and '"BIGINT"' in text:
             return f'F.window("{time}", ...), withWatermark("{time}", ...): event_time is the same, as a number'
-        return None
+        return advice_for(error, time) if isinstance(error, PySparkException) else None
 
     def _checked(self, found: DataFrame) -> DataFrame:
         names = [name.lower() for name in found.columns]
@@ -152,6 +147,13 @@ class PySparkJob:
 
     def _refuse(self, rule: str, got: object, way_out: str) -> JobError:
         return JobError(Problem(self._who, rule, str(got), way_out))
+
+    @property
+    def _place(self) -> str:
+        """Where the function is: Spark names no line for what it refuses as the query starts."""
+        code = getattr(self.function, "__code__", None)
+        line = f", line {code.co_firstlineno}" if code is not None else ""
+        return f"{Path(self.job.path).name}{line}, {self.job.name}()"
 
     @property
     def _who(self) -> str:
