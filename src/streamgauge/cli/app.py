@@ -45,6 +45,8 @@ def main() -> None:
         sys.exit(error.exit_code)
     except StreamgaugeError as error:
         print(f"error: {error}", file=sys.stderr)
+        if error.folder:
+            print(f"its folder: {error.folder}", file=sys.stderr)
         sys.exit(error.exit_code)
     except SystemExit as end:
         if end.code != TYPERS_INTERRUPTED:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from streamgauge.config.experiment import Experiment, to_toml
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import InputError, Problem, StreamgaugeError
 
 if TYPE_CHECKING:
     from streamgauge.results.run import Result
@@ -27,7 +28,21 @@ def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bo
         shorthand.check(experiment)
         print(to_toml(experiment), end="")
     else:
-        shorthand.perform(experiment, as_json, verbose)
+        with _failure_as_json(as_json):
+            shorthand.perform(experiment, as_json, verbose)
+
+
+@contextmanager
+def _failure_as_json(as_json: bool) -> Iterator[None]:
+    """Prints the result of a start that failed: its run folder has one, and a program waits for it."""
+    try:
+        yield
+    except StreamgaugeError as error:
+        if as_json and error.folder:
+            from streamgauge.artifacts.run_folder import RunFolder
+
+            print(RunFolder.open(Path(error.folder)).read_result().to_json())
+        raise
 
 
 def _check(experiment: Experiment) -> None:

@@ -88,6 +88,8 @@ class StreamgaugeError(Exception):
     """The base of all errors raised on purpose; anything else that escapes is a defect of ours."""
 
     exit_code = 3
+    folder = ""
+    """The run folder that holds what is known, where one was made before."""
 
 
 class InputError(StreamgaugeError, ValueError):

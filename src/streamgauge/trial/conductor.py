@@ -294,6 +294,7 @@ def record_start_failure(folder: RunFolder | None) -> Iterator[None]:
     except StreamgaugeError as error:
         if folder is not None:
             verdict = Verdict(value="invalid", cause=Cause.START_FAILED, sentence=str(error).splitlines()[0])
+            error.folder = str(folder.path)
             noted = folder.read_result().model_copy(update={"verdict": verdict, "folder": str(folder.path)})
             folder.write_result(noted)
         raise

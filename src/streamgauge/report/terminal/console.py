@@ -308,7 +308,8 @@ def show_refusal(error: InputError, on: Console | None = None, options: Mapping[
         say(to, ("error: ", "bold red"), f"{setting}: {problem.rule}")
         say(to, f"  got: {format_value(problem.got)}")
         say(to, f"  try: {problem.way_out}")
-    say(to, "nothing was measured" if isinstance(error, JobError | SettingError) else "nothing was started")
+    said = "nothing was measured" if isinstance(error, JobError | SettingError) else "nothing was started"
+    say(to, f"{said}; the engine's log is in {error.folder}" if error.folder else said)
 
 
 def say(to: Console, *parts: tuple[str, str] | str) -> None:
