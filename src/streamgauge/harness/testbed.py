@@ -85,6 +85,7 @@ class TestBed:
         self.reached_us = 0
         """The event time up to which anything was offered so far."""
         self.engine: Engine = make_engine()
+        self._stage = ""
 
     def __enter__(self) -> TestBed:
         sweep()
@@ -97,10 +98,16 @@ class TestBed:
         self.stop()
         self._stack.close()
 
+    def stage(self) -> str:
+        """What a start that is under way works on; empty where the engine starts and does not say."""
+        return self.engine.stage() or self._stage
+
     def start(self, first_plan: Plan) -> None:
         """Start everything; returns when the engine's query runs and waits for its first event."""
         plan = self._write_plan(first_plan)
+        self._stage = "starting the broker" if transport(self.settings.transport).open_broker else ""
         inlet, *outlets = self._places()
+        self._stage = "starting the recorder and the generators"
         self._recorder = self._start_recorder(inlet)
         for partition, outlet in enumerate(outlets):
             self._generators.append(self._start_generator(partition, outlet, plan))
@@ -113,7 +120,7 @@ class TestBed:
             transport_options=inlet.options,
             bind=self.settings.host,
         )
-        folder = self.folder / "engine"
+        folder, self._stage = self.folder / "engine", ""
         with disk(folder, Place("out", "--out DIR, or TMPDIR=DIR,")):
             self.engine.start(self.settings.flow, edges, self.settings.options, self.settings.master, folder)
 

@@ -68,7 +68,9 @@ def _java_at(path: str | None, where: str) -> Java | str:
     if path is None or not Path(path).exists():
         return f"{needed}; none was found by {where}"
     try:
-        done = subprocess.run([path, "-version"], capture_output=True, text=True, timeout=30, check=False, env=java_environment())
+        done = subprocess.run(
+            [path, "-version"], capture_output=True, text=True, timeout=30, check=False, env=java_environment()
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"Java at {path} does not start: {error}"
     text = _version_line(done.stderr or done.stdout)

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
 
@@ -20,6 +20,7 @@ from streamgauge.config.experiment import Experiment
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, StreamgaugeError, is_full
 from streamgauge.core.operator_rows import OperatorCounts
+from streamgauge.core.stage import Stage
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
@@ -44,6 +45,7 @@ from streamgauge.trial.events import (
     Observer,
     VerdictReached,
     VerificationBegan,
+    Verifying,
     unobserved,
 )
 from streamgauge.trial.interrupted import BUDGET_S, NOT_BEGUN, NOT_COUNTED, Budget, latencies_without_verification
@@ -67,6 +69,7 @@ EVIDENCE_S, STOPPED_EVIDENCE_S = 30.0, 1.5
 """So long may the engine take to tell of its batches; somebody who pressed Ctrl-C waits 5 s for all there is to do."""
 START_LEAD_US = 700_000
 REPORTED_EVERY_S = 1.0
+COMPARING = "comparing every answer"
 LATE_S = 8.0
 """So long are missing results looked for after the deadline, where it is asked whether they are late or lost."""
 LATE_POLL_S = 0.1
@@ -154,7 +157,7 @@ class TrialConductor:
 
     def start(self, rate_per_s: float, note: str, folder: RunFolder | None = None) -> None:
         """Start the processes. Where that fails, `folder` says why."""
-        with record_start_failure(folder), report_start_progress(self.observe, note, self.testbed.engine):
+        with record_start_failure(folder), report_start_progress(self.observe, note, self.testbed):
             self.testbed.start(self.resolved.plan(next_start(self.testbed) - START_LEAD_US, rate_per_s, 1.0))
         self.observe(EngineStarted())
 
@@ -223,9 +226,13 @@ class TrialConductor:
 
     def _verified(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord) -> Verified:
         keep_in = folder if trial.keep_results else None
-        verified = _verified(self.resolved, self.testbed, record, keep_in)
-        if trial.recheck_missing and verified.verification.missing and _late_came(self.testbed, record):
-            verified = _verified(self.resolved, self.testbed, record, keep_in)
+        stage = Stage(COMPARING)
+        with _every_second(lambda elapsed_s: self.observe(Verifying(elapsed_s, stage()))):
+            verified = _verified(self.resolved, self.testbed, record, keep_in, stage)
+            if trial.recheck_missing and verified.verification.missing:
+                stage.set("waiting for results that are missing")
+                if _late_came(self.testbed, record):
+                    verified = _verified(self.resolved, self.testbed, record, keep_in, stage)
         return verified
 
 
@@ -267,14 +274,28 @@ def _judge_answers(
 
 
 @contextmanager
-def report_start_progress(observe: Observer, note: str, engine: Engine) -> Iterator[None]:
-    """Reports every second how long a start takes, and what the engine works on if it says so."""
+def report_start_progress(observe: Observer, note: str, starting: Starting) -> Iterator[None]:
+    """Reports every second how long a start takes, and what is done if `starting` says so."""
+    with _every_second(lambda elapsed_s: observe(EngineStarting(elapsed_s, starting.stage() or note))):
+        yield
+
+
+class Starting(Protocol):
+    """A test bed, or an engine alone."""
+
+    def stage(self) -> str:
+        """What it does; empty if it does not say."""
+
+
+@contextmanager
+def _every_second(report_elapsed: Callable[[float], object]) -> Iterator[None]:
+    """Calls it with the seconds that have passed, at once and then every second, from a thread of its own."""
     begun, over = time.monotonic(), Event()
 
     def report() -> None:
         going_on = True
         while going_on:
-            observe(EngineStarting(time.monotonic() - begun, engine.stage() or note))
+            report_elapsed(time.monotonic() - begun)
             going_on = not over.wait(REPORTED_EVERY_S)
 
     reporter = Thread(target=report, name="reporter", daemon=True)
@@ -400,10 +421,11 @@ def _reason(error: BaseException) -> str:
 
 
 def _verified(
-    resolved: ResolvedExperiment, testbed: TestBed, record: TrialRecord, keep_in: RunFolder | None
+    resolved: ResolvedExperiment, testbed: TestBed, record: TrialRecord, keep_in: RunFolder | None, stage: Stage
 ) -> Verified:
     if isinstance(resolved.workload, UserJob):
-        return verify_user_job(resolved, record, testbed.folder / "engine" / "batch.log", keep_in)
+        return verify_user_job(resolved, record, testbed.folder / "engine" / "batch.log", keep_in, stage)
+    stage.set(COMPARING)
     return verify(resolved, record, keep_in)
 
 

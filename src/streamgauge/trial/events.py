@@ -72,6 +72,14 @@ class VerificationBegan:
 
 
 @dataclass(frozen=True)
+class Verifying:
+    """Every second of a verification: how long it takes so far, and what is done."""
+
+    elapsed_s: float
+    note: str
+
+
+@dataclass(frozen=True)
 class VerdictReached:
     """A trial has been judged and written down; its processes still stand."""
 
@@ -81,7 +89,7 @@ class VerdictReached:
 
 TrialEvent = (
     EngineStarting | EngineStarted | PhaseBegan | PhaseExtended | BatchesCommitted | Progress | Emptying
-    | VerificationBegan | VerdictReached
+    | VerificationBegan | Verifying | VerdictReached
 )  # fmt: skip
 Observer = Callable[[TrialEvent], object]
 

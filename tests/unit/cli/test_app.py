@@ -9,20 +9,33 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.main import get_command
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.cli import app, commands
 from streamgauge.cli.parse import pairs
 from streamgauge.config.experiment import read
-from streamgauge.core.errors import DriverError, EngineError, InputError, Interrupted, MachineError
+from streamgauge.core.errors import (
+    DriverError,
+    EngineError,
+    InputError,
+    Interrupted,
+    JobError,
+    MachineError,
+    Problem,
+    StreamgaugeError,
+)
+from streamgauge.results.causes import Cause
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Check, Verdict
 from streamgauge.studies.capacity import command as capacity_command
 from streamgauge.studies.selftest import checks
+from streamgauge.trial.conductor import record_start_failure
 
 Asked = Callable[..., "subprocess.CompletedProcess[str]"]
 HEAVY = ("pyspark", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy")
@@ -114,6 +127,26 @@ def test_errors_are_one_message_on_stderr(
     assert said.out == ""
     assert text in said.err
     assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("error", [EngineError("spark did not start"), JobError(Problem("f()", "a rule", "a", "b"))])
+def test_a_start_that_failed_names_its_folder_and_prints_its_result(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path, error: StreamgaugeError
+) -> None:
+    """A program that reads stdout gets what the folder holds; a person is told where the engine's log is."""
+    folder = RunFolder.create(stand / "runs", "identity", "spark", datetime.now(UTC))
+    folder.write_result(result_of("invalid"))
+
+    def fail(experiment: Any) -> Any:
+        with record_start_failure(folder):
+            raise error
+
+    monkeypatch.setattr(commands, "run_with_view", fail)
+    assert call(monkeypatch, "run", "identity", "--json") == error.exit_code
+    said = capsys.readouterr()
+    printed = Result.model_validate_json(said.out)
+    assert (printed.verdict.cause, printed.folder) == (Cause.START_FAILED, str(folder.path))
+    assert str(folder.path) in " ".join(said.err.split())
 
 
 @pytest.mark.parametrize("shown", [False, True])

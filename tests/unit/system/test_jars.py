@@ -105,3 +105,27 @@ def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 def test_ivys_own_words(said: str, reason: str) -> None:
     """Of a page of them, the line that tells."""
     assert jars._reason(said) == reason
+
+
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the variable to set; it is the machine's lack, no defect."""
+
+    def refuses(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(jars.tempfile, "TemporaryDirectory", refuses)
+    with pytest.raises(MachineError, match=r"Permission denied\)\n  set XDG_CACHE_HOME") as refused:
+        resolved([[EXACT], [OLDER]], tmp_path / "cache")
+    assert str(tmp_path / "cache") in str(refused.value)
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in containers that run under any number."""
+
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(jars.Path, "home", unknown)
+    with pytest.raises(MachineError, match="set XDG_CACHE_HOME"):
+        jars.cache()

@@ -148,3 +148,25 @@ def test_tests_on_spark_ask_for_java_once(marked: str, code: int, said: bool, tm
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tests.parent, env=environment)
     assert done.returncode == code, done.stdout
     assert (f"none was found by JAVA_HOME={tmp_path}" in done.stdout + done.stderr) is said
+
+
+def test_java_is_asked_without_the_options_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an agent that is not there it would not start, and would be taken for no Java at all."""
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "${_JAVA_OPTIONS}${JAVA_TOOL_OPTIONS}openjdk version \\"17.0.1\\"" >&2\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("_JAVA_OPTIONS", "-Xmx300m")
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-javaagent:/nowhere.jar")
+    assert java.find_java().text == 'openjdk version "17.0.1"'
+
+
+def test_what_reaches_a_network_may_stay() -> None:
+    """A proxy is a system property; a heap and an agent are not."""
+    given = {"JAVA_TOOL_OPTIONS": "-javaagent:/x.jar -Dhttp.proxyHost=there", "_JAVA_OPTIONS": "-Xmx1m", "A": "b"}
+    assert java.java_environment(keep_properties=True, environment=given) == {
+        "A": "b",
+        "JAVA_TOOL_OPTIONS": "-Dhttp.proxyHost=there",
+    }
+    assert java.java_environment(environment=given) == {"A": "b"}

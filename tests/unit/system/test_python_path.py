@@ -77,7 +77,11 @@ def test_the_command_line_imports_the_installed_one(tmp_path: Path, foreign: lis
     )
     path = os.pathsep.join([*foreign, *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert str(tmp_path) not in done.stderr

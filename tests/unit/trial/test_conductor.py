@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,7 +41,7 @@ from streamgauge.transports.spi import Chunk
 from streamgauge.trial import conductor as trial
 from streamgauge.trial import stopping_rules
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start
-from streamgauge.trial.events import EngineStarted, EngineStarting, VerdictReached
+from streamgauge.trial.events import EngineStarted, EngineStarting, VerdictReached, Verifying
 from streamgauge.trial.interrupted import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
 from streamgauge.trial.policy import JudgedTrial, SearchTrial
 from streamgauge.trial.progress import snapshot
@@ -191,9 +192,8 @@ def test_observers_hear_of_start_and_verdict(make: Any, tmp_path: Path, monkeypa
     """The start before the processes are up, its end after; the verdict while they still stand, once it is written."""
     heard: list[Any] = []
     record = make.story().record(engine_failed="gone")
-    engine = SimpleNamespace(stage=lambda: "")
     testbed: Any = SimpleNamespace(
-        clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, engine=engine, start=lambda plan: heard.append("up")
+        clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stage=lambda: "", start=lambda plan: heard.append("up")
     )
     monkeypatch.setattr(trial, "PhaseRunner", lambda *_: SimpleNamespace(conduct=lambda: record))
     judged = TrialResult(make_believe := object(), record, None)  # type: ignore[arg-type]
@@ -268,6 +268,30 @@ def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
     assert judged.result.verdict.value == "interrupted"
     assert folder.read_result().rate is not None
     assert folder.read_series().num_rows
+
+
+def test_a_verification_says_what_it_does(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch run takes up to minutes, which were silent."""
+    monkeypatch.setattr(trial, "REPORTED_EVERY_S", 0.0)
+    heard: list[Verifying] = []
+    running = Event()
+
+    def hear(event: Any) -> None:
+        heard.append(event)
+        if event.note == "running the job in batch":
+            running.set()
+
+    def verified(resolved: Any, testbed: Any, record: Any, keep_in: Any, stage: Any) -> Any:
+        stage.follow(lambda: "running the job in batch", "starting Spark for the batch run")
+        assert running.wait(60)
+        return SimpleNamespace(verification=SimpleNamespace(missing=0))
+
+    monkeypatch.setattr(trial, "_verified", verified)
+    resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    asked = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0)
+    TrialConductor(resolved, SimpleNamespace(), hear)._verified(folder, asked, make.story().record())  # type: ignore[arg-type]
+    assert {type(one) for one in heard} == {Verifying}
+    assert heard[-1].elapsed_s >= heard[0].elapsed_s
 
 
 LOST = "the generators did not keep the plan"

@@ -20,6 +20,7 @@ from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.machine import cpus
 from streamgauge.system.scratch import Scratch
 
+IMPORTING = "importing PySpark"
 LOCAL_GRACE_S, CLUSTER_GRACE_S = 1.5, 4.0
 """A Spark of ours alone has nothing to lose when it is killed; executors on other machines have to be let go."""
 
@@ -68,7 +69,7 @@ class SparkEngine:
             return EngineStatus(False, f"{error}{log}")
 
     def stage(self) -> str:
-        return self._child.stage if self._child is not None else ""
+        return self._child.stage or IMPORTING if self._child is not None else ""
 
     def pids(self) -> list[int]:
         if self._child is None or not self._child.alive:

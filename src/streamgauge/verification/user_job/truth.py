@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.lineage_columns import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START
+from streamgauge.core.stage import Stage
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.diff import compare as answers
 from streamgauge.metrics.latency.event_latency import LatencyRule
@@ -54,15 +55,23 @@ UNJUDGED = (EngineError, InputError, duckdb.Error)
 
 
 def verify_user_job(
-    resolved: ResolvedExperiment, record: TrialRecord, log: Path, keep_in: RunFolder | None = None
+    resolved: ResolvedExperiment,
+    record: TrialRecord,
+    log: Path,
+    keep_in: RunFolder | None = None,
+    stage: Stage | None = None,
 ) -> Verified:
-    """Compare every answer of a trial of an own job, and compute its latencies. `log` takes what the batch run says."""
+    """Compare every answer of a trial of an own job, and compute its latencies.
+
+    `log` takes what the batch run says; `stage` is told what is done.
+    """
+    stage = stage or Stage("")
     received, judged = Received(record), True
     truth = BY_BATCH if _job(resolved).description.reference is None else BY_REFERENCE
     keep_at = keep_in.path / results_file() if keep_in is not None else None
     with comparison(record) as compared:
         try:
-            found = _compare(resolved, record, received, compared, log)
+            found = _compare(resolved, record, received, compared, log, stage)
             sentence = _sentence(compared.counts, record.owes_all, found, received)
             notes = [f"answers: {found.passed_over}"] if found.passed_over else []
         except duckdb.InterruptException:
@@ -99,12 +108,13 @@ def _kind(resolved: ResolvedExperiment, received: Received) -> Any:
 
 
 def _compare(
-    resolved: ResolvedExperiment, record: TrialRecord, received: Received, compared: Comparison, log: Path
+    resolved: ResolvedExperiment, record: TrialRecord, received: Received, compared: Comparison, log: Path, stage: Stage
 ) -> _Compared:
     described = _job(resolved).description
     with Scratch("truth") as folder:
+        stage.set("making the input again")
         inputs = _written(resolved, record, Path(folder))
-        with _truth(resolved, compared.connection, inputs, Path(folder), log) as answer_before:
+        with _truth(resolved, compared.connection, inputs, Path(folder), log, stage) as answer_before:
             if described.mode == "update":
                 independent = described.reference is not None
                 updates = Updates(record, compared, described.keys, answer_before, inputs, independent)
@@ -151,15 +161,16 @@ def _written(resolved: ResolvedExperiment, record: TrialRecord, folder: Path) ->
 
 @contextmanager
 def _truth(
-    resolved: ResolvedExperiment, connection: Any, inputs: dict[str, Path], folder: Path, log: Path
+    resolved: ResolvedExperiment, connection: Any, inputs: dict[str, Path], folder: Path, log: Path, stage: Stage
 ) -> Iterator[AnswerBefore]:
     job = _job(resolved)
     if job.description.reference is not None:
+        stage.set("running the reference and comparing every answer")
         yield lambda before_us: _by_reference(job, connection, inputs, before_us)
         return
     from streamgauge.engines.spark.user_job.batch_answer import batch_answer
 
-    with batch_answer(job.native, inputs, resolved.experiment.options, folder, log) as answer:
+    with batch_answer(job.native, inputs, resolved.experiment.options, folder, log, stage) as answer:
         yield lambda before_us: connection.read_parquet(
             str(answer(folder / f"answer-{before_us}", before_us) / "*.parquet")
         )

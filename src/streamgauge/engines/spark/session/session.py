@@ -87,7 +87,7 @@ def open_checked(
 
 
 def from_the_environment(session: Any) -> dict[str, str]:
-    """What is in force and was not asked for: of spark-defaults.conf, the variables that led there, and those set aside.
+    """What is in force and was not asked for, by files or variables; and which variables were set aside.
 
     Secrets are named, their values left out.
     """

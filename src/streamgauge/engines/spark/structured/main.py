@@ -94,6 +94,7 @@ class Sut:
         conf = self._configuration()
         try:
             self._native = load(self._user_job) if self._user_job is not None else None
+            announce("starting Spark's JVM")
             folder, jvm_options = Path(self._job.folder), JVM_OPTIONS[self._own_options["jit"]]
             self._session = open_checked(self._job.master, conf, self._users, folder, jvm_options)
             announce(UP)

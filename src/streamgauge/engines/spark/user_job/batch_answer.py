@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from streamgauge.core.errors import EngineError
+from streamgauge.core.stage import Stage
 from streamgauge.dataflow.nodes import NativeJob
 from streamgauge.engines.spark.options import defaults, split
 from streamgauge.engines.spark.session.environment import environment_of
@@ -27,11 +28,16 @@ class BatchAnswer(Protocol):
 
 @contextmanager
 def batch_answer(
-    job: NativeJob, inputs: dict[str, Path], options: dict[str, str], folder: Path, log: Path
+    job: NativeJob,
+    inputs: dict[str, Path],
+    options: dict[str, str],
+    folder: Path,
+    log: Path,
+    stage: Stage | None = None,
 ) -> Iterator[BatchAnswer]:
     """A process that answers `job` over Parquet files, by the run's own Spark settings; ended at the end.
 
-    Answers raise EngineError with the engine's, or the user's, own reason.
+    `stage` says what that process does. Answers raise EngineError with the engine's, or the user's, own reason.
     """
     ours, users = split(options)
     conf = {
@@ -46,6 +52,9 @@ def batch_answer(
     path.write_bytes(pickle.dumps(asked))
     environment = environment_of(view_of_spark_home(folder / "spark-home"), asked.master)
     child = Child("spark batch", "streamgauge.engines.spark.user_job.batch_main", [str(path)], log, None, environment)
+
+    if stage is not None:
+        stage.follow(lambda: child.stage, "starting Spark for the batch run")
 
     def answer(out: Path, before_us: int | None = None) -> Path:
         try:

@@ -13,7 +13,7 @@ from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.dataflow.nodes import NativeJob
 from streamgauge.engines.spark.session.session import end_session, open_session
 from streamgauge.engines.spark.user_job.pyspark_job import load
-from streamgauge.system.child_processes import serve
+from streamgauge.system.child_processes import announce, serve
 from streamgauge.system.user_code import first_line
 
 
@@ -35,17 +35,22 @@ class BatchAnswerJob:
         self._request = request
         self._native = load(request.job)
         self._session: Any = None
+        self._answers = 0
 
     def answer(self, out: str, before_us: int | None = None) -> None:
         """Write what the job gives for the input with event_time < `before_us` (None: all of it)."""
         if self._session is None:
+            announce("starting Spark for the batch run")
             self._session = open_session(self._request.master, self._request.conf, Path(self._request.folder))
+        self._answers += 1
         try:
             frames = [self._frame(each.name, before_us) for each in self._request.job.inputs]
             found = self._native.batch(self._session, frames)
             # Spark's default for timestamps, INT96, is read in nanoseconds and without a zone.
             found.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+            announce(f"running the job in batch{f', part {self._answers}' if before_us is not None else ''}")
             found.write.parquet(out)
+            announce("comparing every answer")
         except InputError:
             raise
         except Exception as error:
