@@ -1,4 +1,4 @@
-"""A flow in words: its nodes and edges in order, one readable line each, for reports and `workloads --json`."""
+"""A flow as text: one label per node and its edges, for reports and `workloads --json`."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ _KINDS: dict[type, str] = {
 
 
 LETTERS_MAX = 160
-"""Of an expression in words."""
+"""The longest expression in a label."""
 
 
 def describe(flow: Flow) -> list[dict[str, Any]]:
-    """One dict a node, inputs first, sinks last: `name`, `kind`, `label`, `inputs` (names), `columns` (name: type)."""
+    """One dict per node, inputs first, sinks last: `name`, `kind`, `label`, `inputs` (names), `columns` (name: type)."""
     return [*map(_row, graph.operators(flow)), *map(_sink_row, flow.sinks)]
 
 
@@ -116,9 +116,9 @@ def _label(node: Node) -> str:
             among = f" of each {', '.join(node.keys)}" if node.keys else ""
             return f"greatest {node.n} by {node.by}{among} in each window"
         case Process():
-            made = node.operator.label(**dict(node.parameters))
+            label = node.operator.label(**dict(node.parameters))
             everywhere = f", all of {node.inputs[-1].name} to each instance" if node.broadcast else ""
-            return (f"{made} by {', '.join(node.keys)}" if node.keys else made) + everywhere
+            return (f"{label} by {', '.join(node.keys)}" if node.keys else label) + everywhere
 
 
 def _list(columns: Columns) -> str:
@@ -126,7 +126,6 @@ def _list(columns: Columns) -> str:
 
 
 def _cut(expression: str) -> str:
-    """A list of words may be thousands of letters, of which the first tell enough."""
     return expression if len(expression) <= LETTERS_MAX else f"{expression[: LETTERS_MAX - 1]}…"
 
 

@@ -1,7 +1,7 @@
-"""Windows that give their values so far instead of waiting for their end, as engines do that write updates alone.
+"""Early firing: windows emit their current values instead of waiting for their end.
 
-A windowed aggregate at the end of a flow becomes a running aggregate by its keys and its window. Its results are
-updates: each is verified as the value after all events of its key and window up to the one that made it [method 9].
+Engines that only write updates need it. A windowed aggregate at a sink becomes a running aggregate by keys and window.
+Each result is verified as the value after all events of its key and window up to the one that caused it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from streamgauge.dataflow.nodes import Flow, InWindows, RunningAggregate, Sink, 
 
 
 def with_early_firing(flow: Flow) -> Flow:
-    """The flow whose sinks take what their windows hold so far, where a window's aggregate is what they take."""
+    """The flow in which every windowed aggregate at a sink fires early."""
     return Flow(tuple(map(_early, flow.sinks)))
 
 

@@ -1,4 +1,4 @@
-"""A flow as a graph: what each node reads, and the nodes in an order in which inputs come first."""
+"""A flow as a graph: the inputs of each node, and all nodes in topological order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from streamgauge.dataflow.nodes import (
 
 
 def inputs(node: Node) -> tuple[Node, ...]:
-    """The nodes that a node reads, left first."""
+    """The nodes that a node reads; the left input of a join comes first."""
     match node:
         case Source():
             return ()
@@ -49,7 +49,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
 
 
 def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
-    """The node reading others, in the order of `inputs`."""
+    """The node with its inputs replaced, in the order of `inputs`."""
     match node:
         case Source():
             return node
@@ -64,18 +64,18 @@ def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
 
 
 def with_schemas(flow: Flow, schemas: Mapping[str, Schema]) -> Flow:
-    """The flow over sources of other schemas, by their names: of the same columns, which may hold nulls or may not."""
-    made: dict[Node, Node] = {}
+    """The flow with the schemas of its sources replaced, by source name. Only nullability may differ."""
+    rewritten: dict[Node, Node] = {}
     for node in operators(flow):
         if isinstance(node, Source):
-            made[node] = replace(node, schema=schemas[node.name])
+            rewritten[node] = replace(node, schema=schemas[node.name])
         else:
-            made[node] = with_inputs(node, tuple(made[input_] for input_ in inputs(node)))
-    return Flow(tuple(replace(sink, input=made[sink.input]) for sink in flow.sinks))
+            rewritten[node] = with_inputs(node, tuple(rewritten[input_] for input_ in inputs(node)))
+    return Flow(tuple(replace(sink, input=rewritten[sink.input]) for sink in flow.sinks))
 
 
 def walk(*nodes: Node) -> Iterator[Node]:
-    """Every node up to these, inputs first, each once (equal nodes are one operator)."""
+    """Every node upstream of these and themselves: inputs first, each once (equal nodes are one operator)."""
     seen: dict[Node, None] = {}
 
     def visit(current: Node) -> None:
@@ -94,10 +94,10 @@ def operators(flow: Flow) -> Iterator[Node]:
 
 
 def sources(flow: Flow) -> tuple[Source, ...]:
-    """The flow's sources in the order in which they are met, each once."""
+    """The flow's sources in topological order, each once."""
     return tuple(node for node in operators(flow) if isinstance(node, Source))
 
 
 def carries_lineage(node: Node) -> bool:
-    """Whether the lineage rewrite has been over this already."""
+    """Whether the lineage rewrite was already applied."""
     return any(isinstance(each, Source) and each.lineage for each in walk(node))

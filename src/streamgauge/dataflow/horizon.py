@@ -1,4 +1,4 @@
-"""Reach: how far in event time one event can influence a flow's results; the length of a run's tail [method 9]."""
+"""Reach: how far in event time one event can influence a flow's results. It sets the length of a trial's tail."""
 
 from __future__ import annotations
 
@@ -29,16 +29,20 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 
-HELD_US = 5 * US
-"""What a process gives of the watermark comes a batch after it was due; a batch is seldom longer."""
+PROCESS_DELAY_US = 5 * US
+"""A process emits results of the watermark one batch late; a batch is seldom longer than this."""
 
 
 def reach_us(flow: Flow) -> int | None:
-    """Microseconds of the longest stateful path, None without end.
+    """The reach of the longest stateful path in microseconds; None means without end.
 
-    On it, each window counts by its range: the last one that holds an event ends no later than that after it. A session
-    counts by its gap (one that is not closed by then is of events after the measured ones), an interval by its farther
-    end, row by row by nothing, and a process says its own.
+    The reach of a path is the sum over its nodes:
+
+    - a window adds its range, because the last window of an event ends within it;
+    - a session adds its gap (a session still open after it belongs to events after the measured span);
+    - an interval join adds its farther bound;
+    - a process adds the reach that it declares;
+    - row-by-row operators add nothing.
     """
     longest = 0
     for sink in flow.sinks:
@@ -50,14 +54,16 @@ def reach_us(flow: Flow) -> int | None:
 
 
 def tail_us(flow: Flow) -> int:
-    """So long after an event all of its results that close have closed, given that input goes on: each window on the
-    way to a sink, before or behind something without end, by its range, and what waits for the watermark besides.
+    """Microseconds after an event until all windows that contain it have closed, if input continues.
+
+    Sums as in `reach_us`, but nodes without end add nothing, and each process with an identity adds
+    `PROCESS_DELAY_US`.
     """
     return max((_closing(sink.input) for sink in flow.sinks), default=0)
 
 
 def slide_us(node: Node) -> int | None:
-    """Microseconds from one window's end to the next in a node's rows; None where they are of no such windows."""
+    """Microseconds between window ends in a node's rows; None if they have no regular windows."""
     if WINDOW_END not in schema.columns(node):
         return None
     windows = [window for each in graph.walk(node) if isinstance(window := getattr(each, "window", None), Window)]
@@ -65,19 +71,19 @@ def slide_us(node: Node) -> int | None:
 
 
 def _reach(node: Node) -> int | None:
-    own = _own(node)
+    own_us = _own_reach_us(node)
     before = [_reach(input_) for input_ in graph.inputs(node)]
-    if own is None or any(reach is None for reach in before):
+    if own_us is None or any(reach is None for reach in before):
         return None
-    return own + max((reach for reach in before if reach is not None), default=0)
+    return own_us + max((reach for reach in before if reach is not None), default=0)
 
 
 def _closing(node: Node) -> int:
-    held = HELD_US if isinstance(node, Process) and node.identity else 0
-    return (_own(node) or 0) + held + max(map(_closing, graph.inputs(node)), default=0)
+    wait = PROCESS_DELAY_US if isinstance(node, Process) and node.identity else 0
+    return (_own_reach_us(node) or 0) + wait + max(map(_closing, graph.inputs(node)), default=0)
 
 
-def _own(node: Node) -> int | None:
+def _own_reach_us(node: Node) -> int | None:
     match node:
         case RunningAggregate():
             return None

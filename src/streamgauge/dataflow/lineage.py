@@ -1,14 +1,15 @@
-"""Lineage: the one flow-to-flow rewrite that carries event time, ingest time and event ids through every node.
+"""Lineage: the flow rewrite that carries event time, ingest time and event ids through every node.
 
-Rules [design 2]: row by row they are kept; a window or running aggregate takes the maximum of both times, and its keys
-and window identify a result; a join takes the greater of both times and keeps both ids; a process names the row that a
-result came from, or states times itself. Where one event becomes several
-rows, its id gets company: `event_ordinal`, the place in an exploded array, and `event_branch`, the way on which a row
-came to a union, where its id alone does not tell. An id is carried only as far as it identifies something. Neither
-workloads nor engines know of any of this. `flow` itself is the flow without lineage.
+- Row-by-row operators copy all three.
+- A window or running aggregate takes the maximum of each time. Its keys and window identify a result.
+- A join takes the greater of each time and keeps both ids.
+- A process names the row that a result came from, or states times itself.
+- If one event becomes several rows, columns beside its id tell them apart: `event_ordinal` (index in an exploded
+  array) and `event_branch` (input of a union).
 
-Operators that the rewrite adds are named after the node they serve: `join.left`, `join.right`, `join.lineage`.
-At the end, columns that nothing reads are left out of selects and aggregates, so that sources need not give them.
+An id is carried only as far as it identifies something. Neither workloads nor engines depend on the rewrite.
+Added operators are named after the node they belong to: `join.left`, `join.right`, `join.lineage`.
+Finally, columns that no operator reads are pruned from selects and aggregates, so that sources need not provide them.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ Times = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Carried:
-    """A node with lineage: the columns that identify one of its rows, and those of them that are not its own."""
+class LineageNode:
+    """A node with lineage: `ids` identify a row; `added` are those ids that the original node did not have."""
 
     node: Node
     ids: tuple[str, ...]
@@ -65,9 +66,9 @@ class Carried:
 
 
 def with_lineage(flow: Flow, ingest_time: bool = True) -> Flow:
-    """The flow with lineage: its own columns, then event_time, ingest_time, then the ids that it has no column for.
+    """The flow with lineage: its columns, then event_time, ingest_time, then the ids that are not columns already.
 
-    `ingest_time=False` leaves that column out, for a reference that does not know when events were handed out.
+    `ingest_time=False` omits that column, for a reference that does not know delivery times.
     """
     times = (EVENT_TIME, INGEST_TIME) if ingest_time else (EVENT_TIME,)
     rewritten = tuple(replace(sink, input=_rewritten(sink.input, times).node) for sink in flow.sinks)
@@ -75,12 +76,12 @@ def with_lineage(flow: Flow, ingest_time: bool = True) -> Flow:
 
 
 def added(flow: Flow) -> set[str]:
-    """The names of the operators that the rewrite adds, as far as this flow may have them."""
+    """The names that the rewrite may give to operators it adds to this flow."""
     return {f"{node.name}.{part}" for node in graph.operators(flow) for part in ("left", "right", "lineage")}
 
 
 def identity(flow: Flow) -> tuple[str, ...]:
-    """The columns of `with_lineage(flow)` that identify one result [method 9], for a flow of one sink, without lineage.
+    """The columns of `with_lineage(flow)` that identify one result. `flow` has one sink and no lineage.
 
     Row by row: event_id. Window aggregates: keys and window_start. Joins: both event ids and window_start.
     Updates: keys and event_time.
@@ -89,9 +90,9 @@ def identity(flow: Flow) -> tuple[str, ...]:
 
 
 def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
-    """Which columns of each stream are used at all: fields in the order of the schema, then lineage.
+    """The columns of each stream that the flow reads: fields in the order of the schema, then lineage.
 
-    event_time is always among them where a window needs it, even in a flow without lineage.
+    A window reads event_time even in a flow without lineage.
     """
     used: dict[str, set[str]] = {}
     for node, required in _required(flow).items():
@@ -105,22 +106,22 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
 
 
 def check_inputs(node: Process) -> None:
-    """Raises InputError where the rows of a process's inputs are not identified in one way."""
+    """Raises InputError if the rows of a process's inputs are not identified by the same columns."""
     _carry(node, (EVENT_TIME, INGEST_TIME), required=True)
 
 
-def _rewritten(last: Node, times: Times) -> Carried:
+def _rewritten(last: Node, times: Times) -> LineageNode:
     if graph.carries_lineage(last):
         raise ValueError("this flow carries lineage already; give the flow as the workload wrote it")
     return _carry(last, times, required=True)
 
 
-def _carry(node: Node, times: Times, required: bool) -> Carried:
-    """`required`: whether anything after this node is identified by this node's rows."""
+def _carry(node: Node, times: Times, required: bool) -> LineageNode:
+    """`required`: whether a downstream node uses this node's ids."""
     match node:
         case Source():
             ids = (EVENT_ID,) if required else ()
-            return Carried(replace(node, lineage=(*times, *ids)), ids, ids)
+            return LineageNode(replace(node, lineage=(*times, *ids)), ids, ids)
         case Where():
             input_ = _carry(node.input, times, required)
             return replace(input_, node=replace(node, input=input_.node))
@@ -129,23 +130,23 @@ def _carry(node: Node, times: Times, required: bool) -> Carried:
         case WindowAggregate() | SessionAggregate():
             input_ = _carry(node.input, times, required=False)
             retained = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
-            return Carried(retained, (*node.keys, WINDOW_START), ())
+            return LineageNode(retained, (*node.keys, WINDOW_START), ())
         case RunningAggregate():
             input_ = _carry(node.input, times, required=False)
-            running = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
-            return Carried(running, (*node.keys, EVENT_TIME), ())
+            updates = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
+            return LineageNode(updates, (*node.keys, EVENT_TIME), ())
         case WindowJoin() | IntervalJoin():
             return _carry_join(node, times, required)
-        case NativeJob():  # the function itself decides what it carries on
+        case NativeJob():  # the user's function decides which columns it passes on
             sources = tuple(replace(each, lineage=(*times, EVENT_ID)) for each in node.inputs)
-            return Carried(replace(node, inputs=sources), (), ())
+            return LineageNode(replace(node, inputs=sources), (), ())
         case Process():
             return _carry_process(node, times, required)
         case Explode():
             return _carry_explode(node, times, required)
         case InWindows():
             input_ = _carry(node.input, times, required)
-            return Carried(replace(node, input=input_.node), (*input_.ids, WINDOW_START), input_.added)
+            return LineageNode(replace(node, input=input_.node), (*input_.ids, WINDOW_START), input_.added)
         case Lookup():
             input_ = _carry(node.input, times, required)
             return replace(input_, node=_in_order(replace(node, input=input_.node), node, times, input_.added))
@@ -155,32 +156,32 @@ def _carry(node: Node, times: Times, required: bool) -> Carried:
             input_ = _carry(node.input, times, required=True)
             first = _in_order(replace(node, input=input_.node, ties=input_.ids), node, times, input_.added)
             windows = (WINDOW_START,) if node.window else ()
-            return Carried(first, tuple(dict.fromkeys(input_.ids + windows)), input_.added)
+            return LineageNode(first, tuple(dict.fromkeys(input_.ids + windows)), input_.added)
         case TopN():
             input_ = _carry(node.input, times, required=False)
             ranked = replace(node, input=input_.node, latest=times)
-            return Carried(_in_order(ranked, node, times, ()), (*node.keys, WINDOW_START, schema.RANK), ())
+            return LineageNode(_in_order(ranked, node, times, ()), (*node.keys, WINDOW_START, schema.RANK), ())
 
 
-def _in_order(carried: Node, original: Node, times: Times, added: tuple[str, ...]) -> Select:
-    """The node's own columns first, then its lineage."""
-    own = tuple((name, _quoted(name)) for name in schema.columns(original))
+def _in_order(rewritten: Node, original: Node, times: Times, added: tuple[str, ...]) -> Select:
+    """Selects the original columns first, then the lineage."""
+    columns = tuple((name, _quoted(name)) for name in schema.columns(original))
     lineage = tuple((name, _quoted(name)) for name in (*times, *added))
-    return Select(carried, own + lineage, f"{original.name}.lineage")
+    return Select(rewritten, columns + lineage, f"{original.name}.lineage")
 
 
-def _carry_explode(node: Explode, times: Times, required: bool) -> Carried:
-    """The place in the array tells the rows of one event apart."""
+def _carry_explode(node: Explode, times: Times, required: bool) -> LineageNode:
+    """The index in the array distinguishes the rows of one event."""
     input_ = _carry(node.input, times, required)
     ordinal = _numbered(EVENT_ORDINAL, input_.added) if required else None
     ordinals = (ordinal,) if ordinal else ()
     exploded = replace(node, input=input_.node, ordinal=ordinal)
     added = input_.added + ordinals
-    return Carried(_in_order(exploded, node, times, added), input_.ids + ordinals, added)
+    return LineageNode(_in_order(exploded, node, times, added), input_.ids + ordinals, added)
 
 
-def _carry_union(node: Union, times: Times, required: bool) -> Carried:
-    """Every side gives the ids of all sides; those that it has not are null."""
+def _carry_union(node: Union, times: Times, required: bool) -> LineageNode:
+    """Every input gives the ids of all inputs; ids that it lacks are null."""
     sides = [_carry(input_, times, required) for input_ in node.inputs]
     types = {name: schema.columns(side.node)[name] for side in reversed(sides) for name in side.added}
     shared = tuple(dict.fromkeys(name for side in sides for name in side.added))
@@ -194,7 +195,7 @@ def _carry_union(node: Union, times: Times, required: bool) -> Carried:
         columns = own + lineage + ids + tuple((name, f"{number}L") for name in branches)
         rows.append(Select(side.node, columns, f"{node.name}.{number + 1}"))
     ids_ = tuple(dict.fromkeys(id_ for side in sides for id_ in side.ids))
-    return Carried(replace(node, inputs=tuple(rows)), ids_ + branches, shared + branches)
+    return LineageNode(replace(node, inputs=tuple(rows)), ids_ + branches, shared + branches)
 
 
 _NULLS = {
@@ -208,8 +209,8 @@ _NULLS = {
 """A null of each type that an id may have."""
 
 
-def _ids_may_meet(node: Union, sides: list[Carried]) -> bool:
-    """Whether two sides may give rows of equal ids: event ids differ only between streams."""
+def _ids_may_meet(node: Union, sides: list[LineageNode]) -> bool:
+    """Whether two inputs may give rows with equal ids. Event ids are unique only across different streams."""
     streams = [each.name for input_ in node.inputs for each in set(graph.walk(input_)) if isinstance(each, Source)]
     return len(set(streams)) < len(streams) or any(EVENT_ID not in side.ids for side in sides)
 
@@ -227,8 +228,8 @@ def _maxima(times: Times) -> Columns:
     return tuple((time, f"max({time})") for time in times)
 
 
-def _carry_select(node: Select, times: Times, required: bool) -> Carried:
-    """An id that the select passes on, perhaps renamed, is an id still; one that it drops is added again."""
+def _carry_select(node: Select, times: Times, required: bool) -> LineageNode:
+    """An id that the select passes on (perhaps renamed) remains an id; one that it drops is added again."""
     input_ = _carry(node.input, times, required)
     passed = {expression.strip(): name for name, expression in reversed(node.columns)}
     own = {name for name, _ in node.columns}
@@ -236,7 +237,7 @@ def _carry_select(node: Select, times: Times, required: bool) -> Carried:
     added = tuple(id_ for id_ in retained if id_ not in passed)
     columns = node.columns + tuple((time, time) for time in times) + tuple((retained[id_], id_) for id_ in added)
     select = replace(node, input=input_.node, columns=columns)
-    return Carried(select, tuple(retained.values()), tuple(retained[id_] for id_ in added))
+    return LineageNode(select, tuple(retained.values()), tuple(retained[id_] for id_ in added))
 
 
 def _free(name: str, taken: set[str], prefix: str = "id_") -> str:
@@ -245,8 +246,8 @@ def _free(name: str, taken: set[str], prefix: str = "id_") -> str:
     return name
 
 
-def _carry_join(node: WindowJoin | IntervalJoin, times: Times, required: bool) -> Carried:
-    """Each side takes its lineage under names of its own; after the join they are made one."""
+def _carry_join(node: WindowJoin | IntervalJoin, times: Times, required: bool) -> LineageNode:
+    """Both sides carry their lineage under different names; a select after the join merges them."""
     left, right = _carry(node.left, times, required), _carry(node.right, times, required)
     own = tuple(schema.columns(node))
     taken = set(own)
@@ -263,11 +264,11 @@ def _carry_join(node: WindowJoin | IntervalJoin, times: Times, required: bool) -
     ids = [*(left_names.get(id_, id_) for id_ in left.ids), *(right_names.get(id_, id_) for id_ in right.ids)]
     windows = [WINDOW_START] if isinstance(node, WindowJoin) else []
     unique = tuple(dict.fromkeys([*ids, *windows])) if required else ()
-    return Carried(Select(join, columns, f"{node.name}.lineage"), unique, added)
+    return LineageNode(Select(join, columns, f"{node.name}.lineage"), unique, added)
 
 
-def _carry_process(node: Process, times: Times, required: bool) -> Carried:
-    """Ids come as far as a keyed one in any case: they order rows of one time."""
+def _carry_process(node: Process, times: Times, required: bool) -> LineageNode:
+    """A keyed process always gets ids, because they order rows of equal time."""
     inputs = tuple(_carry(input_, times, required or bool(node.keys)) for input_ in node.inputs)
     order = _alike(node, [input_.ids for input_ in inputs])
     retained: dict[str, str] = {}
@@ -279,19 +280,19 @@ def _carry_process(node: Process, times: Times, required: bool) -> Carried:
     lineage = tuple((time, time) for time in times) + tuple((name, id_) for id_, name in retained.items())
     process = replace(node, inputs=tuple(input_.node for input_ in inputs), lineage=lineage, order=order)
     ids = tuple(retained.values())
-    return Carried(process, node.identity if required and node.identity else ids, ids)
+    return LineageNode(process, node.identity if required and node.identity else ids, ids)
 
 
 def _alike(node: Process, ids: list[tuple[str, ...]]) -> tuple[str, ...]:
     if any(other != ids[0] for other in ids):
-        rule = "must have inputs whose rows are identified in one way"
+        rule = "must have inputs whose rows are identified by the same columns"
         got = " and ".join(", ".join(each) for each in ids)
-        raise InputError(Problem(f"process {node.name!r}", rule, got, "windows on all of them, or on none"))
+        raise InputError(Problem(f"process {node.name!r}", rule, got, "use windows on all inputs, or on none"))
     return ids[0]
 
 
-def _side_names(side: Carried, original: Node, prefix: str, taken: set[str]) -> dict[str, str]:
-    """Added id to its name after the join: `purchases_event_id`; names that clash get the side before them."""
+def _side_names(side: LineageNode, original: Node, prefix: str, taken: set[str]) -> dict[str, str]:
+    """Added id to its name after the join: `purchases_event_id`. Names that clash get the side as a prefix."""
     names = {}
     for id_ in side.added:
         stream = next(each.name for each in graph.walk(original) if isinstance(each, Source))
@@ -300,30 +301,30 @@ def _side_names(side: Carried, original: Node, prefix: str, taken: set[str]) -> 
     return names
 
 
-def _side(original: Node, carried: Node, times: Times, prefix: str, names: dict[str, str], operator: str) -> Select:
+def _side(original: Node, rewritten: Node, times: Times, prefix: str, names: dict[str, str], operator: str) -> Select:
     own = tuple((name, _quoted(name)) for name in schema.columns(original))
     lineage = tuple((prefix + time, time) for time in times)
-    return Select(carried, own + lineage + tuple((name, id_) for id_, name in names.items()), operator)
+    return Select(rewritten, own + lineage + tuple((name, id_) for id_, name in names.items()), operator)
 
 
 def _quoted(name: str) -> str:
-    """A column as an expression; backticks only where Spark SQL needs them."""
+    """A column as an expression, with backticks only if Spark SQL needs them."""
     return name if name.isidentifier() and name.islower() else backquote(name)
 
 
 def _required(flow: Flow) -> dict[Node, set[str]]:
-    """Of each node, sinks first, the columns that something after it reads; all of those that sinks take."""
+    """For each node, sinks first: the columns that downstream nodes read; sinks read all."""
     required: dict[Node, set[str]] = {node: set() for node in reversed(list(graph.operators(flow)))}
     for sink in flow.sinks:
         required[sink.input].update(schema.columns(sink.input))
     for node, columns in required.items():
-        for input_, read in zip(graph.inputs(node), _reads(node, columns), strict=True):
-            required[input_].update(read)
+        for input_, read_columns in zip(graph.inputs(node), _reads(node, columns), strict=True):
+            required[input_].update(read_columns)
     return required
 
 
 def _reads(node: Node, required: set[str]) -> tuple[set[str], ...]:
-    """What a node reads of each of its inputs, where `required` of its own columns are."""
+    """The columns that a node reads from each input if its columns `required` are read downstream."""
     match node:
         case Source():
             return ()
@@ -346,13 +347,13 @@ def _reads(node: Node, required: set[str]) -> tuple[set[str], ...]:
         case Union():
             return (required,) * len(node.inputs)
         case Distinct():
-            there = set(schema.columns(node.input))
-            return ((required & there) | set(node.keys) | set(node.ties) | {EVENT_TIME},)
+            available = set(schema.columns(node.input))
+            return ((required & available) | set(node.keys) | set(node.ties) | {EVENT_TIME},)
         case TopN():
             return (set(schema.columns(node.input)),)
         case Process():
-            taken = {*node.reads, *node.order, *(column for _, column in node.lineage)}
-            return tuple((taken & set(schema.columns(input_))) | {EVENT_TIME} for input_ in node.inputs)
+            used = {*node.reads, *node.order, *(column for _, column in node.lineage)}
+            return tuple((used & set(schema.columns(input_))) | {EVENT_TIME} for input_ in node.inputs)
         case NativeJob():
             return tuple(set(schema.columns(each)) for each in node.inputs)
 
@@ -362,33 +363,33 @@ def _read_by(columns: Columns, required: set[str]) -> set[str]:
 
 
 def _retained(columns: Columns, required: set[str]) -> Columns:
-    """Those that are wanted, or the first one: no operator is left without columns."""
+    """The required columns, or the first one, so that no operator is left without columns."""
     return tuple(pair for pair in columns if pair[0] in required) or columns[:1]
 
 
 def pruned(flow: Flow) -> Flow:
-    """The flow without columns of selects and aggregates that nothing reads; nodes that sinks share stay shared."""
+    """The flow without unread columns of selects and aggregates. Nodes shared by sinks stay shared."""
     required = _required(flow)
     return Flow(tuple(replace(sink, input=_pruned(sink.input, required)) for sink in flow.sinks))
 
 
 def _pruned(end: Node, required: dict[Node, set[str]]) -> Node:
-    """The flow up to `end` with those columns alone.
+    """The flow up to `end` with only these columns.
 
-    A stream on several ways to it is one source: it gives on each the lineage that any of them carries.
+    A stream that is read several times stays one source, with the union of the lineage columns.
     """
-    given: dict[str, set[str]] = {}
+    lineage: dict[str, set[str]] = {}
     for node in graph.walk(end):
         if isinstance(node, Source):
-            given.setdefault(node.name, set()).update(node.lineage)
-    made: dict[Node, Node] = {}
+            lineage.setdefault(node.name, set()).update(node.lineage)
+    rewritten: dict[Node, Node] = {}
     for node in graph.walk(end):
-        new = graph.with_inputs(node, tuple(made[input_] for input_ in graph.inputs(node)))
+        new = graph.with_inputs(node, tuple(rewritten[input_] for input_ in graph.inputs(node)))
         if isinstance(new, Source):
-            new = replace(new, lineage=tuple(name for name in LINEAGE if name in given[new.name]))
+            new = replace(new, lineage=tuple(name for name in LINEAGE if name in lineage[new.name]))
         elif isinstance(new, Select):
             new = replace(new, columns=_retained(new.columns, required[node]))
         elif isinstance(new, WindowAggregate | RunningAggregate | SessionAggregate):
             new = replace(new, aggregates=_retained(new.aggregates, required[node]))
-        made[node] = new
-    return made[end]
+        rewritten[node] = new
+    return rewritten[end]

@@ -1,7 +1,7 @@
-"""The nodes of a flow: frozen data that says what is computed, never how.
+"""The nodes of a flow: frozen data that states what is computed, not how.
 
 Every expression is Spark SQL text. A node's `name` is the operator's name in results.
-Each node's columns are computed in `dataflow.schema`; each engine lowers each node in a function of its own.
+`dataflow.schema` computes the columns of each node. Each engine lowers each node in a separate function.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Columns = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Window:
-    """A window of event time in microseconds, aligned to the epoch; tumbling where `slide_us == range_us`."""
+    """A window of event time in microseconds, aligned to the epoch. It tumbles if `slide_us == range_us`."""
 
     range_us: int
     slide_us: int
 
     @property
     def panes(self) -> int:
-        """How many windows an event falls into, at most."""
+        """The largest number of windows that one event belongs to."""
         return -(-self.range_us // self.slide_us)
 
 
@@ -43,7 +43,7 @@ def hop(range_s: float, slide_s: float) -> Window:
 
 @dataclass(frozen=True)
 class Source:
-    """Reads one input stream. After the lineage rewrite, `lineage` lists the lineage columns it also gives."""
+    """Reads one input stream. The lineage rewrite sets `lineage`: the lineage columns that it adds."""
 
     name: str
     schema: Schema
@@ -52,7 +52,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Select:
-    """Row by row: the named expressions, and nothing else, are kept."""
+    """Row by row: gives the named expressions and no other columns."""
 
     input: Node
     columns: Columns
@@ -81,7 +81,7 @@ class WindowAggregate:
 
 @dataclass(frozen=True)
 class RunningAggregate:
-    """Successive values of (keys, aggregates) over all events so far: results are updates."""
+    """(keys, aggregates) over all events so far. Results are updates."""
 
     input: Node
     keys: tuple[str, ...]
@@ -93,8 +93,8 @@ class RunningAggregate:
 class WindowJoin:
     """Pairs of rows of both inputs with equal keys in the same window.
 
-    Columns: keys, then the left's other columns, then the right's other columns, then window_start, window_end.
-    Columns that are neither keys nor unique are refused when the flow is built.
+    Columns: keys, the other columns of the left input, those of the right input, window_start, window_end.
+    The builder refuses a column that both inputs have and that is no key.
     """
 
     left: Node
@@ -106,18 +106,21 @@ class WindowJoin:
 
 @dataclass(frozen=True)
 class Process:
-    """What a class makes of rows (`dataflow.operators.api`): keyed, or stateless where there are no `keys`.
+    """An operator implemented by a Python class (`dataflow.operators.api`). Without `keys` it is stateless.
 
-    Several inputs are a tagged union. The class is made with `parameters` and reads the columns `reads` (keys first);
-    `gives` are its results' columns. `several`: a row may give several results. `identity`: the output columns that
-    tell one result from another, where the class states times itself; else each result comes from a row.
-    `broadcast`: every instance meets all rows of the last input, which give no results themselves.
-    `reach_us`: how far in event time a row can influence results; None without end. `truth`: the same semantics as
-    DuckDB SQL (`dataflow.operators.reference_sql`); without it the reference runs the class itself, and verification
-    is not independent.
+    - `inputs`: several inputs form a tagged union.
+    - `parameters`: the arguments of the class.
+    - `reads`: the input columns, keys first. `gives`: the output columns and their types.
+    - `several`: one row may give several results.
+    - `identity`: the output columns that identify a result, if the class states times itself. Otherwise each result
+      comes from one row.
+    - `broadcast`: every instance gets all rows of the last input. Those rows give no results.
+    - `reach_us`: how far in event time a row can influence results; None means without end.
+    - `truth`: the same semantics as DuckDB SQL (`dataflow.operators.reference_sql`). Without it the oracle runs the
+      class itself, and verification is not independent.
 
-    After the lineage rewrite, `lineage` are (output name, input column) pairs that results take from their row, and
-    `order` the input columns that order rows of one time.
+    The lineage rewrite sets `lineage`, (output name, input column) pairs that a result copies from its row. It also
+    sets `order`, the input columns that order rows of equal time.
     """
 
     inputs: tuple[Node, ...]
@@ -136,17 +139,19 @@ class Process:
     name: str = "process"
 
     def is_broadcast(self, number: int) -> bool:
-        """Whether every instance meets the rows of that input, by its number from 0."""
+        """Whether every instance gets all rows of input `number`, counted from 0."""
         return self.broadcast and number == len(self.inputs) - 1
 
 
 @dataclass(frozen=True)
 class NativeJob:
-    """A user's PySpark function in the place of operators: `(spark, inputs by name) -> DataFrame`, in the file `path`.
+    """A user job, a PySpark function in the file `path`: `(spark, inputs by name) -> DataFrame`.
 
-    Its columns are not known before Spark has analysed it; `event_time` is always among them. `times` are the names
-    under which each input has its event time as a timestamp. `reach_us` is None where it is unbounded. `reference` are
-    the columns of a reference of its own, with their types; None where its truth is the function itself, run in batch.
+    Spark determines its columns when it analyses the function; `event_time` is always one of them.
+
+    - `times`: for each input, the name of its event time column (a timestamp).
+    - `reach_us`: None if unbounded.
+    - `reference`: columns and types of a separate reference. None if the truth is the same function run in batch.
     """
 
     inputs: tuple[Source, ...]
@@ -160,9 +165,9 @@ class NativeJob:
 
 @dataclass(frozen=True)
 class Explode:
-    """One row for each element of `array`, as `column` beside the input's columns; an empty or null array gives none.
+    """One row for each element of `array`: the input's columns and `column`. An empty or null array gives no row.
 
-    After the lineage rewrite, `ordinal` names a column with the element's place in its array, from 0 (bigint).
+    The lineage rewrite sets `ordinal`, the name of a column with the element's index from 0 (bigint).
     """
 
     input: Node
@@ -174,7 +179,7 @@ class Explode:
 
 @dataclass(frozen=True)
 class InWindows:
-    """One row for each window that a row's event time lies in, with window_start and window_end."""
+    """One row for each window that contains the row's event time, with window_start and window_end."""
 
     input: Node
     windows: Window
@@ -183,9 +188,9 @@ class InWindows:
 
 @dataclass(frozen=True)
 class Lookup:
-    """Row by row: the columns of the row of `table` with the same keys, of which there is at most one.
+    """Row by row: adds the columns of the one row of `table` that has the same keys.
 
-    `inner` leaves out rows that find none; `left` keeps them, with nulls. A key that is null finds none.
+    `inner` drops rows without a match; `left` fills them with nulls. A null key never matches.
     """
 
     input: Node
@@ -197,7 +202,7 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Union:
-    """All rows of all inputs, which have the same columns (the order of the first's); none is left out."""
+    """All rows of all inputs, duplicates included. The inputs have the same columns, in the order of the first."""
 
     inputs: tuple[Node, ...]
     name: str = "union"
@@ -205,14 +210,14 @@ class Union:
 
 @dataclass(frozen=True)
 class Session:
-    """A window for each key that ends when the key has had no event for more than `gap_us` microseconds."""
+    """A window per key. It ends when the key has no event for more than `gap_us` microseconds."""
 
     gap_us: int
 
 
 @dataclass(frozen=True)
 class Count:
-    """A window of the last `size` events of a key, at every `slide`-th of them; of fewer where it has had fewer."""
+    """A window of the last `size` events of a key, evaluated at every `slide`-th event. The first ones are shorter."""
 
     size: int
     slide: int
@@ -222,7 +227,7 @@ class Count:
 class SessionAggregate:
     """One row per (keys, session) when the session closes: keys, window_start, window_end, aggregates.
 
-    window_start is the time of the first event, window_end that of the last one and the gap.
+    window_start is the time of the first event. window_end is the time of the last event plus the gap.
     """
 
     input: Node
@@ -234,9 +239,9 @@ class SessionAggregate:
 
 @dataclass(frozen=True)
 class Distinct:
-    """The earliest row of each key, of all events so far or of each `window`; then with window_start, window_end.
+    """The earliest row of each key, of all events so far or of each `window` (adds window_start, window_end).
 
-    Of several at one event time it is the first by `ties`, which the lineage rewrite sets to the ids.
+    Rows of equal event time are ordered by `ties`, which the lineage rewrite sets to the ids.
     """
 
     input: Node
@@ -248,10 +253,9 @@ class Distinct:
 
 @dataclass(frozen=True)
 class IntervalJoin:
-    """Pairs of rows of both inputs with equal keys whose times lie near each other.
+    """Pairs of rows of both inputs with equal keys and `earliest_us <= right time - left time <= latest_us`.
 
-    `earliest_us <= right's time - left's time <= latest_us`, both ends included. Columns as of a window join, without
-    a window.
+    Columns: those of a window join without window_start and window_end.
     """
 
     left: Node
@@ -266,10 +270,9 @@ class IntervalJoin:
 class TopN:
     """The `n` rows of each window (and keys) with the greatest `by`, with their `rank` from 1.
 
-    Its input has window_start and window_end. Equal ones are ranked by `ties`, upwards, then by all other columns, so
-    that there is one right answer; rows whose `by` is null or not a number have no rank. Columns: keys, window_start,
-    window_end, rank, then the others. After the lineage rewrite, `latest` lists columns of which each row gets the
-    greatest of its window.
+    The input has window_start and window_end. Ties are ranked by `ties` in ascending order, then by all other columns,
+    so that the order is unique. Rows whose `by` is null or NaN are dropped. Columns: keys, window_start, window_end,
+    rank, then the rest. The lineage rewrite sets `latest`: each row gets the window's maximum of these columns.
     """
 
     input: Node
@@ -282,7 +285,7 @@ class TopN:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The columns by which rows are ranked together."""
+        """The columns that define a group of ranked rows."""
         return (*self.keys, WINDOW_START, WINDOW_END)
 
 
@@ -295,7 +298,7 @@ Mode = Literal["append", "update"]
 
 @dataclass(frozen=True)
 class Sink:
-    """Where results leave; `append`: final rows; `update`: successive values of a key [method 9]."""
+    """Where results leave the flow. `append`: final rows. `update`: successive values of a key."""
 
     input: Node
     name: str
@@ -304,17 +307,17 @@ class Sink:
 
 @dataclass(frozen=True)
 class Flow:
-    """A whole dataflow: what a workload is, for every engine. Sinks have names of their own."""
+    """A whole dataflow, independent of the engine. Sink names are unique."""
 
     sinks: tuple[Sink, ...]
 
     @property
     def sink(self) -> Sink:
-        """The sink of a flow that has one; ValueError where there are several: take them one by one with `each`."""
+        """The only sink. Raises ValueError if there are several; use `each` then."""
         if len(self.sinks) != 1:
             raise ValueError(f"this flow has {len(self.sinks)} sinks: {', '.join(sink.name for sink in self.sinks)}")
         return self.sinks[0]
 
     def each(self) -> tuple[Flow, ...]:
-        """A flow for each sink, which is what that sink alone asks."""
+        """One flow per sink."""
         return tuple(Flow((sink,)) for sink in self.sinks)

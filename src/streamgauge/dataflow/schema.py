@@ -1,7 +1,9 @@
-"""What columns each node gives, and whether the node is right: both in one walk, before anything is started.
+"""The columns of each node, and the validation of the node, before anything is started.
 
-Types are Spark SQL type names. Rules of nesting: nothing stateful and nothing row by row follows a running aggregate
-(its results are updates, not rows), and a running aggregate reads rows of a source, not results of windows or joins.
+Types are Spark SQL type names. Two rules of nesting:
+
+- No operator follows a running aggregate, because its results are updates, not rows.
+- A running aggregate reads rows of a source, not results of windows or joins.
 """
 
 from __future__ import annotations
@@ -46,28 +48,28 @@ from streamgauge.dataflow.nodes import (
 from streamgauge.dataflow.operators import validate
 
 RESERVED = frozenset({*LINEAGE, EMISSION_TIME, EVENT_ORDINAL, EVENT_BRANCH})
-"""Names that the instrument's own columns have; a leading underscore is for columns inside an engine."""
+"""Column names that streamgauge uses. Names with a leading underscore are reserved for engines."""
 
 STATEFUL = (RunningAggregate, WindowAggregate, WindowJoin, SessionAggregate, Distinct, IntervalJoin, TopN)
-"""The nodes that remember events."""
+"""The nodes that keep state."""
 
 Pairs = tuple[tuple[str, str], ...]
 
 
 def columns(node: Node) -> dict[str, str]:
-    """Column name to Spark type name, in order; raises InputError where the node, or one before it, is wrong."""
+    """Column name to Spark type name, in order. Raises InputError if the node or one upstream is invalid."""
     return dict(_cached(node))
 
 
 @lru_cache(maxsize=1024)
 def _cached(node: Node) -> Pairs:
-    found = tuple(_columns(node))
-    _check_duplicates([name for name, _ in found], _setting(node))
-    return found
+    pairs = tuple(_columns(node))
+    _check_duplicates([name for name, _ in pairs], _setting(node))
+    return pairs
 
 
 def check_window(window: Window, setting: str = "slide") -> None:
-    """Raises InputError where events would be counted nowhere, or the window has no length."""
+    """Raises InputError if the window is empty or its slide would skip events."""
     range_text, slide_text = seconds(window.range_us), seconds(window.slide_us)
     if window.range_us <= 0 or window.slide_us <= 0:
         rule = "window range and slide must be at least 1 us"
@@ -76,7 +78,7 @@ def check_window(window: Window, setting: str = "slide") -> None:
         )
     if window.slide_us > window.range_us:
         rule = f"window slide {slide_text} is longer than its range {range_text}"
-        rule += ": events between windows would be counted nowhere"
+        rule += ": no window would contain the events between windows"
         way_out = f"--set slide={range_text} (tumbling), or --set range={slide_text}"
         raise InputError(Problem(setting, rule, slide_text, way_out))
 
@@ -99,7 +101,7 @@ _Keyed = (
 
 @singledispatch
 def _columns(node: Node) -> Pairs:
-    raise TypeError(f"flow.schema knows no columns for a {type(node).__name__}")
+    raise TypeError(f"dataflow.schema has no rule for a {type(node).__name__}")
 
 
 @_columns.register
@@ -124,15 +126,15 @@ def _(node: Select) -> Pairs:
 @_columns.register
 def _(node: Where) -> Pairs:
     _check_rows_before(node)
-    there = columns(node.input)
-    checked = expressions.checked(node.predicate, there, _setting(node))
+    available = columns(node.input)
+    checked = expressions.checked(node.predicate, available, _setting(node))
     if checked.aggregate:
         _refuse_aggregate(_setting(node), node.predicate)
     if checked.type != "boolean":
         raise InputError(
             Problem(_setting(node), f"must be true or false, and is {checked.type}", node.predicate, "x > 0")
         )
-    return tuple(there.items())
+    return tuple(available.items())
 
 
 @_columns.register
@@ -174,15 +176,15 @@ def _(node: IntervalJoin) -> Pairs:
     return _joined(node, ())
 
 
-def _joined(node: WindowJoin | IntervalJoin, taken: tuple[str, ...]) -> Pairs:
-    """Keys, then the left's other columns, then the right's; `taken` are names that the join itself gives."""
+def _joined(node: WindowJoin | IntervalJoin, window_columns: tuple[str, ...]) -> Pairs:
+    """Keys, other columns of the left input, other columns of the right. The join itself adds `window_columns`."""
     _check_rows_before(node)
     left, right = columns(node.left), columns(node.right)
     keys = _keys(node, node.left)
     _check_key_types(node, left, dict(_keys(node, node.right)))
-    others = [(name, type_) for side in (left, right) for name, type_ in side.items() if name not in node.keys]
-    _check_join_names([name for name, _ in others], taken, _setting(node))
-    return keys + tuple(others)
+    non_keys = [(name, type_) for side in (left, right) for name, type_ in side.items() if name not in node.keys]
+    _check_join_names([name for name, _ in non_keys], window_columns, _setting(node))
+    return keys + tuple(non_keys)
 
 
 @_columns.register
@@ -196,15 +198,15 @@ def _(node: Explode) -> Pairs:
     _check_rows_before(node)
     if not graph.carries_lineage(node.input):
         _check_reserved([node.column], setting)
-    there = columns(node.input)
-    checked = expressions.checked(node.array, there, f"{setting}, column {node.column}")
+    available = columns(node.input)
+    checked = expressions.checked(node.array, available, f"{setting}, column {node.column}")
     if checked.aggregate:
         _refuse_aggregate(setting, node.array)
     element = element_type(checked.type)
     if element is None:
         raise InputError(Problem(setting, f"must be an array, and is {checked.type}", node.array, "split(text, ' ')"))
     ordinal = ((node.ordinal, "bigint"),) if node.ordinal else ()
-    return (*there.items(), (node.column, element), *ordinal)
+    return (*available.items(), (node.column, element), *ordinal)
 
 
 @_columns.register
@@ -212,10 +214,10 @@ def _(node: Lookup) -> Pairs:
     setting = _setting(node)
     _check_rows_before(node)
     _check_lookup(node, setting)
-    there = columns(node.input)
-    found = tuple((name, type_) for name, type_ in node.table.schema.types().items() if name not in node.keys)
-    _check_reserved([name for name, _ in found], setting)
-    return (*there.items(), *found)
+    available = columns(node.input)
+    looked_up = tuple((name, type_) for name, type_ in node.table.schema.types().items() if name not in node.keys)
+    _check_reserved([name for name, _ in looked_up], setting)
+    return (*available.items(), *looked_up)
 
 
 @_columns.register
@@ -245,32 +247,32 @@ def _(node: Distinct) -> Pairs:
         if kind == "double":
             rule = f"key {key!r} must be no double: engines do not agree which of 0.0, -0.0 and NaNs are one value"
             raise InputError(Problem(_setting(node), rule, kind, f"a whole number: cast(floor({key}) as bigint)"))
-    there = tuple(columns(node.input).items())
+    available = tuple(columns(node.input).items())
     if node.window is None:
-        return there
+        return available
     check_window(node.window, _setting(node))
-    return there + _WINDOW
+    return available + _WINDOW
 
 
 @_columns.register
 def _(node: TopN) -> Pairs:
-    setting, there = _setting(node), columns(node.input)
+    setting, available = _setting(node), columns(node.input)
     _check_rows_before(node)
     if node.n < 1:
         raise InputError(Problem(setting, "must keep at least one row", node.n, "top(10, by='count')"))
-    if missing := [name for name in (WINDOW_START, WINDOW_END) if name not in there]:
+    if missing := [name for name in (WINDOW_START, WINDOW_END) if name not in available]:
         rule = f"ranks the rows of a window, and its input has no {missing[0]}"
-        raise InputError(Problem(setting, rule, ", ".join(there), "window(...).aggregate(...) before it"))
-    checked = expressions.checked(node.by, there, setting)
+        raise InputError(Problem(setting, rule, ", ".join(available), "window(...).aggregate(...) before it"))
+    checked = expressions.checked(node.by, available, setting)
     if checked.aggregate:
         _refuse_aggregate(setting, node.by)
     if checked.type not in ("int", "bigint", "double"):
         raise InputError(Problem(setting, f"must rank by a number, and it is {checked.type}", node.by, "by='count'"))
     for name in (*node.keys, *node.ties):
-        if name not in there:
-            raise InputError(Problem(setting, f"{name!r} must be a column of its input", name, ", ".join(there)))
-    groups = tuple((name, there[name]) for name in node.groups)
-    return (*groups, (RANK, "int"), *(pair for pair in there.items() if pair[0] not in node.groups))
+        if name not in available:
+            raise InputError(Problem(setting, f"{name!r} must be a column of its input", name, ", ".join(available)))
+    groups = tuple((name, available[name]) for name in node.groups)
+    return (*groups, (RANK, "int"), *(pair for pair in available.items() if pair[0] not in node.groups))
 
 
 RANK = "rank"
@@ -278,9 +280,9 @@ RANK = "rank"
 
 
 def tie_order(node: TopN) -> tuple[str, ...]:
-    """The columns that rank equal rows: the stated ones, then all others, so that one order is right."""
-    named = (*node.groups, *node.ties, *node.latest)
-    return (*node.ties, *(name for name in columns(node.input) if name not in named))
+    """The columns that break ties: the given ones, then all others, so that the order is unique."""
+    ranked = (*node.groups, *node.ties, *node.latest)
+    return (*node.ties, *(name for name in columns(node.input) if name not in ranked))
 
 
 @_columns.register
@@ -300,18 +302,18 @@ def _row_wise(pairs: Pairs, input_: Node, setting: str) -> Pairs:
         raise InputError(Problem(setting, "must give at least one column", "none", "name='expression'"))
     if not graph.carries_lineage(input_):
         _check_reserved([name for name, _ in pairs], setting)
-    there = columns(input_)
-    found = []
+    available = columns(input_)
+    computed = []
     for name, expression in pairs:
-        checked = expressions.checked(expression, there, f"{setting}, column {name}")
+        checked = expressions.checked(expression, available, f"{setting}, column {name}")
         if checked.aggregate:
             _refuse_aggregate(f"{setting}, column {name}", expression)
-        found.append((name, checked.type))
-    return tuple(found)
+        computed.append((name, checked.type))
+    return tuple(computed)
 
 
 def _refuse_aggregate(setting: str, expression: str) -> None:
-    rule = "aggregates rows, which this operator cannot"
+    rule = "is an aggregate, and this operator works row by row"
     raise InputError(Problem(setting, rule, expression, "window(...).aggregate(...), or running(...)"))
 
 
@@ -321,44 +323,44 @@ def _aggregates(node: WindowAggregate | RunningAggregate | SessionAggregate) -> 
         raise InputError(Problem(setting, "must compute at least one aggregate", "none", "count='count(*)'"))
     if not graph.carries_lineage(node.input):
         _check_reserved([name for name, _ in node.aggregates], setting)
-    there = columns(node.input)
-    found = []
+    available = columns(node.input)
+    computed = []
     for name, expression in node.aggregates:
-        checked = expressions.checked(expression, there, f"{setting}, column {name}")
+        checked = expressions.checked(expression, available, f"{setting}, column {name}")
         if not checked.aggregate:
             raise InputError(
                 Problem(f"{setting}, column {name}", "must aggregate rows", expression, f"max({expression})")
             )
-        found.append((name, checked.type))
-    return tuple(found)
+        computed.append((name, checked.type))
+    return tuple(computed)
 
 
 def _keys(node: _Keyed, input_: Node) -> Pairs:
-    there = columns(input_)
+    available = columns(input_)
     if not node.keys:
-        raise InputError(Problem(_setting(node), "needs at least one key", "none", f"keys={next(iter(there))!r}"))
+        raise InputError(Problem(_setting(node), "needs at least one key", "none", f"keys={next(iter(available))!r}"))
     for key in node.keys:
-        if key not in there:
-            known = ", ".join(there)
+        if key not in available:
+            candidates = ", ".join(available)
             raise InputError(
-                Problem(_setting(node), f"key {key!r} must be a column of its input", key, f"one of {known}")
+                Problem(_setting(node), f"key {key!r} must be a column of its input", key, f"one of {candidates}")
             )
-        if element_type(there[key]) is not None:
-            raise InputError(Problem(_setting(node), f"key {key!r} is an array", there[key], "explode it before"))
-    return tuple((key, there[key]) for key in node.keys)
+        if element_type(available[key]) is not None:
+            raise InputError(Problem(_setting(node), f"key {key!r} is an array", available[key], "explode it before"))
+    return tuple((key, available[key]) for key in node.keys)
 
 
 def _check_lookup(node: Lookup, setting: str) -> None:
-    """Keys on both sides, of one plain type, of which the table has each once and none null."""
-    types, theirs = dict(_keys(node, node.input)), node.table.schema.types()
+    """Keys have one plain type on both sides, and are unique and not null in the table."""
+    types, table_types = dict(_keys(node, node.input)), node.table.schema.types()
     for key in node.keys:
-        if key not in theirs:
-            known = f"one of {', '.join(theirs)}"
-            raise InputError(Problem(setting, f"key {key!r} must be a column of table {node.table.name}", key, known))
-        if types[key] == "double" or types[key] != theirs[key]:
+        if key not in table_types:
+            way_out = f"one of {', '.join(table_types)}"
+            raise InputError(Problem(setting, f"key {key!r} must be a column of table {node.table.name}", key, way_out))
+        if types[key] == "double" or types[key] != table_types[key]:
             rule = f"key {key!r} must have one type on both sides, and not be a double"
-            got = f"{types[key]} and {theirs[key]}"
-            raise InputError(Problem(setting, rule, got, f"table(..., schema=Schema.of({key}={types[key]!r}))"))
+            types_ = f"{types[key]} and {table_types[key]}"
+            raise InputError(Problem(setting, rule, types_, f"table(..., schema=Schema.of({key}={types[key]!r}))"))
     rows = node.table.to_arrow().select(list(node.keys))
     if any(column.null_count for column in rows.columns):
         raise InputError(Problem(setting, f"table {node.table.name} has a null key", "null", "leave that row out"))
@@ -376,7 +378,7 @@ def _check_key_types(node: WindowJoin | IntervalJoin, left: dict[str, str], righ
 
 
 def _gives_first_rows(node: Node) -> bool:
-    """Rows of a source, each at its own time: what follows need not wait for a window's end."""
+    """Whether the node gives source rows at their own times, so that downstream need not wait for a window's end."""
     return isinstance(node, Distinct) and node.window is None
 
 
@@ -388,19 +390,20 @@ def _check_rows_before(node: Node) -> None:
     for input_ in graph.inputs(node):
         if any(isinstance(each, RunningAggregate) for each in graph.walk(input_)):
             rule = "cannot follow a running aggregate, whose results are updates of earlier ones"
-            raise InputError(Problem(_setting(node), rule, _setting(input_), "put it before, or send that to the sink"))
+            way_out = "put it before the running aggregate, or end the flow there with a sink"
+            raise InputError(Problem(_setting(node), rule, _setting(input_), way_out))
 
 
 def _check_reserved(names: Iterable[str], setting: str) -> None:
     for name in names:
         if name.lower() in RESERVED or name.startswith("_"):
             raise InputError(
-                Problem(setting, "uses a name of the instrument's own columns", name, f"{name.strip('_')}_2")
+                Problem(setting, "uses a column name that streamgauge reserves", name, f"{name.strip('_')}_2")
             )
 
 
 def _check_duplicates(names: list[str], setting: str) -> None:
-    """Engines do not tell `Price` from `price`, so neither do we."""
+    """Names must differ by more than case, because engines ignore case."""
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
@@ -408,11 +411,11 @@ def _check_duplicates(names: list[str], setting: str) -> None:
         seen.add(name.lower())
 
 
-def _check_join_names(names: list[str], taken: tuple[str, ...], setting: str) -> None:
-    seen = set(taken)
+def _check_join_names(names: list[str], window_columns: tuple[str, ...], setting: str) -> None:
+    seen = set(window_columns)
     for name in names:
         if name.lower() in seen:
-            rule = "column is neither a key nor on one side alone"
+            rule = "column is in both inputs and is not a key"
             raise InputError(
                 Problem(setting, rule, name, "select it under another name before the join, or add it to on")
             )

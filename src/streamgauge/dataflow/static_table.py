@@ -1,4 +1,4 @@
-"""Static tables: small data that ships with a flow, for `Stream.lookup`. Read once, when the flow is built."""
+"""Static tables for `Stream.lookup`: small data, read when the flow is built and shipped with it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_MAX = 1_000_000
-"""A lookup table is held in memory by every engine, and sent along with the flow."""
+"""Every engine holds a lookup table in memory."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a static table as one Arrow IPC stream: frozen and comparable, as every part of a flow is."""
+    """Rows of a static table as one Arrow IPC stream, so that it is hashable like every part of a flow."""
 
     name: str
     schema: Schema
@@ -32,17 +32,17 @@ class Table:
 
 
 def table(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path, schema: Schema | None = None) -> Table:
-    """A static table from Arrow data, columns by name, or a Parquet or CSV file (`.parquet`, `.csv`, `.csv.gz`).
+    """A static table from Arrow data, columns by name, or a file (`.parquet`, `.csv`, `.csv.gz`).
 
-    `schema` says which columns are kept and their types; without it, types are those of the data (a CSV's whole numbers
-    are bigint). Raises InputError where the file cannot be read, or a column has no type of a flow.
+    `schema` selects columns and their types. Without it all columns keep their types (whole numbers in CSV: bigint).
+    Raises InputError if the file cannot be read or a column's type is not supported in flows.
     """
-    found = _read(name, rows)
-    kept = schema or _schema_of(name, found)
-    if found.num_rows > ROWS_MAX:
+    arrow_table = _read(name, rows)
+    columns = schema or _schema_of(name, arrow_table)
+    if arrow_table.num_rows > ROWS_MAX:
         rule = f"must have at most {ROWS_MAX:,} rows"
-        raise InputError(Problem(f"table {name!r}", rule, f"{found.num_rows:,}", "a stream of its own, and a join"))
-    return Table(name, kept, _serialized(_cast(name, found, kept)))
+        raise InputError(Problem(f"table {name!r}", rule, f"{arrow_table.num_rows:,}", "a stream of its own, and a join"))
+    return Table(name, columns, _serialized(_cast(name, arrow_table, columns)))
 
 
 def _read(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path) -> pa.Table:
@@ -64,7 +64,7 @@ def _read(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path) 
             return pyarrow.csv.read_csv(path)
     except (OSError, pa.ArrowException) as error:
         raise InputError(Problem(f"table {name!r}", "cannot be read", str(error).splitlines()[0], str(path))) from None
-    raise InputError(Problem(f"table {name!r}", "must be a .parquet, .csv or .csv.gz file", path, "one of these"))
+    raise InputError(Problem(f"table {name!r}", "must be a .parquet, .csv or .csv.gz file", path, "convert the file to Parquet"))
 
 
 def _schema_of(name: str, rows: pa.Table) -> Schema:
@@ -72,7 +72,7 @@ def _schema_of(name: str, rows: pa.Table) -> Schema:
 
 
 def _spark_type(name: str, column: pa.Field) -> str:
-    """The type of a flow that holds every value of an Arrow type."""
+    """The flow type that represents every value of an Arrow type."""
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -85,7 +85,7 @@ def _spark_type(name: str, column: pa.Field) -> str:
     for type_ in TYPES:
         if arrow_type(type_) == kind:
             return type_
-    way_out = f"one of {', '.join(TYPES)}; or a schema that leaves it out"
+    way_out = f"one of {', '.join(TYPES)}; or a schema without this column"
     raise InputError(Problem(f"table {name!r}", f"column {column.name} has no type of a flow", str(kind), way_out))
 
 
@@ -94,13 +94,13 @@ def _cast(name: str, rows: pa.Table, schema: Schema) -> pa.Table:
 
     missing = [column for column in schema.names if column not in rows.column_names]
     if missing:
-        known = f"one of {', '.join(rows.column_names)}"
-        raise InputError(Problem(f"table {name!r}", f"has no column {missing[0]}", missing[0], known))
+        way_out = f"one of {', '.join(rows.column_names)}"
+        raise InputError(Problem(f"table {name!r}", f"has no column {missing[0]}", missing[0], way_out))
     try:
         return rows.select(list(schema.names)).cast(schema.to_arrow())
     except pa.ArrowException as error:
         reason = str(error).splitlines()[0]
-        raise InputError(Problem(f"table {name!r}", "does not fit its schema", reason, "wider types")) from None
+        raise InputError(Problem(f"table {name!r}", "does not fit its schema", reason, "use wider types")) from None
 
 
 def _serialized(rows: pa.Table) -> bytes:

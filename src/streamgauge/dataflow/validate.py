@@ -1,4 +1,4 @@
-"""Whether a whole flow is right: every node of it, the names of its operators, its sinks."""
+"""Validation of a whole flow: its nodes, the names of its operators, its sinks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamgauge.dataflow.nodes import Flow, Node, RunningAggregate, Sink, Sourc
 
 
 def check(flow: Flow) -> None:
-    """Raises InputError where the flow is wrong: any node, the names of its operators, its sinks."""
+    """Raises InputError if a node, an operator name or a sink is invalid."""
     if not flow.sinks:
         raise InputError(Problem("flow", "must have a sink", "none", '.sink("results")'))
     for sink in flow.sinks:
@@ -26,11 +26,11 @@ def _check_sink(sink: Sink) -> None:
     setting = f"sink {sink.name!r}"
     for name, type_ in schema.columns(sink.input).items():
         if element_type(type_) is not None:
-            rule = f"column {name} is an array, which no result holds"
+            rule = f"column {name} is an array, and results cannot hold arrays"
             raise InputError(Problem(setting, rule, type_, f"explode it, or select(...) without {name}"))
-    running = isinstance(sink.input, RunningAggregate)
-    if running != (sink.mode == "update"):
-        needed = "update" if running else "append"
+    is_running = isinstance(sink.input, RunningAggregate)
+    if is_running != (sink.mode == "update"):
+        needed = "update" if is_running else "append"
         rule = f"takes mode {needed} after {type(sink.input).__name__.lower()}"
         raise InputError(Problem(setting, rule, sink.mode, f"mode={needed!r}, or none"))
     if not re.fullmatch(r"\w[\w.-]*", sink.name):
@@ -41,7 +41,7 @@ def _check_sink(sink: Sink) -> None:
 
 
 def _check_sink_names(flow: Flow) -> None:
-    """Files that differ only in large and small letters are one file on some machines."""
+    """Names must differ by more than case: files are named after sinks, and some file systems ignore case."""
     seen: set[str] = set()
     for sink in flow.sinks:
         if sink.name.lower() in seen:

@@ -39,8 +39,8 @@ def rows_of(first_id: int, times: list[int], **columns: list[Any]) -> pa.Table:
 
 def answer(flow: Flow, sides: Sides) -> list[dict[str, Any]]:
     """By event id."""
-    found = Oracle().answer(with_lineage(flow), dict(zip(("own", "everyones"), sides, strict=True)), duckdb.connect())
-    return found.to_arrow_table().sort_by("event_id").to_pylist()
+    actual = Oracle().answer(with_lineage(flow), dict(zip(("own", "everyones"), sides, strict=True)), duckdb.connect())
+    return actual.to_arrow_table().sort_by("event_id").to_pylist()
 
 
 def in_instances(sides: Sides, instances: int, cuts: list[int]) -> list[dict[str, Any]]:
@@ -48,20 +48,20 @@ def in_instances(sides: Sides, instances: int, cuts: list[int]) -> list[dict[str
     node = with_lineage(FLOW).sink.input
     assert isinstance(node, Process)
     own, everyones = (side.append_column(TIME, side["event_time"]) for side in sides)
-    found = []
+    actual = []
     for number in range(instances):
-        mine = own.filter(pa.array([key % instances == number for key in own["k"].to_pylist()], pa.bool_()))
+        own_rows = own.filter(pa.array([key % instances == number for key in own["k"].to_pylist()], pa.bool_()))
         state, low = None, -1
         for cut in sorted({*cuts, END}):
             instance = OperatorRuntime(node)
             if state is not None:
                 instance.restore(state)
-            parts = [between(side, low, cut) for side in (mine, everyones)]
-            found += [row for results in instance.advance(parts, cut) for row in results.to_pylist()]
+            parts = [between(side, low, cut) for side in (own_rows, everyones)]
+            actual += [row for results in instance.advance(parts, cut) for row in results.to_pylist()]
             state, low = instance.snapshot(), cut
-    for row in found:
+    for row in actual:
         del row[TIME]
-    return sorted(found, key=lambda row: row["event_id"])
+    return sorted(actual, key=lambda row: row["event_id"])
 
 
 def between(rows: pa.Table, low: int, high: int) -> pa.Table:
@@ -123,8 +123,8 @@ def test_picture() -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"keys": (), "truth": None}, "it has keys, and its results come from rows of the other inputs; got 'no keys'"),
-        ({"identity": "k", "truth": None}, "from rows of the other inputs; got 'an identity'"),
+        ({"keys": (), "truth": None}, "must have keys and no identity; got 'no keys'"),
+        ({"identity": "k", "truth": None}, "must have keys and no identity; got 'an identity'"),
         ({"keys": "w"}, "key 'w' must be in every input"),
     ],
 )

@@ -46,18 +46,18 @@ def test_every_word_makes_its_node() -> None:
     assert joined.node == WindowJoin(
         bought.node, seen.node, Window(2_000_000, 2_000_000), ("user_id", "gem_pack_id"), "met"
     )
-    counted = bought.running(keys=["user_id"], n="count(*)")
-    assert counted.node == RunningAggregate(bought.node, ("user_id",), (("n", "count(*)"),))
+    counts = bought.running(keys=["user_id"], n="count(*)")
+    assert counts.node == RunningAggregate(bought.node, ("user_id",), (("n", "count(*)"),))
 
 
 def test_sink_mode_follows_the_flow() -> None:
     """Updates after a running aggregate, rows otherwise; what does not fit is refused."""
     bought = source("purchases", PURCHASES)
-    counted = bought.running(keys="user_id", n="count(*)")
-    assert counted.sink("n").sink.mode == "update"
+    counts = bought.running(keys="user_id", n="count(*)")
+    assert counts.sink("n").sink.mode == "update"
     assert bought.sink("all").sink.mode == "append"
     with pytest.raises(InputError, match="takes mode update"):
-        counted.sink("n", mode="append")
+        counts.sink("n", mode="append")
 
 
 def test_operators_are_numbered_where_no_name_is_given() -> None:

@@ -48,16 +48,16 @@ def test_what_becomes_of_a_flow() -> None:
     )
     assert identity(flow) == ("pack", "window_start", "window_end", "event_time")
     assert "each window of" in str(describe(flow))
-    counted = BOUGHT.running(keys="pack", n="count(*)").sink("n")
-    assert with_early_firing(counted) == counted
+    counts = BOUGHT.running(keys="pack", n="count(*)").sink("n")
+    assert with_early_firing(counts) == counts
     followed = BOUGHT.window(hop(8, 4), keys="pack").aggregate(n="count(*)").where("n > 1").sink("n")
     assert with_early_firing(followed) == followed
 
 
 def test_values_so_far_by_hand() -> None:
     """Of windows of 10 us every 5: an event of time 7 is in two, one of time 3 in one from -5 and one from 0."""
-    found = sorted(answers(with_early_firing(revenue(Window(10, 5))), [(1, 2, 3), (1, 5, 7), (2, 1, 7)]))
-    assert found == [
+    actual = sorted(answers(with_early_firing(revenue(Window(10, 5))), [(1, 2, 3), (1, 5, 7), (2, 1, 7)]))
+    assert actual == [
         (1, -5, 5, 2, 1, 3),
         (1, 0, 10, 2, 1, 3), (1, 0, 10, 7, 2, 7),
         (1, 5, 15, 5, 1, 7),
@@ -83,10 +83,10 @@ def test_values_are_asked_for_where_they_are_due() -> None:
     connection.execute(
         "CREATE TABLE purchases AS SELECT i % 2 AS pack, 1 AS price, i * 250000 AS event_time FROM range(8) t(i)"
     )
-    query, kept = retained_rows(flow, {"purchases": "purchases"}, "kept")
+    query, retained = retained_rows(flow, {"purchases": "purchases"}, "kept")
     connection.execute(query)
     connection.execute("CREATE TABLE cuts AS SELECT unnest([600000, 2000000]) AS cut")
-    due = connection.execute(last_of_spans(kept, {"kept": "kept"}, "cuts")).fetchall()
+    due = connection.execute(last_of_spans(retained, {"kept": "kept"}, "cuts")).fetchall()
     assert sorted((row[0], row[-1]) for row in due) == [
         (0, 500000),
         (0, 1500000),

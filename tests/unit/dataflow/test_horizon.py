@@ -5,7 +5,7 @@ import pytest
 
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, hop, session, source, tumble, union
-from streamgauge.dataflow.horizon import HELD_US, reach_us, slide_us, tail_us
+from streamgauge.dataflow.horizon import PROCESS_DELAY_US, reach_us, slide_us, tail_us
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import Processor
@@ -85,9 +85,9 @@ class Kept(Processor):
 
 def test_what_closes_before_and_behind_something_without_end_is_waited_for() -> None:
     """Windows of 8 s, a process that never forgets, windows of 60 s: 3 s of tail would leave those open."""
-    counted = A.window(tumble("8s"), keys="k").aggregate(n="count(*)")
-    kept = counted.process(Kept, keys="k", gives=Schema.of(k="int", n="bigint"))
-    sums = kept.window(tumble("60s"), keys="k").aggregate(n="sum(n)").sink("sums")
+    counts = A.window(tumble("8s"), keys="k").aggregate(n="count(*)")
+    retained = counts.process(Kept, keys="k", gives=Schema.of(k="int", n="bigint"))
+    sums = retained.window(tumble("60s"), keys="k").aggregate(n="sum(n)").sink("sums")
     assert (reach_us(sums), tail_us(sums)) == (None, 68_000_000)
     held = A.process(Kept, keys="k", gives=Schema.of(k="int", v="int"), identity="k", reach="2s").sink("held")
-    assert (reach_us(held), tail_us(held)) == (2_000_000, 2_000_000 + HELD_US)
+    assert (reach_us(held), tail_us(held)) == (2_000_000, 2_000_000 + PROCESS_DELAY_US)

@@ -122,10 +122,10 @@ def test_results_are_own_columns_then_times_then_ids(name: str) -> None:
     own = schema.columns(FLOWS[name].sink.input)
     lineaged = with_lineage(FLOWS[name])
     validate.check(lineaged)
-    found = schema.columns(lineaged.sink.input)
-    assert list(found) == [*own, *TIMES, *ADDED_IDS.get(name, [])]
-    assert {column: found[column] for column in own} == own
-    assert [found[time] for time in TIMES] == ["bigint", "bigint"]
+    actual = schema.columns(lineaged.sink.input)
+    assert list(actual) == [*own, *TIMES, *ADDED_IDS.get(name, [])]
+    assert {column: actual[column] for column in own} == own
+    assert [actual[time] for time in TIMES] == ["bigint", "bigint"]
 
 
 @pytest.mark.parametrize("name", FLOWS)
@@ -146,9 +146,9 @@ def test_event_ids_end_where_an_aggregate_makes_them_useless() -> None:
 def test_ingest_time_can_be_left_out() -> None:
     """A reference that does not know when events were handed out asks for event time alone."""
     for flow in FLOWS.values():
-        found = schema.columns(with_lineage(flow, ingest_time=False).sink.input)
-        assert "ingest_time" not in found
-        assert "event_time" in found
+        actual = schema.columns(with_lineage(flow, ingest_time=False).sink.input)
+        assert "ingest_time" not in actual
+        assert "event_time" in actual
 
 
 def test_lineage_is_not_carried_twice() -> None:
@@ -212,6 +212,6 @@ def test_unread_aggregates_are_left_out_and_shared_nodes_stay_one() -> None:
     """A stream on two ways is pruned once, to what both read."""
     both = PURCHASES.window(tumble(8), keys="user_id").aggregate(r="sum(price)", n="count(*)", most="max(price)")
     flow = union(both.select(x="r"), both.where("n > 1").select(x="r")).sink("out")
-    kept = [node for node in graph.walk(with_lineage(flow).sink.input) if node.name == "aggregate"]
-    assert len(kept) == 1
-    assert [name for name, _ in kept[0].aggregates] == ["r", "n", *TIMES]  # type: ignore[union-attr]
+    retained = [node for node in graph.walk(with_lineage(flow).sink.input) if node.name == "aggregate"]
+    assert len(retained) == 1
+    assert [name for name, _ in retained[0].aggregates] == ["r", "n", *TIMES]  # type: ignore[union-attr]

@@ -47,13 +47,13 @@ def test_columns_of_every_node() -> None:
 
 
 def test_slide_longer_than_range_is_refused_with_both_ways_out() -> None:
-    """The house's message for events that would be counted nowhere."""
+    """The house's message for a slide that would skip events."""
     with pytest.raises(InputError) as refused:
         schema.check_window(Window(8_000_000, 9_000_000))
     problem = refused.value.problems[0]
     assert problem.setting == "slide"
     assert problem.rule == (
-        "window slide 9s is longer than its range 8s: events between windows would be counted nowhere"
+        "window slide 9s is longer than its range 8s: no window would contain the events between windows"
     )
     assert problem.way_out == "--set slide=8s (tumbling), or --set range=9s"
 
@@ -76,15 +76,15 @@ REFUSED = {
     "key and aggregate": (RunningAggregate(PURCHASES, ("price",), (("price", "count(*)"),)), "two columns", "another"),
     "window name": (WindowAggregate(PURCHASES, tumble(1), ("price",), (("window_end", "count(*)"),)), "two", "another"),
     "empty select": (Select(PURCHASES, ()), "at least one column", "name="),
-    "aggregate in select": (Select(PURCHASES, (("n", "sum(price)"),)), "aggregates rows", "running"),
-    "aggregate in where": (Where(PURCHASES, "sum(price) > 1"), "aggregates rows", "running"),
+    "aggregate in select": (Select(PURCHASES, (("n", "sum(price)"),)), "is an aggregate", "running"),
+    "aggregate in where": (Where(PURCHASES, "sum(price) > 1"), "is an aggregate", "running"),
     "predicate no boolean": (Where(PURCHASES, "price + 1"), "true or false, and is int", "x > 0"),
-    "reserved output": (Select(PURCHASES, (("event_time", "price"),)), "instrument's own", "event_time_2"),
-    "underscore": (Select(PURCHASES, (("__w", "price"),)), "instrument's own", "w_2"),
-    "reserved field": (Source("s", Schema.of(Ingest_Time="int")), "instrument's own", "_2"),
+    "reserved output": (Select(PURCHASES, (("event_time", "price"),)), "a column name that streamgauge reserves", "event_time_2"),
+    "underscore": (Select(PURCHASES, (("__w", "price"),)), "a column name that streamgauge reserves", "w_2"),
+    "reserved field": (Source("s", Schema.of(Ingest_Time="int")), "a column name that streamgauge reserves", "_2"),
     "type": (Source("s", Schema.of(a="decimal")), "no type of a flow", "bigint"),
-    "join names": (WindowJoin(PURCHASES, ADS, tumble(1), ("user_id",)), "neither a key nor", "select it under"),
-    "join window columns": (WindowJoin(REVENUE, ADS, tumble(1), ("gem_pack_id",)), "neither a key nor", "select it"),
+    "join names": (WindowJoin(PURCHASES, ADS, tumble(1), ("user_id",)), "in both inputs and is not a key", "select it under"),
+    "join window columns": (WindowJoin(REVENUE, ADS, tumble(1), ("gem_pack_id",)), "in both inputs and is not a key", "select it"),
     "join key one side": (WindowJoin(PURCHASES, ADS, tumble(1), ("price",)), "key 'price'", "user_id"),
     "join key types": (
         WindowJoin(PURCHASES, Source("o", Schema.of(price="string")), tumble(1), ("price",)), "one type", "try_cast",
@@ -169,8 +169,8 @@ REFUSED_TOO: dict[str, tuple[Callable[[], object], str]] = {
     "explode of two": (lambda: ROWS.explode(a="array(1)", b="array(2)"), "exactly one array"),
     "explode of none": (lambda: ROWS.explode(), "exactly one array"),
     "explode under a name there is": (lambda: ROWS.explode(text="split(text, ' ')"), "two columns of one name"),
-    "explode under our name": (lambda: ROWS.explode(event_ordinal="array(1)"), "instrument's own columns"),
-    "explode of an aggregate": (lambda: ROWS.explode(x="array(max(price))"), "aggregates rows"),
+    "explode under our name": (lambda: ROWS.explode(event_ordinal="array(1)"), "a column name that streamgauge reserves"),
+    "explode of an aggregate": (lambda: ROWS.explode(x="array(max(price))"), "is an aggregate"),
     "array at a sink": (lambda: ROWS.select(words="split(text, ' ')").sink("out"), "column words is an array"),
     "array as a key": (
         lambda: ROWS.select(words="split(text, ' ')").running(keys="words", n="count(*)"), "key 'words' is an array",
@@ -198,14 +198,14 @@ REFUSED_TOO: dict[str, tuple[Callable[[], object], str]] = {
         lambda: ROWS.interval_join(ROWS.select(user_id="user_id"), on="user_id", earliest="1s", latest="-1s"),
         "earliest time that is not after the latest",
     ),
-    "interval of clashing columns": (lambda: ROWS.interval_join(ROWS, on="user_id"), "neither a key nor on one side"),
+    "interval of clashing columns": (lambda: ROWS.interval_join(ROWS, on="user_id"), "in both inputs and is not a key"),
     "top of no window": (lambda: ROWS.top(3, by="price"), "ranks the rows of a window"),
     "top of none": (lambda: SPENT.top(0, by="spent"), "at least one row"),
     "top by a string": (
         lambda: SPENT.select(t="'x'", window_start="window_start", window_end="window_end").top(1, by="t"),
         "rank by a number",
     ),
-    "top by an aggregate": (lambda: SPENT.top(1, by="max(spent)"), "aggregates rows"),
+    "top by an aggregate": (lambda: SPENT.top(1, by="max(spent)"), "is an aggregate"),
     "top with ties that are not there": (lambda: SPENT.top(1, by="spent", ties="x"), "must be a column of its input"),
     "top under its own name": (
         lambda: ROWS.window(builder.tumble(8), keys="user_id").aggregate(rank="max(price)").top(1, by="rank"),

@@ -37,10 +37,10 @@ def test_files(tmp_path: Path, name: str) -> None:
     else:
         with pa.output_stream(path, compression="gzip" if name.endswith(".gz") else None) as out:
             out.write(b"k,unread,v\n1,0,a\n2,0,\n")
-    found = table("t", path, Schema.of(v="string", k="int"))
-    assert found.schema == Schema.of(v="string", k="int")
-    assert found.to_arrow().column("k").to_pylist() == [1, 2]
-    assert found.to_arrow().column("v").to_pylist()[0] == "a"
+    actual = table("t", path, Schema.of(v="string", k="int"))
+    assert actual.schema == Schema.of(v="string", k="int")
+    assert actual.to_arrow().column("k").to_pylist() == [1, 2]
+    assert actual.to_arrow().column("v").to_pylist()[0] == "a"
 
 
 @pytest.mark.parametrize(

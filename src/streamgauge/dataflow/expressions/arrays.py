@@ -1,4 +1,4 @@
-"""Rules of functions on arrays (see `dataflow.expressions.functions`). Arrays are of plain values, all of one type."""
+"""Rules of array functions (see `dataflow.expressions.functions`). Elements are plain values of one type."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from streamgauge.dataflow.expressions.types import element_type
 
 def _need_array(node: exp.Expression, type_of: TypeOf, function: str) -> str:
     """The type of the array's elements."""
-    got = type_of(node)
-    element = element_type(got)
+    type_ = type_of(node)
+    element = element_type(type_)
     if element is None:
-        raise Refused(f"{function} takes an array, not {got}", "split(x, ' '), or array(a, b)", node)
+        raise Refused(f"{function} takes an array, not {type_}", "split(x, ' '), or array(a, b)", node)
     return element
 
 
@@ -31,19 +31,19 @@ def size(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def element(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """`try_element_at(array, n)`, n from 1 and written out; null where there are fewer."""
+    """`try_element_at(array, n)` with a literal n >= 1; null if the array is shorter."""
     way_out = "try_element_at(array, 1)"
     if not node.args.get("safe"):
-        raise Refused("an element that is not there stops the job on one engine and not on the other", way_out, node)
+        raise Refused("a missing element stops the job on one engine and not on the other", way_out, node)
     _need_array(node.this, type_of, "try_element_at")
-    place = plain_number(node.expressions[0]) if len(node.expressions) == 1 else None
-    if not place:
-        raise Refused("try_element_at takes a place from 1 as a plain number", way_out, node)
-    return duckdb(f"list_extract({{x}}, {place})", x=node.this)
+    position = plain_number(node.expressions[0]) if len(node.expressions) == 1 else None
+    if not position:
+        raise Refused("try_element_at takes a literal index from 1", way_out, node)
+    return duckdb(f"list_extract({{x}}, {position})", x=node.this)
 
 
 def contains(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """Null where the array or the value is null, or where a null might be the value."""
+    """Null if the array or the value is null, or if the value is not present but the array holds a null."""
     element_ = _need_array(node.this, type_of, "array_contains")
     family = NUMBERS if element_ in NUMBERS else frozenset({element_})
     need(node.expression, type_of, family, "array_contains", "a value of the type of the elements")
@@ -56,7 +56,7 @@ def contains(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def repeat(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """`array_repeat(x, n)`: none where n is below 1."""
+    """`array_repeat(x, n)`: an empty array if n < 1."""
     if len(node.expressions) != 2:
         raise Refused("array_repeat takes a value and a number", "array_repeat(x, 3)", node)
     value, times = node.expressions

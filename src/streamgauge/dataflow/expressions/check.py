@@ -1,8 +1,14 @@
-"""Expressions of a flow: Spark SQL text, checked when the flow is built, and given to DuckDB in its own words.
+"""Expressions of a flow: Spark SQL text, checked when the flow is built, and translated to DuckDB SQL.
 
-Steps of a check: names before parentheses against the allowlist, parse (sqlglot, dialect spark), columns, each node
-against `dataflow.expressions.functions.RULES` while it is turned into DuckDB's, and DuckDB's binder for the type. All
-of it is cached: a flow asks for the same expression many times. Spark itself gets the text as it was written.
+Steps of a check, all cached:
+
+1. Function names against the allowlist.
+2. Parse (sqlglot, dialect spark).
+3. Columns exist.
+4. Each node by its rule in `dataflow.expressions.functions.RULES`, which translates it.
+5. DuckDB's binder determines the type.
+
+Spark gets the original text.
 """
 
 from __future__ import annotations
@@ -36,10 +42,10 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Checked:
-    """An expression that passed: its Spark type, its DuckDB text, the columns it reads, whether it aggregates.
+    """A valid expression: its Spark type, its DuckDB text, the columns it reads, whether it aggregates.
 
-    `over` is the DuckDB text with every aggregate taken `OVER running`. `partial` and `combine` are set where the
-    expression is one sum, count, min or max: the aggregate of a part, and the function that joins parts.
+    `over` is the DuckDB text with every aggregate `OVER running`. `partial` and `combine` are set if the expression is
+    one sum, count, min or max: the partial aggregate, and the function that combines partials.
     """
 
     type: str
@@ -52,9 +58,9 @@ class Checked:
 
 
 def checked(expression: str, columns: Mapping[str, str], setting: str) -> Checked:
-    """Everything there is to know of an expression over `columns` (name to Spark type).
+    """Checks an expression over `columns` (name to Spark type).
 
-    Raises ExpressionError, with `setting`, the position in the text and the columns there are.
+    Raises ExpressionError with `setting`, the position in the text and the available columns.
     """
     from streamgauge.dataflow.expressions.functions import Refused
 
@@ -65,7 +71,7 @@ def checked(expression: str, columns: Mapping[str, str], setting: str) -> Checke
 
 
 def check(expression: str, columns: Mapping[str, str], setting: str) -> str:
-    """The Spark SQL type name of an expression over `columns`; raises ExpressionError.
+    """The Spark SQL type name of an expression over `columns`. Raises ExpressionError.
 
     >>> check("price * 2", {"price": "int"}, "select")
     'int'
@@ -74,20 +80,20 @@ def check(expression: str, columns: Mapping[str, str], setting: str) -> str:
 
 
 def to_duckdb(expression: str, columns: Mapping[str, str]) -> str:
-    """The expression as DuckDB text (types decide how: a sum of whole numbers is cast back to BIGINT)."""
+    """The expression as DuckDB text. Types matter: a sum of integers is cast back to BIGINT."""
     return checked(expression, columns, "expression").duckdb
 
 
 def columns_of(expression: str, setting: str = "expression") -> set[str]:
-    """The names of the columns an expression reads; raises ExpressionError where it cannot be parsed."""
+    """The names of the columns that an expression reads. Raises ExpressionError if it cannot be parsed."""
     from sqlglot import exp
 
     return {column.name for column in _tree(expression, setting).find_all(exp.Column)}
 
 
-def columns_of_all(named: Iterable[tuple[str, str]]) -> set[str]:
-    """The names of the columns that several expressions read, each given with its own name."""
-    return {column for _, expression in named for column in columns_of(expression)}
+def columns_of_all(expressions: Iterable[tuple[str, str]]) -> set[str]:
+    """The names of the columns that several (name, expression) pairs read."""
+    return {column for _, expression in expressions for column in columns_of(expression)}
 
 
 def is_aggregate(expression: str, setting: str = "expression") -> bool:
@@ -108,7 +114,7 @@ def _tree(expression: str, setting: str) -> exp.Expression:
 
 @lru_cache(maxsize=1024)
 def _parsed(expression: str) -> exp.Expression:
-    """The tree; must be copied before anything is changed in it."""
+    """The cached tree. Copy it before changing it."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -129,16 +135,16 @@ def _parse_error(error: Any) -> str:
     details = getattr(error, "errors", None)
     if not details:
         return f"cannot be read: {str(error).splitlines()[0]}"
-    what = str(details[0].get("description")).rstrip(".")
+    description = str(details[0].get("description")).rstrip(".")
     # sqlglot names its own classes where an operand is missing
-    what = "an operand is missing" if "class" in what else what
-    return f"cannot be read at character {details[0].get('col')}: {what}"
+    description = "an operand is missing" if "class" in description else description
+    return f"cannot be read at character {details[0].get('col')}: {description}"
 
 
 def _check_tokens(expression: str) -> None:
-    """Refuses a function that is not on the allowlist; by its name, because sqlglot reads other dialects' names too.
+    """Refuses functions that are not on the allowlist. Checks names, because sqlglot accepts other dialects' names.
 
-    Refuses two strings side by side as well: Spark takes 'it''s' for it's, and sqlglot for its.
+    Also refuses adjacent strings: Spark reads 'it''s' as it's, sqlglot reads it as its.
     """
     import sqlglot
 
@@ -147,16 +153,16 @@ def _check_tokens(expression: str) -> None:
     tokens = sqlglot.tokenize(expression, dialect="spark")
     for token, following in itertools.pairwise(tokens):
         if token.token_type.name == following.token_type.name == "STRING":
-            rule = f"two strings stand side by side at character {token.start + 1}"
+            rule = f"has two adjacent strings at character {token.start + 1}"
             raise Refused(rule, "concat('a', 'b'), or \\' for a quote inside a string")
         word = token.text.lower()
-        named = word.isidentifier() and token.token_type.name not in ("STRING", "NUMBER")
-        if named and following.text == "(" and word not in FUNCTIONS | WORDS:
+        is_name = word.isidentifier() and token.token_type.name not in ("STRING", "NUMBER")
+        if is_name and following.text == "(" and word not in FUNCTIONS | WORDS:
             rule = f"function {token.text} at character {token.start + 1} is not allowed"
-            raise Refused(rule, _near(word, FUNCTIONS))
+            raise Refused(rule, _suggestion(word, FUNCTIONS))
 
 
-def _near(word: str, names: frozenset[str]) -> str:
+def _suggestion(word: str, names: frozenset[str]) -> str:
     close = difflib.get_close_matches(word, names, n=1)
     hint = f"{close[0]}? " if close else ""
     return f"{hint}one of {', '.join(sorted(names))}"
@@ -200,11 +206,11 @@ def _check_columns(tree: exp.Expression, types: Types) -> None:
         close = difflib.get_close_matches(column.name, names, n=1)
         hint = f"{close[0]}? " if close else ""
         written = column.sql("spark")
-        raise Refused(f"column {written}{_position(column)} is not there", hint + available_columns(types))
+        raise Refused(f"column {written}{_position(column)} does not exist", hint + available_columns(types))
 
 
 def _check_grouping(tree: exp.Expression) -> None:
-    """Every column of an aggregate expression stands inside an aggregate, and no aggregate inside another."""
+    """Refuses columns outside the aggregates of an aggregate expression, and nested aggregates."""
     from sqlglot import exp
 
     from streamgauge.dataflow.expressions.functions import Refused
@@ -235,7 +241,7 @@ def _on_duckdb(tree: exp.Expression, types: Types) -> exp.Expression:
 
 
 def _lowered(node: exp.Expression, type_of: Any) -> exp.Expression:
-    """Arguments first, then the node itself by its rule."""
+    """Translates the arguments first, then the node by its rule."""
     from sqlglot import exp
 
     from streamgauge.dataflow.expressions.functions import FUNCTIONS, RULES, Refused
@@ -255,12 +261,12 @@ def _lowered(node: exp.Expression, type_of: Any) -> exp.Expression:
 def _children(node: exp.Expression) -> Iterator[exp.Expression]:
     from sqlglot import exp
 
-    # The type of a cast and the number inside one are read by the cast's own rule.
+    # The rule of a cast reads its type and its literal itself.
     if isinstance(node, exp.TryCast):
         return iter([node.this] if node.args.get("safe") else [])
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
         return iter([])
-    # A path of JSON and a unit of time are no expressions.
+    # A JSON path and a time unit are not expressions.
     if isinstance(node, exp.JSONExtractScalar | exp.TimestampTrunc):
         return iter([node.this])
     return iter(list(node.iter_expressions()))

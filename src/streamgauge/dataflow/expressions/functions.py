@@ -1,9 +1,9 @@
-"""The allowlist of expressions: which Spark SQL functions and operators a flow may use, and what each is on DuckDB.
+"""The allowlist of Spark SQL functions and operators in a flow, and their translation to DuckDB.
 
-Not a parser (`dataflow.expressions.check` is), and not a list of all that both know: only what gives the same answer
-on both, edge rows included; `tests/real/spark/test_expressions.py` holds Spark against DuckDB on those rows.
-A *rule* takes a node whose arguments are on DuckDB already and gives the DuckDB node, or raises `Refused`.
-Known limit: `upper` and `lower` agree on letters whose other case is one letter ('ß' and dotted 'İ' differ).
+It has only what gives the same answer on both, edge rows included. `tests/real/spark/test_expressions.py` compares
+Spark with DuckDB on those rows.
+A *rule* takes a node whose arguments are already translated and returns the DuckDB node, or raises `Refused`.
+Limit: `upper` and `lower` differ for letters whose other case is not one letter ('ß', dotted 'İ').
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["FUNCTIONS", "RULES", "WORDS", "Refused"]
 
 BIGINT_MAX = 2**63 - 1
 
-# Names that may stand before a parenthesis: sqlglot knows other dialects' names too, so nodes alone are no check.
+# Checked by name, because sqlglot accepts other dialects' names for the same node.
 FUNCTIONS = frozenset({
     "abs", "array", "array_contains", "array_repeat", "avg", "cast", "ceil", "ceiling", "char_length", "coalesce",
     "concat", "contains", "count", "date_trunc", "endswith", "floor", "get_json_object", "greatest", "if", "ifnull",
@@ -42,12 +42,12 @@ FUNCTIONS = frozenset({
     "upper",
 })  # fmt: skip
 
-# Words that may stand before a parenthesis without being functions.
+# Keywords that may precede a parenthesis.
 WORDS = frozenset({"and", "between", "case", "else", "in", "is", "like", "not", "or", "rlike", "then", "when"})
 
 
 def literal(node: exp.Expression, _: TypeOf) -> exp.Expression:
-    """Whole numbers and doubles; `1.5` is a decimal on both, of differing widths, so it is refused."""
+    """Integers and doubles. `1.5` is refused: it is a decimal, whose width differs between engines."""
     if node.is_string:
         return node
     text = str(node.this)
@@ -61,7 +61,7 @@ def literal(node: exp.Expression, _: TypeOf) -> exp.Expression:
 
 
 def total(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """`sum`: of whole numbers a bigint as on Spark (DuckDB's own is wider), of doubles a double."""
+    """`sum`: bigint for integers as on Spark (DuckDB's is wider), double for doubles."""
     need(node.this, type_of, NUMBERS, "sum", "sum a number")
     return node if type_of(node.this) == "double" else exp.Cast(this=node, to=exp.DataType.build("BIGINT"))
 
@@ -77,25 +77,25 @@ def count(node: exp.Expression, _: TypeOf) -> exp.Expression:
     return node
 
 
-def _same_family(nodes: Iterable[exp.Expression], type_of: TypeOf, what: str) -> None:
-    """Numbers with numbers, strings with strings: engines differ in what they cast unasked; NULL goes with all."""
+def _same_family(nodes: Iterable[exp.Expression], type_of: TypeOf, operation: str) -> None:
+    """Refuses mixed types, because engines differ in implicit casts. NULL fits every type."""
     types = [type_of(node) for node in nodes if not isinstance(node, exp.Null)]
     arrays_ = [type_ for type_ in types if type_.startswith("array<")]
     if arrays_:
-        raise Refused(f"{what} of arrays differs between engines", "explode it, or take try_element_at(array, 1)")
+        raise Refused(f"{operation} of arrays differs between engines", "explode it, or take try_element_at(array, 1)")
     families = {"number" if type_ in NUMBERS else type_ for type_ in types}
     if len(families) > 1:
-        raise Refused(f"{what} mixes {' and '.join(sorted(set(types)))}", "try_cast one of them to the other's type")
+        raise Refused(f"{operation} mixes {' and '.join(sorted(set(types)))}", "try_cast one of them to the other's type")
 
 
 def alike(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """Comparisons and choices between values, which must be of one family."""
+    """Comparisons and choices between values, which must all be numbers, all strings, ..."""
     _same_family(node.iter_expressions(), type_of, "a comparison or choice")
     return node
 
 
 def choice(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """`case` and `if`: the results are of one family; the conditions are for the binder."""
+    """`case` and `if`: the results must be of one family; the binder checks the conditions."""
     branches = node.args.get("ifs") or [node]
     results = [branch.args.get("true") for branch in branches] + [node.args.get("default"), node.args.get("false")]
     _same_family([result for result in results if result is not None], type_of, "case")
@@ -115,7 +115,7 @@ def logic(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def modulo(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """Whole numbers only; by zero is an error on both; the smallest one modulo -1 is 0 on Spark, an error on DuckDB."""
+    """Integers only. Modulo zero is an error on both; minimum % -1 is 0 on Spark and an error on DuckDB."""
     for side in (node.this, node.expression):
         need(side, type_of, INTEGERS, "%", "% of whole numbers")
     if isinstance(node.expression, exp.Literal):
@@ -125,7 +125,7 @@ def modulo(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def try_divide(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """Always a double; null where the divisor is zero."""
+    """Always a double; null if the divisor is zero."""
     for side in (node.this, node.expression):
         need(side, type_of, NUMBERS, "try_divide", "try_divide of numbers")
     parts = {"a": node.this, "b": node.expression}
@@ -133,7 +133,7 @@ def try_divide(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def whole(function: str) -> Rule:
-    """`ceil`, `floor`: a bigint; NaN is 0, as Spark has it, and what does not fit stops both."""
+    """`ceil`, `floor`: a bigint. NaN gives 0 as on Spark; overflow is an error on both."""
 
     def rule(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
         need(node.this, type_of, frozenset({"double"}), function, f"leave {function} away: it is whole already")
@@ -145,28 +145,28 @@ def whole(function: str) -> Rule:
 
 
 def text(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """Functions of text whose arguments must all be strings, and which mean the same on both."""
+    """String functions with the same meaning on both. All arguments must be strings."""
     for argument in node.iter_expressions():
         need(argument, type_of, STRING, type(node).__name__.lower(), "use it on strings, or try_cast(x as string)")
     return node
 
 
 def replaced(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """`replace`: every occurrence of a string that is written out and not empty."""
+    """`replace`: every occurrence of a non-empty literal string."""
     text(node, type_of)
     if not plain_text(node.expression) or node.args.get("replacement") is None:
-        raise Refused("replace takes a string that is written out, and another", "replace(x, 'a', 'b')", node)
+        raise Refused("replace takes two literal strings", "replace(x, 'a', 'b')", node)
     return node
 
 
 def root(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """`sqrt`: NaN of what is below zero."""
+    """`sqrt`: NaN for negative numbers."""
     need(node.this, type_of, NUMBERS, "sqrt", "take the root of a number")
     return duckdb("CASE WHEN ({x}) < 0 THEN CAST('nan' AS DOUBLE) ELSE sqrt(CAST({x} AS DOUBLE)) END", x=node.this)
 
 
 def called(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """Functions that the parser knows by name only."""
+    """Functions for which sqlglot has no node class."""
     rule = _BY_NAME.get(str(node.this).lower())
     if rule is None:
         raise Refused(f"function {node.this} is not allowed", f"one of {', '.join(sorted(FUNCTIONS))}", node)
@@ -187,13 +187,13 @@ def length(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def joined(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """`concat` and `||`: null where any part is null (DuckDB's own concat leaves nulls out)."""
+    """`concat` and `||`: null if any part is null (DuckDB's `concat` skips nulls)."""
     parts = [part.sql("duckdb") for part in text(node, type_of).iter_expressions()]
     return sqlglot.parse_one("(" + " || ".join(f"({part})" for part in parts) + ")", dialect="duckdb")
 
 
 def trim(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """Spaces only, as on Spark."""
+    """Trims spaces only, as on Spark."""
     if node.args.get("expression") is not None:
         raise Refused("trim takes one argument", "trim(x)", node)
     function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
@@ -202,25 +202,25 @@ def trim(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def substring(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """Start from 1 and length as plain numbers: other starts mean other things on each engine."""
+    """Literal start >= 1 and length: engines differ for other starts."""
     need(node.this, type_of, STRING, "substring", "take a substring of a string")
     start, size = node.args.get("start"), node.args.get("length")
     plain = all(part is None or (isinstance(part, exp.Literal) and not part.is_string) for part in (start, size))
     if start is None or not plain or int(start.this) < 1:
-        raise Refused("substring takes a start of 1 or more and a length, as plain numbers", "substring(x, 1, 3)", node)
+        raise Refused("substring takes a literal start of 1 or more, and a literal length", "substring(x, 1, 3)", node)
     return node
 
 
 def like(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """A plain pattern; a backslash escapes on Spark and not on DuckDB."""
+    """A literal pattern without backslash, which escapes on Spark and not on DuckDB."""
     need(node.this, type_of, STRING, "like", "use like on a string")
     pattern = node.expression
     if not pattern.is_string or "\\" in str(pattern.this):
-        raise Refused("like takes a plain pattern without backslash", "x like 'abc%', or contains(x, 'abc')", node)
+        raise Refused("like takes a literal pattern without backslash", "x like 'abc%', or contains(x, 'abc')", node)
     return node
 
 
-# Text that Spark takes for a number; DuckDB takes more (1_000, 2.5 for an int).
+# Text that Spark accepts as a number; DuckDB accepts more (1_000, 2.5 for an int).
 _WHOLE = r"[+-]?[0-9]+"
 _REAL = r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?"
 
@@ -248,7 +248,7 @@ _TARGETS = {"INT": "int", "BIGINT": "bigint", "DOUBLE": "double", "TEXT": "strin
 
 
 def try_cast(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """`try_cast`, and the numbers `10L` and `1.5D`, which sqlglot reads as casts; a plain cast is refused."""
+    """`try_cast`, and the literals `10L` and `1.5D`, which sqlglot reads as casts. A plain cast is refused."""
     target = _TARGETS.get(node.args["to"].sql("duckdb").upper(), node.args["to"].sql("duckdb").lower())
     if not node.args.get("safe"):
         return _suffixed(node, target)
@@ -256,8 +256,8 @@ def try_cast(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     if source == target:
         return node.this
     if (source, target) not in _CASTS:
-        ways = ", ".join(f"{a} to {b}" for a, b in _CASTS)
-        raise Refused(f"try_cast from {source} to {target} differs between engines", f"one of {ways}", node)
+        supported_casts = ", ".join(f"{a} to {b}" for a, b in _CASTS)
+        raise Refused(f"try_cast from {source} to {target} differs between engines", f"one of {supported_casts}", node)
     return duckdb(_CASTS[source, target], x=node.this)
 
 
@@ -300,7 +300,7 @@ RULES: dict[type[exp.Expression], Rule] = {
     exp.Contains: text,
     exp.Count: count,
     exp.DPipe: joined,
-    exp.Distinct: refuse("an aggregate of distinct values is not what streaming engines take", "count(*), or max(x)"),
+    exp.Distinct: refuse("aggregates of distinct values are not supported by streaming engines", "count(*), or max(x)"),
     exp.Div: _DIVIDE,
     exp.EndsWith: text,
     exp.Floor: whole("floor"),
@@ -320,7 +320,7 @@ RULES: dict[type[exp.Expression], Rule] = {
     exp.RegexpSplit: regex.split,
     exp.Replace: replaced,
     exp.SafeDivide: try_divide,
-    exp.Star: refuse("* stands for no value", "the name of a column"),
+    exp.Star: refuse("* is not a value", "name a column"),
     exp.Sqrt: root,
     exp.StartsWith: text,
     exp.Substring: substring,
@@ -333,4 +333,4 @@ RULES: dict[type[exp.Expression], Rule] = {
     exp.UnixSeconds: timestamps.to_unix(1_000_000),
     exp.Upper: text,
 }
-"""What may stand in an expression, and what it becomes on DuckDB."""
+"""The allowed nodes and their translation to DuckDB."""

@@ -1,7 +1,7 @@
 """Rules of regular expressions and JSON (see `dataflow.expressions.functions`).
 
-Spark matches with Java's regular expressions, DuckDB with RE2. A pattern may use what both have; where one sign stands
-for different characters (`.`, `\\s`), DuckDB gets a class of Java's. Patterns are written out, never computed.
+Spark matches with Java's regular expressions, DuckDB with RE2. A pattern may use what both have. If a symbol matches
+different characters (`.`, `\\s`), DuckDB gets Java's character class. Patterns are literals.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SPACES = r" \t\n\x0B\f\r"
 _DOT = r"[^\n\r\x{85}\x{2028}\x{2029}]"
 _QUANTIFIER = re.compile(r"([*+?]|\{[0-9]{1,3}(,[0-9]{0,3})?\})\??")
 _PATH = re.compile(r"\$(\.[A-Za-z_][A-Za-z0-9_]*)+")
-"""Names only: of places in arrays, Spark and DuckDB give different values (a number, or a row beyond the end)."""
+"""Names only, because Spark and DuckDB differ for array indices."""
 
 
 class _Differs(Exception):
@@ -41,7 +41,7 @@ def split(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def extract(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """The group of the first match; empty where there is no match."""
+    """The group of the first match; empty if there is no match."""
     pattern, groups = _pattern(node, type_of, "regexp_extract", may_be_empty=True)
     return duckdb(f"regexp_extract({{x}}, {{p}}, {_group(node, groups)})", x=node.this, p=pattern)
 
@@ -49,35 +49,35 @@ def extract(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 def extract_all(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """The group of every match, as an array."""
     pattern, groups = _pattern(node, type_of, "regexp_extract_all", may_be_empty=False)
-    found = f"regexp_extract_all({{x}}, {{p}}, {_group(node, groups)})"
-    if groups:  # a group that took no part is empty on Spark and null on DuckDB
-        found = f"list_transform({found}, LAMBDA __group : coalesce(__group, ''))"
-    return duckdb(found, x=node.this, p=pattern)
+    quantifier = f"regexp_extract_all({{x}}, {{p}}, {_group(node, groups)})"
+    if groups:  # a group that did not match is empty on Spark and null on DuckDB
+        quantifier = f"list_transform({quantifier}, LAMBDA __group : coalesce(__group, ''))"
+    return duckdb(quantifier, x=node.this, p=pattern)
 
 
 def replace(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """Every match by a text that is written out."""
+    """Replaces every match with a literal."""
     pattern, _ = _pattern(node, type_of, "regexp_replace", may_be_empty=False)
     by = plain_text(node.args.get("replacement"))
     if by is None or "$" in by or "\\" in by or node.args.get("position") is not None:
         raise Refused(
-            "regexp_replace takes a plain replacement without $ or backslash", "regexp_replace(x, 'a+', '')", node
+            "regexp_replace takes a literal replacement without $ or backslash", "regexp_replace(x, 'a+', '')", node
         )
     return duckdb("regexp_replace({x}, {p}, {r}, 'g')", x=node.this, p=pattern, r=as_literal(by))
 
 
 def matches(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """`rlike`, `regexp_like`: a match anywhere in the text."""
+    """`rlike`, `regexp_like`: whether the text contains a match."""
     pattern, _ = _pattern(node, type_of, "rlike", may_be_empty=True)
     return duckdb("regexp_matches({x}, {p})", x=node.this, p=pattern)
 
 
 def json_value(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """`get_json_object(text, '$.a.b')`: null where the text is no JSON or the path is not there."""
+    """`get_json_object(text, '$.a.b')`: null if the text is not JSON or the path does not exist."""
     need(node.this, type_of, STRING, "get_json_object", "use it on a string")
     try:
         path = node.expression.sql("spark").strip("'")
-    except ValueError:  # sqlglot's word for a path that Spark has none of
+    except ValueError:  # sqlglot raises it for a path that Spark does not support
         path = ""
     if not _PATH.fullmatch(path):
         raise Refused("get_json_object takes a path of names", "get_json_object(x, '$.user.name')", node)
@@ -85,82 +85,82 @@ def json_value(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def _group(node: exp.Expression, groups: int) -> int:
-    """Which group is asked for; Spark's default is the first."""
-    given = node.args.get("group")
-    number = 1 if given is None else plain_number(given)
+    """The number of the requested group; Spark's default is 1."""
+    group = node.args.get("group")
+    number = 1 if group is None else plain_number(group)
     if number is None or number > groups:
         rule = f"pattern has {groups} groups"
-        raise Refused(rule, "a group as a plain number; 0 for the whole match", node)
+        raise Refused(rule, "a literal group number; 0 for the whole match", node)
     return number
 
 
 def _pattern(node: exp.Expression, type_of: TypeOf, function: str, may_be_empty: bool) -> tuple[exp.Expression, int]:
-    """The pattern as DuckDB needs it, and how many groups it has."""
+    """The pattern for DuckDB, and its number of groups."""
     need(node.this, type_of, STRING, function, "use it on a string")
     text = plain_text(node.expression)
     if text is None:
-        raise Refused(f"{function} takes a pattern that is written out", f"{function}(x, '[a-z]+')", node)
+        raise Refused(f"{function} takes a literal pattern", f"{function}(x, '[a-z]+')", node)
     try:
-        theirs = on_re2(text)
-        known = re.compile(theirs.replace(r"\z", r"\Z").replace(_DOT, "."))
+        re2_pattern = on_re2(text)
+        compiled = re.compile(re2_pattern.replace(r"\z", r"\Z").replace(_DOT, "."))
     except _Differs as differs:
         raise Refused(
             f"pattern has {differs}", "[...], (...), |, * + ? {n,m}, \\\\w \\\\d \\\\s, ^, \\\\z", node
         ) from None
     except re.error as error:
         raise Refused(f"pattern cannot be read: {error}", "a regular expression such as '[a-z]+'", node) from None
-    if not may_be_empty and known.search("") is not None:
-        raise Refused(f"{function} takes a pattern that never matches nothing", "+ instead of *", node)
-    return as_literal(theirs), known.groups
+    if not may_be_empty and compiled.search("") is not None:
+        raise Refused(f"{function} takes a pattern that does not match the empty string", "+ instead of *", node)
+    return as_literal(re2_pattern), compiled.groups
 
 
 @lru_cache(maxsize=1024)
 def on_re2(pattern: str) -> str:
-    """A Java pattern in RE2's words; raises where the two would differ."""
-    made, place = "", 0
-    while place < len(pattern):
-        sign = pattern[place]
-        if sign == "[":
-            part, place = _class(pattern, place + 1)
-        elif sign == "\\":
-            part, place = _escape(pattern, place, "wWdDAz", rf"[{_SPACES}]"), place + 2
-        elif sign == "(" and pattern.startswith("(?", place) and not pattern.startswith("(?:", place):
-            raise _Differs("(?, which only one engine knows")
-        elif sign == "$":
+    """Translates a Java pattern to RE2. Raises _Differs if the two would differ."""
+    converted, position = "", 0
+    while position < len(pattern):
+        char = pattern[position]
+        if char == "[":
+            part, position = _class(pattern, position + 1)
+        elif char == "\\":
+            part, position = _escape(pattern, position, "wWdDAz", rf"[{_SPACES}]"), position + 2
+        elif char == "(" and pattern.startswith("(?", position) and not pattern.startswith("(?:", position):
+            raise _Differs("(?, which only one engine supports")
+        elif char == "$":
             raise _Differs("$, which stops before a line's end on one engine: write \\\\z")
-        elif found := _QUANTIFIER.match(pattern, place):
-            part, place = found[0], found.end()
-            if _QUANTIFIER.match(pattern, place):
-                raise _Differs(f"{pattern[found.start() : place + 1]}, which differs between engines")
-        elif sign in "{}]":
-            raise _Differs(f"a lone {sign}: write \\\\{sign}")
+        elif quantifier := _QUANTIFIER.match(pattern, position):
+            part, position = quantifier[0], quantifier.end()
+            if _QUANTIFIER.match(pattern, position):
+                raise _Differs(f"{pattern[quantifier.start() : position + 1]}, which differs between engines")
+        elif char in "{}]":
+            raise _Differs(f"a lone {char}: write \\\\{char}")
         else:
-            part, place = (_DOT if sign == "." else sign), place + 1
-        made += part
-    return made
+            part, position = (_DOT if char == "." else char), position + 1
+        converted += part
+    return converted
 
 
-def _escape(pattern: str, place: int, letters: str, spaces: str) -> str:
-    sign = pattern[place + 1 : place + 2]
-    if sign == "s":
+def _escape(pattern: str, position: int, letters: str, spaces: str) -> str:
+    char = pattern[position + 1 : position + 2]
+    if char == "s":
         return spaces
-    if sign in letters or sign in "tnrf" or (sign.isascii() and not sign.isalnum()):
-        return "\\" + sign
-    raise _Differs(f"\\{sign}, which differs between engines")
+    if char in letters or char in "tnrf" or (char.isascii() and not char.isalnum()):
+        return "\\" + char
+    raise _Differs(f"\\{char}, which differs between engines")
 
 
-def _class(pattern: str, place: int) -> tuple[str, int]:
-    """`[...]` from after its bracket, and the place after it."""
-    made = "[" + ("^" if pattern.startswith("^", place) else "")
-    place += len(made) - 1
-    first = place
-    while place < len(pattern):
-        sign = pattern[place]
-        if sign == "]" and place > first:
-            return made + "]", place + 1
-        if sign in "[]" or pattern.startswith("&&", place):
-            raise _Differs(f"{sign} inside [...]: write \\\\{sign}")
-        step = 2 if sign == "\\" else 1
-        made += _escape(pattern, place, "wWdD", _SPACES) if sign == "\\" else sign
-        place += step
+def _class(pattern: str, position: int) -> tuple[str, int]:
+    """Reads `[...]` from after its bracket. Returns the class and the position after it."""
+    converted = "[" + ("^" if pattern.startswith("^", position) else "")
+    position += len(converted) - 1
+    first = position
+    while position < len(pattern):
+        char = pattern[position]
+        if char == "]" and position > first:
+            return converted + "]", position + 1
+        if char in "[]" or pattern.startswith("&&", position):
+            raise _Differs(f"{char} inside [...]: write \\\\{char}")
+        step = 2 if char == "\\" else 1
+        converted += _escape(pattern, position, "wWdD", _SPACES) if char == "\\" else char
+        position += step
     raise _Differs("[ without ]")

@@ -1,4 +1,4 @@
-"""What every rule of the allowlist is made with: a rule takes a node and gives it on DuckDB, or raises `Refused`."""
+"""Building blocks of the allowlist's rules. A rule returns a node's DuckDB form, or raises `Refused`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sqlglot
 from sqlglot import exp
 
 TypeOf = Callable[[exp.Expression], str]
-"""The Spark SQL type name of an expression that is on DuckDB already."""
+"""The Spark SQL type name of an expression that is already in DuckDB form."""
 Rule = Callable[[exp.Expression, TypeOf], exp.Expression]
 
 INTEGERS = frozenset({"int", "bigint"})
@@ -17,7 +17,7 @@ STRING = frozenset({"string"})
 
 
 class Refused(Exception):
-    """An expression that may not be used: the rule it breaks, the way out, and where it stands (a node, if any)."""
+    """An expression that is not allowed: the rule it breaks, the way out, and the node, if known."""
 
     def __init__(self, rule: str, way_out: str, node: exp.Expression | None = None) -> None:
         super().__init__(rule)
@@ -25,24 +25,24 @@ class Refused(Exception):
 
 
 def duckdb(template: str, **parts: exp.Expression) -> exp.Expression:
-    """A DuckDB node from a template whose `{name}` are replaced by the parts' DuckDB text."""
+    """A DuckDB node from a template; each `{name}` is replaced by the DuckDB text of that part."""
     return sqlglot.parse_one(template.format(**{k: v.sql("duckdb") for k, v in parts.items()}), dialect="duckdb")
 
 
-def need(node: exp.Expression, type_of: TypeOf, types: frozenset[str], what: str, way_out: str) -> None:
-    got = type_of(node)
-    if got not in types:
-        raise Refused(f"{what} takes {' or '.join(sorted(types))}, not {got}", way_out, node)
+def need(node: exp.Expression, type_of: TypeOf, types: frozenset[str], operation: str, way_out: str) -> None:
+    type_ = type_of(node)
+    if type_ not in types:
+        raise Refused(f"{operation} takes {' or '.join(sorted(types))}, not {type_}", way_out, node)
 
 
 def plain_number(node: exp.Expression | None) -> int | None:
-    """The value of a whole number that is written out; None for anything else."""
+    """The value of an integer literal, else None."""
     whole = isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit()
     return int(node.this) if whole and node is not None else None
 
 
 def plain_text(node: exp.Expression | None) -> str | None:
-    """The value of a string that is written out; None for anything else."""
+    """The value of a string literal, else None."""
     return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
 
 

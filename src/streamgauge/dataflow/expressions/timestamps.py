@@ -1,6 +1,6 @@
-"""Rules of functions on timestamps (see `dataflow.expressions.functions`): microseconds, always UTC.
+"""Rules of timestamp functions (see `dataflow.expressions.functions`): microseconds, always UTC.
 
-Known limit: times beyond the year 294246 are none on DuckDB, and stop it.
+Limit: DuckDB fails for times beyond the year 294246.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streamgauge.dataflow.expressions.rules import (
 TIMESTAMP = frozenset({"timestamp"})
 _UNITS = ("second", "minute", "hour", "day")
 
-# A letter group of Spark's formats: what DuckDB calls it, and the text it stands for (DuckDB takes shorter text too).
+# A letter group of Spark's formats: its DuckDB form, and the text it matches (DuckDB alone would accept shorter text).
 _GROUPS = {
     "yyyy": ("%Y", "[0-9]{4}"),
     "MMM": ("%b", "((?i)Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"),
@@ -35,27 +35,27 @@ _GROUPS = {
     "ss": ("%S", "[0-9]{2}"),
     "SSSSSS": ("%f", "[0-9]{6}"),
     "SSS": ("%g", "[0-9]{3}"),
-    # No place is further than 18 hours from UTC, and Java takes no offset that is.
+    # Java accepts offsets of at most 18 hours.
     "Z": ("%z", "[+-]((0[0-9]|1[0-7])[0-5][0-9]|1800)"),
 }
 _PIECE = re.compile(r"(?P<group>([a-zA-Z])\2*)|'(?P<quoted>[^']+)'|(?P<sign>[-/:. \[\],])")
 
 
 def to_unix(unit_us: int) -> Rule:
-    """`unix_micros`, `unix_millis`, `unix_seconds`: whole units since 1970, rounded down."""
+    """`unix_micros`, `unix_millis`, `unix_seconds`: units since 1970, rounded down."""
 
     def rule(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
         need(node.this, type_of, TIMESTAMP, "it", "use it on a timestamp")
         if unit_us == 1:
             return duckdb("epoch_us({x})", x=node.this)
-        rest = f"((epoch_us({{x}}) % {unit_us}) + {unit_us}) % {unit_us}"
-        return duckdb(f"((epoch_us({{x}}) - {rest}) // {unit_us})", x=node.this)
+        remainder_us = f"((epoch_us({{x}}) % {unit_us}) + {unit_us}) % {unit_us}"
+        return duckdb(f"((epoch_us({{x}}) - {remainder_us}) // {unit_us})", x=node.this)
 
     return rule
 
 
 def from_unix(unit_us: int) -> Rule:
-    """`timestamp_micros`, `timestamp_millis`, `timestamp_seconds` of whole numbers."""
+    """`timestamp_micros`, `timestamp_millis`, `timestamp_seconds` of integers."""
 
     def rule(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
         if len(node.expressions) != 1:
@@ -76,30 +76,30 @@ def truncated(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def parsed(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """`try_to_timestamp(text, format)`: null where the text is not of the format, or is no time."""
+    """`try_to_timestamp(text, format)`: null if the text does not match the format or is not a valid time."""
     if len(node.expressions) != 2 or (pattern := plain_text(node.expressions[1])) is None:
         way_out = "try_to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"
-        raise Refused("try_to_timestamp takes a text and a format that is written out", way_out, node)
+        raise Refused("try_to_timestamp takes a text and a literal format", way_out, node)
     text = node.expressions[0]
     need(text, type_of, STRING, "try_to_timestamp", "use it on a string")
-    theirs, shape = _format(pattern, node)
-    value = "timezone('UTC', try_strptime({x}, {f}))" if "%z" in theirs else "try_strptime({x}, {f})"
-    found = f"CASE WHEN regexp_full_match({{x}}, {{shape}}) THEN {value} END"
-    return duckdb(found, x=text, f=as_literal(theirs), shape=as_literal(shape))
+    duckdb_format, shape = _format(pattern, node)
+    value = "timezone('UTC', try_strptime({x}, {f}))" if "%z" in duckdb_format else "try_strptime({x}, {f})"
+    parsed_value = f"CASE WHEN regexp_full_match({{x}}, {{shape}}) THEN {value} END"
+    return duckdb(parsed_value, x=text, f=as_literal(duckdb_format), shape=as_literal(shape))
 
 
 def _format(pattern: str, node: exp.Expression) -> tuple[str, str]:
-    """A format of Spark's as DuckDB's, and as the regular expression of what it takes."""
-    theirs, shape, place = "", "", 0
-    while place < len(pattern):
-        found = _PIECE.match(pattern, place)
-        if found is None or (found["group"] and found["group"] not in _GROUPS):
+    """A Spark format as a DuckDB format, and as the regular expression of the text it accepts."""
+    duckdb_format, shape, position = "", "", 0
+    while position < len(pattern):
+        piece = _PIECE.match(pattern, position)
+        if piece is None or (piece["group"] and piece["group"] not in _GROUPS):
             way_out = f"{', '.join(_GROUPS)}, and text in quotes"
-            raise Refused(f"format has {pattern[place:]!r}, which differs between engines", way_out, node)
-        name, text = _GROUPS[found["group"]] if found["group"] else ("", re.escape(found["quoted"] or found["sign"]))
-        theirs += name or found["quoted"] or found["sign"]
+            raise Refused(f"format has {pattern[position:]!r}, which differs between engines", way_out, node)
+        name, text = _GROUPS[piece["group"]] if piece["group"] else ("", re.escape(piece["quoted"] or piece["sign"]))
+        duckdb_format += name or piece["quoted"] or piece["sign"]
         shape += text
-        place = found.end()
-    if "%Y" not in theirs:
+        position = piece.end()
+    if "%Y" not in duckdb_format:
         raise Refused("format has no year", "yyyy-MM-dd HH:mm:ss", node)
-    return theirs, shape
+    return duckdb_format, shape

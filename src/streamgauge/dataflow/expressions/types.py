@@ -1,4 +1,4 @@
-"""DuckDB's binder: the type of an expression over typed columns, without computing anything; and the names of types."""
+"""Type names, and the type of an expression over typed columns by DuckDB's binder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN_TYPES = {
     "timestamp": "TIMESTAMP",
 }
 DUCKDB_TYPES = _PLAIN_TYPES | {f"array<{spark}>": f"{duckdb}[]" for spark, duckdb in _PLAIN_TYPES.items()}
-"""Spark SQL type name to DuckDB type name; a timestamp is UTC on both. Arrays are of plain types, and no result's."""
+"""Spark SQL type name to DuckDB type name. Timestamps are UTC on both. Arrays hold plain types."""
 _SPARK_TYPES = {duckdb: spark for spark, duckdb in DUCKDB_TYPES.items()}
 
 Types = tuple[tuple[str, str], ...]
@@ -27,17 +27,17 @@ _local = threading.local()
 
 
 def element_type(type_: str) -> str | None:
-    """`string` for `array<string>`; None for a type that is no array."""
+    """`string` for `array<string>`; None if the type is not an array."""
     return type_[len("array<") : -1] if type_.startswith("array<") else None
 
 
 def available_columns(types: Types) -> str:
-    return "the columns there are: " + ", ".join(f"{name} ({type_})" for name, type_ in types)
+    return "the available columns: " + ", ".join(f"{name} ({type_})" for name, type_ in types)
 
 
 @lru_cache(maxsize=8192)
 def bound_type(sql: str, types: Types) -> str:
-    """The Spark type of DuckDB text over typed columns, by DuckDB's binder (an empty relation, nothing is computed)."""
+    """The Spark type of DuckDB text over typed columns, by DuckDB's binder on an empty relation."""
     import duckdb
 
     from streamgauge.dataflow.expressions.functions import Refused
@@ -47,15 +47,15 @@ def bound_type(sql: str, types: Types) -> str:
         described = _connection().execute(f"DESCRIBE SELECT {sql} AS x FROM (SELECT {relation}) LIMIT 0").fetchall()
     except duckdb.Error as error:
         raise Refused(f"cannot be typed: {str(error).splitlines()[0]}", available_columns(types)) from None
-    found = str(described[0][1])
-    if found not in _SPARK_TYPES:
+    duckdb_type = str(described[0][1])
+    if duckdb_type not in _SPARK_TYPES:
         way_out = f"an expression that gives {', '.join(DUCKDB_TYPES)}"
-        raise Refused(f"gives {found}, which is not a type of a flow", way_out)
-    return _SPARK_TYPES[found]
+        raise Refused(f"gives {duckdb_type}, which is not a type of a flow", way_out)
+    return _SPARK_TYPES[duckdb_type]
 
 
 def unsupported_type(query: str) -> str:
-    """Why DuckDB's binder refuses a query, in one line; empty where it does not."""
+    """The reason why DuckDB's binder refuses a query, in one line; empty if it accepts it."""
     import duckdb
 
     try:
@@ -66,7 +66,7 @@ def unsupported_type(query: str) -> str:
 
 
 def _connection() -> Any:
-    """A connection of this thread alone: DuckDB connections are not for sharing."""
+    """One connection per thread, because DuckDB connections must not be shared."""
     import duckdb
 
     if not hasattr(_local, "connection"):

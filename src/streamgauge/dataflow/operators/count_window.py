@@ -1,7 +1,7 @@
-"""Windows by count: what may be asked over the last events of a key, what it gives, and the same as DuckDB SQL.
+"""Count windows: their aggregates, their output columns, and the same semantics as DuckDB SQL.
 
-The window is a keyed process (`dataflow.operators.count_window_state` is its class): events of a key in order of
-time, ties by event id. A result is identified by the window's last event, and has its times.
+The window is a keyed process (class in `dataflow.operators.count_window_state`). Events of a key are ordered by time,
+ties by event id. The window's last event identifies the result and gives its times.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class CountAggregate:
 def read(
     columns: Columns, keys: tuple[str, ...], available: Mapping[str, str], setting: str
 ) -> tuple[CountAggregate, ...]:
-    """The aggregates that are asked for over `available` (column to type); raises InputError with every problem."""
+    """Parses aggregates over `available` (column to type). Raises InputError with every problem."""
     problems = [*_key_problems(keys, available, setting), *_name_problems(columns, keys, setting)]
-    found = []
+    parsed = []
     for name, text in columns:
         aggregate = _read_one(name, text, available, f"{setting}, column {name}")
         if isinstance(aggregate, Problem):
             problems.append(aggregate)
         else:
-            found.append(aggregate)
+            parsed.append(aggregate)
     if problems:
         raise InputError(problems)
-    return tuple(found)
+    return tuple(parsed)
 
 
 def gives(aggregates: tuple[CountAggregate, ...], keys: tuple[str, ...], available: Mapping[str, str]) -> Schema:
@@ -53,12 +53,12 @@ def gives(aggregates: tuple[CountAggregate, ...], keys: tuple[str, ...], availab
 
 
 def truth(window: Count, keys: tuple[str, ...], aggregates: tuple[CountAggregate, ...]) -> str:
-    """The same by SQL's own windows of rows."""
+    """The same semantics as DuckDB SQL, by windows of rows."""
     by_key = f"PARTITION BY {', '.join(map(quote, keys))} ORDER BY _row"
     columns = [*map(quote, keys), *(f"{_sql(each)} AS {quote(each.name)}" for each in aggregates), "_row"]
-    lately = f"WINDOW lately AS ({by_key} ROWS BETWEEN {window.size - 1} PRECEDING AND CURRENT ROW)"
+    recent = f"WINDOW lately AS ({by_key} ROWS BETWEEN {window.size - 1} PRECEDING AND CURRENT ROW)"
     every = f" QUALIFY row_number() OVER ({by_key}) % {window.slide} = 0" if window.slide > 1 else ""
-    return f"SELECT {', '.join(columns)} FROM input {lately}{every}"
+    return f"SELECT {', '.join(columns)} FROM input {recent}{every}"
 
 
 def _sql(aggregate: CountAggregate) -> str:
@@ -72,8 +72,8 @@ def _key_problems(keys: tuple[str, ...], available: Mapping[str, str], setting: 
         yield Problem(setting, "needs at least one key", "none", f"keys={next(iter(available))!r}")
     for key in keys:
         if key not in available:
-            known = f"one of {', '.join(available)}"
-            yield Problem(setting, f"key {key!r} must be a column of its input", key, known)
+            way_out = f"one of {', '.join(available)}"
+            yield Problem(setting, f"key {key!r} must be a column of its input", key, way_out)
         elif available[key] == "double" or element_type(available[key]):
             rule = f"key {key!r} must be no double and no array"
             yield Problem(setting, rule, available[key], f"select({key}='try_cast({key} as string)') before it")
@@ -82,24 +82,24 @@ def _key_problems(keys: tuple[str, ...], available: Mapping[str, str], setting: 
 def _name_problems(columns: Columns, keys: tuple[str, ...], setting: str) -> Iterator[Problem]:
     if not columns:
         yield Problem(setting, "must compute at least one aggregate", "none", "count='count(*)'")
-    taken = {key.lower() for key in keys}
+    names = {key.lower() for key in keys}
     for name, _ in columns:
-        if name.lower() in taken:
+        if name.lower() in names:
             yield Problem(setting, "gives two columns of one name", name, "another name for the aggregate")
-        taken.add(name.lower())
+        names.add(name.lower())
 
 
 def _read_one(name: str, text: str, available: Mapping[str, str], setting: str) -> CountAggregate | Problem:
     match = _AGGREGATE.fullmatch(text)
     function = match.group(1).lower() if match else ""
     if match is None or function not in FUNCTIONS:
-        rule = f"a window by count takes one of {', '.join(FUNCTIONS)} of one column"
-        return Problem(setting, rule, text, "avg(x), with select(x='...') before it where x is computed")
+        rule = f"a count window takes one of {', '.join(FUNCTIONS)} of one column"
+        return Problem(setting, rule, text, "avg(x), after select(x='...') if x is computed")
     column = match.group(2) or match.group(3)
     if column == "*" and function == "count":
         return CountAggregate(name, function, column, "bigint")
     if column not in available:
-        return Problem(setting, f"column {column!r} is not there", text, f"one of {', '.join(available)}")
+        return Problem(setting, f"column {column!r} does not exist", text, f"one of {', '.join(available)}")
     type_ = available[column]
     if element_type(type_):
         return Problem(setting, f"{function} takes a plain column, not {type_}", text, "explode it before")

@@ -1,7 +1,6 @@
-"""The class behind windows by count: aggregates over the last events of each key (`dataflow.operators.count_window`
-is the word).
+"""The class behind count windows: aggregates over the last events of each key.
 
-State is the last events of every key as arrays, and how many each key has had: `size` numbers a column and key.
+State: the last `size` values per column and key as arrays, and the number of events per key.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from streamgauge.dataflow.operators.grouped_arrays import (
 )
 
 Aggregates = tuple[tuple[str, str, str], ...]
-"""(output column, function, input column or `*`); which functions there are, `dataflow.operators.count_window` says."""
+"""(output column, function, input column or `*`); `dataflow.operators.count_window` lists the functions."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """Values as int64 or float64, and which of them are there: what stands for a null is never looked at."""
+    """Values as int64 or float64, and a validity mask. The value behind a null is never used."""
 
     values: NDArray[Any]
     valid: Bools
 
     @classmethod
     def of(cls, column: pa.Array) -> Column:
-        """Of columns that are no numbers only nulls are told from others."""
+        """Non-numeric columns keep only their validity: only `count` reads them."""
         valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
         whole = pa.types.is_integer(column.type)
         if not whole and not pa.types.is_floating(column.type):
@@ -50,31 +49,31 @@ class Column:
     def after(self, before: Column) -> Column:
         return Column(np.concatenate((before.values, self.values)), np.concatenate((before.valid, self.valid)))
 
-    def take(self, places: Ints | Bools) -> Column:
-        return Column(self.values[places], self.valid[places])
+    def take(self, positions: Ints | Bools) -> Column:
+        return Column(self.values[positions], self.valid[positions])
 
     def nulls_as(self, value: float) -> NDArray[Any]:
         return self.values if self.valid.all() else np.where(self.valid, self.values, value)
 
 
 class CountWindow(Processor):
-    """At every `slide`-th event of a key, the aggregates over its last `size` events, fewer where it had fewer."""
+    """At every `slide`-th event of a key: the aggregates over its last `size` events, or all if it has fewer."""
 
     def __init__(self, size: int, slide: int, keys: tuple[str, ...], aggregates: Aggregates) -> None:
         self._size, self._slide, self._keys, self._aggregates = size, slide, keys, aggregates
-        looked_at = dict.fromkeys(column for _, function, column in aggregates if function != "last" and column != "*")
-        self._names = tuple(looked_at)
+        used = dict.fromkeys(column for _, function, column in aggregates if function != "last" and column != "*")
+        self._names = tuple(used)
         self._codes, self._events = np.empty(0, np.int64), np.empty(0, np.int64)
         self._columns: dict[str, Column] = {}
 
     @classmethod
     def label(cls, **parameters: Any) -> str:
-        asked = ", ".join(f"{function}({column}) as {name}" for name, function, column in parameters["aggregates"])
+        aggregates = ", ".join(f"{function}({column}) as {name}" for name, function, column in parameters["aggregates"])
         size, slide = parameters["size"], parameters["slide"]
         if slide == size:
-            return f"{asked} over each {size} events"
+            return f"{aggregates} over each {size} events"
         often = "" if slide == 1 else f", at each {slide}"
-        return f"{asked} over the last {size} events{often}"
+        return f"{aggregates} over the last {size} events{often}"
 
     def open(self, schema: pa.Schema) -> None:
         self._books = RowKeyDictionary([schema.field(key).type for key in self._keys])
@@ -82,33 +81,33 @@ class CountWindow(Processor):
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         codes = self._books.of([batch.column(key) for key in self._keys])
         windows = group_windows(self._codes, codes, self._size)
-        rows = np.flatnonzero(self._counted(codes, windows) % self._slide == 0)
-        columns = self._moved_on(batch, windows)
+        rows = np.flatnonzero(self._event_counts(codes, windows) % self._slide == 0)
+        columns = self._advance(batch, windows)
         first, end = windows.first[rows], windows.at[rows] + 1
-        found = {key: batch.column(key).take(pa.array(rows)) for key in self._keys}
+        results = {key: batch.column(key).take(pa.array(rows)) for key in self._keys}
         for name, function, column in self._aggregates:
             if function == "last":
-                found[name] = batch.column(column).take(pa.array(rows))
+                results[name] = batch.column(column).take(pa.array(rows))
             else:
-                found[name] = aggregated(function, columns.get(column), first, end)
-        return pa.RecordBatch.from_arrays([*found.values(), pa.array(rows)], names=[*found, ROW])
+                results[name] = aggregated(function, columns.get(column), first, end)
+        return pa.RecordBatch.from_arrays([*results.values(), pa.array(rows)], names=[*results, ROW])
 
-    def _counted(self, codes: Ints, windows: GroupedWindows) -> Ints:
-        """How many events its key has had with each new one."""
-        more = np.bincount(codes, minlength=len(self._books))
-        before = np.concatenate((self._events, np.zeros(len(more) - len(self._events), np.int64)))
-        self._events = before + more
-        return np.asarray(before[codes] + windows.place)
+    def _event_counts(self, codes: Ints, windows: GroupedWindows) -> Ints:
+        """For each new event, the number of events of its key up to and including it."""
+        added = np.bincount(codes, minlength=len(self._books))
+        before = np.concatenate((self._events, np.zeros(len(added) - len(self._events), np.int64)))
+        self._events = before + added
+        return np.asarray(before[codes] + windows.ordinal)
 
-    def _moved_on(self, batch: pa.RecordBatch, windows: GroupedWindows) -> dict[str, Column]:
-        """The columns of kept and new events by key; what the next windows need of them is kept."""
-        found = {}
+    def _advance(self, batch: pa.RecordBatch, windows: GroupedWindows) -> dict[str, Column]:
+        """The columns of stored and new events by key. Stores what the next windows need."""
+        columns = {}
         for name in self._names:
             column = Column.of(batch.column(name))
-            found[name] = column.after(self._columns.get(name, column.take(np.empty(0, np.int64)))).take(windows.order)
-        self._codes = windows.codes[windows.kept]
-        self._columns = {name: column.take(windows.kept) for name, column in found.items()}
-        return found
+            columns[name] = column.after(self._columns.get(name, column.take(np.empty(0, np.int64)))).take(windows.order)
+        self._codes = windows.codes[windows.retained]
+        self._columns = {name: column.take(windows.retained) for name, column in columns.items()}
+        return columns
 
     def snapshot(self) -> bytes:
         columns: dict[str, NDArray[Any]] = {}
@@ -129,9 +128,9 @@ class CountWindow(Processor):
 
 
 def aggregated(function: str, column: Column | None, first: Ints, end: Ints) -> pa.Array:
-    """`count`, `sum`, `avg`, `min` or `max` of `column[first:end]`, for each window; without a column, how many rows.
+    """`count`, `sum`, `avg`, `min` or `max` of `column[first:end]` per window, shape (windows,). None counts rows.
 
-    Nulls are left out, as SQL does: of a window without another value only the count is one.
+    Nulls are ignored as in SQL: a window of nulls only gives null, except for `count`.
     """
     if column is None:
         return pa.array(end - first)
@@ -140,16 +139,16 @@ def aggregated(function: str, column: Column | None, first: Ints, end: Ints) -> 
     if function == "count":
         return pa.array(counts)
     of_whole = column.values.dtype == np.int64
-    take, nothing = (_OF_WHOLE if of_whole else _OF_DOUBLES)["sum" if function == "avg" else function]
-    found = sliding_reduce(take, column.nulls_as(nothing), first, end, nothing)
+    take, identity = (_OF_WHOLE if of_whole else _OF_DOUBLES)["sum" if function == "avg" else function]
+    reduced = sliding_reduce(take, column.nulls_as(identity), first, end, identity)
     if function == "avg":
-        found = found / np.maximum(counts, 1)
-    return pa.array(found, mask=counts == 0)
+        reduced = reduced / np.maximum(counts, 1)
+    return pa.array(reduced, mask=counts == 0)
 
 
 Take = tuple[Callable[[Any, Any], Any], float]
 _INT64 = np.iinfo(np.int64)
 _OF_WHOLE: dict[str, Take] = {"sum": (np.add, 0), "min": (np.minimum, _INT64.max), "max": (np.maximum, _INT64.min)}
-# As SQL orders doubles, what is not a number is greater than every number.
+# SQL orders NaN above every number.
 _OF_DOUBLES: dict[str, Take] = {"sum": (np.add, 0.0), "min": (np.fmin, np.nan), "max": (np.maximum, -np.inf)}
-"""How two values become one, and the value that changes nothing."""
+"""The binary function and its identity element."""

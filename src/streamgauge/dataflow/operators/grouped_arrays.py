@@ -1,8 +1,7 @@
-"""Usual patterns of keyed processes, on whole batches: keys as numbers, groups of equal ones, the last values of each
-key, state as bytes.
+"""Helpers for keyed processes: keys as codes, groups of equal keys, the last values of each key, state as bytes.
 
-They work on NumPy arrays over all keys of an instance; nothing loops over rows, and only `KeyDictionary` over
-distinct keys.
+All work on NumPy arrays over all keys of an instance. No helper loops over rows; `KeyDictionary` loops over distinct
+keys.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def load(state: bytes) -> dict[str, pa.Array]:
 
 
 class KeyDictionary:
-    """Keys of any type as 0, 1, 2, ... in the order of their first meeting; null and NaN are keys as any other."""
+    """Codes 0, 1, 2, ... for keys of any type, in order of first appearance. Null and NaN are keys too."""
 
     def __init__(self, type_: pa.DataType) -> None:
         self._type, self._codes = type_, dict[Any, int]()
@@ -48,8 +47,8 @@ class KeyDictionary:
     def of(self, keys: pa.Array) -> Ints:
         """The code of each key, shape (len(keys),)."""
         encoded = pc.dictionary_encode(keys, null_encoding="encode")
-        met = [self._codes.setdefault(_one_nan(key), len(self._codes)) for key in encoded.dictionary.to_pylist()]
-        return np.array(met, np.int64)[encoded.indices.to_numpy()]
+        codes = [self._codes.setdefault(_one_nan(key), len(self._codes)) for key in encoded.dictionary.to_pylist()]
+        return np.array(codes, np.int64)[encoded.indices.to_numpy()]
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -64,23 +63,23 @@ class KeyDictionary:
 
 
 def _one_nan(key: Any) -> Any:
-    """The same object for every NaN, which equals nothing, itself neither."""
+    """One object for every NaN, because NaN does not equal itself."""
     return key if key == key else math.nan
 
 
 class RowKeyDictionary:
-    """Keys of several columns as 0, 1, 2, ...: the `KeyDictionary` of each column, then of pairs of their numbers."""
+    """Codes for keys of several columns: a `KeyDictionary` per column, then one per pair of codes."""
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
         self._columns = [KeyDictionary(type_) for type_ in types]
         self._pairs = [KeyDictionary(pa.int64()) for _ in types[1:]]
 
     def of(self, columns: Sequence[pa.Array]) -> Ints:
-        """The code of each row, of columns of one length."""
-        found, *others = (book.of(column) for book, column in zip(self._columns, columns, strict=True))
-        for book, codes in zip(self._pairs, others, strict=True):
-            found = book.of(pa.array(found << 32 | codes))
-        return found
+        """The code of each row, shape (rows,); all columns have the same length."""
+        row_codes, *rest = (book.of(column) for book, column in zip(self._columns, columns, strict=True))
+        for book, codes in zip(self._pairs, rest, strict=True):
+            row_codes = book.of(pa.array(row_codes << 32 | codes))
+        return row_codes
 
     def __len__(self) -> int:
         return len((*self._columns, *self._pairs)[-1])
@@ -98,8 +97,8 @@ class RowKeyDictionary:
 
 def valid_mask(keys: pa.Array) -> Bools:
     """Which of these are no nulls."""
-    found: Bools = pc.is_valid(keys).to_numpy(zero_copy_only=False)
-    return found
+    valid: Bools = pc.is_valid(keys).to_numpy(zero_copy_only=False)
+    return valid
 
 
 def group_by_key(codes: Ints) -> Ints:
@@ -110,9 +109,7 @@ def group_by_key(codes: Ints) -> Ints:
 
 
 def group_starts(*columns: NDArray[Any]) -> Bools:
-    """Which of rows that are sorted by `columns` begin a group of equal ones: the first row, and those that differ from
-    the one before in any column.
-    """
+    """Mask of the rows that start a group of equal rows, shape (rows,). The rows are sorted by `columns`."""
     new = np.zeros(len(columns[0]), np.bool_)
     new[:1] = True
     for column in columns:
@@ -121,85 +118,86 @@ def group_starts(*columns: NDArray[Any]) -> Bools:
 
 
 def groups(*columns: NDArray[Any]) -> tuple[Ints, Ints]:
-    """Of rows that are sorted by `columns`: the first row of each group of equal ones, and the group of each row."""
+    """(first row of each group, group of each row), for rows sorted by `columns`."""
     new = group_starts(*columns)
     return np.flatnonzero(new), np.cumsum(new) - 1
 
 
 @dataclass(frozen=True)
 class GroupedWindows:
-    """Kept and new events by key, each key's oldest first, and where the windows by count are among them.
+    """Stored and new events sorted by key, oldest first, and the count windows among them.
 
-    `order` brings them there (kept ones were before new ones), and `codes` are their keys. Of each new event: the
-    window `first:at + 1` of which it is the last, and its `place` among the new ones of its key, from 1. `kept` are
-    those that the next windows need.
+    - `order`: the permutation from (stored, new) to this order. `codes`: the key codes in it.
+    - `first`, `at`: for each new event, the window `first:at + 1` that it ends.
+    - `ordinal`: its number among the new events of its key, from 1.
+    - `retained`: mask of the events that later windows need.
     """
 
     order: Ints
     codes: Ints
     at: Ints
     first: Ints
-    place: Ints
-    kept: Bools
+    ordinal: Ints
+    retained: Bools
 
 
 def group_windows(old: Ints, new: Ints, size: int) -> GroupedWindows:
-    """Events by key: `old` and `new` are their keys' codes, in order of time; windows are of `size` events at most."""
+    """Count windows of at most `size` events. `old` and `new` are key codes of stored and new events in time order."""
     codes = np.concatenate((old, new))
     order = group_by_key(codes)
     codes = codes[order]
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
-    at = places[len(old) :]
+    positions = np.empty(len(order), np.int64)
+    positions[order] = np.arange(len(order))
+    at = positions[len(old) :]
     starts, group = groups(codes)
     ends = np.append(starts, len(codes))[1:]
     of_old = np.bincount(old, minlength=int(codes[-1]) + 1 if len(codes) else 0)
-    place = at - starts[group[at]] - of_old[new] + 1
-    kept = ends[group] - np.arange(len(codes)) <= size
-    return GroupedWindows(order, codes, at, np.maximum(starts[group[at]], at - size + 1), place, kept)
+    ordinal = at - starts[group[at]] - of_old[new] + 1
+    retained = ends[group] - np.arange(len(codes)) <= size
+    return GroupedWindows(order, codes, at, np.maximum(starts[group[at]], at - size + 1), ordinal, retained)
 
 
 def sliding_reduce(
-    take: Callable[[Any, Any], Any], values: NDArray[Any], first: Ints, end: Ints, nothing: float
+    take: Callable[[Any, Any], Any], values: NDArray[Any], first: Ints, end: Ints, identity: float
 ) -> NDArray[Any]:
-    """`take` (such as `np.add`) over `values[first:end]` of each window; `nothing` is what it changes nothing with.
+    """Reduces `values[first:end]` of each window with `take` (such as `np.add`), whose identity element is `identity`.
 
-    By spans of 1, 2, 4, ... values that end at each place, of which a window is a few: what lies outside a window never
-    touches it, so that it does not matter what came before, and no large value is left in later windows.
+    Each window is a union of spans of 1, 2, 4, ... values. Values outside a window never affect it, unlike differences
+    of running sums, where a large value would leave rounding errors in later windows.
     """
     length, at = end - first, end - 1
-    found = np.full(len(length), nothing, values.dtype)
+    reduced = np.full(len(length), identity, values.dtype)
     spans, step, longest = values, 1, int(length.max(initial=0))
     with np.errstate(over="ignore", invalid="ignore"):
         while step <= longest:
-            some = np.flatnonzero(length & step)
-            found[some] = take(found[some], spans[at[some]])
-            at[some] -= step
+            with_step = np.flatnonzero(length & step)
+            reduced[with_step] = take(reduced[with_step], spans[at[with_step]])
+            at[with_step] -= step
             if 2 * step <= longest:
                 longer = np.empty_like(spans)
                 longer[:step] = spans[:step]
                 longer[step:] = take(spans[step:], spans[:-step])
                 spans = longer
             step *= 2
-    return found
+    return reduced
 
 
 def last_sums_sql(relation: str, by: str, sums: Mapping[str, str], size: int) -> str:
-    """DuckDB SQL: the rows of a relation with `_row`, `counted`, how many of the last `size` rows with equal `by` there
-    are up to this one, and for each name in `sums` the sum that `Windows.sums` gives of an expression over those.
+    """DuckDB SQL for the sums that `Windows.sums` gives, over the last `size` rows with equal `by`.
 
-    DuckDB's own `sum` over such a window adds up in an order of its own. This one adds up as `over` does, so that both
-    are the same to the last bit and whatever is decided by them is: of `counted` rows, spans of 1, 2, 4, ... from the
-    last row on. The span of a step that reaches beyond the first row of its key is null, and of no window.
+    Adds to each row of `relation` (which has `_row`) the column `counted`, the number of rows in its window, and one
+    sum per name in `sums` (name to expression). DuckDB's `sum` adds in an unspecified order. This query adds spans of
+    1, 2, 4, ... rows from the last row backwards, so both results are equal to the last bit.
+    A span that would start before the key's first row is null, and belongs to no window.
     """
-    lately = f"OVER (PARTITION BY {by} ORDER BY _row)"
-    begun = "".join(f", ({value})::DOUBLE AS span_of_{name}, 0e0 AS {name}" for name, value in sums.items())
-    query, step = f"SELECT *, least(row_number() {lately}, {size}) AS counted{begun} FROM {relation}", 1
+    window_clause = f"OVER (PARTITION BY {by} ORDER BY _row)"
+    initial = "".join(f", ({value})::DOUBLE AS span_of_{name}, 0e0 AS {name}" for name, value in sums.items())
+    query, step = f"SELECT *, least(row_number() {window_clause}, {size}) AS counted{initial} FROM {relation}", 1
     while step <= size:
-        before, more = f"counted & {step - 1}", f"counted & {step} > 0"
+        before, bit_set = f"counted & {step - 1}", f"counted & {step} > 0"
         columns = ", ".join(
-            f"CASE WHEN {more} THEN {name} + lag(span_of_{name}, {before}) {lately} ELSE {name} END AS {name},"
-            f" span_of_{name} + lag(span_of_{name}, {step}) {lately} AS span_of_{name}"
+            f"CASE WHEN {bit_set} THEN {name} + lag(span_of_{name}, {before}) {window_clause} ELSE {name} END AS {name},"
+            f" span_of_{name} + lag(span_of_{name}, {step}) {window_clause} AS span_of_{name}"
             for name in sums
         )
         query, step = f"SELECT * REPLACE ({columns}) FROM ({query})", 2 * step
@@ -208,7 +206,7 @@ def last_sums_sql(relation: str, by: str, sums: Mapping[str, str], size: int) ->
 
 @dataclass(frozen=True)
 class Windows:
-    """Of each new value, the window of its key's last values that it ends: `values[first:end]`."""
+    """For each new value, the window of its key's last values that it ends: `values[first:end]`."""
 
     values: Floats
     first: Ints
@@ -220,27 +218,27 @@ class Windows:
 
     @property
     def sums(self) -> Floats:
-        """Each of its own window's values alone, wherever batches end; `last_sums_sql` gives the same ones."""
+        """Sums per window, independent of where batches end. `last_sums_sql` gives the same values."""
         return sliding_reduce(np.add, self.values, self.first, self.end, 0.0)
 
 
 class Recent:
-    """The last `size` finite values of each key: windows by count."""
+    """Count windows over the last `size` finite values of each key."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._codes, self._values = np.empty(0, np.int64), np.empty(0, np.float64)
 
     def add(self, codes: Ints, values: Floats) -> Windows:
-        """Takes new values, oldest first; gives the window that ends at each of them (it included)."""
+        """Adds new values, oldest first. Returns the window that ends at each of them (inclusive)."""
         windows = group_windows(self._codes, codes, self._size)
         values = np.concatenate((self._values, values))[windows.order]
-        self._codes, self._values = windows.codes[windows.kept], values[windows.kept]
+        self._codes, self._values = windows.codes[windows.retained], values[windows.retained]
         return Windows(values, windows.first, windows.at + 1)
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:
-        """For `save`: the code of each kept value, and the values."""
+        """For `save`: the stored values and their key codes."""
         return {"codes": self._codes, "values": self._values}
 
     def restore(self, codes: pa.Array, values: pa.Array) -> None:

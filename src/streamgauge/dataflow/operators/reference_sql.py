@@ -1,12 +1,15 @@
-"""`truth` of a process: the same semantics as DuckDB SQL, which shares nothing with the class and so can judge it.
+"""`truth` of a process: its semantics as DuckDB SQL, independent of the class, so that it can verify the class.
 
-The text is one SELECT over the relation `input`: the columns that the node reads, `_time` (BIGINT, us), with several
-inputs `_input` (0, 1, ...; columns that an input does not have are null), and `_row`. `_row` stands for the row: it is
-carried into the result, and ordering by it is the order in which the class gets rows (by time, ties by event id).
+The text is one SELECT over the relation `input`, which has:
+
+- the columns that the node reads, and `_time` (BIGINT, us);
+- with several inputs `_input` (0, 1, ...; columns that an input lacks are null);
+- `_row`, which stands for the row. Ordering by it is the order in which the class gets rows (by time, ties by id).
+
 The text gives the node's output columns by name, and
 
-- by row: `_row`, and `_ordinal` (0, 1, ...) where the node says `several`;
-- by itself (nodes with an `identity`): `_time`, `event_time`, `ingest_time`; `input` has the last two as well.
+- for results from a row: `_row`, and `_ordinal` (0, 1, ...) if the node sets `several`;
+- for nodes with an `identity`: `_time`, `event_time`, `ingest_time`. `input` has the last two as well.
 """
 
 from __future__ import annotations
@@ -27,17 +30,17 @@ Types = dict[str, str]
 def statement(node: Process, inputs: Sequence[str], columns: Sequence[Types], time: str) -> str:
     """DuckDB SQL of the node's results: output columns, lineage, and `time`.
 
-    `inputs` are queries of the node's inputs, which have a column `time` too; `columns` is what each of them gives.
+    `inputs` are the queries of the node's inputs, with a column `time` too. `columns` are their columns and types.
     """
     rows = (
-        f"SELECT {_given(node, number, available, time)} FROM ({query})"
+        f"SELECT {_input_columns(node, number, available, time)} FROM ({query})"
         for number, (query, available) in enumerate(zip(inputs, columns, strict=True))
     )
     return f"WITH input AS ({' UNION ALL BY NAME '.join(rows)}) SELECT {_results(node, time)} FROM ({node.truth})"
 
 
 def check(node: Process, columns: Sequence[Types], setting: str) -> None:
-    """Raises InputError where the truth cannot be bound over the node's inputs, or lacks an output column."""
+    """Raises InputError if the truth cannot be bound over the node's inputs or lacks an output column."""
     time = "__time"
     empty = [
         "SELECT " + ", ".join(f"NULL::{DUCKDB_TYPES[type_]} AS {quote(name)}" for name, type_ in available.items())
@@ -46,14 +49,14 @@ def check(node: Process, columns: Sequence[Types], setting: str) -> None:
     ]  # fmt: skip
     reason = unsupported_type(statement(node, empty, columns, time))
     if reason:
-        carried = [TIME, *STATED] if node.identity else [ROW, *([ORDINAL] if node.several else [])]
+        passed_on = [TIME, *STATED] if node.identity else [ROW, *([ORDINAL] if node.several else [])]
         way_out = f"a SELECT over input({', '.join((*node.reads, TIME, ROW))}) that gives " + ", ".join(
-            [*(name for name, _ in node.gives), *carried]
+            [*(name for name, _ in node.gives), *passed_on]
         )
         raise InputError(Problem(f"{setting}, truth", f"cannot be bound: {reason}", node.truth, way_out))
 
 
-def _given(node: Process, number: int, available: Types, time: str) -> str:
+def _input_columns(node: Process, number: int, available: Types, time: str) -> str:
     columns = [quote(name) for name in node.reads if name in available]
     columns.append(f"{time} AS {quote(TIME)}")
     if len(node.inputs) > 1:
@@ -64,22 +67,22 @@ def _given(node: Process, number: int, available: Types, time: str) -> str:
 
 
 def _row(node: Process, number: int, time: str) -> str:
-    """What `_row` holds; structs are ordered field by field, so what orders rows comes first."""
+    """The struct `_row`. Structs compare field by field, so the fields that order rows come first."""
     fields = {"time": time, "input": str(number)}
-    fields |= {f"order_{place}": quote(name) for place, name in enumerate(node.order)}
-    fields |= {f"carried_{place}": quote(name) for place, (_, name) in enumerate(node.lineage) if name != ORDINAL}
+    fields |= {f"order_{position}": quote(name) for position, name in enumerate(node.order)}
+    fields |= {f"carried_{position}": quote(name) for position, (_, name) in enumerate(node.lineage) if name != ORDINAL}
     return "{" + ", ".join(f"'{name}': {value}" for name, value in fields.items()) + "}"
 
 
 def _results(node: Process, time: str) -> str:
-    own = [f"CAST({quote(name)} AS {DUCKDB_TYPES[type_]}) AS {quote(name)}" for name, type_ in node.gives]
+    outputs = [f"CAST({quote(name)} AS {DUCKDB_TYPES[type_]}) AS {quote(name)}" for name, type_ in node.gives]
     if node.identity:
-        stated = [f"CAST({quote(name)} AS BIGINT) AS {quote(name)}" for name, _ in node.lineage]
-        return ", ".join([*own, *stated, f"CAST({quote(TIME)} AS BIGINT) AS {time}"])
-    carried = [
+        lineage = [f"CAST({quote(name)} AS BIGINT) AS {quote(name)}" for name, _ in node.lineage]
+        return ", ".join([*outputs, *lineage, f"CAST({quote(TIME)} AS BIGINT) AS {time}"])
+    passed_on = [
         f"CAST({quote(ORDINAL)} AS BIGINT) AS {quote(name)}"
         if column == ORDINAL
-        else f"{quote(ROW)}.carried_{place} AS {quote(name)}"
-        for place, (name, column) in enumerate(node.lineage)
+        else f"{quote(ROW)}.carried_{position} AS {quote(name)}"
+        for position, (name, column) in enumerate(node.lineage)
     ]
-    return ", ".join([*own, *carried, f"{quote(ROW)}.time AS {time}"])
+    return ", ".join([*outputs, *passed_on, f"{quote(ROW)}.time AS {time}"])

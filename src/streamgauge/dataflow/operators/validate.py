@@ -1,4 +1,4 @@
-"""What a process is refused for, and the types of what it carries."""
+"""Validation of process nodes, and the types of their lineage columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Types = dict[str, str]
 
 
 def check(node: Process, columns: Sequence[Types], setting: str) -> None:
-    """Raises InputError with every problem of the node; `columns` is what each input gives."""
+    """Raises InputError with every problem of the node. `columns` are the columns of each input."""
     problems = [
         *_class_problems(node, setting), *_reading_problems(node, columns, setting), *_giving_problems(node, setting),
     ]  # fmt: skip
@@ -27,43 +27,44 @@ def check(node: Process, columns: Sequence[Types], setting: str) -> None:
 
 
 def lineage_types(node: Process, available: Types) -> tuple[tuple[str, str], ...]:
-    """The lineage columns of the results; `available` is what an input gives."""
+    """The lineage columns of the results and their types. `available` are the columns of an input."""
     return tuple((name, "bigint" if column == ORDINAL else available[column]) for name, column in node.lineage)
 
 
 def _class_problems(node: Process, setting: str) -> Iterator[Problem]:
-    made = node.operator
-    if not (isinstance(made, type) and issubclass(made, Processor)):
-        yield Problem(setting, "takes a class made from Processor", made, "class Mine(Processor): ...")
+    class_ = node.operator
+    if not (isinstance(class_, type) and issubclass(class_, Processor)):
+        yield Problem(setting, "takes a subclass of Processor", class_, "class Mine(Processor): ...")
         return
-    for name in sorted(made.__abstractmethods__):
-        yield Problem(setting, f"needs a class that has {name}()", made.__name__, f"def {name}(self, ...)")
-    missing = [name for name in ("snapshot", "restore") if getattr(made, name) is getattr(Processor, name)]
+    for name in sorted(class_.__abstractmethods__):
+        yield Problem(setting, f"needs a class that has {name}()", class_.__name__, f"def {name}(self, ...)")
+    missing = [name for name in ("snapshot", "restore") if getattr(class_, name) is getattr(Processor, name)]
     if node.keys and missing:
         way_out = " and ".join(f"def {name}(self, ...)" for name in missing)
-        yield Problem(setting, "keeps state by key, and its class cannot save it", made.__name__, way_out)
+        yield Problem(setting, "keeps state by key, and its class cannot save it", class_.__name__, way_out)
     try:
-        inspect.signature(made).bind(**dict(node.parameters))
+        inspect.signature(class_).bind(**dict(node.parameters))
     except TypeError as error:
-        way_out = f"the parameters of {made.__name__}{inspect.signature(made)}"
-        yield Problem(setting, f"cannot make {made.__name__} ({error})", dict(node.parameters), way_out)
+        way_out = f"the parameters of {class_.__name__}{inspect.signature(class_)}"
+        yield Problem(setting, f"cannot make {class_.__name__} ({error})", dict(node.parameters), way_out)
 
 
 def _reading_problems(node: Process, columns: Sequence[Types], setting: str) -> Iterator[Problem]:
-    known = dict.fromkeys(name for available in columns for name in available)
+    available_names = dict.fromkeys(name for available in columns for name in available)
     for name in node.reads:
-        found = {available[name] for available in columns if name in available}
-        if not found:
-            yield Problem(setting, f"column {name!r} must be one of its input", name, f"one of {', '.join(known)}")
-        elif len(found) > 1:
+        types = {available[name] for available in columns if name in available}
+        if not types:
+            yield Problem(setting, f"column {name!r} must be one of its input", name, f"one of {', '.join(available_names)}")
+        elif len(types) > 1:
             rule = f"column {name!r} must have one type in all inputs"
-            yield Problem(setting, rule, ", ".join(sorted(found)), "select one of them under another name before")
+            way_out = "rename one of them with select before the process"
+            yield Problem(setting, rule, ", ".join(sorted(types)), way_out)
         elif name in node.keys and any(name not in available for available in _by_key(node, columns)):
             yield Problem(setting, f"key {name!r} must be in every input", name, "select it before")
 
 
 def _by_key(node: Process, columns: Sequence[Types]) -> Sequence[Types]:
-    """Of the inputs whose rows go to the instance of their key."""
+    """The columns of the inputs that are partitioned by key."""
     return columns[:-1] if node.broadcast else columns
 
 
@@ -73,15 +74,15 @@ def _giving_problems(node: Process, setting: str) -> Iterator[Problem]:
     for name, type_ in node.gives:
         if type_ not in TYPES:
             yield Problem(setting, f"column {name} has no type of a flow", type_, f"one of {', '.join(TYPES)}")
-    known = [name for name, _ in node.gives]
+    output_names = [name for name, _ in node.gives]
     for name in node.identity:
-        if name not in (*known, EVENT_TIME):
-            yield Problem(setting, f"identity {name!r} must be a column it gives", name, f"one of {', '.join(known)}")
+        if name not in (*output_names, EVENT_TIME):
+            yield Problem(setting, f"identity {name!r} must be a column it gives", name, f"one of {', '.join(output_names)}")
     if node.identity and not node.keys:
-        rule = "states times itself, so it keeps state, and has no keys"
+        rule = "has an identity, so it must have keys"
         yield Problem(setting, rule, "no keys", "keys='...', or no identity")
     if node.broadcast and (node.identity or not node.keys):
-        rule = "sends an input to every instance, so it has keys, and its results come from rows of the other inputs"
+        rule = "broadcasts an input, so it must have keys and no identity"
         yield Problem(setting, rule, "an identity" if node.identity else "no keys", "keys='...' and no identity")
     if node.identity and node.several:
-        yield Problem(setting, "has an identity, so results do not come from rows", "several", "no several")
+        yield Problem(setting, "has an identity, so several does not apply", "several", "remove several")

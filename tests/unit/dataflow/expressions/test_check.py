@@ -34,10 +34,10 @@ REFUSED = [
     ("price as p", "alias is not allowed", "operators"),
     ("(select 1)", "not allowed", "operators"),
     ("price in (select 1)", "not allowed", "operators"),
-    ("price[0]", "an element that is not there", "try_element_at"),
+    ("price[0]", "a missing element", "try_element_at"),
     ("s ilike 'a'", "ilike is not allowed", "operators"),
-    ("'it''s'", "two strings stand side by side at character 1", "concat"),
-    ("*", "stands for no value", "a column"),
+    ("'it''s'", "two adjacent strings at character 1", "concat"),
+    ("*", "is not a value", "name a column"),
     ("count(distinct s)", "distinct", "count(*)"),
     ("sum(distinct price)", "distinct", "count(*)"),
     ("count(price, s)", "count takes one argument", "count(*)"),
@@ -54,7 +54,7 @@ REFUSED = [
     ("substring(s, -1)", "start of 1 or more", "substring(x, 1, 3)"),
     ("substring(s, price)", "start of 1 or more", "substring(x, 1, 3)"),
     (r"s like 'a\\_%'", "without backslash", "contains"),
-    ("s like s", "plain pattern", "contains"),
+    ("s like s", "literal pattern", "contains"),
     ("price = '5'", "mixes int and string", "try_cast"),
     ("coalesce(price, s)", "mixes int and string", "try_cast"),
     ("case when ok then price else s end", "mixes int and string", "try_cast"),
@@ -125,14 +125,14 @@ def test_sum_of_whole_numbers_is_cast_back() -> None:
 
 def test_parts_of_one_aggregate() -> None:
     """One sum, count, min or max can be computed in parts; anything more cannot."""
-    found = {
+    actual = {
         e: expressions.checked(e, COLUMNS, "t") for e in ("sum(price)", "count(*)", "max(d)", "avg(d)", "sum(d)+1")
     }
-    assert (found["sum(price)"].partial, found["sum(price)"].combine) == ('SUM("price")', "sum")
-    assert (found["count(*)"].partial, found["count(*)"].combine) == ("COUNT(*)", "sum")
-    assert found["max(d)"].combine == "max"
-    assert found["avg(d)"].combine is None
-    assert found["sum(d)+1"].combine is None
+    assert (actual["sum(price)"].partial, actual["sum(price)"].combine) == ('SUM("price")', "sum")
+    assert (actual["count(*)"].partial, actual["count(*)"].combine) == ("COUNT(*)", "sum")
+    assert actual["max(d)"].combine == "max"
+    assert actual["avg(d)"].combine is None
+    assert actual["sum(d)+1"].combine is None
 
 
 def test_every_aggregate_is_taken_over_the_window() -> None:

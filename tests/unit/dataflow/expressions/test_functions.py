@@ -127,8 +127,8 @@ def _same(got: Any, wanted: Any) -> bool:
 @pytest.mark.parametrize(("expression", "row", "wanted"), EDGES, ids=[f"{e[0]} {list(e[1].values())}" for e in EDGES])
 def test_edge_row(con: duckdb.DuckDBPyConnection, expression: str, row: dict[str, Any], wanted: Any) -> None:
     """A function gives on an edge row what it gives on Spark, or stops where Spark stops."""
-    got = _run(con, {name: [value] for name, value in row.items()}, expression)
-    assert _same(got, wanted), got
+    actual = _run(con, {name: [value] for name, value in row.items()}, expression)
+    assert _same(actual, wanted), actual
 
 
 @pytest.mark.parametrize(("expression", "column", "values", "wanted"), AGGREGATES)
@@ -136,8 +136,8 @@ def test_edge_group(
     con: duckdb.DuckDBPyConnection, expression: str, column: str, values: list[Any], wanted: Any
 ) -> None:
     """An aggregate gives over edge values what it gives on Spark, or stops where Spark stops."""
-    got = _run(con, {column: values}, expression)
-    assert _same(got, wanted), got
+    actual = _run(con, {column: values}, expression)
+    assert _same(actual, wanted), actual
 
 
 def test_every_allowed_function_has_an_edge_row() -> None:

@@ -32,13 +32,13 @@ def test_what_cannot_be_bound_is_refused() -> None:
 
 def test_threads_bind_at_the_same_time() -> None:
     """Each thread has a connection of its own."""
-    found: list[str] = []
-    threads = [Thread(target=lambda n=n: found.append(bound_type(f"{n} + 1", ()))) for n in range(8)]
+    actual: list[str] = []
+    threads = [Thread(target=lambda n=n: actual.append(bound_type(f"{n} + 1", ()))) for n in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == ["int"] * 8
+    assert actual == ["int"] * 8
 
 
 def test_quotes_are_doubled() -> None:

@@ -45,8 +45,8 @@ class Abstract(Processor):
 
 
 def keyed(stream: Stream = EVENTS, *others: Stream, **more: Any) -> Stream:
-    given = {"keys": "key", "reads": "value", "gives": GIVES} | more
-    return stream.process(Keyed, *others, **given)
+    arguments = {"keys": "key", "reads": "value", "gives": GIVES} | more
+    return stream.process(Keyed, *others, **arguments)
 
 
 def test_columns_lineage_and_identity_come_from_the_row() -> None:
@@ -86,8 +86,8 @@ def test_after_a_window_its_rows_are_identified_by_it() -> None:
     windows = EVENTS.window(tumble(1), keys="key").aggregate(value="count(*)")
     flow = keyed(windows).sink("out")
     assert identity(flow) == ("id_key", "window_start")
-    found = schema.columns(with_lineage(flow).sink.input)
-    assert (found["id_key"], found["window_start"]) == ("int", "timestamp")
+    actual = schema.columns(with_lineage(flow).sink.input)
+    assert (actual["id_key"], actual["window_start"]) == ("int", "timestamp")
 
 
 def test_a_class_that_states_times_is_identified_by_its_columns() -> None:
@@ -120,22 +120,22 @@ def test_two_inputs_take_numbers_where_names_clash() -> None:
 
 
 REFUSED: list[tuple[Any, str]] = [
-    (lambda: EVENTS.process(dict, gives=GIVES), "takes a class made from Processor"),
+    (lambda: EVENTS.process(dict, gives=GIVES), "takes a subclass of Processor"),
     (lambda: EVENTS.process(Abstract, gives=GIVES), r"needs a class that has process\(\)"),
     (lambda: EVENTS.process(Stateless, keys="key", gives=GIVES), "its class cannot save it"),
     (lambda: keyed(parameters={"sise": 2}), "cannot make Keyed .*unexpected keyword argument 'sise'"),
-    (lambda: keyed(parameters={"size": [1]}), "parameter size must be a value that never changes"),
+    (lambda: keyed(parameters={"size": [1]}), "parameter size must be an immutable value"),
     (lambda: keyed(keys="kei"), "column 'kei' must be one of its input"),
     (lambda: keyed(reads="valu"), "column 'valu' must be one of its input"),
     (lambda: keyed(EVENTS, OTHERS, keys="value"), "key 'value' must be in every input"),
     (lambda: keyed(EVENTS, OTHERS.select(key="key", value="name")), "must have one type in all inputs"),
     (lambda: keyed(gives=Schema.of()), "must give at least one column"),
     (lambda: keyed(gives=Schema.of(key="integer")), "column key has no type of a flow"),
-    (lambda: keyed(gives=Schema.of(event_time="int")), "instrument's own columns"),
-    (lambda: keyed(gives=Schema.of(_row="int")), "instrument's own columns"),
+    (lambda: keyed(gives=Schema.of(event_time="int")), "a column name that streamgauge reserves"),
+    (lambda: keyed(gives=Schema.of(_row="int")), "a column name that streamgauge reserves"),
     (lambda: keyed(identity="other"), "identity 'other' must be a column it gives"),
-    (lambda: keyed(identity="key", several=True), "results do not come from rows"),
-    (lambda: EVENTS.process(Keyed, gives=GIVES, identity="key"), "and has no keys"),
+    (lambda: keyed(identity="key", several=True), "so several does not apply"),
+    (lambda: EVENTS.process(Keyed, gives=GIVES, identity="key"), "so it must have keys"),
     (lambda: keyed(truth="SELECT key FROM input"), "truth: cannot be bound"),
     (
         lambda: keyed(truth="SELECT key, value FROM input"),
@@ -145,7 +145,7 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: keyed().running(keys="key", n="count(*)"), "or keyed processes"),
     (
         lambda: keyed(EVENTS, OTHERS.window(tumble(1), keys="key").aggregate(n="count(*)"), reads="value"),
-        "identified in one way",
+        "identified by the same columns",
     ),
 ]
 
@@ -158,8 +158,8 @@ def test_what_it_is_refused_for(make: Any, message: str) -> None:
 
 
 def answered(flow: Any, **tables: pa.Table) -> list[dict[str, Any]]:
-    found = Oracle().answer(with_lineage(flow), tables, duckdb.connect()).to_arrow_table()
-    return found.sort_by([(name, "ascending") for name in found.column_names]).to_pylist()
+    actual = Oracle().answer(with_lineage(flow), tables, duckdb.connect()).to_arrow_table()
+    return actual.sort_by([(name, "ascending") for name in actual.column_names]).to_pylist()
 
 
 def events(**columns: list[Any]) -> pa.Table:
@@ -177,14 +177,14 @@ def test_truth_over_a_tagged_union() -> None:
         " FROM input QUALIFY _input = 1 ORDER BY _row"
     )
     flow = keyed(EVENTS, OTHERS, truth=last).sink("out")
-    found = answered(
+    actual = answered(
         flow,
         events=events(key=[1, 1, 2], value=[10, 11, 20], event_time=[5, 7, 5], ingest_time=[6, 8, 6],
                       event_id=[1, 2, 3]),
         others=events(key=[1, 1, 2], name=["a", "b", "c"], event_time=[5, 6, 4], ingest_time=[9, 9, 9],
                       event_id=[4, 5, 6]),
     )  # fmt: skip
-    assert [tuple(row.values()) for row in found] == [(1, 10, 5, 9, 4), (1, 10, 6, 9, 5), (2, None, 4, 9, 6)]
+    assert [tuple(row.values()) for row in actual] == [(1, 10, 5, 9, 4), (1, 10, 6, 9, 5), (2, None, 4, 9, 6)]
 
 
 def test_truth_states_times_and_chains_into_a_window() -> None:
@@ -197,5 +197,5 @@ def test_truth_states_times_and_chains_into_a_window() -> None:
     flow = stated.window(tumble("0.00002"), keys="key").aggregate(n="sum(value)").sink("out")
     rows = events(key=[1, 1, 1, 1], value=[0] * 4, event_time=[1, 2, 15, 25], ingest_time=[3, 4, 16, 26],
                   event_id=[1, 2, 3, 4])  # fmt: skip
-    found = answered(flow, events=rows)
-    assert [(row["n"], row["event_time"], row["ingest_time"]) for row in found] == [(3, 15, 16), (1, 25, 26)]
+    actual = answered(flow, events=rows)
+    assert [(row["n"], row["event_time"], row["ingest_time"]) for row in actual] == [(3, 15, 16), (1, 25, 26)]

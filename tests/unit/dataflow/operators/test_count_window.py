@@ -91,8 +91,8 @@ def test_worked_by_hand(way: Any, flow: Flow, rows: list[tuple[Any, ...]]) -> No
 def test_keys_of_several_columns(way: Any) -> None:
     """All of them together, whatever their types."""
     readings: list[Reading] = [(1, 2.0), (1, 3.0), (2, 2.0), (1, 2.0), (2, None), (2, None)]
-    found = answer(way(flow_of(2, 1, keys=("k", "room"), rows="count(*)")), readings)
-    assert [(row["k"], row["room"], row["rows"]) for row in found] == [
+    actual = answer(way(flow_of(2, 1, keys=("k", "room"), rows="count(*)")), readings)
+    assert [(row["k"], row["room"], row["rows"]) for row in actual] == [
         (1, "room 2", 1), (1, "room 3", 1), (2, "room 2", 1), (1, "room 2", 2), (2, None, 1), (2, None, 2),
     ]  # fmt: skip
 
@@ -101,9 +101,9 @@ def test_keys_of_several_columns(way: Any) -> None:
 def test_a_value_is_forgotten_when_it_leaves_the_window(way: Any) -> None:
     """One of another size, or no number, changes nothing after it, and nothing of another key."""
     readings: list[Reading] = [(1, 1e17), (2, 0.1), (1, math.nan), (1, math.inf), (1, 0.3), (1, 0.25), (2, 0.2)]
-    found = answer(way(flow_of(2, 1, total="sum(x)", most="max(x)")), readings)
-    assert [row["total"] for row in found[-2:]] == [0.3 + 0.25, 0.1 + 0.2]
-    assert [row["most"] for row in found[-2:]] == [0.3, 0.2]
+    actual = answer(way(flow_of(2, 1, total="sum(x)", most="max(x)")), readings)
+    assert [row["total"] for row in actual[-2:]] == [0.3 + 0.25, 0.1 + 0.2]
+    assert [row["most"] for row in actual[-2:]] == [0.3, 0.2]
 
 
 VALUES = st.one_of(st.none(), st.just(math.nan), st.integers(-40, 40).map(lambda n: n / 4))
@@ -168,8 +168,8 @@ def test_windows_by_count_have_names_and_a_picture() -> None:
     assert [row["label"] for row in describe(both)[1:3]] == [
         "avg(x) as mean over the last 5 events by k", "avg(x) as mean over each 5 events by k",
     ]  # fmt: skip
-    named = READINGS.window(count(5, 2), keys="k").aggregate(mean="avg(x)", name="moving").sink("out")
-    assert describe(named)[1]["label"] == "avg(x) as mean over the last 5 events, at each 2 by k"
+    stream = READINGS.window(count(5, 2), keys="k").aggregate(mean="avg(x)", name="moving").sink("out")
+    assert describe(stream)[1]["label"] == "avg(x) as mean over the last 5 events, at each 2 by k"
 
 
 def test_what_follows_and_what_comes_before() -> None:
@@ -187,8 +187,8 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: count("3s"), "size: must be a whole number"),  # type: ignore[arg-type]
     (lambda: flow_of(3, 1, x="stddev(x)"), r"takes one of count, sum, avg, min, max, last of one column"),
     (lambda: flow_of(3, 1, y="avg(x * 2)"), r"of one column; got 'avg\(x \* 2\)'\n  try: .*select\(x="),
-    (lambda: flow_of(3, 1, y="sum(*)"), r"column '\*' is not there"),
-    (lambda: flow_of(3, 1, y="avg(z)"), "column 'z' is not there"),
+    (lambda: flow_of(3, 1, y="sum(*)"), r"column '\*' does not exist"),
+    (lambda: flow_of(3, 1, y="avg(z)"), "column 'z' does not exist"),
     (lambda: flow_of(3, 1, y="max(room)"), "max takes a number, not string"),
     (
         lambda: READINGS.select(k="k", t="split(room, ' ')").window(count(3), keys="k").aggregate(y="last(t)"),

@@ -31,7 +31,7 @@ READINGS = st.lists(st.tuples(st.integers(0, 3), st.integers(-100, 100)), max_si
 def test_recent_is_the_last_values_of_each_key(readings: list[tuple[int, int]], size: int, cuts: list[int]) -> None:
     """Wherever the batches end, every window is the list's own tail; so are its sum and count."""
     recent = Recent(size)
-    found: list[list[float]] = []
+    actual: list[list[float]] = []
     borders = sorted({0, len(readings), *(min(cut, len(readings)) for cut in cuts)})
     for low, high in pairwise(borders):
         codes, values = (np.array([one[place] for one in readings[low:high]]) for place in (0, 1))
@@ -40,9 +40,9 @@ def test_recent_is_the_last_values_of_each_key(readings: list[tuple[int, int]], 
         new = [windows.values[first:end].tolist() for first, end in spans]
         assert windows.sums.tolist() == [sum(window) for window in new]
         assert windows.counts.tolist() == [len(window) for window in new]
-        found += new
+        actual += new
     seen: dict[int, list[float]] = {}
-    for (key, value), window in zip(readings, found, strict=True):
+    for (key, value), window in zip(readings, actual, strict=True):
         seen.setdefault(key, []).append(float(value))
         assert window == seen[key][-size:]
 
@@ -50,11 +50,11 @@ def test_recent_is_the_last_values_of_each_key(readings: list[tuple[int, int]], 
 def test_recent_goes_on_from_its_state() -> None:
     """A restored one gives the same windows; more than the last `size` values of a key are never kept."""
     codes, values = np.array([0, 1, 0, 0, 0]), np.array([1.0, 9.0, 2.0, 3.0, 4.0])
-    whole, begun, resumed = Recent(3), Recent(3), Recent(3)
-    begun.add(codes, values)
+    whole, first_part, resumed = Recent(3), Recent(3), Recent(3)
+    first_part.add(codes, values)
     whole.add(codes, values)
-    assert len(begun.state["values"]) == 4
-    resumed.restore(**load(save(**begun.state)))
+    assert len(first_part.state["values"]) == 4
+    resumed.restore(**load(save(**first_part.state)))
     assert resumed.add(np.array([0]), np.array([5.0])).sums.tolist() == [12.0]
     assert whole.add(np.array([0]), np.array([5.0])).sums.tolist() == [12.0]
 
@@ -67,11 +67,11 @@ ANY = st.floats(allow_nan=False, allow_infinity=False)
 def test_a_sum_is_of_its_own_window_alone(readings: list[tuple[int, float]], size: int) -> None:
     """To the last bit that of the window's values by themselves, whatever came before and beside them."""
     windows = Recent(size).add(np.array([key for key, _ in readings], np.int64), np.array([one for _, one in readings]))
-    alone = [
+    separate = [
         sliding_reduce(np.add, windows.values[first:end], np.array([0]), np.array([end - first]), 0.0)[0]
         for first, end in zip(windows.first, windows.end, strict=True)
     ]
-    np.testing.assert_array_equal(windows.sums, alone)
+    np.testing.assert_array_equal(windows.sums, separate)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), ANY), min_size=1, max_size=60), st.integers(1, 20))
@@ -82,11 +82,11 @@ def test_sql_adds_up_in_the_same_order(readings: list[tuple[int, float]], size: 
     with duckdb.connect() as connection:
         connection.register("readings", pa.table({"key": keys, "value": values, "_row": np.arange(len(keys))}))
         summed = last_sums_sql("readings", "key", {"total": "value", "twice": "2 * value"}, size)
-        found = connection.sql(f"SELECT total, twice, counted FROM ({summed}) ORDER BY _row").fetchnumpy()
-    np.testing.assert_array_equal(found["total"], windows.sums)
-    np.testing.assert_array_equal(found["counted"], windows.counts)
+        actual = connection.sql(f"SELECT total, twice, counted FROM ({summed}) ORDER BY _row").fetchnumpy()
+    np.testing.assert_array_equal(actual["total"], windows.sums)
+    np.testing.assert_array_equal(actual["counted"], windows.counts)
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(found["twice"], Recent(size).add(keys, 2 * values).sums)
+        np.testing.assert_array_equal(actual["twice"], Recent(size).add(keys, 2 * values).sums)
 
 
 def test_codes_are_given_in_the_order_of_meeting() -> None:
