@@ -37,7 +37,7 @@ from streamgauge.trial.conductor import (
 )
 from streamgauge.trial.policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
-from streamgauge.verification.spool import Received
+from streamgauge.verification.spool import ReceivedResults
 from tests.helpers_restart import RESTARTED_S, Restart
 from tests.helpers_verdicts import sentence_against
 
@@ -190,7 +190,7 @@ def path_with_rows(record: TrialRecord, sink: str) -> str:
                 first = pa.ipc.open_file(file).read_all().column("event_time")[0].as_py()
             if low <= first < high:
                 return path
-    raise AssertionError(f"nothing came to {sink} in the span: {Received(one).empty}")
+    raise AssertionError(f"nothing came to {sink} in the span: {ReceivedResults(one).empty}")
 
 
 def check_fault(judged: TrialResult, sink: str, **counts: int) -> None:

@@ -26,7 +26,7 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.run import Verification
 from streamgauge.verification.regenerated_input import RegeneratedInput
-from streamgauge.verification.sink_comparison import Verified
+from streamgauge.verification.sink_comparison import VerificationResult
 
 START = 1_700_000_000 * US
 DEADLINE = START + 21 * US
@@ -115,7 +115,7 @@ def faults(found: Verification) -> dict[str, int]:
     return {name: getattr(found, name) for name in FAULTS if getattr(found, name)}
 
 
-def latency_of(found: Verified) -> Any:
+def latency_of(found: VerificationResult) -> Any:
     latency = found.sinks[0].latencies.latencies.event_time_us
     assert latency is not None
     return latency

@@ -333,7 +333,9 @@ def _disjoint(node: Node, others: tuple[Node, ...]) -> Node:
     rewritten: dict[Node, Node] = {other: other for other in others}
     for each in graph.walk(node):  # inputs first
         if each not in rewritten:
-            rewritten[each] = _renamed(graph.with_inputs(each, tuple(rewritten[input_] for input_ in graph.inputs(each))), taken)
+            rewritten[each] = _renamed(
+                graph.with_inputs(each, tuple(rewritten[input_] for input_ in graph.inputs(each))), taken
+            )
             taken.add(rewritten[each].name)
     return rewritten[node]
 

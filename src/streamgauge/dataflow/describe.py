@@ -55,7 +55,7 @@ LETTERS_MAX = 160
 
 
 def describe(flow: Flow) -> list[dict[str, Any]]:
-    """One dict per node, inputs first, sinks last: `name`, `kind`, `label`, `inputs` (names), `columns` (name: type)."""
+    """One dict per node, sinks last: `name`, `kind`, `label`, `inputs` (names), `columns` (name: type)."""
     return [*map(_row, graph.operators(flow)), *map(_sink_row, flow.sinks)]
 
 

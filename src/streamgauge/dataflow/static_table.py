@@ -41,7 +41,9 @@ def table(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path, 
     columns = schema or _schema_of(name, arrow_table)
     if arrow_table.num_rows > ROWS_MAX:
         rule = f"must have at most {ROWS_MAX:,} rows"
-        raise InputError(Problem(f"table {name!r}", rule, f"{arrow_table.num_rows:,}", "a stream of its own, and a join"))
+        raise InputError(
+            Problem(f"table {name!r}", rule, f"{arrow_table.num_rows:,}", "a stream of its own, and a join")
+        )
     return Table(name, columns, _serialized(_cast(name, arrow_table, columns)))
 
 
@@ -64,7 +66,9 @@ def _read(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path) 
             return pyarrow.csv.read_csv(path)
     except (OSError, pa.ArrowException) as error:
         raise InputError(Problem(f"table {name!r}", "cannot be read", str(error).splitlines()[0], str(path))) from None
-    raise InputError(Problem(f"table {name!r}", "must be a .parquet, .csv or .csv.gz file", path, "convert the file to Parquet"))
+    raise InputError(
+        Problem(f"table {name!r}", "must be a .parquet, .csv or .csv.gz file", path, "convert the file to Parquet")
+    )
 
 
 def _schema_of(name: str, rows: pa.Table) -> Schema:

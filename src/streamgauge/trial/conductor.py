@@ -55,8 +55,8 @@ from streamgauge.trial.result_builder import build_result
 from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification.expected import verify
-from streamgauge.verification.sink_comparison import Verified
-from streamgauge.verification.user_job.truth import UNJUDGED, verify_user_job
+from streamgauge.verification.sink_comparison import VerificationResult
+from streamgauge.verification.user_job.truth import JOB_ERRORS, verify_user_job
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan
@@ -83,7 +83,7 @@ class TrialResult:
 
     result: Result
     record: TrialRecord
-    verified: Verified | None
+    verified: VerificationResult | None
 
 
 def testbed_settings(resolved: ResolvedExperiment) -> TestBedSettings:
@@ -214,17 +214,17 @@ class TrialConductor:
         try:
             self.observe(VerificationBegan(record, testbed.clock.now_us()))
             verified = self._verified(folder, trial, record)
-        except (KeyboardInterrupt, RuntimeError, *UNJUDGED, *_LACKING) as error:
+        except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *_LACKING) as error:
             stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
             record.interrupted = stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException))
-            if not record.interrupted and not isinstance(error, (*UNJUDGED, *_LACKING)):
+            if not record.interrupted and not isinstance(error, (*JOB_ERRORS, *_LACKING)):
                 raise
             if record.interrupted:
                 return _interrupted(resolved, folder, trial, record, base)
             return _without_answers(resolved, folder, trial.rate_per_s, record, base, error)
         return _judge_answers(resolved, folder, trial.rate_per_s, record, base, verified)
 
-    def _verified(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord) -> Verified:
+    def _verified(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord) -> VerificationResult:
         keep_in = folder if trial.keep_results else None
         stage = Stage(COMPARING)
         with _every_second(lambda elapsed_s: self.observe(Verifying(elapsed_s, stage()))):
@@ -255,7 +255,7 @@ def _judge_answers(
     rate_per_s: float,
     record: TrialRecord,
     base: Result,
-    verified: Verified,
+    verified: VerificationResult,
 ) -> TrialResult:
     """The trial with its answers, and the verdict that goes by them."""
     folder.write_verification(verified.verification)
@@ -422,7 +422,7 @@ def _reason(error: BaseException) -> str:
 
 def _verified(
     resolved: ResolvedExperiment, testbed: TestBed, record: TrialRecord, keep_in: RunFolder | None, stage: Stage
-) -> Verified:
+) -> VerificationResult:
     if isinstance(resolved.workload, UserJob):
         return verify_user_job(resolved, record, testbed.folder / "engine" / "batch.log", keep_in, stage)
     stage.set(COMPARING)
@@ -448,7 +448,7 @@ def _with_verdict(result: Result, verdict: Verdict) -> Result:
     return result.model_copy(update={"verdict": verdict})
 
 
-def _hlog(verified: Verified, spans: TrialSpans) -> str:
+def _hlog(verified: VerificationResult, spans: TrialSpans) -> str:
     """The latencies that are known by the second, second by second; the others, of the whole measured span."""
     several = len(verified.sinks) > 1
     return "".join(

@@ -23,8 +23,8 @@ from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Verification
 from streamgauge.verification.expected import rule_of
-from streamgauge.verification.sink_comparison import SinkDiff, Verified
-from streamgauge.verification.spool import Received, keep_results, results_file
+from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult
+from streamgauge.verification.spool import ReceivedResults, results_file, write_results
 from streamgauge.verification.user_job import truth
 
 BUDGET_S = 1.5
@@ -63,7 +63,7 @@ class Budget:
 class UnverifiedResult:
     """The latencies of all sinks, none of them verified; `warnings` say what was asked and not done."""
 
-    sinks: Verified
+    sinks: VerificationResult
     warnings: tuple[str, ...] = ()
 
 
@@ -80,7 +80,7 @@ def latencies_without_verification(
     ]
     left = range(len(parts), 0, -1)
     sinks = tuple(_counted(*part, budget.share(of)) for of, part in zip(left, parts, strict=True))
-    verified = Verified(_nothing_compared(record), sinks)
+    verified = VerificationResult(_nothing_compared(record), sinks)
     if keep_in is None:
         return UnverifiedResult(verified)
     names = {one.flow.sink.name: results_file(one.flow.sink.name, len(parts) > 1) for one, _ in parts}
@@ -96,7 +96,7 @@ def _nothing_compared(record: TrialRecord) -> Verification:
 def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) -> SinkDiff:
     """Of one sink; `done` has its commits alone. A sink whose results cannot be counted has no latencies, and why."""
     commits, span = record.trial_log.commits, (record.spans.measured_from_us, record.spans.measured_to_us)
-    counting = _Counting(Received(record, since_us=record.spans.measured_from_us), budget)
+    counting = _Counting(ReceivedResults(record, since_us=record.spans.measured_from_us), budget)
     try:
         found = _noted(sink_latencies(counting.batches(), _rule(resolved, record, counting.received), span), counting)
     except (ValueError, *_LACKING) as error:
@@ -107,7 +107,7 @@ def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) 
     )
 
 
-def _rule(resolved: ResolvedExperiment, record: TrialRecord, received: Received) -> LatencyRule:
+def _rule(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults) -> LatencyRule:
     own_job = isinstance(resolved.workload, UserJob)
     return truth.rule_of(resolved, record, received) if own_job else rule_of(resolved, record)
 
@@ -116,7 +116,7 @@ def _rule(resolved: ResolvedExperiment, record: TrialRecord, received: Received)
 class _Counting:
     """The results that may lie in the span, and how far they were counted."""
 
-    received: Received
+    received: ReceivedResults
     budget: Budget
     rows: int = 0
     cut: bool = False
@@ -152,9 +152,9 @@ def _unkept(record: TrialRecord, path: Path, budget: Budget) -> str:
     """Why one sink's results are not at `path`, whole, with those of warm-up and tail; empty where they are, or none
     came.
     """
-    received = Received(record)
+    received = ReceivedResults(record)
     try:
-        kept = received.empty or (not budget.spent() and keep_results(received, path, budget.spent))
+        kept = received.empty or (not budget.spent() and write_results(received, path, budget.spent))
     except _LACKING as error:
         return _reason(error)
     return "" if kept else NO_TIME

@@ -20,7 +20,7 @@ from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.latency import Latencies
 from streamgauge.verdict.criteria import SLIP_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, Evidence, Samples
-from streamgauge.verification.sink_comparison import Verified
+from streamgauge.verification.sink_comparison import VerificationResult
 
 DRAINING_FACTOR = 2.0
 """The span began too early where its first hand-outs found this many times the backlog of its last ones."""
@@ -34,7 +34,7 @@ def collect_evidence(
     resolved: ResolvedExperiment,
     record: TrialRecord,
     rate_per_s: float,
-    verified: Verified | None,
+    verified: VerificationResult | None,
     latencies: Latencies | None,
 ) -> Evidence:
     """The evidence of a trial; without `verified` the answers are not judged."""
@@ -187,7 +187,7 @@ def _at_commits(record: TrialRecord) -> Iterator[Pair]:
     return (figures.within(part.output_lags(), record.spans) for part in record.trial_log.by_query() if part.sinks)
 
 
-def _handed_over(verified: Verified) -> bool:
+def _handed_over(verified: VerificationResult) -> bool:
     """Whether every result carries the time at which its last event was handed out."""
     of_sinks = (sink.latencies.seconds for sink in verified.sinks)
     return all(_count(seconds.processing_time) >= _count(seconds.event_time) for seconds in of_sinks)
@@ -197,7 +197,7 @@ def _count(histograms: dict[int, Histogram]) -> int:
     return sum(each.count for each in histograms.values())
 
 
-def _latencies(verified: Verified, record: TrialRecord) -> tuple[Samples, ...]:
+def _latencies(verified: VerificationResult, record: TrialRecord) -> tuple[Samples, ...]:
     """The mean latency by second of event time, of every sink; those with less than half as many results as the fullest
     hold but what is rare.
 

@@ -1,7 +1,7 @@
-"""What several sinks of a flow begin with, computed once for the verification of all of them.
+"""The common part of several sinks, computed once for their verification.
 
-Each sink is verified alone; to parse twenty million lines anew for each of four took longer than the trial. The rows of
-an operator that several sinks have in common, and before which nothing looks at more than one row, are kept in a file.
+Sinks are verified separately, and parsing twenty million lines for each of four sinks took longer than the trial. So
+the rows of an operator that several sinks share, and that has only row-by-row operators upstream, are stored in a file.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ from streamgauge.verification.sink_comparison import database
 
 @contextmanager
 def shared_plans(resolved: ResolvedExperiment, record: TrialRecord, watch: Watch) -> Iterator[dict[str, str]]:
-    """A relation with the rows of such an operator, under the name by which the reference looks for it; nothing where
-    there is none. `watch` is shown the input.
-    """
-    node = is_shared(_compared_whole(resolved))
+    """Name to relation of the shared operator's rows; empty if there is none. `watch` gets each input batch."""
+    node = shared_operator(_compared_whole(resolved))
     if node is None:
         yield {}
         return
@@ -43,46 +41,46 @@ def shared_plans(resolved: ResolvedExperiment, record: TrialRecord, watch: Watch
 
 
 def _compared_whole(resolved: ResolvedExperiment) -> Flow:
-    """The sinks that read all of their input at once; what looks at one row at a time is compared slice by slice."""
-    alone = zip(resolved.lineage_flow.sinks, resolved.of_each_sink(), strict=True)
-    return Flow(tuple(sink for sink, each in alone if each.reach_us != 0))
+    """The sinks that are compared in one piece; row-by-row sinks are compared in slices."""
+    pairs = zip(resolved.lineage_flow.sinks, resolved.of_each_sink(), strict=True)
+    return Flow(tuple(sink for sink, each in pairs if each.reach_us != 0))
 
 
-def is_shared(flow: Flow) -> Node | None:
-    """The operator that saves most: with nothing but row by row before it, and as many steps as often as can be."""
-    ways = [_by_the_row(sink.input) for sink in flow.sinks]
-    found = max((name for way in ways for name in way), key=lambda name: _saved(name, ways), default=None)
-    if found is None or not _saved(found, ways):
+def shared_operator(flow: Flow) -> Node | None:
+    """The shared row-by-row operator that saves most steps, or None."""
+    paths = [_row_wise_operators(sink.input) for sink in flow.sinks]
+    name = max((name for path in paths for name in path), key=lambda name: _saved_steps(name, paths), default=None)
+    if name is None or not _saved_steps(name, paths):
         return None
-    return _with_all_columns([node for way in ways for node in way.get(found, ())])
+    return _with_all_columns([node for path in paths for node in path.get(name, ())])
 
 
-def _by_the_row(end: Node) -> dict[str, list[Node]]:
-    """The operators on the way to `end` before which nothing looks at more than one row, by name.
+def _row_wise_operators(end: Node) -> dict[str, list[Node]]:
+    """The operators up to `end` with only row-by-row operators upstream, by name.
 
-    A sink may have one of them twice, with different lineage: some of what follows is identified by events, some not.
+    A sink may have the same operator twice with different lineage.
     """
-    found: dict[str, list[Node]] = {}
+    operators: dict[str, list[Node]] = {}
     for node in graph.walk(end):
         if isinstance(node, Select | Where) and all(isinstance(e, Source | Select | Where) for e in graph.walk(node)):
-            found.setdefault(node.name, []).append(node)
-    return found
+            operators.setdefault(node.name, []).append(node)
+    return operators
 
 
-def _saved(name: str, ways: list[dict[str, list[Node]]]) -> int:
-    """How many steps need not be done again."""
-    there = [way[name][0] for way in ways if name in way]
-    return (len(there) - 1) * len(list(graph.walk(there[0])))
+def _saved_steps(name: str, paths: list[dict[str, list[Node]]]) -> int:
+    """The number of operator runs that sharing saves."""
+    nodes = [path[name][0] for path in paths if name in path]
+    return (len(nodes) - 1) * len(list(graph.walk(nodes[0])))
 
 
-def _with_all_columns(same: list[Node]) -> Node:
-    """One operator, with each column that any sink reads of it."""
-    first = same[0]
+def _with_all_columns(nodes: list[Node]) -> Node:
+    """One operator with all columns that any sink reads."""
+    first = nodes[0]
     if isinstance(first, Source):
-        given = {name for each in same if isinstance(each, Source) for name in each.lineage}
-        return replace(first, lineage=tuple(name for name in LINEAGE if name in given))
-    whole = graph.with_inputs(first, (_with_all_columns([graph.inputs(each)[0] for each in same]),))
+        lineage = {name for each in nodes if isinstance(each, Source) for name in each.lineage}
+        return replace(first, lineage=tuple(name for name in LINEAGE if name in lineage))
+    whole = graph.with_inputs(first, (_with_all_columns([graph.inputs(each)[0] for each in nodes]),))
     if isinstance(whole, Select):
-        columns = dict(pair for each in same if isinstance(each, Select) for pair in each.columns)
+        columns = dict(pair for each in nodes if isinstance(each, Select) for pair in each.columns)
         whole = replace(whole, columns=tuple(columns.items()))
     return whole

@@ -1,8 +1,7 @@
-"""Verification of one trial: the planned input is made again, the oracle answers it, and every result is compared
-[method 9].
+"""Verification of one trial: regenerate the planned input, compute the expected results with the oracle, compare.
 
-Nothing of the input was stored, and the lineage of each result is checked too. Flows that look at one row at a time
-are compared in slices of event time, the others in one piece.
+The input is not stored. The lineage of each result is checked too. Row-by-row flows are compared in slices of event
+time, other flows in one piece.
 """
 
 from __future__ import annotations
@@ -48,27 +47,29 @@ from streamgauge.verification.sink_comparison import (
     DiffSpec,
     SinkDiff,
     Truth,
-    Verified,
+    VerificationResult,
     comparison,
     diff_spec_of,
-    judged_early,
+    due_after_early_end,
     outcome,
 )
-from streamgauge.verification.spool import Received, results_file
+from streamgauge.verification.spool import ReceivedResults, results_file
 
 SLICE_US = 5 * US
-KEPT = {"kept": "kept"}
-"""The rows that a running aggregate takes in, by the name of the stream and of the table."""
+RETAINED_ROWS = {"kept": "kept"}
+"""The input rows of a running aggregate: stream name to table name."""
 BY_SQL = Truth("DuckDB, by SQL made from the flow", independent=True)
 BY_CLASSES = Truth(
     "DuckDB, by SQL made from the flow, and the flow's own classes over the whole input in order", independent=False
 )
 
 
-def verify(resolved: ResolvedExperiment, record: TrialRecord, keep_in: RunFolder | None = None) -> Verified:
-    """Compare every answer of a trial, and compute its latencies; results are kept in `keep_in` where that is given.
+def verify(
+    resolved: ResolvedExperiment, record: TrialRecord, results_folder: RunFolder | None = None
+) -> VerificationResult:
+    """Compares every result of a trial and computes latencies. Writes results to `results_folder` if given.
 
-    Each sink is verified alone, as if the flow had no other. Malformed records are counted in what the first one reads.
+    Each sink is verified separately. Malformed records are counted in the input of the first one.
     """
     several = len(resolved.flow.sinks) > 1
     begun_s, sinks = time.monotonic(), []
@@ -77,19 +78,19 @@ def verify(resolved: ResolvedExperiment, record: TrialRecord, keep_in: RunFolder
         shared_plans(resolved, record, malformed.see) as shared,
     ):
         sharing_s = time.monotonic() - begun_s
-        for one in resolved.of_each_sink():
-            name = one.flow.sink.name
-            kept = keep_in.path / results_file(name, several) if keep_in else None
+        for sink_experiment in resolved.of_each_sink():
+            name = sink_experiment.flow.sink.name
+            results_path = results_folder.path / results_file(name, several) if results_folder else None
             of_sink = replace(record, trial_log=record.trial_log.of_sink(name))
-            sinks.append(_verify_sink(one, of_sink, kept, malformed.see, shared))
-        found = malformed.found()
+            sinks.append(_verify_sink(sink_experiment, of_sink, results_path, malformed.see, shared))
+        malformed_records = malformed.counts()
     verification = _of_all(sinks, record) if several else sinks[0].verification
-    update = {"malformed": found, "seconds": verification.seconds + sharing_s}
-    return Verified(verification.model_copy(update=update), tuple(sinks))
+    update = {"malformed": malformed_records, "seconds": verification.seconds + sharing_s}
+    return VerificationResult(verification.model_copy(update=update), tuple(sinks))
 
 
 def _of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
-    """The sums over all sinks; examples and the sentence name the sink."""
+    """Sums over all sinks. Examples and the sentence name the sink."""
     each = [(sink.name, sink.verification) for sink in sinks]
     names = ("expected", "matched", "missing", "extra", "duplicate", "wrong", "late", "seconds")
     return Verification(
@@ -104,52 +105,61 @@ def _of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
 
 
 def _verify_sink(
-    resolved: ResolvedExperiment, record: TrialRecord, keep_at: Path | None, watch: Watch, shared: Mapping[str, str]
+    resolved: ResolvedExperiment,
+    record: TrialRecord,
+    results_path: Path | None,
+    watch: Watch,
+    shared: Mapping[str, str],
 ) -> SinkDiff:
-    """The answers of a flow's one sink; `done` has that sink's commits alone. `watch` is shown the input; `shared` are
-    relations of operators whose rows are there already.
+    """Verifies a flow with one sink; `record` has only that sink's commits.
+
+    `watch` is called with each input batch. `shared` are relations with precomputed operator rows.
     """
-    received = Received(record)
+    received = ReceivedResults(record)
     truth = BY_SQL if is_independent(resolved.flow) else BY_CLASSES
     with comparison(record) as compared:
         source = RegeneratedInput(record.trial_log.plan, IngestTimes(record.trial_log), resolved.columns, watch, shared)
         compare = _compare_slices if resolved.reach_us == 0 else _compare_whole
         compare(resolved, record, received, source, compared)
-        sentence = outcome(compared.counts, record.owes_all, _noun(resolved.flow)) + _owed(resolved, record)
+        sentence = outcome(compared.counts, record.owes_all, _result_noun(resolved.flow)) + _uneven_batches_note(
+            resolved, record
+        )
         rule = rule_of(resolved, record)
-        counted = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
-        return compared.verified(resolved.flow.sink.name, received, rule, truth, sentence, keep_at, counted)
+        inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
+        return compared.verified(
+            resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times
+        )
 
 
-def _owed(resolved: ResolvedExperiment, record: TrialRecord) -> str:
-    """Which updates could not be asked for, in words; nothing where all could."""
+def _uneven_batches_note(resolved: ResolvedExperiment, record: TrialRecord) -> str:
+    """A note about batches whose last values cannot be demanded; empty if there are none."""
     if not isinstance(resolved.flow.sink.input, RunningAggregate):
         return ""
     times, uneven = cuts(record.trial_log)
     if not uneven:
         return ""
     whole = f"{uneven} of {uneven + len(times)} batches ended at no common event time"
-    return f"; {whole}, so their last values are owed at the next that did"
+    return f"; {whole}, so their last values are checked at the next batch that did"
 
 
-def _noun(flow: Flow) -> str:
+def _result_noun(flow: Flow) -> str:
     return "windows" if WINDOW_START in identity(flow) and not has_matches(flow) else "results"
 
 
-def _asked(resolved: ResolvedExperiment, record: TrialRecord) -> DiffSpec:
+def _diff_spec(resolved: ResolvedExperiment, record: TrialRecord) -> DiffSpec:
     flow = resolved.flow
     whole = tuple(schema.columns(resolved.lineage_flow.sink.input))
     if isinstance(flow.sink.input, RunningAggregate):
-        judged = "true" if record.owes_all else f"event_time < {record.trial_log.committed_until()}"
+        required = "true" if record.owes_all else f"event_time < {record.trial_log.committed_until()}"
         due = f"{DUE} AND event_time < {_measured_until(record)}"
-        return DiffSpec(identity(flow), whole, judged, due, update=True, complete=record.owes_all)
+        return DiffSpec(identity(flow), whole, required, due, update=True, complete=record.owes_all)
     windowed = WINDOW_END in whole
     return diff_spec_of(
         record,
         identity(flow),
         whole,
         windowed,
-        judged_early(record, windowed, _held_us(flow), resolved.watermark_delay_us),
+        due_after_early_end(record, windowed, _held_us(flow), resolved.watermark_delay_us),
     )
 
 
@@ -158,32 +168,32 @@ def _measured_until(record: TrialRecord) -> int:
 
 
 def _held_us(flow: Flow) -> int | None:
-    """How long a process holds results back until the watermark lets them out; None where nobody knows."""
-    stated = any(isinstance(node, Process) and node.identity for node in graph.walk(flow.sink.input))
-    return reach_us(flow) if stated else 0
+    """How long a process holds results until the watermark releases them; None if unknown."""
+    has_identity = any(isinstance(node, Process) and node.identity for node in graph.walk(flow.sink.input))
+    return reach_us(flow) if has_identity else 0
 
 
 def _compare_whole(
     resolved: ResolvedExperiment,
     record: TrialRecord,
-    received: Received,
+    received: ReceivedResults,
     source: RegeneratedInput,
     compared: Comparison,
 ) -> None:
-    asked, connection = _asked(resolved, record), compared.connection
-    connection.register("received", received.table() if not received.empty else _nothing(resolved))
-    if asked.update:
+    spec, connection = _diff_spec(resolved, record), compared.connection
+    connection.register("received", received.table() if not received.empty else _empty_results(resolved))
+    if spec.update:
         _expect_updates(resolved, record, source, connection)
     else:
         relations = _planned(resolved, record, source, connection)
         connection.execute(f"CREATE TABLE expected AS {oracle_sql(resolved.lineage_flow, relations)}")
-    compared.add("expected", "received", asked)
+    compared.add("expected", "received", spec)
 
 
 def _planned(
     resolved: ResolvedExperiment, record: TrialRecord, source: RegeneratedInput, connection: Any
 ) -> dict[str, str]:
-    """The relations of all that was offered, each of which can be read once, and of what is there already."""
+    """Relations of all offered events, each readable once, and of precomputed operator rows."""
     relations = source.registered(connection, record.spans.start_us, record.offered_until())
     return computed(connection, resolved.lineage_flow, {**relations, **source.shared})
 
@@ -191,22 +201,23 @@ def _planned(
 def _expect_updates(
     resolved: ResolvedExperiment, record: TrialRecord, source: RegeneratedInput, connection: Any
 ) -> None:
-    """The values that came, and those that had to: of each key the one at the end of each batch that held the key.
+    """Creates `expected`: the right value for each update that came, and for each update that was due.
 
-    An engine that hands on fewer would have its latencies measured at the moments of its choice. Of a trial that ended
-    early, what was offered after the last of its batches makes one more, which never came.
+    Due is the value of each key at the end of each batch that contained the key. Otherwise an engine that emits fewer
+    updates would choose when its latency is measured. If a trial ended early, the events offered after its last batch
+    form one more batch, which never came.
     """
     keys = resolved.flow.sink.input.keys  # type: ignore[union-attr]
     times, _ = cuts(record.trial_log)
     if times and not record.owes_all:
         times.append(max(times[-1], _measured_until(record)))
     connection.register("cuts", pa.table({"cut": pa.array(times, pa.int64())}))
-    query, kept = retained_rows(resolved.lineage_flow, _planned(resolved, record, source, connection), "kept")
+    query, retained = retained_rows(resolved.lineage_flow, _planned(resolved, record, source, connection), "kept")
     connection.execute(query)
-    connection.execute(f"CREATE TABLE due AS {last_of_spans(kept, KEPT, 'cuts')}")
+    connection.execute(f"CREATE TABLE due AS {last_of_spans(retained, RETAINED_ROWS, 'cuts')}")
     columns = quoted([*keys, EVENT_TIME])
     connection.execute(f"CREATE VIEW points AS SELECT {columns} FROM received UNION SELECT {columns} FROM due")
-    values = oracle_sql(kept, KEPT, "points")
+    values = oracle_sql(retained, RETAINED_ROWS, "points")
     same = " AND ".join(f"value.{quote(name)} IS NOT DISTINCT FROM due.{quote(name)}" for name in (*keys, EVENT_TIME))
     connection.execute(
         f"CREATE TABLE expected AS SELECT value.*, due.{quote(EVENT_TIME)} IS NOT NULL AS {DUE}"
@@ -217,11 +228,11 @@ def _expect_updates(
 def _compare_slices(
     resolved: ResolvedExperiment,
     record: TrialRecord,
-    received: Received,
+    received: ReceivedResults,
     source: RegeneratedInput,
     compared: Comparison,
 ) -> None:
-    asked, connection = _asked(resolved, record), compared.connection
+    spec, connection = _diff_spec(resolved, record), compared.connection
     start, end = record.spans.start_us, record.offered_until()
     borders = [FAR_PAST_US, *range(start, max(end, start + 1), SLICE_US), FAR_FUTURE_US]
     for low, high in pairwise(borders):
@@ -229,18 +240,18 @@ def _compare_slices(
             connection.register(f"input_{name}", reader.read_all())
         relations = {name: f"input_{name}" for name in resolved.columns}
         relations = computed(connection, resolved.lineage_flow, relations)
-        connection.register("received", received.table(low, high) if not received.empty else _nothing(resolved))
-        compared.add(f"({oracle_sql(resolved.lineage_flow, relations)})", "received", asked)
+        connection.register("received", received.table(low, high) if not received.empty else _empty_results(resolved))
+        compared.add(f"({oracle_sql(resolved.lineage_flow, relations)})", "received", spec)
 
 
-def _nothing(resolved: ResolvedExperiment) -> pa.Table:
-    """A table of the right columns, for where nothing arrived."""
+def _empty_results(resolved: ResolvedExperiment) -> pa.Table:
+    """An empty result table with the expected columns."""
     kinds = schema.columns(resolved.lineage_flow.sink.input) | {EMISSION_TIME: "bigint"}
     return pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()]).empty_table()
 
 
 def rule_of(resolved: ResolvedExperiment, record: TrialRecord) -> LatencyRule:
-    """Which latency an output of this flow, which has one sink, has [method 1]."""
+    """The latency definition for results of this flow (one sink)."""
     since, kind = handed_over(record.trial_log), kind_of(resolved.flow)
     if kind == "join":
         last_of = _LastInWindow(resolved, record)
@@ -250,10 +261,10 @@ def rule_of(resolved: ResolvedExperiment, record: TrialRecord) -> LatencyRule:
 
 
 class _LastInWindow:
-    """The event and ingest time of a window join's output: the last event before the window's end [K §IV].
+    """Event and ingest time of a window join's results (Karimov et al. 2018, section IV).
 
-    Every tuple of a window first takes the maximum of its stream's window, and an output the maximum over its two.
-    0 for a window that ends before the first event: only an invented result has it.
+    Each tuple takes the maximum of its stream's window, and a result takes the maximum of both streams: the time of
+    the last event before the window's end. 0 if the window ends before the first event.
     """
 
     def __init__(self, resolved: ResolvedExperiment, record: TrialRecord) -> None:
@@ -264,7 +275,9 @@ class _LastInWindow:
         return self._by_window(window_end_us, lambda end: max((time for time, _ in self._last(end)), default=0))
 
     def ingest_time(self, window_end_us: Ints) -> Ints:
-        return self._by_window(window_end_us, lambda end: max((stamp for _, stamp in self._last(end)), default=0))
+        return self._by_window(
+            window_end_us, lambda end: max((ingest_us for _, ingest_us in self._last(end)), default=0)
+        )
 
     def _by_window(self, ends: Ints, of: Callable[[int], int]) -> Ints:
         unique, index = np.unique(ends, return_inverse=True)

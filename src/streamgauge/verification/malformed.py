@@ -1,7 +1,6 @@
-"""How many records of the input are malformed, by the workload's own rule.
+"""Counts malformed input records by the workload's rule.
 
-They are counted by DuckDB in the input that is made again for verification, so the count owes nothing to the system
-under test.
+DuckDB counts them in the regenerated input, so the count is independent of the system under test.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ ROWS_MAX = 262_144
 
 @contextmanager
 def counting(plan: Plan, rules: Mapping[str, str], until_us: int) -> Iterator[MalformedCount]:
-    """A count of the records before `until_us` of each stream that has a rule."""
+    """Counts the records before `until_us` of each stream that has a rule."""
     import duckdb
 
-    # Of its own: what it is shown may be on its way into another connection.
+    # A separate connection, because another one may be reading the same batch.
     with duckdb.connect(":memory:", config={"threads": 1}) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         yield MalformedCount(connection, plan, rules, until_us)
 
 
 class MalformedCount:
-    """Counts each record once, however often and in whatever pieces it is made: `see` is for what is made anyway."""
+    """Counts each record once, no matter how often it is regenerated. Pass regenerated batches to `see`."""
 
     def __init__(self, connection: Any, plan: Plan, rules: Mapping[str, str], until_us: int) -> None:
         self._connection, self._plan, self._texts = connection, plan, rules
@@ -46,31 +45,31 @@ class MalformedCount:
             for number in self._rules
             for partition in range(plan.partitions)
         }
-        self._seen = dict.fromkeys(self._ends, 0)
+        self._counted_to = dict.fromkeys(self._ends, 0)
         self._malformed: Counter[int] = Counter()
 
     def see(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> None:
-        """Looks at events of a stream (by number) from sequence `first` on.
+        """Counts in a batch of stream number `stream` that starts at sequence number `first`.
 
-        What was counted before is passed over, and so is what has not all that the rule asks for, or comes after a gap.
+        Skips records that were already counted, batches that lack a column of the rule, and batches after a gap.
         """
-        seen, end = self._seen.get((stream, partition), 0), self._ends.get((stream, partition), 0)
+        counted_to, end = self._counted_to.get((stream, partition), 0), self._ends.get((stream, partition), 0)
         last = min(first + batch.num_rows, end)
-        if not first <= seen < last or not self._rules[stream].columns <= set(batch.schema.names):
+        if not first <= counted_to < last or not self._rules[stream].columns <= set(batch.schema.names):
             return
-        records = pa.Table.from_batches([batch.slice(seen - first, last - seen)])
+        records = pa.Table.from_batches([batch.slice(counted_to - first, last - counted_to)])
         self._connection.register("records", records)
-        asked = f"SELECT count(*) FILTER (WHERE {self._rules[stream].duckdb}) FROM records"
-        ((found,),) = self._connection.execute(asked).fetchall()
+        query = f"SELECT count(*) FILTER (WHERE {self._rules[stream].duckdb}) FROM records"
+        ((counts,),) = self._connection.execute(query).fetchall()
         self._connection.unregister("records")
-        self._malformed[stream] += found
-        self._seen[stream, partition] = last
+        self._malformed[stream] += counts
+        self._counted_to[stream, partition] = last
 
-    def found(self) -> dict[str, MalformedRecords]:
-        """What each stream with a rule has; records that nobody made so far are made for it."""
+    def counts(self) -> dict[str, MalformedRecords]:
+        """The count of each stream with a rule. Regenerates the records that were not seen."""
         for (stream, partition), end in self._ends.items():
             columns = sorted(self._rules[stream].columns)
-            for low in range(self._seen[stream, partition], end, ROWS_MAX):
+            for low in range(self._counted_to[stream, partition], end, ROWS_MAX):
                 batch = self._plan.batch(stream, partition, low, min(low + ROWS_MAX, end), columns)
                 self.see(stream, partition, low, batch)
         return {self._plan.streams[stream].name: self._of(stream) for stream in self._rules}

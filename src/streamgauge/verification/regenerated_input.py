@@ -1,4 +1,4 @@
-"""The planned input of a trial, made again: events by the plan alone, ingest times by the hand-out log."""
+"""The planned input of a trial, regenerated: events from the plan, ingest times from the delivery log."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from streamgauge.metrics.log.ingest_times import IngestTimes
 ROWS_MAX = 262_144
 
 Watch = Callable[[int, int, int, pa.RecordBatch], None]
-"""Is shown what is made: number of the stream, partition, first sequence, events."""
+"""Called with each regenerated batch: stream number, partition, first sequence number, events."""
 
 
 class RegeneratedInput:
-    """The planned events, made again, with the ingest times of the hand-out log.
+    """The planned events, regenerated, with the ingest times of the delivery log.
 
-    `shared` are relations of operators whose rows over all of these events are there already.
+    `shared` are relations with the precomputed rows of operators over all of these events.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class RegeneratedInput:
         return readers
 
     def registered(self, connection: Any, from_us: int, to_us: int) -> dict[str, str]:
-        """Stream name to a relation of a DuckDB connection with its events, which can be read once."""
+        """Stream name to a DuckDB relation with its events. Each relation can be read once."""
         readers = self.readers(from_us, to_us)
         for name, reader in readers.items():
             connection.register(f"input_{name}", reader)
@@ -62,14 +62,14 @@ class RegeneratedInput:
                 yield self._with_ingest(stream, partition, batch)
 
     def _make(self, stream: int, partition: int, first: int, last: int) -> pa.RecordBatch:
-        wanted = self._columns[self._plan.streams[stream].name]
-        made = [name for name in wanted if name != INGEST_TIME]
-        made += [EVENT_TIME] if EVENT_TIME not in made else []
-        return self._plan.batch(stream, partition, first, last, made)
+        columns = self._columns[self._plan.streams[stream].name]
+        names = [name for name in columns if name != INGEST_TIME]
+        names += [EVENT_TIME] if EVENT_TIME not in names else []
+        return self._plan.batch(stream, partition, first, last, names)
 
     def _with_ingest(self, stream: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         name = self._plan.streams[stream].name
         if INGEST_TIME not in self._columns[name]:
             return batch
-        stamps = self._ingest.of(name, partition, batch.column(EVENT_TIME).to_numpy())
-        return batch.append_column(INGEST_TIME, pa.array(stamps))
+        ingest_times = self._ingest.of(name, partition, batch.column(EVENT_TIME).to_numpy())
+        return batch.append_column(INGEST_TIME, pa.array(ingest_times))

@@ -1,7 +1,7 @@
-"""The comparison of one sink's results with what they should be, whoever says that [method 9], and how late they are.
+"""Compares one sink's results with the expected ones, and computes latencies.
 
-`verification.expected` and `verification.user_job.truth` give the expected rows as a query; from there on this is the
-one way. Both sides lie in a DuckDB that works out of core, so nothing of a long run is held in Python.
+`verification.expected` and `verification.user_job.truth` give the expected rows as a query. Both sides are tables of
+an out-of-core DuckDB database, so a long run does not have to fit into memory.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from streamgauge.results.latency import Latency
 from streamgauge.results.run import SinkResult, Verification
 from streamgauge.system.machine import memory_bytes
 from streamgauge.system.scratch import Scratch
-from streamgauge.verification.spool import Received, keep_results
+from streamgauge.verification.spool import ReceivedResults, write_results
 
 MS = 1000
-"""Microseconds: Spark keeps watermarks in milliseconds, cut off."""
+"""Spark truncates watermarks to milliseconds."""
 MEMORY_SHARE = 0.5
-"""Of the machine's memory: the engine under test is still there while its answers are compared."""
+"""Share of the machine's memory for DuckDB, because the engine still runs during verification."""
 ROWS_MAX = 262_144
-LOST = (EVENT_TIME, INGEST_TIME, WINDOW_END)
-LOST_ROWS = "_lost"
-"""Tables of ours begin with what no stream's name does: a reference names streams in the same connection."""
+MISSING_COLUMNS = (EVENT_TIME, INGEST_TIME, WINDOW_END)
+MISSING_ROWS = "_lost"
+"""Internal tables start with an underscore, so that they cannot clash with streams that a reference names."""
 
 
 @dataclass(frozen=True)
 class SinkDiff:
-    """What the answers of one sink were, and how late."""
+    """The verification and the latencies of one sink."""
 
     name: str
     query: str
@@ -51,8 +51,8 @@ class SinkDiff:
 
 
 @dataclass(frozen=True)
-class Verified:
-    """What the answers were, and how late: of every sink, and of all together; `notes` are for the result's own."""
+class VerificationResult:
+    """The verification of all sinks together and of each; `notes` are added to the result's notes."""
 
     verification: Verification
     sinks: tuple[SinkDiff, ...]
@@ -60,7 +60,7 @@ class Verified:
 
     @property
     def slowest(self) -> SinkDiff:
-        """The sink whose results come latest, by the mean of their event-time latency, which every sink has."""
+        """The sink with the greatest mean event-time latency."""
         return max(self.sinks, key=lambda sink: _mean(sink.latencies.latencies.event_time_us))
 
     @property
@@ -69,7 +69,7 @@ class Verified:
 
     @property
     def windows_closed(self) -> int | None:
-        """Of the windowed sink that closed fewest; None where nothing is windowed."""
+        """The smallest number of closed windows over the windowed sinks; None if there are none."""
         closed = [sink.latencies.windows_closed for sink in self.sinks]
         return min((number for number in closed if number is not None), default=None)
 
@@ -90,13 +90,16 @@ def _mean(latency: Latency | None) -> float:
 
 @dataclass(frozen=True)
 class DiffSpec:
-    """What is asked of the rows. `judged`: which expected ones must be there; `due`: which of them, where they never
-    came, enter the latencies (None: none); `complete`: whether all that is due is judged too.
+    """How to compare rows.
+
+    - `required`: SQL condition for the expected rows that must have come.
+    - `due`: SQL condition for the expected rows that enter the latencies even if they never came (None: no row).
+    - `complete`: whether all rows that are due are also required.
     """
 
     identity: tuple[str, ...]
     columns: tuple[str, ...]
-    judged: str
+    required: str
     due: str | None
     update: bool = False
     complete: bool = True
@@ -105,53 +108,54 @@ class DiffSpec:
 def diff_spec_of(
     record: TrialRecord, identity: tuple[str, ...], columns: tuple[str, ...], windowed: bool, early: str
 ) -> DiffSpec:
-    """All of the measured span; `early` says what a trial that was not drained owes instead."""
+    """Requires all rows of the measured span, or those of the condition `early` if the trial was not drained."""
     due = f"event_time < {min(record.spans.measured_to_us, record.offered_until())}"
     if windowed:
-        due += f" AND epoch_us(window_end) <= {record.deadline_us}"  # what has not ended yet is not late yet
-    judged = f"event_time < {record.spans.measured_to_us}" if record.owes_all else early
-    return DiffSpec(identity, columns, judged, due, complete=record.owes_all)
+        due += f" AND epoch_us(window_end) <= {record.deadline_us}"  # an open window is not late
+    required = f"event_time < {record.spans.measured_to_us}" if record.owes_all else early
+    return DiffSpec(identity, columns, required, due, complete=record.owes_all)
 
 
-def judged_early(record: TrialRecord, windowed: bool, held_us: int | None = 0, delay_us: int = 0) -> str:
-    """A trial that ended early owes what its committed batches must have given: windows close one batch late.
+def due_after_early_end(record: TrialRecord, windowed: bool, hold_us: int | None = 0, delay_us: int = 0) -> str:
+    """SQL condition for the rows that a trial must have given if it ended early: those of its committed batches.
 
-    `held_us`: how long results are held back besides; None where nobody knows. `delay_us`: how far behind the latest
-    event the watermark stays.
+    Windows close one batch late. `hold_us`: additional delay of a process; None if unknown. `delay_us`: the delay of
+    the watermark behind the latest event.
     """
-    if held_us is None:
+    if hold_us is None:
         return "false"
     (sink,) = record.trial_log.sinks
-    reached = record.trial_log.running.furthest(sink)
-    if not windowed and not held_us:
-        return f"event_time < {reached[-1] if reached else 0}"
-    passed_us = _watermark_us(record.trial_log.plan, reached[-2]) - delay_us if len(reached) > 1 else 0
-    return f"window_end <= {passed_us}" if windowed else f"event_time < {passed_us - held_us}"
+    frontiers = record.trial_log.running.furthest(sink)
+    if not windowed and not hold_us:
+        return f"event_time < {frontiers[-1] if frontiers else 0}"
+    passed_us = _watermark_us(record.trial_log.plan, frontiers[-2]) - delay_us if len(frontiers) > 1 else 0
+    return f"window_end <= {passed_us}" if windowed else f"event_time < {passed_us - hold_us}"
 
 
 def _watermark_us(plan: Plan, cut_us: int) -> int:
-    """How far a watermark is at least after all events before `cut_us`: the last of them, of the stream that is behind
-    the others, in whole milliseconds. It stays below the cut, so a window that ends there closes a batch later.
+    """A lower bound of the watermark after all events before `cut_us`: the last event of the slowest stream.
+
+    In whole milliseconds. It is below the cut, so a window that ends at the cut closes one batch later.
     """
     streams, partitions = range(len(plan.streams)), range(plan.partitions)
     last_us = min(max(plan.last_before(stream, each, cut_us) or 0 for each in partitions) for stream in streams)
     return last_us // MS * MS
 
 
-def outcome(counts: answers.Counts, whole: bool, noun: str = "results") -> str:
-    """The counts as a sentence without its stop. `whole`: all that was offered was committed; else less is expected."""
+def outcome(counts: answers.Counts, complete: bool, noun: str = "results") -> str:
+    """The counts as a sentence without a full stop. `complete`: whether all offered events were committed."""
     faults = {name: getattr(counts, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
-    found = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
-    matched = f"{counts.matched:,} matched, {found}" if found else "all matched"
-    of = " of warm-up and span" if whole else " of what was committed"
-    if not counts.expected and not found:
-        return f"no {noun} were due{of}, so nothing was compared"
+    differences = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
+    matched = f"{counts.matched:,} matched, {differences}" if differences else "all matched"
+    of = " of warm-up and span" if complete else " of what was committed"
+    if not counts.expected and not differences:
+        return f"no {noun} were due{of}, so there was nothing to compare"
     return f"{counts.expected:,} {noun} expected{of}, {matched}"
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Who said what the results should be, and whether that is another statement of the question than the job's."""
+    """Where the expected results come from, and whether that source is independent of the job."""
 
     reference: str
     independent: bool
@@ -159,14 +163,14 @@ class Truth:
 
 @contextmanager
 def comparison(record: TrialRecord) -> Iterator[Comparison]:
-    """A comparison of the results of `done`, which has one sink's commits alone; its database is removed after it."""
+    """A comparison in a temporary database; `record` has only one sink's commits."""
     with database() as connection:
         yield Comparison(connection, record)
 
 
 @contextmanager
 def database() -> Iterator[Any]:
-    """A DuckDB of its own that works out of core, and on time in UTC."""
+    """A temporary out-of-core DuckDB database with time zone UTC."""
     import duckdb
 
     with Scratch("verify") as folder:
@@ -175,7 +179,7 @@ def database() -> Iterator[Any]:
         connection = duckdb.connect(str(Path(folder) / "verify.duckdb"), config=config)
         try:
             connection.execute("SET TimeZone = 'UTC'")
-            # It takes a reader of batches for one row, and would compare every row of it with every cut.
+            # DuckDB estimates one row for a batch reader, and would choose a nested loop.
             connection.execute("SET asof_loop_join_threshold = 0")
             yield connection
         finally:
@@ -183,42 +187,43 @@ def database() -> Iterator[Any]:
 
 
 class Comparison:
-    """Counts what is wrong with one sink's results, in one piece or slice by slice."""
+    """Compares one sink's results, in one piece or in slices, and accumulates the counts."""
 
     def __init__(self, connection: Any, record: TrialRecord) -> None:
         self.connection = connection
         self.counts = answers.Counts()
-        self._done = record
+        self._record = record
         self._started = time.monotonic()
-        connection.execute(f"CREATE TABLE {LOST_ROWS} ({', '.join(f'{name} BIGINT' for name in LOST)})")
+        connection.execute(f"CREATE TABLE {MISSING_ROWS} ({', '.join(f'{name} BIGINT' for name in MISSING_COLUMNS)})")
 
-    def add(self, expected: str, received: str, asked: DiffSpec) -> None:
-        """Compare the rows of two relations of the connection; no identity may be in two slices."""
-        found = answers.compare(
-            self.connection, expected, received, asked.identity, asked.columns, asked.judged,
-            update=asked.update, deadline_us=self._done.deadline_us,
+    def add(self, expected: str, received: str, spec: DiffSpec) -> None:
+        """Compares the rows of two relations of the connection. No identity may occur in two slices."""
+        counts = answers.compare(
+            self.connection, expected, received, spec.identity, spec.columns, spec.required,
+            update=spec.update, deadline_us=self._record.deadline_us,
         )  # fmt: skip
-        self.counts += found
-        if asked.due is not None and (found.missing or not asked.complete):
-            self._keep_lost(expected, received, asked)
+        self.counts += counts
+        if spec.due is not None and (counts.missing or not spec.complete):
+            self._store_missing(expected, received, spec)
 
-    def forget(self) -> None:
-        """Begin anew: what was counted so far says nothing."""
+    def reset(self) -> None:
+        """Discards all counts."""
         self.counts = answers.Counts()
-        self.connection.execute(f"DELETE FROM {LOST_ROWS}")
+        self.connection.execute(f"DELETE FROM {MISSING_ROWS}")
 
     def verified(
-        self, name: str, received: Received, rule: LatencyRule, truth: Truth, sentence: str, keep_at: Path | None,
-        counted: InclusionTimes, judged: bool = True,
+        self, name: str, received: ReceivedResults, rule: LatencyRule, truth: Truth, sentence: str,
+        results_path: Path | None, inclusion_times: InclusionTimes, judged: bool = True,
     ) -> SinkDiff:  # fmt: skip
-        """What was found, with the latencies by `rule` and, of updates, until events were `counted`; the results are
-        kept at `keep_at` where that is given.
+        """The counts and the latencies by `rule`, for updates also those of `inclusion_times`.
+
+        Writes the results to `results_path` if given.
         """
-        record, seconds = self._done, time.monotonic() - self._started
+        record, seconds = self._record, time.monotonic() - self._started
         span = (record.spans.measured_from_us, record.spans.measured_to_us)
-        latencies = counted.beside(sink_latencies(received.batches(), rule, span, self.lost(rule)))
-        if keep_at is not None and not received.empty:
-            keep_results(received, keep_at)
+        latencies = inclusion_times.beside(sink_latencies(received.batches(), rule, span, self.missing_results(rule)))
+        if results_path is not None and not received.empty:
+            write_results(received, results_path)
         verification = Verification(
             judged=judged, independent=truth.independent, reference=truth.reference,
             uncommitted=sum(record.trial_log.rows_ignored.values()), seconds=seconds, sentence=sentence,
@@ -228,40 +233,40 @@ class Comparison:
         query = next((commit.query for commit in record.trial_log.commits), "")
         return SinkDiff(name, query, verification, latencies, rows, rule.kind)
 
-    def lost(self, rule: LatencyRule) -> Iterator[Missing]:
-        """The rows due in the measured span that never came, part by part: they enter the latencies as lower bounds.
+    def missing_results(self, rule: LatencyRule) -> Iterator[Missing]:
+        """The rows due in the measured span that never came, in batches. They enter the latencies as lower bounds.
 
-        A stamp that some row lacks is left out of all: what was never handed out has nothing to count from.
+        A time that any row lacks is omitted for all: an event that was never delivered has no ingest time.
         """
         if rule.window_event_time is not None:
             self._count_from_windows(rule)
-        counted = ", ".join(f"count({name}) = count(*)" for name in LOST)
-        (found,) = self.connection.execute(f"SELECT {counted} FROM {LOST_ROWS}").fetchall()
-        known = [name for name, whole in zip(LOST, found, strict=True) if whole]
-        for batch in self.connection.sql(f"SELECT * FROM {LOST_ROWS}").to_arrow_reader(ROWS_MAX):
-            stamps = {name: batch.column(name).to_numpy() for name in known}
-            yield Missing(self._done.deadline_us, stamps[EVENT_TIME], stamps.get(INGEST_TIME), stamps.get(WINDOW_END))
+        complete = ", ".join(f"count({name}) = count(*)" for name in MISSING_COLUMNS)
+        (flags,) = self.connection.execute(f"SELECT {complete} FROM {MISSING_ROWS}").fetchall()
+        available = [name for name, whole in zip(MISSING_COLUMNS, flags, strict=True) if whole]
+        for batch in self.connection.sql(f"SELECT * FROM {MISSING_ROWS}").to_arrow_reader(ROWS_MAX):
+            times = {name: batch.column(name).to_numpy() for name in available}
+            yield Missing(self._record.deadline_us, times[EVENT_TIME], times.get(INGEST_TIME), times.get(WINDOW_END))
 
-    def _keep_lost(self, expected: str, received: str, asked: DiffSpec) -> None:
-        stamps = {
+    def _store_missing(self, expected: str, received: str, spec: DiffSpec) -> None:
+        times = {
             EVENT_TIME: EVENT_TIME, INGEST_TIME: f"nullif({INGEST_TIME}, 0)", WINDOW_END: f"epoch_us({WINDOW_END})"
         }  # fmt: skip
-        columns = ", ".join(stamps[name] if name in asked.columns else "NULL" for name in LOST)
-        same = " AND ".join(f'e."{name}" IS NOT DISTINCT FROM r."{name}"' for name in asked.identity)
+        columns = ", ".join(times[name] if name in spec.columns else "NULL" for name in MISSING_COLUMNS)
+        same = " AND ".join(f'e."{name}" IS NOT DISTINCT FROM r."{name}"' for name in spec.identity)
         self.connection.execute(
-            f"INSERT INTO {LOST_ROWS} SELECT {columns} FROM {expected} AS e WHERE {asked.due}"
+            f"INSERT INTO {MISSING_ROWS} SELECT {columns} FROM {expected} AS e WHERE {spec.due}"
             f" AND NOT EXISTS (SELECT 1 FROM {received} AS r WHERE {same})"
         )
 
     def _count_from_windows(self, rule: LatencyRule) -> None:
-        """A join's missing outputs count from the times that the driver computes, like those that came."""
+        """Sets the times of a join's missing results as the driver computes them for received results."""
         assert rule.window_event_time is not None
-        ends = self.connection.execute(f"SELECT DISTINCT {WINDOW_END} FROM {LOST_ROWS}").fetchnumpy()[WINDOW_END]
-        handed_out = rule.window_ingest_time(ends) if rule.window_ingest_time else np.zeros(len(ends), np.int64)
-        times = {EVENT_TIME: rule.window_event_time(ends), INGEST_TIME: handed_out}
+        ends = self.connection.execute(f"SELECT DISTINCT {WINDOW_END} FROM {MISSING_ROWS}").fetchnumpy()[WINDOW_END]
+        ingest_times = rule.window_ingest_time(ends) if rule.window_ingest_time else np.zeros(len(ends), np.int64)
+        times = {EVENT_TIME: rule.window_event_time(ends), INGEST_TIME: ingest_times}
         self.connection.register("_last_events", pa.table({WINDOW_END: ends, **times}))
         self.connection.execute(
-            f"UPDATE {LOST_ROWS} SET {EVENT_TIME} = l.{EVENT_TIME}, {INGEST_TIME} = nullif(l.{INGEST_TIME}, 0)"
-            f" FROM _last_events AS l WHERE {LOST_ROWS}.{WINDOW_END} = l.{WINDOW_END}"
+            f"UPDATE {MISSING_ROWS} SET {EVENT_TIME} = l.{EVENT_TIME}, {INGEST_TIME} = nullif(l.{INGEST_TIME}, 0)"
+            f" FROM _last_events AS l WHERE {MISSING_ROWS}.{WINDOW_END} = l.{WINDOW_END}"
         )
         self.connection.unregister("_last_events")

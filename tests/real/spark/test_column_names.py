@@ -168,11 +168,15 @@ def test_references_and_answers_take_any_name(names: list[str]) -> None:
     right = pa.table({**{name: [1, 2, 3] for name in names}, EVENT_TIME: [10, 20, 30]})
     wrong = right.set_column(len(names) - 1, names[-1], [[1, 2, 4]]) if len(names) > 1 else right
     with duckdb.connect() as connection:
-        connection.register("_came", wrong)
+        connection.register("_result_rows", wrong)
         kinds = expect(connection, connection.from_arrow(right))
         ids, unique = identity(connection, kinds, (names[0],))
         assert (ids, unique) == ((names[0],), True)
-        assert connection.sql(numbered("_wanted", ids, kinds, kinds, False)).columns == [*names, EVENT_TIME, COPY]
-        found = answers.compare(connection, "_wanted", "_came", ids, names[1:], "true")
+        assert connection.sql(numbered("_expected_rows", ids, kinds, kinds, False)).columns == [
+            *names,
+            EVENT_TIME,
+            COPY,
+        ]
+        found = answers.compare(connection, "_expected_rows", "_result_rows", ids, names[1:], "true")
     assert found.wrong == (1 if len(names) > 1 else 0)
     assert found.matched == ROWS - found.wrong

@@ -285,7 +285,7 @@ def test_nested_results_are_compared_with_their_batch_run(tmp_path: Path) -> Non
     found = answers_of(tmp_path, NESTED)
     assert (found.judged, found.right) == (True, True), (found.sentence, found.examples)
     assert found.matched
-    assert "told apart by span, pack" in found.sentence
+    assert "identified by span, pack" in found.sentence
 
 
 # What is wrong with what a function gives, its body, and what the one message must say.

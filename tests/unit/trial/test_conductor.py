@@ -46,7 +46,7 @@ from streamgauge.trial.interrupted import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
 from streamgauge.trial.policy import JudgedTrial, SearchTrial
 from streamgauge.trial.progress import snapshot
 from streamgauge.trial.result_builder import build_result, cautions
-from streamgauge.verification.sink_comparison import SinkDiff, Verified
+from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult
 from tests.unit.helpers_answers import ROWS, Case
 from tests.unit.helpers_trials import START, cut_short, done_of
 
@@ -545,9 +545,11 @@ def test_a_trial_that_is_made_again_shows_nothing_of_the_one_before(
 # --- the log of latencies ---
 
 
-def verified_of(*sinks: tuple[str, SinkLatencies]) -> Verified:
+def verified_of(*sinks: tuple[str, SinkLatencies]) -> VerificationResult:
     verification = Verification(judged=True, independent=True, reference="made up", sentence="")
-    return Verified(verification, tuple(SinkDiff(name, "q0", verification, found, 2) for name, found in sinks))
+    return VerificationResult(
+        verification, tuple(SinkDiff(name, "q0", verification, found, 2) for name, found in sinks)
+    )
 
 
 def kinds_in(log: str) -> dict[str, list[tuple[int, int]]]:

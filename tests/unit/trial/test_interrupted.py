@@ -131,7 +131,7 @@ def test_a_full_disk_takes_nothing_but_the_results(
     def full(*_: Any) -> bool:
         raise OSError("no space left")
 
-    monkeypatch.setattr(module, "keep_results", full)
+    monkeypatch.setattr(module, "write_results", full)
     asked = case(ROWS, drained=False, interrupted=True)
     asked.receive(make, rows=by_second(asked))
     found = latencies_without_verification(asked.resolved, asked.record, folder, enough())

@@ -24,20 +24,20 @@ from streamgauge.transports.spi import Delivery
 from streamgauge.trial import stopping_rules
 from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.verdict import judge
-from streamgauge.verification.sink_comparison import SinkDiff, Verified
+from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult
 from tests.unit.helpers_trials import LATENCIES, RATE, RIGHT, SECONDS, START, cut_short, done_of
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 
 
-def verified(negatives: int = 0, windows: int | None = 9, **found: Any) -> Verified:
+def verified(negatives: int = 0, windows: int | None = 9, **found: Any) -> VerificationResult:
     histograms: dict[str, Histogram] = {}
     latencies = SinkLatencies(LATENCIES, LatencyBySecond(), negatives, 9, histograms, windows)
     verification = RIGHT.model_copy(update=found)
-    return Verified(verification, (SinkDiff("revenue", "", verification, latencies, 9),))
+    return VerificationResult(verification, (SinkDiff("revenue", "", verification, latencies, 9),))
 
 
-def with_latencies(of_second: Callable[[int], int], kind: str = "event_time") -> Verified:
+def with_latencies(of_second: Callable[[int], int], kind: str = "event_time") -> VerificationResult:
     """As `verified`, with a hundred results in each second of the span, and one in a second of few.
 
     `kind`: from the event or, as `processing_time`, from its hand-out.
@@ -54,7 +54,7 @@ def with_latencies(of_second: Callable[[int], int], kind: str = "event_time") ->
 
 
 def judged(
-    resolved: ResolvedExperiment, record: TrialRecord, by: Verified | None = None
+    resolved: ResolvedExperiment, record: TrialRecord, by: VerificationResult | None = None
 ) -> tuple[str, tuple[str, ...]]:
     verdict = judge(collect_module.collect_evidence(resolved, record, RATE, by or verified(), LATENCIES))
     return verdict.value, verdict.decided_by

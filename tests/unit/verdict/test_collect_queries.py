@@ -18,7 +18,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.transports.spi import Delivery
 from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.evidence import Evidence, Samples
-from streamgauge.verification.sink_comparison import SinkDiff, Verified
+from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult
 from tests.unit.helpers_trials import LATENCIES, RATE, RIGHT, SECONDS, START, cut_short, done_of
 
 QUICK = ("q0", "quick", 1, 400_000)
@@ -44,13 +44,15 @@ def two_queries(make: Any, *more_sinks: str) -> TrialRecord:
     return TrialRecord(trial_log, spans, drained=True, deadline_us=START + 42 * US)
 
 
-def verified() -> Verified:
+def verified() -> VerificationResult:
     """Both sinks right, with a hundred results in each second, a second late; none tells when it was handed out."""
     each = {START // US + n: Histogram() for n in range(30)}
     for histogram in each.values():
         histogram.add(np.full(100, US))
     latencies = SinkLatencies(LATENCIES, LatencyBySecond(each), 0, 9, {}, None)
-    return Verified(RIGHT, tuple(SinkDiff(sink, query, RIGHT, latencies, 9) for query, sink, *_ in (QUICK, SLOW)))
+    return VerificationResult(
+        RIGHT, tuple(SinkDiff(sink, query, RIGHT, latencies, 9) for query, sink, *_ in (QUICK, SLOW))
+    )
 
 
 def found(resolved: ResolvedExperiment, record: TrialRecord) -> Evidence:

@@ -20,7 +20,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.preflight.validate import check
 from streamgauge.verification import expected as module
-from streamgauge.verification.common_subplan import _compared_whole, is_shared, shared_plans
+from streamgauge.verification.common_subplan import _compared_whole, shared_operator, shared_plans
 from streamgauge.verification.expected import verify
 from tests.unit.helpers_answers import PURCHASES, START, Case, faults, without
 
@@ -34,15 +34,15 @@ def test_it_is_the_step_that_saves_most() -> None:
     Before what two sinks have in common comes what four have.
     """
     for whole in (flow_of(WINDOWS, COUNTS), with_lineage(flow_of(WINDOWS, COUNTS))):
-        found = is_shared(whole)
+        found = shared_operator(whole)
         assert found is not None
         assert found.name == "twice"
     apart = PURCHASES.window(tumble("2s"), keys="user_id").aggregate(n="count(*)", name="count").sink("counts")
-    assert is_shared(flow_of(WINDOWS, apart)) is None
-    assert is_shared(WINDOWS) is None
+    assert shared_operator(flow_of(WINDOWS, apart)) is None
+    assert shared_operator(WINDOWS) is None
     further = DEAR.where("twice > 150", name="dearest")
     sinks = [further.running(keys="user_id", n="count(*)", name=name).sink(name) for name in ("a", "b")]
-    found = is_shared(flow_of(WINDOWS, COUNTS, *sinks))
+    found = shared_operator(flow_of(WINDOWS, COUNTS, *sinks))
     assert found is not None
     assert found.name == "twice"
 
@@ -53,7 +53,7 @@ def test_applications_of_several_sinks_share_what_they_begin_with(
 ) -> None:
     """Sinks without end among them."""
     resolved = check(build({"workload": application}))
-    found = is_shared(_compared_whole(resolved))
+    found = shared_operator(_compared_whole(resolved))
     assert found is not None
     assert found.name == {"smart_grid": "loads"}.get(application, "well_formed")
 
@@ -63,7 +63,7 @@ def test_what_follows_may_be_identified_by_events_or_not(case: Callable[..., Cas
     first = DEAR.distinct(keys="user_id", window=tumble("2s"), name="first").select(user_id="user_id", name="kept")
     firsts = first.window(tumble("2s"), keys="user_id").aggregate(first="count(*)", name="firsts").sink("firsts")
     asked = case(flow_of(WINDOWS, COUNTS, firsts))
-    found = is_shared(_compared_whole(asked.resolved))
+    found = shared_operator(_compared_whole(asked.resolved))
     assert found is not None
     assert {"twice", "event_id", "ingest_time"} <= set(columns(found))
     asked.receive(make, **{name: [asked.answer(name)] for name in ("windows", "counts", "firsts")})

@@ -22,7 +22,7 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.metrics.log.ingest_times import handed_over
 from streamgauge.verification.expected import verify
 from streamgauge.verification.sink_comparison import comparison
-from streamgauge.verification.spool import Received
+from streamgauge.verification.spool import ReceivedResults
 from tests.unit.helpers_answers import (
     DEADLINE,
     FAULTS,
@@ -333,7 +333,7 @@ def test_received_rows_are_cut_by_event_time(case: Callable[..., Case], make: An
     asked = case(ROWS)
     rows = asked.answer()
     asked.receive(make, rows=[rows.slice(0, 4000), rows.slice(4000), rows.slice(0, 0)])
-    received = Received(asked.record)
+    received = ReceivedResults(asked.record)
     border = rows.column(EVENT_TIME)[3999].as_py()
     before, after = received.table(to_us=border), received.table(from_us=border)
     assert pc.max(before.column(EVENT_TIME)).as_py() < border == pc.min(after.column(EVENT_TIME)).as_py()

@@ -18,7 +18,7 @@ from streamgauge.metrics.latency.event_latency import Missing
 from streamgauge.metrics.log.trial_log import Ints
 from streamgauge.verification import expected as module
 from streamgauge.verification.expected import verify
-from streamgauge.verification.sink_comparison import LOST_ROWS, comparison
+from streamgauge.verification.sink_comparison import MISSING_ROWS, comparison
 from tests.unit.helpers_answers import (
     ADS,
     DEADLINE,
@@ -155,8 +155,8 @@ def lost(asked: Case, ends: Ints) -> Missing:
     """What enters the latencies where a result of each of these windows never came."""
     with comparison(asked.record) as compared:
         for end in ends:
-            compared.connection.execute(f"INSERT INTO {LOST_ROWS} VALUES ({end - 1}, {end + 7}, {end})")
-        (found,) = compared.lost(module.rule_of(asked.resolved, asked.record))
+            compared.connection.execute(f"INSERT INTO {MISSING_ROWS} VALUES ({end - 1}, {end + 7}, {end})")
+        (found,) = compared.missing_results(module.rule_of(asked.resolved, asked.record))
         return found
 
 

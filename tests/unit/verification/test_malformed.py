@@ -112,7 +112,7 @@ def test_pieces_in_any_form_are_counted_once(make: Any, order: str) -> None:
         for first, last in pieces[order]:
             counted.see(0, 0, first, plan.batch(0, 0, first, last))
             counted.see(0, 1, first, plan.batch(0, 1, first, last, ["price", EVENT_TIME]))
-        assert counted.found() == planned(plan, until, rules)
+        assert counted.counts() == planned(plan, until, rules)
 
 
 def test_what_was_seen_is_not_made_again(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_what_was_seen_is_not_made_again(make: Any, monkeypatch: pytest.MonkeyPa
     with counting(plan, {"purchases": RULES["purchases"]}, until) as counted:
         counted.see(0, 0, 0, batch)
         monkeypatch.setattr(MalformedCount, "see", lambda *_: pytest.fail("was made again"))
-        assert counted.found()["purchases"].records == count
+        assert counted.counts()["purchases"].records == count
 
 
 def test_verification_makes_no_record_for_the_count_alone(

@@ -7,10 +7,13 @@ from streamgauge.verification.sink_comparison import outcome
 
 
 def test_nothing_due_is_not_called_matched() -> None:
-    """A trial that ended early may owe nothing: then nothing was compared."""
-    assert outcome(Counts(), whole=False) == "no results were due of what was committed, so nothing was compared"
-    nothing = "no matches were due of warm-up and span, so nothing was compared"
-    assert outcome(Counts(), whole=True, noun="matches") == nothing
+    """A trial that ended early may owe nothing: then there is nothing to compare."""
+    assert (
+        outcome(Counts(), complete=False)
+        == "no results were due of what was committed, so there was nothing to compare"
+    )
+    nothing = "no matches were due of warm-up and span, so there was nothing to compare"
+    assert outcome(Counts(), complete=True, noun="matches") == nothing
     said = "3 windows expected of warm-up and span, all matched"
-    assert outcome(Counts(expected=3, matched=3), whole=True, noun="windows") == said
-    assert outcome(Counts(extra=2), whole=True) == "0 results expected of warm-up and span, 0 matched, 2 extra"
+    assert outcome(Counts(expected=3, matched=3), complete=True, noun="windows") == said
+    assert outcome(Counts(extra=2), complete=True) == "0 results expected of warm-up and span, 0 matched, 2 extra"

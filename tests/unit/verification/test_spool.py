@@ -17,7 +17,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.metrics.latency.event_latency import ENGINE_BATCH
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.verification.spool import Received, keep_results
+from streamgauge.verification.spool import ReceivedResults, write_results
 
 ROWS = pa.RecordBatch.from_pydict({"event_time": pa.array([1_000_000, 2_000_000]), "value": pa.array([7, 8])})
 
@@ -36,7 +36,7 @@ def received(*batches: pa.RecordBatch | Exception) -> Any:
 
 def test_results_are_kept_with_times_as_timestamps(tmp_path: Path) -> None:
     """Microseconds since 1970 become timestamps with a zone; other columns stay as they are, and so does the order."""
-    keep_results(received(ROWS, ROWS), tmp_path / "results.parquet")
+    write_results(received(ROWS, ROWS), tmp_path / "results.parquet")
     kept = pq.read_table(tmp_path / "results.parquet")
     assert kept.schema.field("event_time").type == pa.timestamp("us", "UTC")
     assert kept.column("value").to_pylist() == [7, 8, 7, 8]
@@ -46,7 +46,7 @@ def test_results_are_kept_with_times_as_timestamps(tmp_path: Path) -> None:
 def test_results_that_could_not_be_kept_whole_are_not_there(tmp_path: Path) -> None:
     """A file that a full disk cut short would be read as all there was."""
     with pytest.raises(OSError, match="no space"):
-        keep_results(received(ROWS, OSError("no space")), tmp_path / "results.parquet")
+        write_results(received(ROWS, OSError("no space")), tmp_path / "results.parquet")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -70,7 +70,7 @@ def test_a_result_without_an_event_time_lies_in_one_slice(make: Any, tmp_path: P
     """The one of the far past, also where it comes with what an earlier trial left: its time claims nothing of that."""
     start = make.start
     times: dict[int, list[int | None]] = {0: [start, None, start + 5 * US], 1: [None, None], 2: [start + US, start]}
-    received = Received(spooled(make, tmp_path, times, earlier_trials))
+    received = ReceivedResults(spooled(make, tmp_path, times, earlier_trials))
     borders = [FAR_PAST_US, start, start + 5 * US, FAR_FUTURE_US]
     slices = [received.table(low, high).column("event_time").to_pylist() for low, high in pairwise(borders)]
     assert slices == [[None] * 3, [start, start + US, start], [start + 5 * US]]
@@ -82,16 +82,16 @@ def test_windows_that_an_earlier_trial_left_open_are_not_this_trials(make: Any, 
     """They come with the first batch that read this trial's events, or with the one after it."""
     old, own = make.start - US, make.start + US
     record = spooled(make, tmp_path, {0: [old, own], 1: [old, own]})
-    assert Received(record).table().column("event_time").to_pylist() == [own, own]
+    assert ReceivedResults(record).table().column("event_time").to_pylist() == [own, own]
     fresh = spooled(make, tmp_path, {0: [old, own], 1: [old, own]}, earlier_trials=False)
-    assert Received(fresh).table().num_rows == 4
+    assert ReceivedResults(fresh).table().num_rows == 4
 
 
 def test_rows_say_which_engine_batch_gave_them(make: Any, tmp_path: Path) -> None:
     """So updates can be counted by it; of each file, whole or in part."""
     record = spooled(make, tmp_path, {0: [make.start + US], 3: [make.start - US, make.start + US]})
     for low in (FAR_PAST_US, make.start):
-        named = [(batch.schema.metadata or {})[ENGINE_BATCH] for batch in Received(record).batches(low)]
+        named = [(batch.schema.metadata or {})[ENGINE_BATCH] for batch in ReceivedResults(record).batches(low)]
         assert named == [b"/0", b"/3"]
 
 
@@ -99,8 +99,8 @@ def test_rows_that_claim_an_earlier_time_in_a_later_batch_are_judged(make: Any, 
     """Windows of an earlier trial emitted again, invented rows, and rows of an outer join that have no time (0)."""
     old, own = make.start - US, make.start + US
     record = spooled(make, tmp_path, {1: [old, own], 2: [old, own], 7: [0, own]})
-    assert sorted(Received(record).table().column("event_time").to_pylist()) == [0, old, own, own, own]
-    assert Received(record).table(FAR_PAST_US, make.start).num_rows == 2
+    assert sorted(ReceivedResults(record).table().column("event_time").to_pylist()) == [0, old, own, own, own]
+    assert ReceivedResults(record).table(FAR_PAST_US, make.start).num_rows == 2
 
 
 @pytest.mark.parametrize(("quiet", "kept"), [(0, 6), (2, 4), (20, 0)])
@@ -114,4 +114,4 @@ def test_a_watermark_moves_once_every_stream_has_brought_events(
         [replace(part, events=0) if part.stream == "ads" and part.batch < quiet else part for part in log]
         for log in reads
     ]
-    assert sum(batch.num_rows for batch in Received(record).batches()) == kept
+    assert sum(batch.num_rows for batch in ReceivedResults(record).batches()) == kept

@@ -85,7 +85,9 @@ def _same_family(nodes: Iterable[exp.Expression], type_of: TypeOf, operation: st
         raise Refused(f"{operation} of arrays differs between engines", "explode it, or take try_element_at(array, 1)")
     families = {"number" if type_ in NUMBERS else type_ for type_ in types}
     if len(families) > 1:
-        raise Refused(f"{operation} mixes {' and '.join(sorted(set(types)))}", "try_cast one of them to the other's type")
+        raise Refused(
+            f"{operation} mixes {' and '.join(sorted(set(types)))}", "try_cast one of them to the other's type"
+        )
 
 
 def alike(node: exp.Expression, type_of: TypeOf) -> exp.Expression:

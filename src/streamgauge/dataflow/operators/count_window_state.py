@@ -104,7 +104,9 @@ class CountWindow(Processor):
         columns = {}
         for name in self._names:
             column = Column.of(batch.column(name))
-            columns[name] = column.after(self._columns.get(name, column.take(np.empty(0, np.int64)))).take(windows.order)
+            columns[name] = column.after(self._columns.get(name, column.take(np.empty(0, np.int64)))).take(
+                windows.order
+            )
         self._codes = windows.codes[windows.retained]
         self._columns = {name: column.take(windows.retained) for name, column in columns.items()}
         return columns

@@ -190,14 +190,14 @@ def last_sums_sql(relation: str, by: str, sums: Mapping[str, str], size: int) ->
     1, 2, 4, ... rows from the last row backwards, so both results are equal to the last bit.
     A span that would start before the key's first row is null, and belongs to no window.
     """
-    window_clause = f"OVER (PARTITION BY {by} ORDER BY _row)"
+    over = f"OVER (PARTITION BY {by} ORDER BY _row)"
     initial = "".join(f", ({value})::DOUBLE AS span_of_{name}, 0e0 AS {name}" for name, value in sums.items())
-    query, step = f"SELECT *, least(row_number() {window_clause}, {size}) AS counted{initial} FROM {relation}", 1
+    query, step = f"SELECT *, least(row_number() {over}, {size}) AS counted{initial} FROM {relation}", 1
     while step <= size:
         before, bit_set = f"counted & {step - 1}", f"counted & {step} > 0"
         columns = ", ".join(
-            f"CASE WHEN {bit_set} THEN {name} + lag(span_of_{name}, {before}) {window_clause} ELSE {name} END AS {name},"
-            f" span_of_{name} + lag(span_of_{name}, {step}) {window_clause} AS span_of_{name}"
+            f"CASE WHEN {bit_set} THEN {name} + lag(span_of_{name}, {before}) {over} ELSE {name} END AS {name},"
+            f" span_of_{name} + lag(span_of_{name}, {step}) {over} AS span_of_{name}"
             for name in sums
         )
         query, step = f"SELECT * REPLACE ({columns}) FROM ({query})", 2 * step

@@ -54,7 +54,9 @@ def _reading_problems(node: Process, columns: Sequence[Types], setting: str) -> 
     for name in node.reads:
         types = {available[name] for available in columns if name in available}
         if not types:
-            yield Problem(setting, f"column {name!r} must be one of its input", name, f"one of {', '.join(available_names)}")
+            yield Problem(
+                setting, f"column {name!r} must be one of its input", name, f"one of {', '.join(available_names)}"
+            )
         elif len(types) > 1:
             rule = f"column {name!r} must have one type in all inputs"
             way_out = "rename one of them with select before the process"
@@ -77,7 +79,9 @@ def _giving_problems(node: Process, setting: str) -> Iterator[Problem]:
     output_names = [name for name, _ in node.gives]
     for name in node.identity:
         if name not in (*output_names, EVENT_TIME):
-            yield Problem(setting, f"identity {name!r} must be a column it gives", name, f"one of {', '.join(output_names)}")
+            yield Problem(
+                setting, f"identity {name!r} must be a column it gives", name, f"one of {', '.join(output_names)}"
+            )
     if node.identity and not node.keys:
         rule = "has an identity, so it must have keys"
         yield Problem(setting, rule, "no keys", "keys='...', or no identity")

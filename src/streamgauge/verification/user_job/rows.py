@@ -1,6 +1,7 @@
-"""The tables of an own job's comparison, and which columns tell one of its results from another.
+"""The tables of a user job's comparison, and the columns that identify a result.
 
-`_wanted` has what should have come, `_came` what did. Tables of ours begin with what no stream's name does.
+`_expected_rows` has the expected results, `_result_rows` the received ones. Internal tables start with an underscore,
+so that they cannot clash with stream names.
 """
 
 from __future__ import annotations
@@ -19,33 +20,37 @@ from streamgauge.diff.value_sql import normal
 from streamgauge.system.user_code import first_line
 
 COPY = "__copy"
-"""Of a row whose identity others have too: its number among them."""
-BATCH, PLACE = "__batch", "__place"
-"""Of an update: the engine's batch, and its number in the order of arrival."""
+"""Numbers rows that have the same identity."""
+BATCH, ARRIVAL_NUMBER = "__batch", "__place"
+"""Columns of an update: the engine's batch, and its number in order of arrival."""
 
 
 def expect(connection: Any, answer: Any) -> dict[str, ValueType]:
-    """Make the table `_wanted` of a relation; column name to type."""
-    connection.execute("DROP TABLE IF EXISTS _wanted")
+    """Creates the table `_expected_rows` from a relation. Returns column name to type. Raises EngineError."""
+    connection.execute("DROP TABLE IF EXISTS _expected_rows")
     try:
-        answer.project(f"* REPLACE (coalesce({EVENT_TIME}, 0) AS {EVENT_TIME})").create("_wanted")
+        answer.project(f"* REPLACE (coalesce({EVENT_TIME}, 0) AS {EVENT_TIME})").create("_expected_rows")
     except Exception as error:
-        raise EngineError(f"what they should be could not be computed: {first_line(error)}") from None
-    return types_of(connection, "_wanted")
+        raise EngineError(f"the expected results could not be computed: {first_line(error)}") from None
+    return types_of(connection, "_expected_rows")
 
 
 def empty_relation(connection: Any) -> pa.Table:
-    """No results, in the columns of `_wanted`."""
-    return connection.sql(f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM _wanted LIMIT 0").to_arrow_table()
+    """An empty table with the columns of `_expected_rows`."""
+    return connection.sql(f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM _expected_rows LIMIT 0").to_arrow_table()
 
 
 def identity(connection: Any, columns: dict[str, ValueType], keys: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
-    """(the columns that tell one result from another, whether no two expected ones have the same).
+    """(the columns that identify a result, whether they are unique among the expected results).
 
-    The keys declared, with the window's start, and with event_time where they alone do not tell; else event_id; else
-    the first columns, from the left, that do so, and at last all of them, as a multiset. Floats tell nothing apart:
-    they are compared within a tolerance, and so are decimals where the other side has floats. Nor do maps, whose
-    entries have no order.
+    The first of these that is unique:
+
+    1. the declared keys and the window's start, then also with event_time;
+    2. without keys: event_id;
+    3. the shortest prefix of the columns;
+    4. all columns, as a multiset.
+
+    Floats and decimals are excluded because they are compared with a tolerance; maps because they have no order.
     """
     if keys:
         whole = with_window(keys, columns)
@@ -56,24 +61,24 @@ def identity(connection: Any, columns: dict[str, ValueType], keys: tuple[str, ..
     if EVENT_ID in columns and _unique(connection, (EVENT_ID,)):
         return (EVENT_ID,), True
     whole = tuple(name for name, type_ in columns.items() if not type_.has(FLOAT, DECIMAL, MAP))
-    own = [name for name in whole if name not in LINEAGE]
-    for count in range(1, len(own) + 1):
-        if _unique(connection, own[:count]):
-            return tuple(own[:count]), True
+    fields = [name for name in whole if name not in LINEAGE]
+    for count in range(1, len(fields) + 1):
+        if _unique(connection, fields[:count]):
+            return tuple(fields[:count]), True
     return whole, _unique(connection, whole)
 
 
 def with_window(keys: tuple[str, ...], columns: dict[str, ValueType]) -> tuple[str, ...]:
-    """The keys declared, and the window's start where there is one."""
+    """The declared keys, and the window's start if there is one."""
     return (*keys, WINDOW_START) if WINDOW_START in columns and WINDOW_START not in keys else keys
 
 
 def _unique(connection: Any, names: Sequence[str]) -> bool:
-    return copies(connection, "_wanted", names) == 0
+    return copies(connection, "_expected_rows", names) == 0
 
 
 def copies(connection: Any, relation: str, names: Sequence[str]) -> int:
-    """How many rows have values that another row has too, all but the first of each."""
+    """The number of duplicate rows by these columns (not counting the first of each)."""
     distinct = f"SELECT DISTINCT {quoted(names)} FROM {relation}"
     query = f"SELECT (SELECT count(*) FROM {relation}) - (SELECT count(*) FROM ({distinct}))"
     return int(connection.execute(query).fetchone()[0])
@@ -82,15 +87,15 @@ def copies(connection: Any, relation: str, names: Sequence[str]) -> int:
 def numbered(
     relation: str, ids: Sequence[str], types: dict[str, ValueType], compared: dict[str, ValueType], unique: bool
 ) -> str:
-    """The rows; where several have one identity, each with its number among them.
+    """The rows; if identities are not unique, each row also gets its number among the rows of its identity.
 
-    That identity has the event time in it, so neither a row lost nor the tail moves the others' numbers. Floats come
-    last in the order: two that are alike but for their last places must not part what the exact values put together.
+    The identity contains the event time, so lost rows and the tail do not shift the numbers of other rows. Floats come
+    last in the order, so that rounding differences do not separate rows with equal exact values.
     """
     if unique:
         return f"SELECT * FROM {relation}"
-    rest = {name: type_ for name, type_ in compared.items() if name not in ids}
-    exact = [normal(quote(name), types[name], to, floats=False) for name, to in rest.items() if to.name != FLOAT]
-    floats = [normal(quote(name), types[name], to) for name, to in rest.items() if to.has(FLOAT)]
-    order = f" ORDER BY {', '.join(exact + floats)}" if rest else ""
+    others = {name: type_ for name, type_ in compared.items() if name not in ids}
+    exact = [normal(quote(name), types[name], to, floats=False) for name, to in others.items() if to.name != FLOAT]
+    floats = [normal(quote(name), types[name], to) for name, to in others.items() if to.has(FLOAT)]
+    order = f" ORDER BY {', '.join(exact + floats)}" if others else ""
     return f"SELECT *, row_number() OVER (PARTITION BY {quoted(ids)}{order}) AS {COPY} FROM {relation}"

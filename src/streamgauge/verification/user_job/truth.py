@@ -1,8 +1,8 @@
-"""Verification of an own job: by the user's reference where there is one, else by the same function run in batch.
+"""Verification of a user job: by the user's reference if there is one, else by the same function run in batch.
 
-The batch run is a process of its own over the regenerated input, after the measured span. It cannot find what the
-function means wrongly, but it finds everything that streaming did to the answer: rows dropped as late, counted twice,
-state lost. The other half, comparing, is `verification.sink_comparison`, as for every workload.
+The batch run is a separate process over the regenerated input, after the measured span. It cannot find errors in the
+function itself, but it finds errors of streaming: rows dropped as late, counted twice, lost state.
+`verification.sink_comparison` compares, as for every workload.
 """
 
 from __future__ import annotations
@@ -36,53 +36,55 @@ from streamgauge.verification.sink_comparison import (
     Comparison,
     DiffSpec,
     Truth,
-    Verified,
+    VerificationResult,
     comparison,
     diff_spec_of,
-    judged_early,
+    due_after_early_end,
     outcome,
 )
-from streamgauge.verification.spool import Received, results_file
+from streamgauge.verification.spool import ReceivedResults, results_file
 from streamgauge.verification.user_job.lineage import Lineage
 from streamgauge.verification.user_job.rows import COPY, empty_relation, expect, identity, numbered
 from streamgauge.verification.user_job.updates import AnswerBefore, Updates
 
 BY_BATCH = Truth("Spark, the same function in batch", independent=False)
-BY_REFERENCE = Truth("DuckDB, by the job's own reference", independent=True)
+BY_REFERENCE = Truth("DuckDB, by the job's reference", independent=True)
 
-UNJUDGED = (EngineError, InputError, duckdb.Error)
-"""Errors of the job or of its reference: the trial's other figures stand, its answers are not judged."""
+JOB_ERRORS = (EngineError, InputError, duckdb.Error)
+"""Errors of the job or of its reference. The trial's other figures stand, but its results are not verified."""
 
 
 def verify_user_job(
     resolved: ResolvedExperiment,
     record: TrialRecord,
     log: Path,
-    keep_in: RunFolder | None = None,
+    results_folder: RunFolder | None = None,
     stage: Stage | None = None,
-) -> Verified:
-    """Compare every answer of a trial of an own job, and compute its latencies.
+) -> VerificationResult:
+    """Compares every result of a user job's trial and computes latencies.
 
-    `log` takes what the batch run says; `stage` is told what is done.
+    The batch run's output goes to `log`. `stage` shows the current step.
     """
     stage = stage or Stage("")
-    received, judged = Received(record), True
+    received, is_judged = ReceivedResults(record), True
     truth = BY_BATCH if _job(resolved).description.reference is None else BY_REFERENCE
-    keep_at = keep_in.path / results_file() if keep_in is not None else None
+    results_path = results_folder.path / results_file() if results_folder is not None else None
     with comparison(record) as compared:
         try:
-            found = _compare(resolved, record, received, compared, log, stage)
-            sentence = _sentence(compared.counts, record.owes_all, found, received)
-            notes = [f"answers: {found.passed_over}"] if found.passed_over else []
+            differences = _compare(resolved, record, received, compared, log, stage)
+            sentence = _sentence(compared.counts, record.owes_all, differences, received)
+            notes = [f"answers: {differences.ignored}"] if differences.ignored else []
         except duckdb.InterruptException:
-            raise  # somebody stopped it
-        except UNJUDGED as error:
-            compared.forget()
-            judged, notes, sentence = False, [], f"the answers could not be judged: {_plain(error)}"
+            raise
+        except JOB_ERRORS as error:
+            compared.reset()
+            is_judged, notes, sentence = False, [], f"the answers could not be judged: {_plain(error)}"
         rule = rule_of(resolved, record, received)
-        counted = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
-        sink = compared.verified(resolved.flow.sink.name, received, rule, truth, sentence, keep_at, counted, judged)
-    return Verified(sink.verification, (sink,), tuple(notes))
+        inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
+        sink = compared.verified(
+            resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times, is_judged
+        )
+    return VerificationResult(sink.verification, (sink,), tuple(notes))
 
 
 def _plain(error: Exception) -> str:
@@ -94,12 +96,12 @@ def _job(resolved: ResolvedExperiment) -> UserJob:
     return resolved.workload
 
 
-def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: Received) -> LatencyRule:
-    """Which latency the results of an own job have, by what came."""
+def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults) -> LatencyRule:
+    """The latency definition for a user job's results, from their columns."""
     return LatencyRule(_kind(resolved, received), handed_over=handed_over(record.trial_log))
 
 
-def _kind(resolved: ResolvedExperiment, received: Received) -> Any:
+def _kind(resolved: ResolvedExperiment, received: ReceivedResults) -> Any:
     if _job(resolved).description.mode == "update":
         return "update"
     if received.empty or WINDOW_END not in received.schema.names:
@@ -108,12 +110,12 @@ def _kind(resolved: ResolvedExperiment, received: Received) -> Any:
 
 
 def _compare(
-    resolved: ResolvedExperiment, record: TrialRecord, received: Received, compared: Comparison, log: Path, stage: Stage
+    resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults, compared: Comparison, log: Path, stage: Stage
 ) -> _Compared:
     described = _job(resolved).description
     with Scratch("truth") as folder:
-        stage.set("making the input again")
-        inputs = _written(resolved, record, Path(folder))
+        stage.set("regenerating the input")
+        inputs = _write_input(resolved, record, Path(folder))
         with _truth(resolved, compared.connection, inputs, Path(folder), log, stage) as answer_before:
             if described.mode == "update":
                 independent = described.reference is not None
@@ -124,31 +126,31 @@ def _compare(
 
 @dataclass(frozen=True)
 class _Compared:
-    """How results were compared: in words, the columns that tell them apart, and which of their times by what."""
+    """How results were compared: a description, the columns that identify a result, and the check of times."""
 
     how: str
     ids: tuple[str, ...]
     lineage: Lineage | None
 
     @property
-    def said(self) -> str:
-        lineage = self.lineage.said if self.lineage is not None else ""
+    def summary(self) -> str:
+        lineage = self.lineage.summary if self.lineage is not None else ""
         return f"{self.how}; {lineage}" if lineage else self.how
 
     @property
-    def passed_over(self) -> str:
-        """Which columns of the results the truth says nothing of, in words; nothing where it says something of all."""
-        if self.lineage is None or not self.lineage.passed_over:
+    def ignored(self) -> str:
+        """A note about result columns that the truth does not define; empty if it defines all."""
+        if self.lineage is None or not self.lineage.ignored:
             return ""
-        names = f"not compared, as the reference leaves them out: {', '.join(self.lineage.passed_over)}"
+        names = f"not compared, as the reference leaves them out: {', '.join(self.lineage.ignored)}"
         only = {*self.ids, *LINEAGE, WINDOW_START, WINDOW_END}
-        if {*self.lineage.columns} <= only and not {*self.lineage.passed_over} <= only:
-            return f"{names}; so of a result no value was looked at, only that it is there, and its event_time"
+        if {*self.lineage.columns} <= only and not {*self.lineage.ignored} <= only:
+            return f"{names}; so only the presence of results and their event_time were compared, not their values"
         return names
 
 
-def _written(resolved: ResolvedExperiment, record: TrialRecord, folder: Path) -> dict[str, Path]:
-    """The planned input again, a Parquet file a stream."""
+def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path) -> dict[str, Path]:
+    """Writes the regenerated input as one Parquet file per stream."""
     source = RegeneratedInput(record.trial_log.plan, IngestTimes(record.trial_log), resolved.columns)
     paths = {}
     for name, reader in source.readers(record.spans.start_us, record.offered_until()).items():
@@ -185,36 +187,40 @@ def _by_reference(job: UserJob, connection: Any, inputs: dict[str, Path], before
 def _compare_rows(
     resolved: ResolvedExperiment,
     record: TrialRecord,
-    received: Received,
+    received: ReceivedResults,
     compared: Comparison,
     inputs: dict[str, Path],
     answer: Any,
 ) -> _Compared:
     connection, job = compared.connection, _job(resolved)
-    wanted = expect(connection, answer)
-    connection.register("_came", received.table() if not received.empty else empty_relation(connection))
-    lineage = Lineage(connection, inputs, wanted, job.description.reference is not None, by_id=True)
+    truth_types = expect(connection, answer)
+    connection.register("_result_rows", received.table() if not received.empty else empty_relation(connection))
+    lineage = Lineage(connection, inputs, truth_types, job.description.reference is not None, by_id=True)
     columns = lineage.demand()
-    came = answers.types_of(connection, "_claimed")
-    compared_as = answers.compared_types(columns, came, columns)
-    ids, unique = identity(connection, wanted, job.description.keys)
-    connection.execute(f"CREATE VIEW _received AS {numbered('_claimed', ids, came, compared_as, unique)}")
-    connection.execute(f"CREATE VIEW _expected AS {numbered('_wanted', ids, columns, compared_as, unique)}")
-    asked = _asked(record, resolved.reach_us or 0, ids if unique else (*ids, COPY), columns)
-    compared.add("_expected", "_received", asked)
-    return _Compared(f"told apart by {', '.join(ids)}" + ("" if unique else ", as a multiset"), ids, lineage)
+    received_types = answers.types_of(connection, "_checked_rows")
+    compared_as = answers.compared_types(columns, received_types, columns)
+    ids, unique = identity(connection, truth_types, job.description.keys)
+    connection.execute(
+        f"CREATE VIEW _received AS {numbered('_checked_rows', ids, received_types, compared_as, unique)}"
+    )
+    connection.execute(f"CREATE VIEW _expected AS {numbered('_expected_rows', ids, columns, compared_as, unique)}")
+    spec = _diff_spec(record, resolved.reach_us or 0, ids if unique else (*ids, COPY), columns)
+    compared.add("_expected", "_received", spec)
+    return _Compared(f"identified by {', '.join(ids)}" + ("" if unique else ", as a multiset"), ids, lineage)
 
 
-def _asked(record: TrialRecord, reach_us: int, identity: tuple[str, ...], columns: dict[str, ValueType]) -> DiffSpec:
+def _diff_spec(
+    record: TrialRecord, reach_us: int, identity: tuple[str, ...], columns: dict[str, ValueType]
+) -> DiffSpec:
     windowed = columns.get(WINDOW_END) == ValueType(TIMESTAMP)
-    early = judged_early(record, windowed)
-    if reach_us and not windowed:  # a stateful result that shows no window may be due so much later
+    early = due_after_early_end(record, windowed)
+    if reach_us and not windowed:  # without window columns, a stateful result may be due up to its reach later
         early = f"event_time < {record.trial_log.committed_until() - reach_us}"
     return diff_spec_of(record, identity, tuple(columns), windowed, early)
 
 
-def _sentence(counts: answers.Counts, whole: bool, found: _Compared, received: Received) -> str:
+def _sentence(counts: answers.Counts, whole: bool, how: _Compared, received: ReceivedResults) -> str:
     timeless = sum(batch.num_rows for batch in received.batches(0, 1))
     note = f"; {timeless:,} carry no event_time and are in no latency" if timeless else ""
-    passed_over = f"; {found.passed_over}" if found.passed_over else ""
-    return f"{outcome(counts, whole)} ({found.said}){note}{passed_over}"
+    ignored = f"; {how.ignored}" if how.ignored else ""
+    return f"{outcome(counts, whole)} ({how.summary}){note}{ignored}"

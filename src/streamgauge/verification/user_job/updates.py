@@ -1,9 +1,8 @@
-"""Updates of an own job: successive values of each key, compared as they stood at batches' ends.
+"""Verification of a user job's updates: the values of each key at the ends of batches.
 
-Its truth answers for whole inputs alone, so each end that is compared costs one answer: all of them where that is
-cheap, else some. The last value of a key is the one that arrived last, whatever time it claims. Whether a value may
-stand where it does is looked at of every one: a batch owes one value of a key, and no value is of older events than
-those before it.
+The truth can only be computed for a whole input, so each compared batch end costs one computation. All ends are
+compared if that is cheap, otherwise some. The last value of a key is the one that arrived last, whatever its event
+time. The order of all updates is checked: one value per key and batch, and event times of a key never go back.
 """
 
 from __future__ import annotations
@@ -24,31 +23,31 @@ from streamgauge.diff.sql import normal_rows
 from streamgauge.metrics.latency.event_latency import ENGINE_BATCH
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.verification.sink_comparison import Comparison, DiffSpec
-from streamgauge.verification.spool import Received
+from streamgauge.verification.spool import ReceivedResults
 from streamgauge.verification.user_job.lineage import Lineage
-from streamgauge.verification.user_job.rows import BATCH, PLACE, copies, empty_relation, expect, with_window
+from streamgauge.verification.user_job.rows import ARRIVAL_NUMBER, BATCH, copies, empty_relation, expect, with_window
 
-MOMENTS = 3
-"""So many batches' ends, besides the last, are compared however long that takes."""
-ENOUGH_S = 20.0
-"""As many more are as fit into so many seconds, by what the last one took."""
+BATCH_ENDS_MIN = 3
+"""At least this many batch ends are compared in addition to the last."""
+COMPARISON_BUDGET_S = 20.0
+"""More batch ends are compared if they fit into this time, estimated from the first one."""
 
 AnswerBefore = Callable[[int | None], Any]
-"""What the job should have given for the input before an event time (None: all of it), as a relation of DuckDB."""
+"""The expected results for the input before an event time (None: all input), as a DuckDB relation."""
 
-SHOWN = answers.EXAMPLES_MAX // 2
-"""Examples of misplaced updates, which leave room for some of wrong ones."""
+EXAMPLES_SHOWN = answers.EXAMPLES_MAX // 2
+"""The largest number of examples of misplaced updates; the rest is for wrong values."""
 MISPLACED = {
     "beside": "beside another of their key in one batch",
     "timeless": "without an event_time, which the truth never lacks",
-    "older": "of an event_time before what their key had had in an earlier batch",
+    "older": "with an event_time before that of their key in an earlier batch",
 }
-"""Why an update is extra, in words."""
+"""Why an update counts as extra."""
 
 
 @dataclass(frozen=True)
 class Updates:
-    """One trial's updates: what is compared, and by what."""
+    """The verification of one trial's updates."""
 
     record: TrialRecord
     compared: Comparison
@@ -58,113 +57,116 @@ class Updates:
     independent: bool
 
     def compare(self) -> tuple[str, tuple[str, ...], Lineage | None]:
-        """(how they were compared, what tells them apart, which times by what: None where nothing was committed)."""
-        ends = moments(self.record, 0)
+        """(how updates were compared, their identity, the check of their times or None if there is no commit)."""
+        ends = compared_batch_ends(self.record, 0)
         if not ends:
-            return self._said(0, ""), self.keys, None
+            return self._summary(0, ""), self.keys, None
         (last,) = ends
         began = time.monotonic()
         columns = expect(self._connection, self.answer_before(last[1]))
-        _keep(self._connection, Received(self.record))
+        _store_received(self._connection, ReceivedResults(self.record))
         lineage = Lineage(self._connection, self.inputs, columns, self.independent, by_id=False)
         ids = with_window(self.keys, columns)
         timeless = self._compare_last(lineage, ids, last[0])
-        room = int(ENOUGH_S / max(time.monotonic() - began, 0.001))
-        others = moments(self.record, max(MOMENTS, room))[:-1]
-        for batch, before_us in others:
+        affordable = int(COMPARISON_BUDGET_S / max(time.monotonic() - began, 0.001))
+        more_ends = compared_batch_ends(self.record, max(BATCH_ENDS_MIN, affordable))[:-1]
+        for batch, before_us in more_ends:
             expect(self._connection, self.answer_before(before_us))
             timeless |= self._compare_last(lineage, ids, batch)
         misplaced = self._count_misplaced(ids, tuple(columns), timeless)
-        return self._said(1 + len(others), misplaced), ids, lineage
+        return self._summary(1 + len(more_ends), misplaced), ids, lineage
 
     @property
     def _connection(self) -> Any:
         return self.compared.connection
 
-    def _said(self, count: int, misplaced: str) -> str:
+    def _summary(self, count: int, misplaced: str) -> str:
         ends = f"{count} of {len(self.record.trial_log.batch_ends())} batches' ends"
         return f"last values of {', '.join(self.keys)} at {ends}{misplaced}"
 
     def _compare_last(self, lineage: Lineage, ids: tuple[str, ...], batch: int) -> bool:
-        """Each key's last value after a batch; whether one that should have come has no event time."""
+        """Compares each key's last value after a batch. Returns whether an expected value has no event time."""
         columns = lineage.demand()
-        last = f"PARTITION BY {quoted(ids)} ORDER BY {BATCH} DESC, {PLACE} DESC"
+        last = f"PARTITION BY {quoted(ids)} ORDER BY {BATCH} DESC, {ARRIVAL_NUMBER} DESC"
         self._connection.execute(
-            f"CREATE OR REPLACE VIEW _received AS SELECT * EXCLUDE ({BATCH}, {PLACE}) FROM _claimed"
+            f"CREATE OR REPLACE VIEW _received AS SELECT * EXCLUDE ({BATCH}, {ARRIVAL_NUMBER}) FROM _checked_rows"
             f" WHERE {BATCH} <= {batch} QUALIFY row_number() OVER ({last}) = 1"
         )
-        self.compared.add("_wanted", "_received", DiffSpec(ids, tuple(columns), "true", due=None))
-        found = self._connection.execute(f"SELECT count(*) FROM _wanted WHERE {EVENT_TIME} = 0").fetchone()
-        return bool(found[0])
+        self.compared.add("_expected_rows", "_received", DiffSpec(ids, tuple(columns), "true", due=None))
+        row = self._connection.execute(f"SELECT count(*) FROM _expected_rows WHERE {EVENT_TIME} = 0").fetchone()
+        return bool(row[0])
 
     def _count_misplaced(self, ids: tuple[str, ...], columns: tuple[str, ...], timeless: bool) -> str:
-        """Count updates that came more than once, and those that may not stand where they do; the latter in words."""
+        """Counts duplicate updates and misplaced updates. Returns a note about the latter."""
         self._connection.execute(f"CREATE VIEW _misplaced AS {_misplaced(ids, columns, timeless)}")
         rows = self._connection.execute("SELECT __why, count(*) FROM _misplaced GROUP BY __why").fetchall()
-        why = dict(rows)
-        found = answers.Counts(
-            duplicate=copies(self._connection, "_came", columns),
-            extra=sum(why.values()),
-            examples=tuple(self._examples(ids)) if why else (),
+        reasons = dict(rows)
+        counts = answers.Counts(
+            duplicate=copies(self._connection, "_result_rows", columns),
+            extra=sum(reasons.values()),
+            examples=tuple(self._examples(ids)) if reasons else (),
         )
-        self.compared.counts = found + self.compared.counts
-        return "".join(f"; {why[each]:,} came {words}" for each, words in MISPLACED.items() if each in why)
+        self.compared.counts = counts + self.compared.counts
+        return "".join(f"; {reasons[each]:,} came {reason}" for each, reason in MISPLACED.items() if each in reasons)
 
     def _examples(self, ids: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         types = answers.types_of(self._connection, "_misplaced")
         rows = normal_rows("_misplaced", types, types)
-        some = f"SELECT * EXCLUDE ({BATCH}, {PLACE}, __why, {EMISSION_TIME}) FROM {rows} LIMIT {SHOWN}"
-        found = self._connection.execute(some)
-        names = [column[0] for column in found.description]
-        for row in found.fetchall():
+        query = (
+            f"SELECT * EXCLUDE ({BATCH}, {ARRIVAL_NUMBER}, __why, {EMISSION_TIME}) FROM {rows} LIMIT {EXAMPLES_SHOWN}"
+        )
+        cursor = self._connection.execute(query)
+        names = [column[0] for column in cursor.description]
+        for row in cursor.fetchall():
             shown = answers.shown(dict(zip(names, row, strict=True)), types)
-            came = {name: value for name, value in shown.items() if name not in ids}
-            yield {"fault": "extra"} | {name: shown[name] for name in ids} | {"expected": [], "received": [came]}
+            received = {name: value for name, value in shown.items() if name not in ids}
+            yield {"fault": "extra"} | {name: shown[name] for name in ids} | {"expected": [], "received": [received]}
 
 
 def _misplaced(ids: tuple[str, ...], columns: tuple[str, ...], timeless: bool) -> str:
-    """The updates, each once, that may not stand where they do, and why; of several of a batch the last one may."""
-    each = f"SELECT * FROM _came QUALIFY row_number() OVER (PARTITION BY {quoted(columns)} ORDER BY {PLACE}) = 1"
+    """SQL for the misplaced updates (duplicates removed) and the reason. Only the last one of a batch is right."""
+    by_value = f"PARTITION BY {quoted(columns)} ORDER BY {ARRIVAL_NUMBER}"
+    each = f"SELECT * FROM _result_rows QUALIFY row_number() OVER ({by_value}) = 1"
     earlier = f"PARTITION BY {quoted(ids)} ORDER BY {BATCH} RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
     time_ = (
         f"CASE WHEN {EVENT_TIME} = 0 AND NOT {timeless} THEN 'timeless'"
         f" WHEN {EVENT_TIME} < max({EVENT_TIME}) OVER ({earlier}) THEN 'older' END"
     )
-    last = f"row_number() OVER (PARTITION BY {quoted(ids)}, {BATCH}, __time IS NULL ORDER BY {PLACE} DESC) = 1"
+    last = f"row_number() OVER (PARTITION BY {quoted(ids)}, {BATCH}, __time IS NULL ORDER BY {ARRIVAL_NUMBER} DESC) = 1"
     why = f"coalesce(__time, CASE WHEN NOT {last} THEN 'beside' END)"
     timed = f"SELECT *, {time_} AS __time FROM ({each})"
     return f"SELECT * EXCLUDE (__time), {why} AS __why FROM ({timed}) QUALIFY __why IS NOT NULL"
 
 
-def _keep(connection: Any, received: Received) -> None:
-    """Make the table `_came`, with each row's batch and place; no event time is 0."""
+def _store_received(connection: Any, received: ReceivedResults) -> None:
+    """Creates the table `_result_rows` with batch and arrival number of each row. A missing event time becomes 0."""
     if received.empty:
         connection.register("_read", empty_relation(connection))
-        stamped = f"SELECT *, 0::BIGINT AS {BATCH}, 0::BIGINT AS {PLACE} FROM _read"
+        stamped = f"SELECT *, 0::BIGINT AS {BATCH}, 0::BIGINT AS {ARRIVAL_NUMBER} FROM _read"
     else:
         schema = received.schema.remove_metadata()
-        schema = schema.append(pa.field(BATCH, pa.int64())).append(pa.field(PLACE, pa.int64()))
+        schema = schema.append(pa.field(BATCH, pa.int64())).append(pa.field(ARRIVAL_NUMBER, pa.int64()))
         connection.register("_read", pa.RecordBatchReader.from_batches(schema, _placed(received)))
         stamped = "SELECT * FROM _read"
     timed = f"* REPLACE (coalesce({EVENT_TIME}, 0) AS {EVENT_TIME})"
-    connection.execute(f"CREATE TABLE _came AS SELECT {timed} FROM ({stamped})")
+    connection.execute(f"CREATE TABLE _result_rows AS SELECT {timed} FROM ({stamped})")
     connection.unregister("_read")
 
 
-def _placed(received: Received) -> Iterator[pa.RecordBatch]:
-    place = 0
+def _placed(received: ReceivedResults) -> Iterator[pa.RecordBatch]:
+    first = 0
     for batch in received.batches():
         number = int(batch.schema.metadata[ENGINE_BATCH].rpartition(b"/")[2])
         plain, rows = batch.replace_schema_metadata(None), batch.num_rows
         plain = plain.append_column(BATCH, pa.array(np.full(rows, number, np.int64)))
-        yield plain.append_column(PLACE, pa.array(np.arange(place, place + rows)))
-        place += rows
+        yield plain.append_column(ARRIVAL_NUMBER, pa.array(np.arange(first, first + rows)))
+        first += rows
 
 
-def moments(record: TrialRecord, most: int) -> list[tuple[int, int | None]]:
-    """(batch, event time before which it and all earlier ones read): the last, after at most so many others.
+def compared_batch_ends(record: TrialRecord, limit: int) -> list[tuple[int, int | None]]:
+    """(batch, event time before which it and all earlier ones read): at most `limit` batches, then the last one.
 
-    All others where there are no more, else some of the measured span.
+    If there are more, takes evenly spaced ones of the measured span.
     """
     ends = {batch: end for (_, batch), end in record.trial_log.batch_ends().items()}  # of one query
     committed = sorted(
@@ -173,16 +175,16 @@ def moments(record: TrialRecord, most: int) -> list[tuple[int, int | None]]:
     if not committed:
         return []
     earlier = committed[:-1]
-    if most < len(earlier):
+    if limit < len(earlier):
         earlier = [one for one in earlier if record.spans.measured_from_us <= ends[one] < record.spans.measured_to_us]
     last = max(commit.batch for commit in record.trial_log.commits)
     until_us = None if record.owes_all else ends[committed[-1]]
-    return [*((one, ends[one]) for one in _spread(earlier, most)), (last, until_us)]
+    return [*((one, ends[one]) for one in _spread(earlier, limit)), (last, until_us)]
 
 
-def _spread(batches: list[int], most: int) -> list[int]:
-    """At most so many of them, with gaps as equal as can be from the first one to the last."""
-    if len(batches) <= most:
+def _spread(batches: list[int], limit: int) -> list[int]:
+    """At most `limit` of them, evenly spaced from the first to the last."""
+    if len(batches) <= limit:
         return batches
     last = len(batches) - 1
-    return [batches[last * number // (most - 1)] for number in range(most)] if most > 1 else batches[:most]
+    return [batches[last * number // (limit - 1)] for number in range(limit)] if limit > 1 else batches[:limit]

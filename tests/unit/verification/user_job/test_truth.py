@@ -27,7 +27,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Verification
 from streamgauge.verification.regenerated_input import RegeneratedInput
-from streamgauge.verification.sink_comparison import comparison, judged_early
+from streamgauge.verification.sink_comparison import comparison, due_after_early_end
 from streamgauge.verification.user_job import rows as native_rows
 from streamgauge.verification.user_job import truth
 from streamgauge.verification.user_job import updates as native_updates
@@ -115,7 +115,7 @@ def test_right_rows_match(case: Callable[..., Case]) -> None:
     found = asked.verify()
     assert faults(found) == {}
     assert (found.independent, found.expected, found.matched) == (True, 15_000, 15_000)
-    assert found.sentence == "15,000 results expected of warm-up and span, all matched (told apart by event_id)"
+    assert found.sentence == "15,000 results expected of warm-up and span, all matched (identified by event_id)"
 
 
 def test_each_planted_fault_is_named(case: Callable[..., Case]) -> None:
@@ -154,7 +154,7 @@ def test_windows_need_no_keys_declared(case: Callable[..., Case]) -> None:
     asked.receive(rows)
     right = asked.verify()
     assert faults(right) == {}
-    assert "told apart by window_start, window_end, user_id" in right.sentence
+    assert "identified by window_start, window_end, user_id" in right.sentence
     asked.receive(
         rows.set_column(3, "spent", pc.if_else(row, pc.subtract(rows.column("spent"), 1), rows.column("spent")))
     )
@@ -226,7 +226,7 @@ def test_updates_are_compared_at_every_batchs_end(case: Callable[..., Case]) -> 
 def test_updates_are_compared_at_a_few_ends_where_answers_are_dear(
     case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native_updates, "ENOUGH_S", 0.0)
+    monkeypatch.setattr(native_updates, "COMPARISON_BUDGET_S", 0.0)
     asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
     asked.receive(*updates(asked))
     found = asked.verify()
@@ -285,7 +285,7 @@ def test_a_last_batch_that_takes_values_back_is_wrong(case: Callable[..., Case])
         found = asked.verify()
         assert faults(found) == {"extra": 100, "wrong": 100}
         assert {example["fault"] for example in found.examples} == {"extra", "wrong"}
-        assert "before what their key had had in an earlier batch" in found.sentence
+        assert "before that of their key in an earlier batch" in found.sentence
 
 
 def test_wrong_updates_on_the_way_are_found(case: Callable[..., Case]) -> None:
@@ -326,7 +326,7 @@ def test_moments_are_spread_over_the_measured_span(make: Any, measured_s: tuple[
     measured = [make.start + second * 1_000_000 for second in measured_s]
     record = replace(record, spans=TrialSpans(make.start, *measured, record.spans.end_us))
     inside = [(batch, make.start + (batch + 1) * 1_000_000) for batch in expected]
-    assert native_updates.moments(record, 3) == [*inside, (19, None)]
+    assert native_updates.compared_batch_ends(record, 3) == [*inside, (19, None)]
 
 
 def test_an_update_that_came_twice_is_a_duplicate(case: Callable[..., Case]) -> None:
@@ -396,7 +396,7 @@ def test_of_a_trial_that_ended_early_stateful_results_may_come_later(make: Any) 
     }
     assert judged[0, False] == f"event_time < {committed}"
     assert judged[3_000_000, False] == f"event_time < {committed - 3_000_000}"
-    assert judged[0, True] == judged[3_000_000, True] == judged_early(record, True)
+    assert judged[0, True] == judged[3_000_000, True] == due_after_early_end(record, True)
     assert judged[0, True].startswith("window_end <=")
 
 
@@ -407,7 +407,7 @@ def test_lineage_tells_no_result_from_another() -> None:
             "CREATE TABLE _wanted AS SELECT * FROM (VALUES (1, 7, 'a', 1), (2, 8, 'a', 2), (3, 9, 'b', 1))"
             " AS rows(event_time, ingest_time, name, number)"
         )
-        columns = types_of(connection, "_wanted")
+        columns = types_of(connection, "_expected_rows")
         assert native_rows.identity(connection, columns, ()) == (("name", "number"), True)
 
 
@@ -429,7 +429,7 @@ def test_columns_that_the_reference_leaves_out_are_named(case: Callable[..., Cas
     asked = case('reference="SELECT event_time, event_id FROM purchases"')
     asked.receive(asked.answer(ROWS))
     said = asked.verify().sentence
-    assert "leaves them out: user_id, third; so of a result no value was looked at, only that it is there" in said
+    assert "leaves them out: user_id, third; so only the presence of results and their event_time were compared" in said
 
 
 def test_an_ingest_time_that_the_reference_leaves_out_is_checked_by_the_log(case: Callable[..., Case]) -> None:
@@ -439,8 +439,8 @@ def test_an_ingest_time_that_the_reference_leaves_out_is_checked_by_the_log(case
     few = "SELECT user_id, price, event_time FROM purchases"
     cases = [
         ("SELECT user_id, event_time, event_id FROM purchases", ROWS, "by event_id", 15_000),
-        (few, few.replace("price,", "price, ingest_time,"), "by the hand-out log", 15_000),
-        (windows, stamped, "ingest_time by the hand-out log", 800),
+        (few, few.replace("price,", "price, ingest_time,"), "by the delivery log", 15_000),
+        (windows, stamped, "ingest_time by the delivery log", 800),
     ]
     for query, full, said, count in cases:
         asked = case(f'reference="{query}", reach="2s"')
@@ -460,13 +460,13 @@ def test_an_ingest_time_that_the_reference_leaves_out_is_checked_by_the_log(case
     [
         (ROWS, "event_time and ingest_time by event_id"),
         ("SELECT user_id, price, event_time, ingest_time FROM purchases", "event_time and ingest_time by the hand-out"),
-        ("SELECT user_id, price, event_time FROM purchases", "event_time by the hand-out log"),
+        ("SELECT user_id, price, event_time FROM purchases", "event_time by the delivery log"),
     ],
 )
 def test_lineage_that_the_function_moves_in_batch_too_is_wrong(
     case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch, query: str, said: str
 ) -> None:
-    """The batch run shifts it alike, so the plan and the hand-out log are asked."""
+    """The batch run shifts it alike, so the plan and the delivery log decide."""
     for shift, kinds in (({}, set()), ({"event_time": 40_007, "ingest_time": 5}, {"wrong"})):
         asked = case('reach="0s"')
         rows = asked.answer(query)
