@@ -390,7 +390,7 @@ def test_of_a_trial_that_ended_early_stateful_results_may_come_later(make: Any) 
     kinds = {"event_id": ValueType(INT), EVENT_TIME: ValueType(INT)}
     windowed = {**kinds, "window_end": ValueType(TIMESTAMP)}
     judged = {
-        (reach_us, bool(columns.get("window_end"))): truth._asked(record, reach_us, ("event_id",), columns).judged
+        (reach_us, bool(columns.get("window_end"))): truth._diff_spec(record, reach_us, ("event_id",), columns).required
         for reach_us in (0, 3_000_000)
         for columns in (kinds, windowed)
     }
@@ -404,7 +404,7 @@ def test_lineage_tells_no_result_from_another() -> None:
     """Two results of one value may come in another order, so their times are no names; alone they are no help."""
     with duckdb.connect() as connection:
         connection.execute(
-            "CREATE TABLE _wanted AS SELECT * FROM (VALUES (1, 7, 'a', 1), (2, 8, 'a', 2), (3, 9, 'b', 1))"
+            "CREATE TABLE _expected_rows AS SELECT * FROM (VALUES (1, 7, 'a', 1), (2, 8, 'a', 2), (3, 9, 'b', 1))"
             " AS rows(event_time, ingest_time, name, number)"
         )
         columns = types_of(connection, "_expected_rows")
@@ -459,7 +459,7 @@ def test_an_ingest_time_that_the_reference_leaves_out_is_checked_by_the_log(case
     ("query", "said"),
     [
         (ROWS, "event_time and ingest_time by event_id"),
-        ("SELECT user_id, price, event_time, ingest_time FROM purchases", "event_time and ingest_time by the hand-out"),
+        ("SELECT user_id, price, event_time, ingest_time FROM purchases", "event_time and ingest_time by the delivery"),
         ("SELECT user_id, price, event_time FROM purchases", "event_time by the delivery log"),
     ],
 )
