@@ -110,7 +110,12 @@ def _kind(resolved: ResolvedExperiment, received: ReceivedResults) -> Any:
 
 
 def _compare(
-    resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults, compared: Comparison, log: Path, stage: Stage
+    resolved: ResolvedExperiment,
+    record: TrialRecord,
+    received: ReceivedResults,
+    compared: Comparison,
+    log: Path,
+    stage: Stage,
 ) -> _Compared:
     described = _job(resolved).description
     with Scratch("truth") as folder:
