@@ -14,6 +14,7 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import HOLD_US, LEVEL_MAX_US, ResolvedExperiment, spare_s
 from streamgauge.trial.phases import DRAIN_S, TrialPolicy
 from streamgauge.trial.stopping_rules import (
+    BEHIND_MAX_US,
     infeasible_reason,
     invalid_reason,
     lacks_samples,
@@ -60,6 +61,9 @@ class JudgedTrial(TrialPolicy):
         self.interval_s, self.closes_late = resolved.interval_s, resolved.closing_sinks
         self.hold_us = HOLD_US if may_extend else 0
 
+    behind_max_us = BEHIND_MAX_US
+    """How long the warm-up waits for an engine that is still behind by more than its interval."""
+
     @property
     def apart_us(self) -> int:
         """How far the trial lies from all that was offered before.
@@ -81,7 +85,7 @@ class JudgedTrial(TrialPolicy):
     def warmup_extension_us(self, record: TrialRecord) -> int:
         if not self.may_extend or record.prolonged_us >= LEVEL_MAX_US:
             return 0
-        if reason := warmup_incomplete_reason(record, self.resolved.interval_s):
+        if reason := warmup_incomplete_reason(record, self.resolved.interval_s, self.behind_max_us):
             record.prolonged_for.append(reason)
         return LEVEL_STEP_US if reason else 0
 
@@ -113,7 +117,10 @@ class SearchTrial(JudgedTrial):
     """A trial of a search, which ends where its verdict is known and skips what cannot change it.
 
     An invalid trial is made again, so its end is not waited for; a run's figures show what happened.
+    A warm engine that stays behind is near its limit or above: a search does not wait half a minute for it.
     """
+
+    behind_max_us = 2 * LEVEL_STEP_US
 
     def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
         return super().early_stop_reason(record, now_us) or invalid_reason(record)

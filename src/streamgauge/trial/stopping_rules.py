@@ -47,18 +47,18 @@ DRAINING = "the engine's backlog was still draining"
 FASTER = "the engine's batches were still getting shorter"
 
 
-def warmup_incomplete_reason(record: TrialRecord, interval_s: float = 0.0) -> str:
+def warmup_incomplete_reason(record: TrialRecord, interval_s: float = 0.0, behind_max_us: int = BEHIND_MAX_US) -> str:
     """At the end of the warm-up, in words: the engine has not yet finished a batch for every sink, or some query is
     surely still working off the backlog of the start, or its batches still get shorter. Nothing where all is level.
 
     `interval_s`: of the engine's batches. While much more than that waits, the rise of the rate may still be felt: near
-    its limit an engine takes half a minute to forget it.
+    its limit an engine takes half a minute to forget it. `behind_max_us`: the longest extension for that reason.
     """
     if not record.trial_log.committed_until():
         return FIRST_BATCH
     parts = record.trial_log.by_query()
     until = record.spans.measured_from_us
-    behind = record.prolonged_us < BEHIND_MAX_US and any(_behind(part, until, interval_s) for part in parts)
+    behind = record.prolonged_us < behind_max_us and any(_behind(part, until, interval_s) for part in parts)
     if behind or any(_falls(part, until) for part in parts):
         return DRAINING
     return FASTER if any(_gets_faster(part, until) for part in parts) else ""

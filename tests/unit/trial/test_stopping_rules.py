@@ -131,6 +131,7 @@ def test_a_warm_up_lasts_while_much_more_waits_than_an_interval(
     record.spans = TrialSpans(START, START + 30 * US, START + 35 * US, START + 40 * US)
     record.prolonged_us = prolonged_s * US
     assert bool(stopping_rules.warmup_incomplete_reason(record, interval_s)) is starts
+    assert not stopping_rules.warmup_incomplete_reason(record, interval_s, behind_max_us=prolonged_s * US)
 
 
 @pytest.mark.parametrize(("share", "faster"), [(0.99, True), (1.0, False), (1.01, False)])

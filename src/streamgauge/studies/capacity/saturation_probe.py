@@ -9,6 +9,9 @@ than they will be; one more is made where they were by far (Spark's own join dra
 at 13 k/s in smaller ones was idle for two fifths of the time). But where a lower step was climbed and so little of the
 next is drained, that lower one says more: it was drained in batches as a trial has them, and what comes next are
 batches of a hundred million events. It is a guess for the search and nothing more.
+
+Batches that fill a good part of their interval show where the engine will be full. The next step then offers one and a
+half times that rate, and is the last: its batches are hardly longer than those of a trial.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from streamgauge.dataflow.nodes import IntervalJoin, Node, Process, WindowJoin
 from streamgauge.engines.registry import entry
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary import figures
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S, ResolvedExperiment
+from streamgauge.studies.capacity.strategy import BUSY_FULL
 from streamgauge.trial.conductor import TrialConductor, next_start
 from streamgauge.trial.phases import PacedLoad
 
@@ -38,6 +43,9 @@ BATCHES_MIN = 3
 FAR_SHARE, LARGER = 0.25, 1.5
 """Where less of a step's rate than that share was drained, its batches were many times those of any trial; so it is
 made once more with batches that are only somewhat larger."""
+BUSY_SHARE_MIN, OVERLOAD_FACTOR = 0.3, 1.5
+"""A step whose batches fill that share of the time predicts the engine's limit; below it fixed costs hide what an event
+costs. The last step offers this many times the predicted limit."""
 CLIMB_SHARE = 0.8
 """Of the step's rate: a few batches tell no better, and an engine that is only nearly as fast is found on the next."""
 HEAP_SHARE = 1 / 8
@@ -70,20 +78,36 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
     """
     ladder = RateLadder(conductor)
     highest = min(most_per_s, most_within_heap(conductor.resolved))
-    rate, seconds, climbed = min(FIRST_RATE_PER_S, highest), FIRST_S, 0.0
+    rate, seconds, climbed, sized = min(FIRST_RATE_PER_S, highest), FIRST_S, 0.0, False
     while True:
-        record, drained, stayed = ladder.step(rate, seconds, 0.0 if to_the_end else climbed)
+        if sized:
+            record, drained, stayed = ladder.last_step(rate)
+        else:
+            record, drained, stayed = ladder.step(rate, seconds, 0.0 if to_the_end else climbed)
         enough = KEPT_UP_SHARE if stayed else CLIMB_SHARE
         if record.ended_early or drained < enough * rate or rate >= highest:
             break
         step = STEP if drained >= KEPT_UP_SHARE * rate else STEP_WHERE_NEAR
-        rate, seconds, climbed = min(rate * step, highest), STEP_S, drained
+        following = rate * step
+        predicted = None if to_the_end else predicted_limit_per_s(record, rate)
+        sized = predicted is not None and OVERLOAD_FACTOR * predicted < following
+        if predicted is not None and sized:
+            following = OVERLOAD_FACTOR * predicted
+        rate, seconds, climbed = min(following, highest), STEP_S, drained
     if record.interrupted:
         raise KeyboardInterrupt
     kept_up = not record.ended_early and drained >= KEPT_UP_SHARE * most_per_s
     guess = drained if to_the_end else max(drained, climbed)
     heap_limits = highest < most_per_s and not record.ended_early and drained >= KEPT_UP_SHARE * highest
     return SaturationResult(guess, kept_up, record.trial_log, record.engine_failed, record.driver_failed, heap_limits)
+
+
+def predicted_limit_per_s(record: TrialRecord, rate_per_s: float) -> float | None:
+    """The rate at which batches would fill `BUSY_FULL` of the time; None where they fill too little of it to tell."""
+    share = figures.busy_share(record)
+    if share is None or not BUSY_SHARE_MIN <= share < BUSY_FULL:
+        return None
+    return rate_per_s * BUSY_FULL / share
 
 
 def most_within_heap(resolved: ResolvedExperiment) -> float:
@@ -127,6 +151,11 @@ class RateLadder:
                 share = LARGER * drained / rate_per_s
                 record, drained = self._made(rate_per_s, LAST_S, drained, PACE_S * share)
         return record, drained, stayed
+
+    def last_step(self, rate_per_s: float) -> tuple[TrialRecord, float, bool]:
+        """As `step`, of a rate that lies little above the engine's limit: once, until the engine is warm."""
+        record, drained = self._made(rate_per_s, max(STEP_S, self._cold_s), 0.0, PACE_S / OVERLOAD_FACTOR)
+        return record, drained, True
 
     @property
     def _cold_s(self) -> float:

@@ -2,15 +2,15 @@
 
 Pure: no engine, no clock, no chance. The steps, in order:
 
- 1. one overload trial; the rate it drains, less a sixth, is a first guess. It overestimates, since near its limit an
-    engine's batches vary so much that no trial decides (4.65 M/s drained, 3.8 sustained; 5.6 and about 4.5);
+ 1. one overload trial; the rate it drains, less a tenth, is a first guess. It overestimates, since near its limit an
+    engine's batches vary so much that no trial decides. A guess that holds serves as the trial at 90 % of the limit;
  2. both ends of the bracket are tested: from the guess upwards or downwards, in growing steps, until one rate holds and
     a higher one does not;
  3. bisection until the bracket is as narrow as asked: where the engine is expected to be full, by how busy it was at
     both ends, and at the geometric middle where that says nothing;
- 4. the rate that holds is confirmed: again on a fresh engine, then at 90 %. Where one of the two fails, the search
-    steps down by the width from the rate that failed, and confirms again, on that same engine: no trial of the bracket
-    ran there.
+ 4. the rate that holds is confirmed: again on a fresh engine, then at 90 %, unless a trial of the bracket held about
+    there. Where one of the two fails, the search steps down by the width from the rate that failed, and confirms again,
+    on that same engine: no trial of the bracket ran there.
 
 A trial that is invalid, because something disturbed the driver or took the system's processors, is made once more at
 the same rate; a second time there is no upper end, and what held is confirmed. Where that rate lies far above what
@@ -37,15 +37,14 @@ from streamgauge.results.verdict import VerdictValue
 
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 
-DRAIN_OVERESTIMATE_FACTOR, FAILED_OVERESTIMATE_FACTOR = 1.2, 1.05
+DRAIN_OVERESTIMATE_FACTOR, FAILED_OVERESTIMATE_FACTOR = 1.1, 1.05
 """Rate drained over rate sustained, of the overload trial and of a judged one that fell behind; only where to look next
 rests on it."""
-BUSY_FULL, BUSY_FAR = 0.78, 1.1
-"""An engine whose batches fill that share of the time is near its limit: of windowed aggregations on Spark, 35 trials
-held at 0.28 to 0.79 and three at 0.8 to 0.88, and 13 of 16 at 0.79 to 0.9 were undecided. Where a rate held while they
-filled so much less that it promises more than the second figure, the next rate is the promised one; else it is a width
-away, since any more would only be refused. Joins have their limit elsewhere (0.5, 0.9): only where to look next rests
-on it."""
+BUSY_FULL, BUSY_OVER = 0.78, 0.84
+"""An engine whose batches fill the first share of the time is near its limit: of windowed aggregations on Spark, 35
+trials held at 0.28 to 0.79 and five at 0.8 to 0.88, and 14 of 17 at 0.79 to 0.9 were undecided. After a rate that held,
+the next one is where they would fill the second share: a trial that fails is shorter than one that holds, and gives the
+upper end. Joins have their limit elsewhere (0.5, 0.9): only where to look next rests on it."""
 PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
 """The longest step that an idle engine's busy share promises, the longest of all, and a bracket that is wide."""
 _GROWTH = {"sustained": 2, "undecided": 1.5}
@@ -179,10 +178,23 @@ class State:
 
     @property
     def at_90_percent(self) -> TrialSummary | None:
-        """The trial at 90 % of the confirmed rate: nothing comes after it but its own repetition."""
-        if self.confirmed_per_s is None or self.trials[-1][0].purpose != "at 90 %":
+        """The trial at 90 % of the confirmed rate: the last one, or an earlier one that held about there."""
+        if self.confirmed_per_s is None:
             return None
-        return summary(len(self.trials), *self.trials[-1])
+        if self.trials[-1][0].purpose == "at 90 %":
+            return summary(len(self.trials), *self.trials[-1])
+        number = self.held_near(0.9 * self.confirmed_per_s)
+        return summary(number, *self.trials[number - 1]) if number else None
+
+    def held_near(self, rate_per_s: float) -> int:
+        """The number of the last trial that held within half the tolerance of that rate; 0 for none."""
+        near = 1 + self.settings.tolerance / 2
+        numbers = (
+            number
+            for number, (request, outcome) in enumerate(self.trials, start=1)
+            if request.purpose != "overload" and outcome.holds and 1 / near <= request.rate_per_s / rate_per_s <= near
+        )
+        return max(numbers, default=0)
 
     def forget_held(self) -> None:
         """Wrong answers at one rate leave no rate that holds."""
@@ -292,16 +304,17 @@ class DriverStarvationBackoff:
 
 
 def _step_up(step: float, width: float, busy_share: float | None) -> float:
-    """How much higher the next rate is: a step; further where the engine was idle for long, a width where it was nearly
-    full, two at most where it held although it was. Batches that stay full over many steps follow each other at any
-    rate, and say nothing.
+    """How much higher the next rate is: to where the engine is expected to fail, at least a width; without a busy
+    share a step. Batches that stay full over many steps follow each other at any rate, and predict nothing.
     """
     if not busy_share:
         return step
-    promised = BUSY_FULL / busy_share
-    if promised > BUSY_FAR:
+    promised = BUSY_OVER / busy_share
+    if promised > _WIDE:
         return max(step, min(promised, PROMISED_MAX))
-    return width if promised > 1 else step if step > _FAR_STEP else min(step, width**2)
+    if promised > 1:
+        return max(promised, width)
+    return step if step > _FAR_STEP else min(step, width**2)
 
 
 def _rate_below(rate: float, step: float, drained_per_s: float | None) -> float:
@@ -423,9 +436,14 @@ def _is_inconclusive(request: TrialRequest, outcome: TrialOutcome) -> bool:
 
 
 def _refuted_at_90_percent(state: State, rate: float) -> Generator[TrialRequest, TrialOutcome, float | None]:
-    """The lower rate, where it is not sustained: so the one above is not either, whatever its own trials said."""
+    """The lower rate, where it is not sustained: so the one above is not either, whatever its own trials said.
+
+    No trial is made if an earlier one held about there.
+    """
     # Confirmed by now: should this trial be invalid, the rate above it stays what it is.
     state.confirmed_per_s = rate
+    if state.held_near(0.9 * rate):
+        return None
     below = _within(state.settings, 0.9 * rate)
     request = TrialRequest(below, "at 90 %", state.settings.fresh_always)
     outcome = yield request

@@ -22,10 +22,12 @@ from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S
 from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity.saturation_probe import (
+    BUSY_SHARE_MIN,
     FIRST_RATE_PER_S,
     FIRST_S,
     LARGER,
     LAST_S,
+    OVERLOAD_FACTOR,
     PACE_S,
     STEP,
     STEP_S,
@@ -33,6 +35,7 @@ from streamgauge.studies.capacity.saturation_probe import (
     most_within_heap,
     probe_saturation,
 )
+from streamgauge.studies.capacity.strategy import BUSY_FULL
 from streamgauge.system.machine import cpus
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import conductor as conductor_module
@@ -118,6 +121,31 @@ def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
     found = climbed.climb(180e6)
     assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 6.4e6, 51.2e6]
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(guess_per_s), False)
+
+
+def test_the_last_step_lies_little_above_the_limit_that_busy_batches_predict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 6.4 M/s not to 51 M/s: one step, until the engine is warm, in batches hardly longer than a trial's."""
+    capacity = 1e7
+    climbed = Stairs(monkeypatch, capacity)
+
+    def share(record: TrialRecord) -> float:
+        return climbed.seen[-1][0] / capacity * BUSY_FULL
+
+    monkeypatch.setattr(saturation_probe.figures, "busy_share", share)
+    found = climbed.climb(180e6)
+    assert climbed.seen[:3] == [(1e5, FIRST_S), (8e5, STEP_S), (6.4e6, STEP_S)]
+    assert climbed.seen[3:] == [(pytest.approx(OVERLOAD_FACTOR * capacity), FRESH_WARMUP_S - FIRST_S - 2 * STEP_S)]
+    assert climbed.paces[3] == PACE_S / OVERLOAD_FACTOR
+    assert (found.drained_per_s, found.kept_up) == (pytest.approx(capacity), False)
+
+
+@pytest.mark.parametrize(("share", "limit"), [(None, None), (BUSY_SHARE_MIN - 0.01, None), (0.39, 2e6), (0.9, None)])
+def test_idle_and_full_batches_predict_no_limit(
+    monkeypatch: pytest.MonkeyPatch, share: float | None, limit: float | None
+) -> None:
+    """Below, fixed costs hide what an event costs; above, there is nothing left to predict."""
+    monkeypatch.setattr(saturation_probe.figures, "busy_share", lambda record: share)
+    assert saturation_probe.predicted_limit_per_s(drained_at(1e6), 1e6) == (limit and pytest.approx(limit))
 
 
 @pytest.mark.parametrize(("warm_after_s", "rest_s"), [(FRESH_WARMUP_S, LAST_S), (FIRST_S + STEP_S + 60, 60)])

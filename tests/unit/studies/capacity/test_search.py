@@ -16,7 +16,7 @@ from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import Settings, TrialOutcome, replay, search
 from streamgauge.studies.capacity.strategy import (
-    BUSY_FULL,
+    BUSY_OVER,
     DRAIN_OVERESTIMATE_FACTOR,
     STEP_MAX,
     State,
@@ -319,7 +319,7 @@ def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
     """The guess was too low by more than half: batches filled little of the time, and say so."""
     busy = Busy(1e6)
     result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.4e6, quick=True))
-    assert busy.asked[:2] == [0.4e6, pytest.approx(BUSY_FULL * 1e6)]
+    assert busy.asked[:2] == [0.4e6, pytest.approx(BUSY_OVER * 1e6)]
     assert result.low is not None
     assert 0.95e6 <= result.low <= 1e6
     assert len(busy.asked) <= 7
@@ -353,12 +353,34 @@ def test_a_first_rate_that_is_undecided_is_asked_once_more(again: VerdictValue) 
     assert result.confirmed
 
 
-def test_an_engine_that_is_nearly_full_is_asked_for_a_width_more() -> None:
-    """Whatever steps would have grown to: it held while its batches filled as much as they do at the limit."""
+def test_an_engine_that_is_nearly_full_is_offered_what_would_overfill_it() -> None:
+    """A trial that fails is shorter than one that holds, and gives the bracket its upper end."""
     busy = Busy(0.8e6, 1e6)
     result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.74e6, quick=True))
-    assert busy.asked == [0.74e6, pytest.approx(0.74e6 * 1.05), pytest.approx(0.74e6 * 1.05**2)]
-    assert result.low == busy.asked[1]
+    assert busy.asked[:2] == [0.74e6, pytest.approx(BUSY_OVER * 1e6)]
+    assert len(busy.asked) == 4
+    assert result.low is not None
+    assert 0.8e6 / 1.05 <= result.low <= 0.8e6
+
+
+@pytest.mark.parametrize(("below", "purposes"), [(0.91, ["confirm"]), (0.87, ["confirm", "at 90 %"])])
+def test_a_trial_that_held_at_about_ninety_percent_is_not_repeated(below: float, purposes: list[str]) -> None:
+    """Within half the tolerance; the result shows that trial's figures."""
+    capacity = 1e6
+    busy = Busy(capacity * 1.001, 1e9)
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        made.append(purpose)
+        share = BUSY_OVER * below if len(made) == 1 else BUSY_OVER
+        return dataclasses.replace(busy(rate, purpose, fresh), busy_share=share)
+
+    made: list[str] = []
+    result = search(trial, dataclasses.replace(PLENTY, start_per_s=below * capacity))
+    assert result.confirmed
+    assert result.low == pytest.approx(capacity)
+    assert [purpose for purpose in made if purpose in ("confirm", "at 90 %")] == purposes
+    assert result.at_90_percent is not None
+    assert result.at_90_percent.number == (1 if len(purposes) == 1 else len(made))
 
 
 @pytest.mark.parametrize(
