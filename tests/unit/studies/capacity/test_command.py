@@ -245,7 +245,6 @@ class Fresh:
 
     def __init__(self, *_: Any) -> None:
         self.clock = SimpleNamespace(now_us=lambda: 0)
-        self.engine = SimpleNamespace(stage=lambda: "")
         self.reached_us, self.stopped = 0, False
         Fresh.made.append(self)
 
@@ -257,6 +256,9 @@ class Fresh:
 
     def start(self, plan: Any) -> None:
         pass
+
+    def stage(self) -> str:
+        return ""
 
 
 @pytest.fixture
