@@ -1,6 +1,6 @@
 """Runs the performance programs of these packages and prints one table, each figure beside its floor and its goal.
 
-    python -m bench                        all of them but those in `APART`, which are made by name alone
+    python -m bench                        all of them except those in `APART`, which are made by name alone
     python -m bench --only generation      some of them, by the last part of the name, separated by commas
     python -m bench --json | --markdown    rows for a program, or a table
 
@@ -24,8 +24,8 @@ from bench.support.own_process import run_in_own_process
 Row = dict[str, Any]
 """what, value, unit, floor, goal, median, spread, note; floor and goal may be None, and the note empty."""
 
-APART = ("applications",)
-"""Seventeen searches, which make a table of their own (docs/results/applications.md)."""
+APART = ("applications", "tuning_profiles")
+"""Many searches each, which make tables of their own (docs/results)."""
 
 HEAD = ("what", "value", "unit", "spread", "floor", "goal", "met")
 

@@ -234,6 +234,34 @@ def transport_options() -> str:
     )  # fmt: skip
 
 
+def tuning_profiles() -> str:
+    """What each tuning profile sets, on each engine that has more than one; an entry that a profile does not make is
+    the option's default.
+    """
+    from streamgauge.engines.registry import capabilities, streaming_engines
+    from streamgauge.transports.registry import transport
+
+    engines = [capabilities()[name] for name in streaming_engines()]
+    profiles = list(dict.fromkeys(name for engine in engines for name in engine.profiles))
+    rows: list[tuple[str, ...]] = []
+    for engine in (engine for engine in engines if len(engine.profiles) > 1):
+        here = [engine.profiles[name] for name in profiles]
+        defaults = {each.name: each for each in engine.settings}
+        for option in dict.fromkeys(option for profile in here for option in profile.options):
+            values = (code(profile.options.get(option, defaults[option].default)) for profile in here)
+            rows.append((code(engine.name), f"`--option {option}`", *values, defaults[option].meaning))
+        for way in dict.fromkeys(way for profile in here for way in profile.transport_options):
+            settings = {each.name: each for each in transport(way).settings}
+            sets = [profile.transport_options.get(way, {}) for profile in here]
+            for option in dict.fromkeys(option for each in sets for option in each):
+                values = (code(each.get(option, settings[option].default)) for each in sets)
+                flag = f"`--transport-option {option}`, over {way}"
+                rows.append((code(engine.name), flag, *values, settings[option].meaning))
+    alone = [code(engine.name) for engine in engines if len(engine.profiles) == 1]
+    head = ("engine", "option", *map(code, profiles), "meaning")
+    return f"{table(head, rows)}\n\nThese engines have the profile `tuned` only: {', '.join(alone)}."
+
+
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(code, names)) or "-"
 
@@ -457,8 +485,13 @@ def makers() -> dict[str, Callable[[], str]]:
     found: dict[str, Callable[[], str]] = {
         "workloads": workload_list, "features": features, "engines": engine_matrix, "engine options": engine_options,
         "words of engines": words_of_engines, "transport options": transport_options, "pairs": pairs,
+<<<<<<< HEAD
         "packages": packages,
         "commands": command_list, "experiment keys": experiment_keys, "checks": check_list,
+=======
+        "packages": packages, "tuning profiles": tuning_profiles,
+        "commands": command_list, "checks": check_list,
+>>>>>>> 6d536212 (engines, config: tuning profiles, tuned and idiomatic, as data of each engine)
         "causes": partial(codes_of, "Cause"), "warning codes": partial(codes_of, "WarningCode"),
         "published latencies": published_latencies,
     }  # fmt: skip

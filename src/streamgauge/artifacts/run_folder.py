@@ -135,8 +135,8 @@ class RunFolder:
         result = self.read_result()
         if result.verdict.cause == Cause.UNFINISHED:
             asked = experiment.model_dump(mode="json")
-            kept = {"experiment": asked, "isolation": experiment.isolation, "job_files": dict(job_files or {})}
-            self.write_result(result.model_copy(update=kept))
+            kept = {"experiment": asked, "isolation": experiment.isolation, "tuning": experiment.tuning}
+            self.write_result(result.model_copy(update={**kept, "job_files": dict(job_files or {})}))
 
     def write_result(self, result: Result) -> None:
         self._write("result.json", result.to_json() + "\n")

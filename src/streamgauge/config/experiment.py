@@ -56,6 +56,10 @@ def _named(problem: Problem, name: str) -> Problem:
 
 Weights = Literal["cumulative", "immediate"]
 """Sin_i of eq. 3.4: rows of the input for each event of the application, or the selectivity of the operator before."""
+Tuning = Literal["tuned", "idiomatic"]
+"""The tuning profiles; each engine says what they set on it."""
+TUNABLE = ("run", "sustain", "anatomy", "characterize")
+"""The commands that start an engine."""
 Rate = Annotated[float, BeforeValidator(parse_rate)]
 Duration = Annotated[float, BeforeValidator(parse_duration)]
 Share = Annotated[float, BeforeValidator(parse_share)]
@@ -238,6 +242,10 @@ class Experiment(ConfigModel):
     options: dict[str, str] = _everywhere(
         {}, "an engine setting or lowering, such as spark.sql.shuffle.partitions=4", NAMED,
         flag="--option", repeatable=True, default_text="none",
+    )  # fmt: skip
+    tuning: Tuning = setting(
+        "tuned", "tuned: the fastest correct form; idiomatic: what a competent user writes without tricks",
+        "PROFILE", only=TUNABLE,
     )  # fmt: skip
     transport: str = setting(
         "flight", "how events travel; flight: from memory; kafka: over a broker; socket: as lines of text", "NAME"

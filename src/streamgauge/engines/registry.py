@@ -27,12 +27,14 @@ def _spark() -> EnginePlugin:
     from streamgauge.engines.spark.batch_interval import longest_batch_interval
     from streamgauge.engines.spark.options import CAPABILITIES, heap_bytes
     from streamgauge.engines.spark.session.environment import require
+    from streamgauge.engines.spark.tuning import is_own_default
     from streamgauge.engines.spark.validate import check
     from streamgauge.engines.spark.watermark import delay_us
 
     return EnginePlugin(
-        CAPABILITIES, check, longest_batch_interval, delay_us, heap_bytes, require, _on_spark("MICRO_BATCH")
-    )
+        CAPABILITIES, check, longest_batch_interval, delay_us, heap_bytes, require, _on_spark("MICRO_BATCH"),
+        is_own_default=is_own_default,
+    )  # fmt: skip
 
 
 def _spark_rtm() -> EnginePlugin:
@@ -122,6 +124,7 @@ def matrix() -> list[dict[str, Any]]:
             "windows_so_far": each.early_firing,
             "sink_modes": list(each.sink_modes),
             "transports": list(each.transports),
+            "tuning_profiles": list(each.profiles),
             "options": _setting_rows(each.settings),
         }
         for each in capabilities().values()

@@ -30,6 +30,21 @@ class Edges:
     bind: str = "127.0.0.1"
 
 
+TUNED, IDIOMATIC = "tuned", "idiomatic"
+"""The tuning profiles: our fastest correct form, and what a competent user writes without tricks."""
+
+
+@dataclass(frozen=True)
+class TuningProfile:
+    """What a tuning profile sets on an engine; a user's option overrides each entry.
+
+    `options` are the engine's, by name; `transport_options` those of a transport, by the transport's name.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    transport_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What an engine can do, as data; the matrix in the docs and in `streamgauge engines` is made of it.
@@ -38,7 +53,8 @@ class Capabilities:
     then. `chunk_us`: how much event time travels at once at usual rates, where the engine's latencies are far below
     those of batches. `early_firing`: a window gives its values so far, as updates, and no last one. `has_batch_ids`:
     whether the engine numbers its batches, so that results belong to one of them. `transport_options`: those of its
-    only transport that have another default with it.
+    only transport that have another default with it. `profiles`: the tuning profiles that the engine has, by name; the
+    defaults of `settings` are those of the profile `tuned`.
     """
 
     name: str
@@ -57,6 +73,7 @@ class Capabilities:
     transport_options: Mapping[str, str] = field(default_factory=dict)
     early_firing: bool = False
     has_batch_ids: bool = True
+    profiles: Mapping[str, TuningProfile] = field(default_factory=lambda: {TUNED: TuningProfile()})
 
 
 @dataclass(frozen=True)
@@ -133,7 +150,8 @@ class EnginePlugin:
     `heap_bytes` how much memory options give it beside the driver. `require` raises MachineError where this machine
     lacks what the engine needs to read a transport, told its options, and cannot get it. `make` gives a fresh start on
     the processors given, and loads the engine; None where it only answers. `warmup_s` says how long the warm-up of a
-    fresh start is at least, seconds: until what it does now and then was done once.
+    fresh start is at least, seconds: until what it does now and then was done once. `is_own_default` says whether a
+    setting in force, by name and value, is what the engine does by itself.
     """
 
     capabilities: Capabilities
@@ -144,3 +162,4 @@ class EnginePlugin:
     require: Callable[[str, Mapping[str, str]], object] = lambda *_: None
     make: Callable[[Sequence[int] | None], Engine] | None = None
     warmup_s: Callable[[StartRequest], float] = lambda _: 0.0
+    is_own_default: Callable[[str, str], bool] = lambda *_: False

@@ -24,6 +24,7 @@ from streamgauge.loadgen.fields import Payload, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import RISES_FROM, RISES_TO, RateProfile, parse_profile
 from streamgauge.loadgen.replay.columns import require_times
+from streamgauge.preflight.tuning import engine_options, transport_options
 from streamgauge.system.machine import cpus
 from streamgauge.transports.registry import STAMPS
 from streamgauge.workloads.registry import Workload
@@ -72,9 +73,14 @@ class ResolvedExperiment:
     sut_cpus: tuple[int, ...] | None
 
     @property
+    def engine_options(self) -> dict[str, str]:
+        """What is asked of the engine, by the tuning profile where the experiment does not say."""
+        return engine_options(self.experiment, self.engine)
+
+    @property
     def transport_options(self) -> dict[str, str]:
-        """What is asked of the transport, by the engine where the experiment does not say."""
-        return {**self.engine.transport_options, **self.experiment.transport_options}
+        """What is asked of the transport, by the profile or the engine where the experiment does not say."""
+        return transport_options(self.experiment, self.engine)
 
     @property
     def lineage_flow(self) -> Flow:
@@ -128,7 +134,7 @@ class ResolvedExperiment:
 
     @property
     def _wanted(self) -> StartRequest:
-        return start_request_of(self.experiment, self.flow, self.bytes_max, self.generators)
+        return start_request_of(self.experiment, self.engine, self.flow, self.bytes_max, self.generators)
 
     def windows_due(self, span_us: int) -> int | None:
         """How many windows end in such a span, at least, for the sink with fewest; None where none is windowed."""
@@ -207,11 +213,16 @@ class ResolvedExperiment:
 
 
 def start_request_of(
-    experiment: Experiment, flow: Flow | None, queue_bytes: int, generators: int, generators_bytes: int = 0
+    experiment: Experiment,
+    engine: Capabilities | None,
+    flow: Flow | None,
+    queue_bytes: int,
+    generators: int,
+    generators_bytes: int = 0,
 ) -> StartRequest:
-    load = experiment.load
+    load, options = experiment.load, engine_options(experiment, engine)
     return StartRequest(
-        flow, experiment.options, experiment.master, load.frontier, queue_bytes, experiment.bind, generators_bytes,
+        flow, options, experiment.master, load.frontier, queue_bytes, experiment.bind, generators_bytes,
         experiment.transport, generators,
     )  # fmt: skip
 

@@ -41,6 +41,7 @@ from streamgauge.preflight.resolved_experiment import (
     spare_s,
     start_request_of,
 )
+from streamgauge.preflight.tuning import tuning_problems
 from streamgauge.preflight.user_data import idle_parameters, with_user_data
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.user_job import get as get_workload
@@ -84,7 +85,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     generators = experiment.load.generators or usual
     started = generators if experiment.command in DECIDING else 0
     bytes_max = budget.queue_beside(started)
-    wanted = start_request_of(experiment, flow, bytes_max, generators, budget.reserved_bytes(started))
+    wanted = start_request_of(experiment, engine, flow, bytes_max, generators, budget.reserved_bytes(started))
     interval = entry(engine.name).interval(wanted) if engine else BatchInterval()
     apart = _apart(flow, interval)
     problems += [
@@ -92,6 +93,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
         *budget.problems(started),
+        *(tuning_problems(experiment, engine, _having(experiment.tuning)) if engine else []),
         *(_engine_problems(experiment, workload, wanted, engine) if engine else []),
         *(_interval_problems(experiment, interval, apart) if engine else []),
         *_level_problems(experiment, apart, limits),
@@ -204,6 +206,11 @@ def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | N
     way_out = f"--engine {nearest(experiment.engine, known)} (streamgauge engines lists them)"
     problems.append(Problem("engine", f"must be one of {', '.join(known)}", experiment.engine, way_out))
     return None
+
+
+def _having(tuning: str) -> list[str]:
+    """The engines that have a tuning profile."""
+    return [name for name in streaming_engines() if tuning in capabilities()[name].profiles]
 
 
 def _carried_by(experiment: Experiment, engine: Capabilities | None) -> str:

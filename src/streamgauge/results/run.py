@@ -239,6 +239,8 @@ class Result(Answer):
     `reference_work_us`: CPU time of the same small piece of work, its median over that span: the machine's own speed.
     `job_files`: of an own job, the SHA-256 of its file and of each sample, by the name it goes by in the job.
     `warning_codes`: one for each of `warnings`; none in results of before there were codes.
+    `tuning`: the tuning profile. `changed_settings`: those of `settings` that are not what the engine does by itself,
+    whether the profile, an option or the measurement set them; settings of the transport are not among them.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -247,9 +249,11 @@ class Result(Answer):
     workload: str
     engine: str
     isolation: str
+    tuning: str = "tuned"
     experiment: dict[str, Any]
     environment: dict[str, Any] = Field(default_factory=dict)
     settings: dict[str, str] = Field(default_factory=dict)
+    changed_settings: tuple[str, ...] = ()
     verdict: Verdict
     rate: Rates | None = None
     latency: Latencies = Latencies()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.clock import US
+from streamgauge.engines.registry import entry
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.batch_frontiers import read_skew_us
 from streamgauge.metrics.log.trial_record import TrialRecord
@@ -35,12 +36,14 @@ def build_result(
     load = resolved.experiment.load.model_copy(update={"rate": rate_per_s})
     experiment = resolved.experiment.model_copy(update={"load": load})
     start = datetime.fromtimestamp(record.spans.start_us / US, UTC)
+    settings, is_own_default = testbed.engine.settings(), entry(experiment.engine).is_own_default
     return Result(
         run_id=folder.read_result().run_id,
         start_time=start.isoformat(),
         workload=resolved.workload.name,
         engine=experiment.engine,
         isolation=experiment.isolation,
+        tuning=experiment.tuning,
         experiment=experiment.model_dump(mode="json"),
         environment=environment()
         | {
@@ -49,7 +52,8 @@ def build_result(
             "driver_cpus": list(resolved.driver_cpus or cpus()),
             "sut_cpus": list(resolved.sut_cpus or cpus()),
         },
-        settings={**testbed.engine.settings(), **transport(experiment.transport).in_force(resolved.transport_options)},
+        settings={**settings, **transport(experiment.transport).in_force(resolved.transport_options)},
+        changed_settings=tuple(name for name, value in settings.items() if not is_own_default(name, value)),
         verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before it was judged."),
         rate=figures.rates(record, ceiling_per_s, SLIP_US_MAX),
         backlog=figures.backlog(record),

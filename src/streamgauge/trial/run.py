@@ -46,7 +46,7 @@ def require_machine(resolved: ResolvedExperiment) -> None:
     machine.commit()
     if resolved.engine.needs_java:
         find_java()
-    require(resolved.experiment.engine, resolved.experiment.transport, resolved.experiment.transport_options)
+    require(resolved.experiment.engine, resolved.experiment.transport, resolved.transport_options)
 
 
 def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:

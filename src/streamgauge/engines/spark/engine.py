@@ -51,7 +51,7 @@ class SparkEngine:
         log = folder / "spark.log"
         self._child = spark_process(self._mode.module, job, private, log, self._cpus, job.master)
         try:
-            self._settings = {"master": job.master, **started(self._child, job.master)}
+            self._settings = {"master": job.master, **started(self._child, options, job.master)}
         except StreamgaugeError:
             self.stop()
             raise

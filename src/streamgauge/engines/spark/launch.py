@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,14 @@ import cloudpickle
 from streamgauge.core.errors import EngineError, InputError, JobError, MachineError, Problem, SettingError
 from streamgauge.engines.spark.session import python_workers, spark_home
 from streamgauge.engines.spark.session.environment import environment_of, in_force
+from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import LOG_LEVEL
 from streamgauge.engines.spark.user_job.user_function import RUNNING
 from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent
 
 START_TIMEOUT_S = 180.0
-_ALWAYS = {"spark home": spark_home.NOTICE, "python workers": python_workers.NOTICE, "log level": LOG_LEVEL}
-"""What is done to every Spark that is started here, though no option says so."""
+_WORKERS = {"spark home": spark_home.NOTICE, "python workers": python_workers.NOTICE}
+"""What is done for the Python workers of every Spark that is started here, unless an option leaves them to Spark."""
 _REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
 """What the process may refuse when it has started, by name: such errors come over its pipe."""
 _OF_THE_JVM = ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
@@ -26,18 +27,25 @@ _OF_THE_JVM = ("Error occurred during initialization of VM", "Error: Could not",
 def spark_process(
     module: str, job: Any, folder: Path, log: Path, on_cpus: Sequence[int] | None = None, master: str = "local"
 ) -> Child:
-    """A process that runs `module` on a job with Spark at `master`.
+    """A process that runs `module` on a job, which has `options`, with Spark at `master`.
 
     `folder`, which exists, takes what both write, `log` what the process says.
     """
     path = folder / "job.pkl"
     path.write_bytes(cloudpickle.dumps(job))
-    environment = environment_of(spark_home.view_of_spark_home(folder / "spark-home"), master)
+    if _workers_unchanged(job.options):
+        environment = environment_of(spark_home.installed_spark_home(), master) | {python_workers.VARIABLE: UNCHANGED}
+    else:
+        environment = environment_of(spark_home.view_of_spark_home(folder / "spark-home"), master)
     return Child("spark", module, [str(path)], log, on_cpus, environment)
 
 
-def started(child: Child, master: str = "local") -> dict[str, str]:
-    """Waits until Spark has started in it: the settings in force, with what is done to every start.
+def _workers_unchanged(options: Mapping[str, str]) -> bool:
+    return options.get("python_workers") == UNCHANGED
+
+
+def started(child: Child, options: Mapping[str, str], master: str = "local") -> dict[str, str]:
+    """Waits until Spark has started in it: the settings in force, with what these options do to every start.
 
     Raises:
         SettingError, JobError, InputError: what Spark, or the job itself, refuses; a function that does not return.
@@ -57,7 +65,7 @@ def started(child: Child, master: str = "local") -> dict[str, str]:
             raise JobError(Problem("job", rule, child.stage, way_out)) from None
         reason = f"spark did not start: {error}{_of_the_jvm(child.log)}{in_force(master)}"
         raise EngineError(reason, str(child.log)) from None
-    return {**settings, **_ALWAYS}
+    return {**settings, **({} if _workers_unchanged(options) else _WORKERS), "log level": LOG_LEVEL}
 
 
 def _of_the_jvm(log: Path) -> str:

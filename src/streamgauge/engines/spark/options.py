@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from streamgauge.core.errors import Problem
 from streamgauge.core.options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Distinct, Flow, Node, Process, WindowAggregate, WindowJoin
-from streamgauge.engines.spi import Capabilities
+from streamgauge.engines.spark.tuning import PROFILES
+from streamgauge.engines.spi import TUNED, Capabilities
 from streamgauge.system.machine import at_most_half, memory_bytes
 
 LOWERING = "lowering."
@@ -19,6 +20,8 @@ LOWERINGS: dict[type[Node], tuple[str, ...]] = {
     WindowJoin: ("stream_stream", "packed"),
 }
 """The ways in which an operator of a kind can be done, the default first; `--option lowering.<its name>` chooses."""
+PLAIN: dict[type[Node], str] = {WindowAggregate: "window", WindowJoin: "stream_stream"}
+"""The way in which a user would write an operator of a kind."""
 
 LOOPBACK = "127.0.0.1"
 _LOCAL_FILES = "org.apache.hadoop.fs.RawLocalFileSystem"
@@ -43,11 +46,19 @@ SETTINGS = (
         "how events enter; bundles: some thousand as a row of arrays, unpacked by a native expression; rows: singly",
         ("bundles", "rows"),
     ),
+    Setting(
+        "lowering",
+        "auto",
+        "how operators are done that lowering.NAME leaves at auto; auto: the fastest way; plain: windows by "
+        "groupBy(window), joins by Spark's own join of streams",
+        ("auto", "plain"),
+    ),
     Setting("buckets", "8", "how many parts a packed lowering or a process cuts its keys into"),
     Setting(
         "lowering.aggregate",
         "auto",
-        "how the windowed aggregate of that name is done; auto: by panes where every value can be joined from parts",
+        "how the windowed aggregate of that name is done; auto: by panes where every value can be joined from parts, "
+        "unless lowering is plain",
         LOWERINGS[WindowAggregate],
     ),
     Setting("lowering.join", "stream_stream", "how the windowed join of that name is done", LOWERINGS[WindowJoin]),
@@ -57,6 +68,39 @@ SETTINGS = (
         "late",
         "when a local JVM compiles to its fastest code; late: only what is called very often; jvm: as it would",
         ("late", "jvm"),
+    ),
+    Setting(
+        "heap",
+        "whole",
+        "whole: a local JVM's heap has its whole size from the start; grows: as the JVM sees fit, up to that size",
+        ("whole", "grows"),
+    ),
+    Setting(
+        "spark_settings",
+        TUNED,
+        "tuned: streamgauge also changes settings of Spark that make it faster; spark: only those without which "
+        "nothing could be measured",
+        (TUNED, "spark"),
+    ),
+    Setting(
+        "file_system",
+        TUNED,
+        "how a local Spark writes checkpoints; tuned: without checksums and without a process for each file; spark: as "
+        "Spark does",
+        (TUNED, "spark"),
+    ),
+    Setting(
+        "python_workers",
+        TUNED,
+        "how Python workers start and run; tuned: from unpacked packages, over Unix sockets, with the garbage "
+        "collector spared; spark: as Spark does",
+        (TUNED, "spark"),
+    ),
+    Setting(
+        "kafka_clients",
+        TUNED,
+        "tuned: Spark's Kafka clients get settings that suit short batches; kafka: Kafka's own defaults",
+        (TUNED, "kafka"),
     ),
     Setting(
         "probes",
@@ -107,55 +151,81 @@ CAPABILITIES = Capabilities(
     several_sinks=True,
     needs_java=True,
     settings=SETTINGS,
+    profiles=PROFILES,
 )
 
 
 REDACTED = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
 """Spark's own rule of what it shows nowhere, and by what a user's client logs in, keys included."""
-PROBED = {"spark.sql.ui.retainedExecutions": "2000"}
+PROBED = {"spark.sql.ui.retainedExecutions": "2000", "spark.sql.adaptive.enabled": "false"}
 """What probes need besides: counts are read from executions that Spark keeps. It keeps a thousand, and three queries of
-short batches forget the first of those within minutes.
+short batches forget the first of those within minutes. Counts are found by the nodes of a plan, which an adaptive plan
+changes under way.
 """
 
 
-def defaults(partitions: int, local_checkpoint: bool, raw_files: bool = True, host: str = LOOPBACK) -> dict[str, str]:
+TUNED_SETTINGS = {
+    # Larger than Spark's 10 000: each batch crosses to Python and to the recorder as one piece.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
+    # Without a limit in bytes beside the one in rows: Spark adds up a batch's size anew after every row.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.streaming.minBatchesToRetain": "2",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
+    "spark.sql.adaptive.enabled": "false",
+    # Of code that Spark makes for a plan it keeps a hundred classes. Several queries in turn have more, and then
+    # every batch has code made, and compiled by the JVM, anew.
+    "spark.sql.codegen.cache.maxEntries": "2000",
+}
+"""Spark configuration that only makes it faster."""
+LOCAL_CHECKPOINT = {
+    # Hadoop's checksummed local files fork a chmod per file: 60 ms of every batch.
+    "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+    # Both are for disks and executors that fail. Here the checkpoint ends with the run, and no executor is lost.
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+}
+RAW_FILES = {
+    "spark.hadoop.fs.file.impl": _LOCAL_FILES,
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
+
+
+def defaults(
+    partitions: int,
+    local_checkpoint: bool,
+    raw_files: bool = True,
+    host: str = LOOPBACK,
+    options: Mapping[str, str] | None = None,
+) -> dict[str, str]:
     """Spark configuration that streamgauge sets unless the user sets it; every one stands in the result.
 
     `raw_files`: False for a job that may keep its state in RocksDB, which insists on Hadoop's checksummed local files.
-    `host`: the address at which executors find Spark's driver.
+    `host`: the address at which executors find Spark's driver. `options`: ours, of which `spark_settings` and
+    `file_system` say what is left to Spark.
     """
+    ours = options or {}
     conf = {
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Larger than Spark's 10 000: each batch crosses to Python and to the recorder as one piece.
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
-        # Without a limit in bytes beside the one in rows: Spark adds up a batch's size anew after every row.
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
         # Kept until the end of a trial, when they are read once instead of polled.
         "spark.sql.streaming.numRecentProgressUpdates": "10000",
-        "spark.sql.streaming.minBatchesToRetain": "2",
-        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,
-        "spark.sql.adaptive.enabled": "false",
-        # Of code that Spark makes for a plan it keeps a hundred classes. Several queries in turn have more, and then
-        # every batch has code made, and compiled by the JVM, anew.
-        "spark.sql.codegen.cache.maxEntries": "2000",
     }
-    if local_checkpoint:
-        # Hadoop's checksummed local files fork a chmod per file: 60 ms of every batch.
-        conf["spark.sql.streaming.checkpointFileManagerClass"] = _FILE_MANAGER
-        # Both are for disks and executors that fail. Here the checkpoint ends with the run, and no executor is lost.
-        conf["spark.sql.streaming.checkpoint.fileChecksum.enabled"] = "false"
-        conf["spark.sql.shuffle.orderIndependentChecksum.enabled"] = "false"
-    if local_checkpoint and raw_files:
-        conf |= {
-            "spark.hadoop.fs.file.impl": _LOCAL_FILES,
-            "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-        }
+    conf |= TUNED_SETTINGS if ours.get("spark_settings", TUNED) == TUNED else {}
+    if local_checkpoint and ours.get("file_system", TUNED) == TUNED:
+        conf |= LOCAL_CHECKPOINT | (RAW_FILES if raw_files else {})
     return conf
+
+
+def chosen_lowerings(nodes: Iterable[Node], options: Mapping[str, str]) -> dict[str, str]:
+    """Operator name to the lowering that `options` choose for it; an operator that is left at `auto` is not in it."""
+    plain = options.get("lowering") == "plain"
+    by_profile = {node.name: PLAIN[type(node)] for node in nodes if plain and type(node) in PLAIN}
+    named = {name.removeprefix(LOWERING): value for name, value in options.items() if name.startswith(LOWERING)}
+    return by_profile | {name: value for name, value in named.items() if value != "auto"}
 
 
 def needs_rocksdb(flow: Flow) -> bool:

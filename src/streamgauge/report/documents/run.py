@@ -269,19 +269,22 @@ def _environment(result: Result, folder: RunFolder) -> Section:
     found = blocks(
         _reproduce_block(reproduce.command(asked), f"streamgauge experiment {file}"),
         _settings(asked),
-        table(
-            "Settings of the engine and the transport in this run", texts("setting", "value"), result.settings.items()
-        )
-        if result.settings
-        else None,
+        _effective_settings(result),
         environment_table(result.environment) if result.environment else None,
     )
     return Section("environment", "Environment and settings", found, "Environment")
 
 
 def _effective_settings(result: Result) -> Table | None:
-    caption = "Settings of the engine and the transport in this run"
-    return table(caption, texts("setting", "value"), result.settings.items()) if result.settings else None
+    """What was in force, and of each setting whether the engine has it so by itself, where that was written down."""
+    caption = f"Settings of the engine and the transport in this run (tuning profile: {result.tuning})"
+    if not result.settings:
+        return None
+    if not result.changed_settings:
+        return table(caption, texts("setting", "value"), result.settings.items())
+    changed = set(result.changed_settings)
+    rows = ((name, value, "changed" if name in changed else "") for name, value in result.settings.items())
+    return table(caption, texts("setting", "value", "against the engine's default"), rows)
 
 
 def _reproduce_block(command: str | None, whole: str) -> list[Paragraph]:

@@ -125,7 +125,7 @@ def _rate_facts(result: Result) -> list[Fact]:
     else:
         offered, ingested = result.rate.offered_per_s, result.rate.ingested_per_s
         rates = [f"offered {format_rate(offered, 'events/s')}", f"ingested {format_rate(ingested, 'events/s')}"]
-    parts = [*rates, isolation, _generators(result, result.rate)]
+    parts = [*rates, f"tuning: {result.tuning}", isolation, _generators(result, result.rate)]
     return [Fact("rate", tuple(filter(None, parts)), strong=tuple(range(len(rates))))]
 
 

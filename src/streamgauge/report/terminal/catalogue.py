@@ -77,7 +77,8 @@ def show_engines(rows: list[dict[str, Any]], transports: Sequence[dict[str, Any]
         table.add_row(label, *[_mark(row[key]) for row in rows])
     for node in nodes:
         table.add_row(node, *[_mark(node in row["nodes"]) for row in rows])
-    for label, key in (("sink modes", "sink_modes"), ("transports", "transports")):
+    lists = {"sink modes": "sink_modes", "transports": "transports", "tuning profiles": "tuning_profiles"}
+    for label, key in lists.items():
         table.add_row(label, *[", ".join(row[key]) or "-" for row in rows])
     console.print(table)
     console.print(TRUTH, soft_wrap=True)

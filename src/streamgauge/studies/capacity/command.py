@@ -426,6 +426,7 @@ def header(resolved: ResolvedExperiment, ceiling_per_s: float) -> str:
     master = experiment.master or f"local[{len(resolved.sut_cpus or cpus())}]"
     return (
         f"{resolved.workload.title} ({parameters})   {experiment.engine} {master}   {experiment.transport}   "
-        f"seed {experiment.load.seed}   isolation: {experiment.isolation}   {resolved.generators_in_words}   "
+        f"tuning: {experiment.tuning}   seed {experiment.load.seed}   isolation: {experiment.isolation}   "
+        f"{resolved.generators_in_words}   "
         f"generator ceiling (making events) {format_rate(ceiling_per_s)}"
     )

@@ -192,7 +192,18 @@ def same_run(one: RunData, other: RunData) -> bool:
     return one.result.model_copy(update={"folder": ""}) == other.result.model_copy(update={"folder": ""})
 
 
-_IRRELEVANT = ("command", "workload", "engine", "isolation", "out", "bind", "port", "keep_results", "load.start")
+_IRRELEVANT = (
+    "command",
+    "workload",
+    "engine",
+    "isolation",
+    "tuning",
+    "out",
+    "bind",
+    "port",
+    "keep_results",
+    "load.start",
+)
 _LOCATION_SETTINGS = ("spark.sql.warehouse.dir",)
 """Settings in force that only say in which folder the command was given."""
 _ALIASES = {"options.": "settings.", "master": "settings.master"}
@@ -217,6 +228,7 @@ def _facts(run: RunData) -> dict[str, Any]:
     return {
         "workload": result.workload,
         "engine": result.engine,
+        "tuning": result.tuning,
         "isolation": result.isolation,
         **{name: value for name, value in settings.items() if name not in left_out and _counts(name, run)},
         **{f"job_files.{name}": f"SHA-256 {digest[:12]}" for name, digest in result.job_files.items()},

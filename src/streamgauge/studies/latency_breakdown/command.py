@@ -78,7 +78,8 @@ def anatomy(
     study: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION, "workload": experiment.workload, "engine": experiment.engine,
         "transport": experiment.transport, "transport_options": experiment.transport_options,
-        "parameters": experiment.parameters, "options": first.options, "load": first.load.model_dump(mode="json"),
+        "parameters": experiment.parameters, "options": first.options, "tuning": first.tuning,
+        "load": first.load.model_dump(mode="json"),
         "environment": environment(), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder),
         "stages": dict(mode.stages), "published": PUBLISHED,
         "published_work_share": PUBLISHED_WORK_SHARE, "trials": [], "finished": False,

@@ -44,6 +44,7 @@ def trial_of(experiment: Experiment, instances: int) -> Experiment:
             "engine": experiment.engine,
             "parameters": experiment.parameters,
             "options": {**experiment.options, SETTING: str(instances)},
+            "tuning": experiment.tuning,
             "load": {"rate": load.rate, "seed": load.seed, "duration": load.duration, "warmup": load.warmup},
         }
     )

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,12 +99,13 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
         if name in experiment.options:
             rule = "changes nothing of an operator that is run alone"
             problems.append(Problem(f"option {name}", rule, experiment.options[name], "leave it out"))
-    update = {"command": "generate", "characterize": None, "load": load}
+    # The input is made as `generate` makes it, which starts no engine and so takes no tuning profile.
+    update = {"command": "generate", "characterize": None, "load": load, "tuning": "tuned"}
     resolved = attempt(lambda: check(experiment.model_copy(update=update)), problems)
     if problems:
         raise InputError(problems)
     assert isinstance(resolved, ResolvedExperiment)
-    return resolved
+    return replace(resolved, experiment=resolved.experiment.model_copy(update={"tuning": experiment.tuning}))
 
 
 def _request_fields(resolved: ResolvedExperiment, config: Characterize) -> dict[str, Any]:
@@ -114,6 +116,7 @@ def _request_fields(resolved: ResolvedExperiment, config: Characterize) -> dict[
         "engine": experiment.engine,
         "parameters": resolved.parameters.model_dump(mode="json"),
         "options": experiment.options,
+        "tuning": experiment.tuning,
         "input": {
             "slices": config.slices,
             "warmup_slices": config.warmup_slices,
@@ -216,7 +219,7 @@ def _time(
     failed: dict[str, str] = {}
     slices: dict[str, list[Slice]] = {}
     say("starting spark")
-    with benchmark_operators(operators, resolved.experiment.options, private, log) as benchmark:
+    with benchmark_operators(operators, resolved.engine_options, private, log) as benchmark:
 
         def one(number: int) -> None:
             answer = benchmark.slice(number)

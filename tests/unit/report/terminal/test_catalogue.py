@@ -14,11 +14,11 @@ def test_engines_are_listed_with_a_note_on_truth(capsys: pytest.CaptureFixture[s
     option = {"name": "trigger", "default": "auto", "meaning": "how often", "choices": []}
     spark: dict[str, Any] = {
         "name": "spark", "streams": True, "truth": False, "several_sinks": True, "nodes": ["Select"],
-        "sink_modes": ["append"], "transports": ["flight"], "options": [option],
+        "sink_modes": ["append"], "transports": ["flight"], "tuning_profiles": ["tuned"], "options": [option],
     }  # fmt: skip
     show_engines([spark])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines[lines.index(TRUTH) - 1].startswith("transports")
+    assert lines[lines.index(TRUTH) - 1].startswith("tuning profiles")
     assert lines[lines.index(TRUTH) + 1] == "spark  --option trigger=auto  how often"
 
 

@@ -249,10 +249,10 @@ def test_a_run_that_ended_in_its_warm_up_shows_no_rate(make_result: Make) -> Non
 @pytest.mark.parametrize(
     ("environment", "ceiling_per_s", "end"),
     [
-        ({"generators": 2}, 80e6, "isolation: shared   generators 2, ceiling (making events) 80 M/s\n"),
-        ({"generators": 2}, None, "isolation: shared   generators 2\n"),
-        ({}, 80e6, "isolation: shared   ceiling (making events) 80 M/s\n"),
-        ({}, None, "isolation: shared\n"),
+        ({"generators": 2}, 80e6, "tuning: tuned   isolation: shared   generators 2, ceiling (making events) 80 M/s\n"),
+        ({"generators": 2}, None, "tuning: tuned   isolation: shared   generators 2\n"),
+        ({}, 80e6, "tuning: tuned   isolation: shared   ceiling (making events) 80 M/s\n"),
+        ({}, None, "tuning: tuned   isolation: shared\n"),
     ],
 )
 def test_generators_stand_beside_the_rate(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,39 +20,51 @@ from pyspark.sql.types import StructType
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.core.units import backquote
 from streamgauge.dataflow.nodes import Source
-from streamgauge.engines.spi import Edges
+from streamgauge.engines.spi import TUNED, Edges
 from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Position, Types, key_of, wire
 from streamgauge.transports.kafka.client.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
 from streamgauge.transports.kafka.codecs.api import encoding
 from streamgauge.transports.kafka.topic_names import results_of, stream_of, topic_of
 
-READING = {
-    "startingOffsets": "earliest",
-    "failOnDataLoss": "true",
-    "kafka.fetch.max.wait.ms": "10",
-    "kafka.max.partition.fetch.bytes": "10485760",
-}
+WHOLE = {"startingOffsets": "earliest", "failOnDataLoss": "true"}
+"""Without these a job would not read all that it is offered."""
+READING = {**WHOLE, "kafka.fetch.max.wait.ms": "10", "kafka.max.partition.fetch.bytes": "10485760"}
 WRITING = {"kafka.linger.ms": "50", "kafka.batch.size": "262144", "kafka.compression.type": "lz4", "kafka.acks": "all"}
 """A task ends by a flush, so nothing waits for the time that records may linger; without it each goes alone."""
 FLUSH_S = 30.0
 
 
-def in_force(writing: Mapping[str, str] = WRITING) -> dict[str, str]:
+@dataclass(frozen=True)
+class ClientSettings:
+    """What Spark's source and sink are told of how their clients read and write."""
+
+    reading: Mapping[str, str]
+    writing: Mapping[str, str]
+
+
+CLIENTS = {TUNED: ClientSettings(READING, WRITING), "kafka": ClientSettings(WHOLE, {})}
+"""By the values of the option `kafka_clients`."""
+
+
+def in_force(clients: ClientSettings) -> dict[str, str]:
     """What Spark's source and sink are told, as settings of a result."""
 
     def words(options: Mapping[str, str]) -> str:
-        return " ".join(f"{name}={value}" for name, value in options.items())
+        return " ".join(f"{name}={value}" for name, value in options.items()) or "Kafka's own defaults"
 
-    return {"source": f"Spark's own for Kafka: {words(READING)}", "sink": f"Spark's own for Kafka: {words(writing)}"}
+    source, sink = words(clients.reading), words(clients.writing)
+    return {"source": f"Spark's own for Kafka: {source}", "sink": f"Spark's own for Kafka: {sink}"}
 
 
-def read(session: Any, source: Source, given: Sequence[str], edges: Edges) -> DataFrame:
+def read(
+    session: Any, source: Source, given: Sequence[str], edges: Edges, reading: Mapping[str, str] = READING
+) -> DataFrame:
     """A source's streaming frame: the given columns of what generators send."""
     types = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
     request = KafkaSettings.of(edges.transport_options)
     columns = tuple((name, types[name]) for name in edges.columns[source.name] if name != INGEST_TIME)
     layout = encoding(request.encoding, columns)
-    reader = session.readStream.format("kafka").options(**READING, **brokers(request))
+    reader = session.readStream.format("kafka").options(**reading, **brokers(request))
     messages = reader.option("subscribe", topic_of(edges.inputs[0].token, source.name)).load()
     opened = messages.select(F.expr(layout.opened("value")).alias("event"))
     texts = layout.expressions("event")
@@ -88,12 +101,20 @@ class Writer:
         query: its name.
         sinks: its sinks, in the order of the frame's struct columns; of one, the frame has its columns.
         checkpoint: the folder of the query's checkpoint.
+        writing: what Spark's sink is told of how its client writes.
     """
 
-    def __init__(self, edges: Edges, query: str, sinks: Sequence[str], checkpoint: Path) -> None:
+    def __init__(
+        self,
+        edges: Edges,
+        query: str,
+        sinks: Sequence[str],
+        checkpoint: Path,
+        writing: Mapping[str, str] = WRITING,
+    ) -> None:
         self._edges, self._query, self._sinks, self._checkpoint = edges, query, list(sinks), checkpoint
         self._marks = Marks(edges)
-        self._to = {**WRITING, **to(edges)}
+        self._to = {**writing, **to(edges)}
         self._types: dict[str, Types] = {}
 
     def write(self, frame: DataFrame, batch: int) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 
+VARIABLE, UNCHANGED = "STREAMGAUGE_PYTHON_WORKERS", "spark"
+"""The variable by which workers know that they are to be left as Spark has them, and its value then."""
 NOTICE = (
     "what a worker has imported is frozen: Spark looks through all of a worker's objects for rings after every task"
 )
@@ -18,6 +21,6 @@ def freeze_gc() -> None:
     100 ms, in each of six workers of every batch; those that a task leaves are a few.
     """
     global _settled
-    if not _settled:
+    if not _settled and os.environ.get(VARIABLE) != UNCHANGED:
         _settled = True
         gc.freeze()

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,23 @@ STOP_S, CLUSTER_STOP_S = 1.0, 3.0
 """So long may Spark take to stop: a local one loses nothing, but executors elsewhere have to be let go."""
 
 
-def open_session(master: str, conf: Mapping[str, str], folder: Path, jvm_options: Sequence[str] = ()) -> Any:
+@dataclass(frozen=True)
+class LocalSession:
+    """What a JVM of this machine is told.
+
+    `whole_heap`: its heap has its whole size from the start; `unix_sockets`: it speaks with Python workers by these.
+    """
+
+    whole_heap: bool = True
+    unix_sockets: bool = True
+
+
+_USUAL = LocalSession()
+
+
+def open_session(
+    master: str, conf: Mapping[str, str], folder: Path, jvm_options: Sequence[str] = (), local: LocalSession = _USUAL
+) -> Any:
     """A session with this configuration; workers run this very Python.
 
     `folder` takes what Spark writes on its way and does not always remove, and what other machines need. `jvm_options`
@@ -58,7 +75,7 @@ def open_session(master: str, conf: Mapping[str, str], folder: Path, jvm_options
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName("streamgauge")
-    for name, value in {**_jvm(master, folder, conf.get("spark.driver.memory"), jvm_options), **conf}.items():
+    for name, value in {**_jvm(master, folder, conf.get("spark.driver.memory"), jvm_options, local), **conf}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel(LOG_LEVEL)
@@ -68,14 +85,19 @@ def open_session(master: str, conf: Mapping[str, str], folder: Path, jvm_options
 
 
 def open_checked(
-    master: str, conf: Mapping[str, str], users: Mapping[str, str], folder: Path, jvm_options: Sequence[str] = ()
+    master: str,
+    conf: Mapping[str, str],
+    users: Mapping[str, str],
+    folder: Path,
+    jvm_options: Sequence[str] = (),
+    local: LocalSession = _USUAL,
 ) -> Any:
     """The same; SettingError where Spark does not know a setting of the user's, or refuses its value.
 
     `users` are those of the configuration that a user gave.
     """
     try:
-        session = open_session(master, conf, folder, jvm_options)
+        session = open_session(master, conf, folder, jvm_options, local)
         session._jsparkSession.sessionState()  # made here, not at the first query: its settings are read then
     except Exception as error:
         if (refused := _refused(users, str(error))) is not None:
@@ -159,7 +181,9 @@ def _refused(users: Mapping[str, str], message: str) -> Problem | None:
     )
 
 
-def _jvm(master: str, folder: Path, memory: str | None, jvm_options: Sequence[str]) -> dict[str, str]:
+def _jvm(
+    master: str, folder: Path, memory: str | None, jvm_options: Sequence[str], local: LocalSession = _USUAL
+) -> dict[str, str]:
     """A JVM of this machine puts its temporary files into `folder`, which is removed whatever ends the JVM.
 
     Its heap has its whole size from the start: how a heap grows in its first minutes is no property of a job.
@@ -171,9 +195,10 @@ def _jvm(master: str, folder: Path, memory: str | None, jvm_options: Sequence[st
         return {}
     here = folder / "jvm"
     here.mkdir(parents=True, exist_ok=True)
-    options = [f"-Djava.io.tmpdir={here}", *([f"-Xms{memory}"] if memory else []), *jvm_options]
+    heap = [f"-Xms{memory}"] if memory and local.whole_heap else []
+    options = [f"-Djava.io.tmpdir={here}", *heap, *jvm_options]
     told = {"spark.local.dir": str(here), "spark.driver.defaultJavaOptions": " ".join(options)}
-    return told | ({_SOCKETS: "true"} if _holds_sockets(here) else {})
+    return told | ({_SOCKETS: "true"} if local.unix_sockets and _holds_sockets(here) else {})
 
 
 def _holds_sockets(folder: Path) -> bool:

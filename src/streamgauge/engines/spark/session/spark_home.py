@@ -14,12 +14,17 @@ NOTICE = "a view without pyspark.zip: Python workers of this JVM import the pack
 """How it stands among the settings in force."""
 
 
-def view_of_spark_home(at: Path) -> Path:
-    """Make a folder of links to the installed Spark without its `python` folder; returns it."""
+def installed_spark_home() -> Path:
+    """The installed Spark itself."""
     import pyspark
 
+    return Path(pyspark.__file__).parent
+
+
+def view_of_spark_home(at: Path) -> Path:
+    """Make a folder of links to the installed Spark without its `python` folder; returns it."""
     at.mkdir(parents=True, exist_ok=True)
-    for entry in Path(pyspark.__file__).parent.iterdir():
+    for entry in installed_spark_home().iterdir():
         if entry.name not in ("python", "__pycache__") and entry.suffix != ".py":
             link = at / entry.name
             if not link.exists():

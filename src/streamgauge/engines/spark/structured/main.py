@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
@@ -38,6 +38,7 @@ from streamgauge.engines.spark.options import (
     REDACTED,
     SETTINGS,
     UNCHECKED,
+    chosen_lowerings,
     defaults,
     keeps_first_rows,
     needs_rocksdb,
@@ -46,12 +47,22 @@ from streamgauge.engines.spark.options import (
 )
 from streamgauge.engines.spark.parallelism import unless_set
 from streamgauge.engines.spark.session.environment import require_loadable_state
-from streamgauge.engines.spark.session.session import end_session, from_the_environment, jvm_ended, open_checked
+from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
+from streamgauge.engines.spark.session.session import (
+    LocalSession,
+    end_session,
+    from_the_environment,
+    jvm_ended,
+    open_checked,
+)
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
 from streamgauge.engines.spark.user_job.user_function import UP
 from streamgauge.engines.spark.watermark import NONE, delay_of
-from streamgauge.engines.spi import Edges
+from streamgauge.engines.spi import TUNED, Edges
 from streamgauge.system.child_processes import announce, serve
+
+if TYPE_CHECKING:
+    from streamgauge.engines.spark.io.kafka import ClientSettings
 
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 Write = Callable[[Any, int], None]
@@ -96,7 +107,11 @@ class Sut:
             self._native = load(self._user_job) if self._user_job is not None else None
             announce("starting Spark's JVM")
             folder, jvm_options = Path(self._job.folder), JVM_OPTIONS[self._own_options["jit"]]
-            self._session = open_checked(self._job.master, conf, self._users, folder, jvm_options)
+            local = LocalSession(
+                whole_heap=self._own_options.get("heap") != "grows",
+                unix_sockets=self._own_options.get("python_workers") != UNCHANGED,
+            )
+            self._session = open_checked(self._job.master, conf, self._users, folder, jvm_options, local)
             announce(UP)
             self._probes = RowCounters(self._session, added(self._job.flow)) if self._probed else None
             for query in queries(self._job.flow):
@@ -137,7 +152,9 @@ class Sut:
         # Executors elsewhere find Spark's driver where they find ours.
         host = LOOPBACK if local else self._job.edges.bind
         partitions = unless_set(len(self._job.edges.inputs))
-        conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host)
+        conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host, options=self._own_options)
+        if not local and self._own_options.get("python_workers") == UNCHANGED:
+            conf[f"spark.executorEnv.{VARIABLE}"] = UNCHANGED
         if needs_rocksdb(self._job.flow):
             conf = with_rocksdb(conf)
         conf |= UNCHECKED if keeps_first_rows(self._job.flow) and not self.in_order else {}
@@ -191,7 +208,8 @@ class Sut:
             from streamgauge.engines.spark.io.kafka import Writer
 
             checkpoint = Path(self._job.checkpoint) / query.name
-            kafka = Writer(self._job.edges, query.name, [sink.name for sink in query.sinks], checkpoint)
+            sinks = [sink.name for sink in query.sinks]
+            kafka = Writer(self._job.edges, query.name, sinks, checkpoint, self._kafka_clients.writing)
             return writer.outputMode(query.mode).foreachBatch(partial(self._write_batch, query, kafka.write)).start()
         if query.mode == "update":
             return (
@@ -209,15 +227,15 @@ class Sut:
 
     @property
     def _choices(self) -> dict[str, str]:
-        return {
-            name.removeprefix(LOWERING): value for name, value in self._own_options.items() if name.startswith(LOWERING)
-        }
+        return chosen_lowerings(graph.operators(self._job.flow), self._own_options)
 
     def _in_force(self) -> dict[str, str]:
         """Our settings as what really runs; where we were left the choice, that stands beside it."""
+        told_below = ("lowering", *(() if self._on_kafka else ("kafka_clients",)))
         found = {name: value for name, value in self._own_options.items() if not name.startswith(LOWERING)}
+        found = {name: value for name, value in found.items() if name not in told_below}
         if self._job.master.startswith("local"):
-            found["driver_memory"] += ", all of it from the start"
+            found["driver_memory"] += ", all of it from the start" if found.get("heap") != "grows" else ""
             found["jit"] = " ".join((found["jit"], *JVM_OPTIONS[found["jit"]]))
         else:
             found["jit"] = "jvm (executors elsewhere are started with options of their own)"
@@ -236,7 +254,13 @@ class Sut:
     def _edges_in_force(self) -> dict[str, str]:
         from streamgauge.engines.spark.io.kafka import in_force
 
-        return in_force()
+        return in_force(self._kafka_clients)
+
+    @property
+    def _kafka_clients(self) -> ClientSettings:
+        from streamgauge.engines.spark.io.kafka import CLIENTS
+
+        return CLIENTS[self._own_options.get("kafka_clients", TUNED)]
 
     def _triggers(self) -> str:
         """The interval in force; of several queries with different ones, each one's."""
@@ -265,7 +289,7 @@ class Sut:
         if self._on_kafka:
             from streamgauge.engines.spark.io.kafka import read
 
-            return read(session, source, given, self._job.edges)
+            return read(session, source, given, self._job.edges, self._kafka_clients.reading)
         return self._from_queue(session.readStream, source, given, who, packing)
 
     def _from_queue(

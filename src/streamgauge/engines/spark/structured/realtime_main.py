@@ -10,7 +10,16 @@ from typing import Any
 from streamgauge.core.options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import RunningAggregate
-from streamgauge.engines.spark.io.kafka import Marks, in_force, messages, positions_in, to, types_of
+from streamgauge.engines.spark.io.kafka import (
+    READING,
+    ClientSettings,
+    Marks,
+    in_force,
+    messages,
+    positions_in,
+    to,
+    types_of,
+)
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.options import with_rocksdb
 from streamgauge.engines.spark.parallelism import SETTING
@@ -42,7 +51,7 @@ class RealTimeSut(Sut):
         return trigger(self._job.flow, self._own_options["trigger"])
 
     def _edges_in_force(self) -> dict[str, str]:
-        return in_force(WRITING)
+        return in_force(ClientSettings(READING, WRITING))
 
     def _start(self, frame: Any, query: Query) -> Any:
         marks, types = Marks(self._job.edges), types_of(frame, [sink.name for sink in query.sinks])

@@ -42,8 +42,9 @@ from streamgauge.engines.spark.columns import column, ddl
 from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering
-from streamgauge.engines.spark.options import JVM_OPTIONS, LOWERING, defaults, split
-from streamgauge.engines.spark.session.session import end_session, open_checked
+from streamgauge.engines.spark.options import JVM_OPTIONS, chosen_lowerings, defaults, split
+from streamgauge.engines.spark.session.python_workers import UNCHANGED
+from streamgauge.engines.spark.session.session import LocalSession, end_session, open_checked
 from streamgauge.engines.spark.user_job.batch_slices import Slice
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
 from streamgauge.system.child_processes import serve
@@ -265,7 +266,9 @@ class Timing:
     def start(self) -> dict[str, str]:
         """Start the session; returns the settings in force that are not Spark's defaults."""
         conf = {
-            **defaults(1, local_checkpoint=False),
+            **defaults(1, local_checkpoint=False, options=self._own_options),
+            # An adaptive plan would run its first stages while it is planned, and so before they are timed.
+            "spark.sql.adaptive.enabled": "false",
             # Small tables at rest would be joined by sending one of them along; streams never are.
             "spark.sql.autoBroadcastJoinThreshold": "-1",
             "spark.driver.memory": self._own_options["driver_memory"],
@@ -274,7 +277,8 @@ class Timing:
         self._natives = {each.name: load(each.job) for each in self._job.operators if each.job is not None}
         try:
             options = (*JVM_OPTIONS[self._own_options["jit"]], SMALL_AT_FIRST)
-            session = open_checked(MASTER, conf, self._users, Path(self._job.folder), options)
+            local = LocalSession(unix_sockets=self._own_options["python_workers"] != UNCHANGED)
+            session = open_checked(MASTER, conf, self._users, Path(self._job.folder), options, local)
         except InputError:
             raise
         except Exception as error:
@@ -288,8 +292,7 @@ class Timing:
             return PythonTimer(operator, self._clock)
         if operator.name in self._natives:
             return UserJobTimer(session, operator, self._natives[operator.name], self._clock)
-        requested = {name: value for name, value in self._own_options.items() if name.startswith(LOWERING)}
-        choices = {name.removeprefix(LOWERING): value for name, value in requested.items()}
+        choices = chosen_lowerings([operator.node], self._own_options)
         return SparkTimer(session, operator, choices, int(self._own_options["buckets"]), self._clock)
 
     def slice(self, number: int) -> dict[str, Any]:

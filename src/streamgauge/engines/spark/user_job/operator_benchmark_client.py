@@ -66,6 +66,6 @@ def benchmark_operators(
     job = IsolatedJob(tuple(operators), options, str(folder))
     child = spark_process("streamgauge.engines.spark.user_job.operator_benchmark", job, folder, log)
     try:
-        yield BenchmarkProcess(child, started(child))
+        yield BenchmarkProcess(child, started(child, options))
     finally:
         child.stop()

@@ -1,0 +1,165 @@
+"""The sustained rate of three workloads in both tuning profiles, in memory and over Kafka: twelve searches.
+
+Each is `streamgauge sustain WORKLOAD --quick --transport TRANSPORT --tuning PROFILE`, one after the other; the profiles
+of a pair follow each other, so that what else the machine does meets both alike. A search takes five to twenty minutes.
+
+    python -m bench.studies.tuning_profiles FOLDER [--only NAME[,NAME...]] [--show] [-- OPTION...]
+
+FOLDER keeps every search. Those that it holds whole are not made again, so a study that was stopped goes on where it
+was. `--only` takes the searches that have all of these names, such as `windowed_join,kafka`; `--show` makes none.
+OPTIONs go to `sustain`, such as `--tolerance 10%`. The table goes to stdout and to FOLDER/tuning_profiles.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.support.row import Row, row
+
+WORKLOADS = ("windowed_aggregation", "windowed_join", "word_count")
+TRANSPORTS = ("flight", "kafka")
+PROFILES = ("idiomatic", "tuned")
+TABLE = "tuning_profiles.csv"
+HEAD = (
+    "workload", "transport", "tuning", "sustained_per_s", "low_per_s", "high_per_s", "p50_us_at_90_percent",
+    "p99_us_at_90_percent", "verdict", "limit", "seconds", "start_time", "commit", "cpu", "run",
+)  # fmt: skip
+Result = dict[str, Any]
+
+
+class Cell(NamedTuple):
+    """One search of the study."""
+
+    workload: str
+    transport: str
+    tuning: str
+
+
+EVERY = tuple(Cell(*each) for each in product(WORKLOADS, TRANSPORTS, PROFILES))
+
+
+def chosen(only: str | None) -> list[Cell]:
+    """The searches that have all of these names; SystemExit where a name is in none."""
+    names = [name.strip() for name in only.split(",")] if only else []
+    there = {*WORKLOADS, *TRANSPORTS, *PROFILES}
+    if unknown := [name for name in names if name not in there]:
+        raise SystemExit(
+            f"error: --only: {', '.join(unknown)} is not a name\n  try: some of {', '.join(sorted(there))}"
+        )
+    return [cell for cell in EVERY if set(names) <= set(cell)]
+
+
+def kept(folder: Path) -> dict[Cell, Result]:
+    """The searches in a folder that came to their end, the latest of each. One in which the driver failed says nothing,
+    and is made again.
+    """
+    found = {}
+    for path in sorted(folder.glob("*/result.json")):
+        result = json.loads(path.read_text())
+        if (result.get("search") or {}).get("trials") and result["verdict"]["value"] not in ("interrupted", "invalid"):
+            found[Cell(result["workload"], result["experiment"]["transport"], result["tuning"])] = result
+    return found
+
+
+def search(cell: Cell, folder: Path, options: Sequence[str]) -> Result | None:
+    """Makes one search; None where it could not be made."""
+    command = [
+        sys.executable, "-m", "streamgauge", "sustain", cell.workload, "--quick", "--transport", cell.transport,
+        "--tuning", cell.tuning, "--json", "--out", str(folder), *options,
+    ]  # fmt: skip
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    result = json.loads(done.stdout) if done.stdout.strip() else None
+    said = (result.get("search") or {}).get("sentence") if result else f"exit code {done.returncode}"
+    print(f"{' '.join(cell)}: {said}", file=sys.stderr, flush=True)
+    return result if result and result.get("search") else None
+
+
+def searched(
+    folder: Path,
+    cells: Sequence[Cell],
+    options: Sequence[str] = (),
+    make: Callable[[Cell, Path, Sequence[str]], Result | None] = search,
+) -> Iterator[tuple[Cell, Result]]:
+    """Each search with its result, made where the folder does not hold it; none where it could not be made."""
+    there = kept(folder)
+    for cell in cells:
+        result = there.get(cell) or make(cell, folder, options)
+        if result is not None:
+            yield cell, result
+
+
+def values_of(cell: Cell, result: Result) -> tuple[Any, ...]:
+    """A line of the table, in the order of `HEAD`."""
+    found, environment = result["search"], result["environment"]
+    at_90 = found.get("at_90_percent") or {}
+    return (
+        *cell, found["sustained_per_s"], found.get("low"), found.get("high"),
+        at_90.get("event_time_p50_us"), at_90.get("event_time_p99_us"), result["verdict"]["value"],
+        found.get("limit") or "", found.get("seconds"), result["start_time"], environment.get("streamgauge"),
+        environment.get("cpu_model"), result["run_id"],
+    )  # fmt: skip
+
+
+def as_csv(found: Sequence[tuple[Cell, Result]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(HEAD)
+    writer.writerows(values_of(*each) for each in found)
+    return text.getvalue()
+
+
+def as_table(found: Sequence[tuple[Cell, Result]]) -> str:
+    """Both profiles of each pair side by side, with how many times as much `tuned` sustains."""
+    rates = {cell: float(result["search"]["sustained_per_s"] or 0.0) for cell, result in found}
+    lines = [("workload", "transport", *(f"{profile} /s" for profile in PROFILES), "tuned / idiomatic")]
+    for workload, transport in product(WORKLOADS, TRANSPORTS):
+        plain, tuned = (rates.get(Cell(workload, transport, profile)) for profile in PROFILES)
+        if plain is None and tuned is None:
+            continue
+        times = f"{tuned / plain:.2f}" if plain and tuned else "-"
+        lines.append((workload, transport, *("-" if one is None else f"{one:,.0f}" for one in (plain, tuned)), times))
+    widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]))]
+    return "\n".join("  ".join(text.ljust(wide) for text, wide in zip(line, widths, strict=True)) for line in lines)
+
+
+def main(folder: Path | None = None) -> list[Row]:
+    """The rows for `python -m bench --only tuning_profiles`."""
+    with tempfile.TemporaryDirectory() as thrown_away:
+        found = searched(folder or Path(thrown_away), EVERY)
+        return [
+            row(f"tuning profiles: {' '.join(cell)}, sustained", [float(result["search"]["sustained_per_s"] or 0.0)],
+                "events/s", note=result["search"].get("limit") or "")
+            for cell, result in found
+        ]  # fmt: skip
+
+
+def command(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.studies.tuning_profiles", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="keeps every search")
+    parser.add_argument("--only", metavar="NAME,...", help="the searches that have all of these names")
+    parser.add_argument("--show", action="store_true", help="make no search, show what the folder holds")
+    parser.add_argument("options", nargs="*", metavar="OPTION", help="of sustain, after --")
+    asked = parser.parse_args(arguments)
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    if not asked.show:
+        for _ in searched(asked.folder, chosen(asked.only), asked.options):
+            (asked.folder / TABLE).write_text(as_csv(sorted(kept(asked.folder).items())))
+    found = sorted((cell, result) for cell, result in kept(asked.folder).items() if cell in chosen(asked.only))
+    print(as_table(found))
+    print()
+    print(as_csv(found), end="")
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,42 @@
+"""What the tuning profiles set on Spark, as data; loads no Spark."""
+
+from __future__ import annotations
+
+from streamgauge.engines.spi import IDIOMATIC, TUNED, TuningProfile
+
+BY_SPARK = {
+    "trigger": "0 seconds",
+    "source": "rows",
+    "lowering": "plain",
+    "jit": "jvm",
+    "heap": "grows",
+    "spark_settings": "spark",
+    "file_system": "spark",
+    "python_workers": "spark",
+    "kafka_clients": "kafka",
+}
+"""Our options, each with the value that leaves it to Spark, the JVM or Kafka's clients."""
+PROFILES = {
+    TUNED: TuningProfile(),
+    IDIOMATIC: TuningProfile(BY_SPARK, {"kafka": {"encoding": "json"}}),
+}
+PLAIN = ("window", "stream_stream")
+"""The lowerings that a user writes: `groupBy(window(...))`, and Spark's own join of two streams."""
+_WITHOUT_EFFECT = {"buckets": ("8",), "probes": ("progress", "off")}
+"""Options that are not of Spark, with the values at which they change nothing of it."""
+_OF_PYSPARK = (
+    "spark.serializer.objectStreamReset",
+    "spark.sql.artifact.isolation.enabled",
+    "spark.sql.warehouse.dir",
+)
+"""What PySpark sets for every session."""
+
+
+def is_own_default(name: str, value: str) -> bool:
+    """Whether a setting in force is what Spark does by itself."""
+    value = value.removesuffix(" (auto)")
+    if name.startswith("lowering."):
+        return value in PLAIN
+    if name in _WITHOUT_EFFECT:
+        return value in _WITHOUT_EFFECT[name]
+    return name in _OF_PYSPARK or BY_SPARK.get(name) == value
