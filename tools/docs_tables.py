@@ -485,13 +485,8 @@ def makers() -> dict[str, Callable[[], str]]:
     found: dict[str, Callable[[], str]] = {
         "workloads": workload_list, "features": features, "engines": engine_matrix, "engine options": engine_options,
         "words of engines": words_of_engines, "transport options": transport_options, "pairs": pairs,
-<<<<<<< HEAD
-        "packages": packages,
-        "commands": command_list, "experiment keys": experiment_keys, "checks": check_list,
-=======
         "packages": packages, "tuning profiles": tuning_profiles,
-        "commands": command_list, "checks": check_list,
->>>>>>> 6d536212 (engines, config: tuning profiles, tuned and idiomatic, as data of each engine)
+        "commands": command_list, "experiment keys": experiment_keys, "checks": check_list,
         "causes": partial(codes_of, "Cause"), "warning codes": partial(codes_of, "WarningCode"),
         "published latencies": published_latencies,
     }  # fmt: skip

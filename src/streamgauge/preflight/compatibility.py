@@ -6,7 +6,7 @@ from streamgauge.config.experiment import build
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.preflight.validate import check
 
-_OF_THE_MACHINE = ("load.memory", "load.generators", "bind", "isolation")
+OF_THE_MACHINE = ("load.memory", "load.generators", "bind", "isolation")
 
 
 def incompatibility(workload: str, engine: str, transport: str) -> tuple[Problem, ...]:
@@ -17,5 +17,5 @@ def incompatibility(workload: str, engine: str, transport: str) -> tuple[Problem
     try:
         check(build(asked), new_folder=False)
     except InputError as error:
-        return tuple(problem for problem in error.problems if problem.setting not in _OF_THE_MACHINE)
+        return tuple(problem for problem in error.problems if problem.setting not in OF_THE_MACHINE)
     return ()

@@ -670,6 +670,18 @@ def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
     assert build_result(resolved, testbed, folder, record, 1000.0, None).job_files == {"job.py": "a" * 64}
 
 
+def test_a_result_says_its_profile_and_what_is_not_the_engines_own(make: Any, tmp_path: Path) -> None:
+    """Of the engine's settings; those of the transport are its own."""
+    asked = {"workload": "filter", "tuning": "idiomatic", "transport": "kafka", "load": {"generators": 1}}
+    resolved = check(build(asked))
+    in_force = {"source": "rows", "trigger": "2 seconds", "spark.ui.enabled": "false"}
+    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=lambda: in_force))
+    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    result = build_result(resolved, testbed, folder, make.story().record(engine_failed="gone"), 1000.0, None)
+    assert (result.tuning, result.changed_settings) == ("idiomatic", ("trigger", "spark.ui.enabled"))
+    assert "encoding=json" in result.settings["producer"]
+
+
 def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path) -> None:
     """Counted in `data`, and in words in the notes, by what the trial offered."""
     file = tmp_path / "a.csv"

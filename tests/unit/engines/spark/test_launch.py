@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.core.errors import EngineError, InputError, JobError, Problem, SettingError
-from streamgauge.engines.spark import engine
+from streamgauge.engines.spark import engine, launch
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.engines.spark.launch import started
 from streamgauge.engines.spark.session import python_workers
@@ -68,6 +68,20 @@ def test_what_is_done_to_every_start_stands_among_the_settings(tmp_path: Path) -
     view = view_of_spark_home(tmp_path)
     assert (view / "jars").is_dir()
     assert not (view / "python" / "lib" / "pyspark.zip").exists()
+
+
+def test_workers_that_are_left_to_spark_have_its_own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are told so by a variable; among the settings nothing is said to be done for them."""
+    environments: list[dict[str, str]] = []
+    monkeypatch.setattr(launch, "Child", lambda *given: environments.append(given[-1]))
+    for options in ({}, {"python_workers": "spark"}):
+        launch.spark_process("module", SimpleNamespace(options=options), tmp_path, tmp_path / "log")
+    ours, sparks = environments
+    assert ours == {"SPARK_HOME": str(tmp_path / "spark-home")}
+    assert (Path(sparks["SPARK_HOME"]) / "python" / "lib" / "pyspark.zip").exists()
+    assert sparks[python_workers.VARIABLE] == "spark"
+    child = SimpleNamespace(ask=lambda request, timeout_s: {})
+    assert started(child, {"python_workers": "spark"}) == {"log level": "WARN"}  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

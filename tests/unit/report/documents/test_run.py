@@ -278,6 +278,17 @@ def test_settings_and_command_are_there(bare_folder: RunFolder, monkeypatch: pyt
     assert "spark.sql.shuffle.partitions" in section
 
 
+def test_settings_that_are_not_the_engines_own_are_marked(bare_folder: RunFolder, make_result: Make) -> None:
+    """With the profile; a result from before there were profiles marks none."""
+    settings = {"source": "rows", "spark.ui.enabled": "false"}
+    bare_folder.write_result(make_result(settings=settings, changed_settings=("spark.ui.enabled",), tuning="idiomatic"))
+    section = shown(bare_folder).sections["Environment and settings"]
+    assert "(tuning profile: idiomatic)" in section
+    assert section.count("changed") == 1
+    bare_folder.write_result(make_result(settings=settings))
+    assert "changed" not in shown(bare_folder).sections["Environment and settings"]
+
+
 @pytest.mark.browser
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 def test_browser_shows_the_page(run_folder: RunFolder, flow: Flow, tmp_path: Path) -> None:

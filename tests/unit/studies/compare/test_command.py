@@ -188,6 +188,17 @@ def test_what_is_not_the_same_is_listed(make: Make) -> None:
     assert "environment.cpus" not in found
 
 
+def test_two_profiles_are_told_apart(make: Make) -> None:
+    """Once, by name; results from before there were profiles are of `tuned`."""
+    plain = build({"workload": "identity", "tuning": "idiomatic"}).model_dump(mode="json")
+    tuned = build({"workload": "identity"}).model_dump(mode="json")
+    before = {name: value for name, value in tuned.items() if name != "tuning"}
+    a, b = str(make("a", 1, experiment=tuned)), str(make("b", 2, experiment=plain, tuning="idiomatic"))
+    (found,) = compare(a, b).not_the_same
+    assert (found.setting, found.a, found.b) == ("tuning", ("tuned",), ("idiomatic",))
+    assert compare(a, str(make("c", 3, experiment=before))).not_the_same == ()
+
+
 def test_two_versions_of_a_job_are_told_apart(make: Make) -> None:
     """By what is in its files, as they have one name."""
     a, b = (make(name, number, job_files={"my_job.py": name * 64}) for number, name in enumerate("ab"))

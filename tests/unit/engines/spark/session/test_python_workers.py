@@ -9,6 +9,7 @@ import pytest
 
 from streamgauge.engines.spark.io import flight_source
 from streamgauge.engines.spark.io.flight_source import BatchWriter, Range, Reader, StreamWriter
+from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
 
 _WRITING = {"location": "grpc://127.0.0.1:1", "token": "t", "query": "q0", "sinks": "[]", "batch": "0"}
 _READING = {"stream": "s", "token": "t", "locations": "[]", "query": "q0", "reader": "0", "frontier": "common"}
@@ -31,6 +32,13 @@ def test_what_is_imported_is_frozen_and_what_comes_later_is_not() -> None:
     done = subprocess.run([sys.executable, "-c", _PROCESS], capture_output=True, text=True, check=True)
     first, second = map(int, done.stdout.split())
     assert first == second > 1000
+
+
+def test_workers_that_are_left_to_spark_are_not_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They know by a variable, which they inherit."""
+    monkeypatch.setenv(VARIABLE, UNCHANGED)
+    done = subprocess.run([sys.executable, "-c", _PROCESS], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "0"]
 
 
 @pytest.fixture

@@ -1,0 +1,158 @@
+"""Tuning profiles: which options a run has, what overrides them, and which engines have none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from streamgauge.config import reproduce
+from streamgauge.config.experiment import Tuning, build, read, to_toml
+from streamgauge.core.errors import InputError
+from streamgauge.engines import registry
+from streamgauge.engines.spi import Capabilities, TuningProfile
+from streamgauge.preflight.compatibility import OF_THE_MACHINE
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.tuning import engine_options, transport_options
+from streamgauge.preflight.validate import check
+from streamgauge.transports.registry import transport
+from streamgauge.workloads.registry import names
+
+WORKLOADS = ("windowed_aggregation", "windowed_join", "word_count")
+
+
+def resolved(tuning: Tuning = "idiomatic", **more: object) -> ResolvedExperiment:
+    load = {"rate": "1k", "generators": 1}
+    asked = {"workload": "windowed_aggregation", "tuning": tuning, "load": load, **more}
+    return check(build(asked), new_folder=False)
+
+
+def test_a_profile_gives_what_the_user_does_not() -> None:
+    """The engine's options and those of the transport in use; `tuned` leaves every default as it is."""
+    plain, tuned = resolved(), resolved(tuning="tuned")
+    assert (plain.engine_options["source"], plain.engine_options["trigger"]) == ("rows", "0 seconds")
+    assert plain.interval_s == 0.0
+    assert tuned.engine_options == {}
+    assert tuned.interval_s == pytest.approx(1.4)
+    assert plain.transport_options == tuned.transport_options == {}
+    assert resolved(transport="kafka").transport_options == {"encoding": "json"}
+    assert resolved(transport="kafka", tuning="tuned").transport_options == {}
+
+
+def test_an_option_overrides_the_profile_and_nothing_else_of_it() -> None:
+    """Of the engine and of the transport."""
+    asked = resolved(
+        options={"source": "bundles", "spark.sql.adaptive.enabled": "false"},
+        transport="kafka", transport_options={"encoding": "avro"},
+    )  # fmt: skip
+    assert asked.engine_options["source"] == "bundles"
+    assert asked.engine_options["spark.sql.adaptive.enabled"] == "false"
+    assert asked.engine_options["lowering"] == "plain"
+    assert asked.transport_options == {"encoding": "avro"}
+
+
+def test_an_engine_without_the_profile_refuses_it() -> None:
+    """With the profiles that it has, and an engine that has the one asked for."""
+    with pytest.raises(InputError) as told:
+        check(build({"workload": "identity", "engine": "known", "tuning": "idiomatic"}), new_folder=False)
+    (problem,) = [one for one in told.value.problems if one.setting == "tuning"]
+    assert problem.rule == "must be a tuning profile that known has, which are: tuned"
+    assert problem.way_out == "--tuning tuned, or --engine spark"
+
+
+def test_a_name_that_is_no_profile_is_refused() -> None:
+    with pytest.raises(InputError) as told:
+        build({"workload": "identity", "tuning": "idiomatc"})
+    assert told.value.problems[0].way_out == "--tuning idiomatic"
+
+
+def test_another_engine_only_adds_its_table() -> None:
+    """Nothing but data of the engine says what a profile is."""
+    mine = TuningProfile({"parallel": "off"}, {"kafka": {"linger": "9ms"}})
+    engine = replace(registry.capabilities()["known"], profiles={"tuned": TuningProfile(), "idiomatic": mine})
+    asked = build({"workload": "identity", "tuning": "idiomatic", "transport": "kafka", "options": {"a": "b"}})
+    assert engine_options(asked, engine) == {"parallel": "off", "a": "b"}
+    assert transport_options(asked, engine) == {"linger": "9ms"}
+
+
+@pytest.mark.parametrize("engine", registry.streaming_engines())
+def test_profiles_name_options_that_there_are(engine: str) -> None:
+    """With values that these options take, or a profile would be refused whenever it is asked for."""
+    assert strange_entries(registry.capabilities()[engine]) == []
+
+
+def test_a_strange_entry_of_a_profile_is_found() -> None:
+    spark = registry.capabilities()["spark"]
+    planted = {"tuned": TuningProfile({"sauce": "rows", "jit": "early"}, {"kafka": {"encoding": "jason"}})}
+    assert strange_entries(replace(spark, profiles=planted)) == ["sauce", "jit", "encoding"]
+
+
+def strange_entries(engine: Capabilities) -> list[str]:
+    def strange(options: Mapping[str, str], there: Mapping[str, tuple[str, ...]]) -> list[str]:
+        return [
+            name for name, value in options.items() if name not in there or (there[name] and value not in there[name])
+        ]
+
+    found: list[str] = []
+    for profile in engine.profiles.values():
+        found += strange(profile.options, {each.name: each.choices for each in engine.settings})
+        for way, options in profile.transport_options.items():
+            found += strange(options, {each.name: each.choices for each in transport(way).settings})
+    return found
+
+
+def refused_by_profile(workload: str, tuning: Tuning, way: str) -> list[str]:
+    """The problems of a run that names no option: those of the machine aside."""
+    values = {"workload": workload, "tuning": tuning, "transport": way, "load": {"rate": "1k", "generators": 1}}
+    try:
+        check(build(values), new_folder=False)
+    except InputError as error:
+        return [one.setting for one in error.problems if one.setting not in OF_THE_MACHINE]
+    return []
+
+
+@pytest.mark.parametrize("tuning", ["tuned", "idiomatic"])
+def test_no_profile_picks_what_the_transport_refuses(tuning: Tuning) -> None:
+    """A workload that Spark runs over a transport runs there in every profile, with no option refused."""
+    for workload, way in product(names(), registry.capabilities()["spark"].transports):
+        refused = refused_by_profile(workload, tuning, way)
+        assert not any("option" in setting for setting in refused), (workload, way, refused)
+
+
+def test_a_lowering_that_the_transport_refuses_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the packed join one of `tuned`."""
+    plugin = registry.entry("spark")
+    profiles = {"tuned": TuningProfile({"lowering.join": "packed"})}
+    planted = replace(plugin, capabilities=replace(plugin.capabilities, profiles=profiles))
+    monkeypatch.setitem(registry._ENGINES, "spark", lambda: planted)
+    assert refused_by_profile("windowed_join", "tuned", "kafka") == ["option lowering.join"]
+    assert refused_by_profile("windowed_join", "tuned", "flight") == []
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+def test_a_profile_is_part_of_what_asks_the_same_again(workload: str) -> None:
+    """Of the command, of the file, and of what differs from the defaults."""
+    asked = build({"workload": workload, "tuning": "idiomatic"})
+    dump = asked.model_dump(mode="json")
+    assert reproduce.command(dump) == f"streamgauge run {workload} --tuning idiomatic"
+    assert [(one.name, one.value, one.default) for one in reproduce.settings(dump)] == [
+        ("tuning", "idiomatic", "tuned")
+    ]
+    assert 'tuning = "idiomatic"' in to_toml(asked)
+    assert build({**dump}) == asked
+
+
+def test_a_command_that_starts_no_engine_takes_no_profile() -> None:
+    """A file that asks for one is refused, as passed over in silence it would promise something."""
+    with pytest.raises(InputError) as told:
+        check(build({"command": "generate", "workload": "identity", "tuning": "idiomatic"}), new_folder=False)
+    assert [one.setting for one in told.value.problems] == ["tuning"]
+
+
+def test_a_file_names_its_profile(tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text('workload = "identity"\ntuning = "idiomatic"\n')
+    assert read(file).tuning == "idiomatic"
