@@ -49,9 +49,9 @@ class SparkEngine:
         job = SparkJob(flow, edges, options, at, str(private), checkpoint, jars)
         self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
         log = folder / "spark.log"
-        self._child = spark_process(self._mode.module, job, private, log, self._cpus, job.master)
+        self._child = spark_process(self._mode.module, job, private, log, self._cpus, job.master, options)
         try:
-            self._settings = {"master": job.master, **started(self._child, options, job.master)}
+            self._settings = {"master": job.master, **started(self._child, job.master, options)}
         except StreamgaugeError:
             self.stop()
             raise

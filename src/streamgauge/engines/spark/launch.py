@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import cloudpickle
@@ -22,18 +23,25 @@ _WORKERS = {"spark home": spark_home.NOTICE, "python workers": python_workers.NO
 _REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
 """What the process may refuse when it has started, by name: such errors come over its pipe."""
 _OF_THE_JVM = ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
+_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 def spark_process(
-    module: str, job: Any, folder: Path, log: Path, on_cpus: Sequence[int] | None = None, master: str = "local"
+    module: str,
+    job: Any,
+    folder: Path,
+    log: Path,
+    on_cpus: Sequence[int] | None = None,
+    master: str = "local",
+    options: Mapping[str, str] = _NO_OPTIONS,
 ) -> Child:
-    """A process that runs `module` on a job, which has `options`, with Spark at `master`.
+    """A process that runs `module` on a job with Spark at `master`; `options` are the engine's.
 
     `folder`, which exists, takes what both write, `log` what the process says.
     """
     path = folder / "job.pkl"
     path.write_bytes(cloudpickle.dumps(job))
-    if _workers_unchanged(job.options):
+    if _workers_unchanged(options):
         environment = environment_of(spark_home.installed_spark_home(), master) | {python_workers.VARIABLE: UNCHANGED}
     else:
         environment = environment_of(spark_home.view_of_spark_home(folder / "spark-home"), master)
@@ -44,7 +52,7 @@ def _workers_unchanged(options: Mapping[str, str]) -> bool:
     return options.get("python_workers") == UNCHANGED
 
 
-def started(child: Child, options: Mapping[str, str], master: str = "local") -> dict[str, str]:
+def started(child: Child, master: str = "local", options: Mapping[str, str] = _NO_OPTIONS) -> dict[str, str]:
     """Waits until Spark has started in it: the settings in force, with what these options do to every start.
 
     Raises:

@@ -30,6 +30,8 @@ _OF_PYSPARK = (
     "spark.sql.warehouse.dir",
 )
 """What PySpark sets for every session."""
+NOT_IN_FORCE = " (set aside)"
+"""The end of a name that only says which variable was kept from Spark."""
 
 
 def is_own_default(name: str, value: str) -> bool:
@@ -39,4 +41,4 @@ def is_own_default(name: str, value: str) -> bool:
         return value in PLAIN
     if name in _WITHOUT_EFFECT:
         return value in _WITHOUT_EFFECT[name]
-    return name in _OF_PYSPARK or BY_SPARK.get(name) == value
+    return name in _OF_PYSPARK or name.endswith(NOT_IN_FORCE) or BY_SPARK.get(name) == value

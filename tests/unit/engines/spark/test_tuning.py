@@ -12,6 +12,7 @@ from streamgauge.dataflow.graph import operators
 from streamgauge.engines.spark import options
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.session import session
+from streamgauge.engines.spark.session.environment import recorded
 from streamgauge.engines.spark.structured.main import SparkJob, Sut
 from streamgauge.engines.spark.tuning import BY_SPARK, PROFILES, is_own_default
 from streamgauge.engines.spi import IDIOMATIC, TUNED, Edge, Edges
@@ -106,6 +107,7 @@ def test_settings_that_are_not_sparks_own_are_known() -> None:
     assert changed - left == BY_SPARK.keys() - {"lowering", "kafka_clients"} | {"lowering.aggregate"}
     assert is_own_default("lowering.means", "window (auto)")
     assert is_own_default("buckets", "8")
+    assert all(is_own_default(*item) for item in recorded({"STREAMGAUGE_SET_ASIDE": '{"JAVA_OPTS": "-Xmx1g"}'}).items())
     assert not is_own_default("buckets", "16")
 
 

@@ -64,8 +64,8 @@ def benchmark_operators(
     Raises InputError for a setting that Spark refuses, or a job that is none; EngineError where it does not start.
     """
     job = IsolatedJob(tuple(operators), options, str(folder))
-    child = spark_process("streamgauge.engines.spark.user_job.operator_benchmark", job, folder, log)
+    child = spark_process("streamgauge.engines.spark.user_job.operator_benchmark", job, folder, log, options=options)
     try:
-        yield BenchmarkProcess(child, started(child, options))
+        yield BenchmarkProcess(child, started(child, options=options))
     finally:
         child.stop()
