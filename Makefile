@@ -48,10 +48,10 @@ check: setup ## lint, types and layers
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
 docs: setup ## the documentation as a site that opens from disk: site/index.html
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 docs-serve: setup ## the same, on http://127.0.0.1:8000, renewed on every change
-	$(BIN)/mkdocs serve
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 bench: setup ## print the performance table (two and a half to four hours on an otherwise idle machine; python -m bench --only NAME for one)
 	$(BIN)/python -m bench

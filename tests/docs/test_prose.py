@@ -1,0 +1,101 @@
+"""The prose of the documents by the rules of CONTRIBUTING.md: short sentences, plain phrases, no diaries."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+USER_PAGES = [page for page in PAGES if page.name == "README.md" or page.parent.name in ("tutorials", "how-to")]
+MANUAL = [page for page in PAGES if page.parent.name != "results"]
+WORDS_MAX, README_LINES_MAX, MANUAL_WORDS_MAX = 35, 110, 40_000
+BANNED = (
+    "but for", "in the place of", "is told", "are told", "besides", "some two minutes", "as ever", "is none", "nobody",
+    "so far as", "of which",
+)  # fmt: skip
+
+
+def prose(text: str) -> str:
+    """A page without generated blocks, code, comments and tables."""
+    text = re.sub(r"<!-- generated: (.+?) -->.*?<!-- end of \1 -->", "", text, flags=re.DOTALL)
+    text = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    return re.sub(r"^ *\|.*$", "", text, flags=re.MULTILINE)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a page; headings, list items and quoted messages begin one of their own."""
+    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*>#]|\d+\.)\s)", prose(text)):
+        plain = re.sub(r"`[^`]*`", "code", re.sub(r"\]\([^)]*\)", "]", block))
+        if not plain.lstrip().startswith(">"):
+            yield from (one.strip() for one in re.split(r"(?<=[.?!:;])\s+", plain) if one.strip())
+
+
+def too_long(text: str) -> list[str]:
+    return [one for one in sentences(text) if len(one.split()) > WORDS_MAX]
+
+
+def banned(text: str) -> list[str]:
+    plain = " ".join(prose(text).lower().split())
+    return [phrase for phrase in BANNED if re.search(rf"\b{phrase}\b", plain)]
+
+
+def commits(text: str) -> list[str]:
+    """Words that are commit hashes: seven or more hexadecimal digits, with a letter and a digit among them."""
+    return [
+        word for word in re.findall(r"\b[0-9a-f]{7,40}\b", text) if re.search("[a-f]", word) and re.search(r"\d", word)
+    ]
+
+
+@pytest.mark.parametrize("page", USER_PAGES, ids=lambda page: page.stem)
+def test_sentences_are_short(page: Path) -> None:
+    assert too_long(page.read_text()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_phrases_are_plain(page: Path) -> None:
+    assert banned(page.read_text()) == []
+
+
+@pytest.mark.parametrize("page", MANUAL, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_manual_names_no_commits(page: Path) -> None:
+    """They stand in the tables of results."""
+    assert commits(page.read_text()) == []
+
+
+def test_what_breaks_the_rules_is_found() -> None:
+    """A long sentence, a banned phrase over a line's end and a commit; not what stands in code or in a table."""
+    assert too_long("One. " + "word " * 36 + "end.\n\n- " + "word " * 20) != []
+    assert banned("It is fast, but\nfor joins.") == ["but for"]
+    assert banned("```\nbut for\n```\n\n| nobody |\n") == []
+    assert commits("As of de9d4be, 1234567 and effaced stay.") == ["de9d4be"]
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
+
+
+def test_the_manual_is_short() -> None:
+    """Words by hand: generated tables and code do not count."""
+    words = {str(page.relative_to(DOCS)): len(prose(page.read_text()).split()) for page in DOCS.rglob("*.md")}
+    assert sum(words.values()) <= MANUAL_WORDS_MAX, words
+
+
+def test_the_site_builds_and_opens_from_disk(tmp_path: Path) -> None:
+    """Every page is in the navigation, every link resolves, and nothing is loaded from elsewhere."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=ROOT, env={"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    pages = list(tmp_path.rglob("*.html"))
+    loaded = r'<(?:script|link|img|iframe)[^>]+(?:src|href)="https?://[^"]+'
+    assert [page.name for page in pages if re.search(loaded, page.read_text())] == []
+    assert len(pages) > 40
