@@ -9,6 +9,7 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[1]
+SHIM = re.compile(r"https://unpkg\.com/iframe-worker/shim")
 LINKED = ("CHANGELOG.md", "CONTRIBUTING.md", "examples/*.md", "examples/*.py", "experiments/*.md", "bench/*.md")
 _OUTSIDE = re.compile(r"\]\((?:\.\./)+(?=(?:CHANGELOG|CONTRIBUTING|examples/|experiments/|bench/))([^)\s]+)\)")
 _RELATIVE = re.compile(r"\]\((?!https?://|#)([^)\s]+)\)")
@@ -30,6 +31,16 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     if page.file.src_uri.startswith("project/"):
         return _RELATIVE.sub(lambda link: f"]({_from_project(page.file.src_uri, link[1], files)})", markdown)
     return _OUTSIDE.sub(lambda link: f"]({up}project/{_as_page(link[1])})", markdown)
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Load the search's helper from the site itself."""
+    return SHIM.sub("../" * page.url.count("/") + "assets/iframe-worker.js", output)
+
+
+def on_post_template(output: str, template_name: str, config: Any) -> str:
+    """As `on_post_page`, of the page for what is not found."""
+    return SHIM.sub("assets/iframe-worker.js", output)
 
 
 def _as_page(target: str) -> str:
