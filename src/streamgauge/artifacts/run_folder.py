@@ -8,7 +8,7 @@
         verification.json   the comparison of the answers
         results.parquet     where asked: every result; results-<sink>.parquet where there are several sinks
         report.html         made from the above (see report/)
-        engine/             what the SUT said: logs, raw progress, batches.parquet
+        engine/             what the SUT said: logs, batches.parquet
         trials/NN/          a study's trials, each a run folder
 
 Every file of ours appears whole or not at all: it is written beside its place, synced, and renamed (not logs, nor

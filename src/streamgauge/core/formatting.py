@@ -127,3 +127,12 @@ def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
     """`value` in the first unit of which it makes at least one after rounding, so that 999.96 ms is 1 s."""
     factor, unit = next((one for one in units if abs(float(f"{value / one[0]:.2e}")) >= 1), units[-1])
     return f"{format_digits(value / factor)} {unit}"
+
+
+def share_above(share: float, limit: float) -> str:
+    """A share that is above a limit, as a percentage with as many digits as show that: 10.3% above 10%."""
+    for digits in range(4):
+        text = f"{share:.{digits}%}"
+        if float(text[:-1]) > 100 * limit:
+            return text
+    return f"{share:.4%}"

@@ -79,6 +79,7 @@ class Cause(_Code):
 
     TOO_FEW_BATCHES = "too_few_batches", "too few batches in the span"
     TOO_FEW_WINDOWS = "too_few_windows", "too few windows closed in the span"
+    SPAN_TOO_SHORT = "span_too_short", "the span is shorter than the windows that a verdict needs"
     START_BACKLOG = "start_backlog", "the span began while the backlog of the start was still draining"
 
     LIMIT_EXCEEDED = "limit_exceeded", "a latency is above the limit that was set on it"

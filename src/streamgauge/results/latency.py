@@ -33,8 +33,8 @@ class Latency(Answer):
 class Latencies(Answer):
     """Every kind of latency of one sink; null where the kind does not apply (the reason is in `notes`).
 
-    `uncorrected_us` counts from the real hand-over to the queue instead of the plan: what a tool that waits for the
-    system under test would report. `match_time_us` is the row-wise maximum of a join's two events.
+    `uncorrected_us` counts from the real hand-over to the queue instead of the plan: event time without the schedule
+    delay of the driver. `match_time_us` is the row-wise maximum of a join's two events.
     `until_counted_us` is of updates alone, whose other latencies are of the newest event in each: from every event to
     the results of the batch that took it in. Where nobody knows that, its figures are null and its `note` says why.
     """

@@ -73,6 +73,7 @@ def collect_evidence(
         ingested_share=ingested_share(record, resolved.interval_s),
         batches_ever=batches_between(trial_log, record.spans.start_us, FAR_FUTURE_US),
         windows_closed=verified.windows_closed if verified else None,
+        window_gap_s=verified.window_gap_us / US if verified else 0.0,
         latencies=latencies or Latencies(),
         sinks=verified.results if verified else (),
         # A job of the user's own may end a read as it likes: `limit` does.

@@ -58,6 +58,7 @@ WAITED_SHARE_MAX_WHERE_SLOW = 0.25
 """The same where the system was too slow: it might have kept up had it not waited for the driver so long."""
 STILL_SHARE_MAX = 0.01
 """Of the span: what arrives in so little of it moves no percentile up to the 99th."""
+NOTHING_DUE = "no result came and none was due, so there is no latency"
 BACKLOG_SLOPE_SHARE_MAX = 0.01
 OUTPUT_SLOPE_MAX = 0.01
 TREND_POINTS_MIN = 5
@@ -407,7 +408,7 @@ def _answers(evidence: Evidence) -> Check:
         code = Cause.DISK_FULL if evidence.answers_disk_full else code
         return answer("answers", "not_judged", code, None, 0, "rows", reason or "answers: not judged")
     if found.expected == 0 and found.right:
-        sentence = "no result was due, so none could be judged"
+        sentence = NOTHING_DUE if _nothing_came(evidence) else "no result was due, so none could be judged"
         return answer("answers", "undecided", Cause.NO_RESULT_DUE, 0, 0, "rows", sentence)
     faults = {name: getattr(found, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
     number = sum(faults.values())
@@ -416,6 +417,10 @@ def _answers(evidence: Evidence) -> Check:
     if found.right:
         return answer("answers", "ok", Cause.OK, number, 0, "rows", sentence)
     return answer("answers", "failed", Cause.WRONG_ANSWERS, number, 0, "rows", sentence)
+
+
+def _nothing_came(evidence: Evidence) -> bool:
+    return bool(evidence.sinks) and not any(sink.rows for sink in evidence.sinks)
 
 
 def _wrong_sinks(evidence: Evidence) -> str:
@@ -434,8 +439,29 @@ def _evidence(evidence: Evidence) -> Check:
         _Part(not evidence.draining_at_start, Cause.START_BACKLOG, 1, 0, "", draining),
     ]
     if windows is not None:
-        parts.insert(1, _enough(windows, Cause.TOO_FEW_WINDOWS, WINDOWS_MIN, "windows closed"))
+        parts.insert(0 if span_too_short(evidence) else 1, _windows(windows, evidence))
     return _of_parts("evidence", parts, "undecided", shown=0)
+
+
+def _windows(closed: int, evidence: Evidence) -> _Part:
+    if not span_too_short(evidence):
+        return _enough(closed, Cause.TOO_FEW_WINDOWS, WINDOWS_MIN, "windows closed")
+    sentence = (
+        f"{closed} windows closed, at least {WINDOWS_MIN} are needed; the results have windows that end "
+        f"{evidence.window_gap_s:.3g} s apart, so the span must be at least {span_needed_s(evidence):.4g} s long"
+    )
+    return _Part(False, Cause.SPAN_TOO_SHORT, closed, WINDOWS_MIN, "windows closed", sentence)
+
+
+def span_needed_s(evidence: Evidence) -> float:
+    """How long the span must be for enough windows to end in it, by the distance that was seen in the results."""
+    return WINDOWS_MIN * evidence.window_gap_s
+
+
+def span_too_short(evidence: Evidence) -> bool:
+    """Whether too few windows closed because the span is too short, whatever the machine and the system do."""
+    too_few = evidence.windows_closed is not None and evidence.windows_closed < WINDOWS_MIN
+    return too_few and 0 < evidence.span_s < span_needed_s(evidence)
 
 
 def _enough(n: int, code: Cause, least: int, what: str) -> _Part:

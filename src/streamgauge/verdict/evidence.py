@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from streamgauge.config.slo import ServiceLevelObjective
 from streamgauge.config.thresholds import BOUND_S_MIN
+from streamgauge.core.formatting import share_above
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
 
@@ -70,6 +71,7 @@ class Evidence:
     `backlog_max_s`, `bound_s`: in seconds of event time. `batches`, `windows_closed`: of the sink that has fewest; None
     where nothing is windowed. `batches_ever`: those of the warm-up and the tail too. `sinks`: each one's latencies
     and verification; `latencies` are those of the slowest.
+    `window_gap_s`: how far apart windows end, as the results show; 0 where that is not known.
     `overflowed`: the queue was full once; `span_began`: it was not full before the measured span. `memory_full_s`: it
     was full by its bytes alone, while so many seconds of event time waited. `ingested_share`: events delivered to the
     system for the first time, over those offered since the trial's start; 1 where it had too little time to show it.
@@ -102,6 +104,7 @@ class Evidence:
     latencies: Latencies = field(default_factory=Latencies)
     sinks: tuple[SinkResult, ...] = ()
     windows_closed: int | None = None
+    window_gap_s: float = 0.0
     aborted_reads: int = 0
     retried_tasks: int = 0
     negative_latencies: int = 0
@@ -151,9 +154,10 @@ def machine_speed_differs(one_us: float, other_us: float) -> bool:
 def background_load(share: float, burst_share: float) -> tuple[str, str] | None:
     """What other processes used of the machine, and what is allowed, in words; None where they used no more."""
     if share > BACKGROUND_SHARE_MAX:
-        return f"{share:.0%} of the machine", f"{BACKGROUND_SHARE_MAX:.0%}"
+        return f"{share_above(share, BACKGROUND_SHARE_MAX)} of the machine", f"{BACKGROUND_SHARE_MAX:.0%}"
     if burst_share > BACKGROUND_BURST_SHARE_MAX:
-        return f"{burst_share:.0%} of the machine for {BACKGROUND_BURST_S:.0f} s", f"{BACKGROUND_BURST_SHARE_MAX:.0%}"
+        used = share_above(burst_share, BACKGROUND_BURST_SHARE_MAX)
+        return f"{used} of the machine for {BACKGROUND_BURST_S:.0f} s", f"{BACKGROUND_BURST_SHARE_MAX:.0%}"
     return None
 
 

@@ -78,8 +78,10 @@ def _of_what_is_not_carried(of: str, level: ServiceLevelObjective, held: _Held) 
         shown = name.replace("_", ".")
         sentence = f"{of}{level.text}: {held.of_what}{shown} is {format_us(value)} already{held.beside}"
         return answer(level.name, "failed", Cause.LIMIT_EXCEEDED, value, level.limit_us, "us", sentence)
-    if not latency.count and latency.note:
+    if not latency.count:
         sentence = f"{of}{level.text}: {held.of_what}it is {latency.note}{held.beside}"
+        if not latency.note:
+            sentence = f"{of}{level.text}: no result came in the span, so there is no latency"
         return answer(level.name, "undecided", Cause.NO_LATENCY, None, level.limit_us, "us", sentence)
     needed = "" if q is None else f", {observations_needed(q)} do"
     sentence = f"{of}{level.text}: {seen} independent results do not carry it{needed}"

@@ -10,6 +10,8 @@ nothing of the load is not sustained, whatever queue, generators and other proce
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from streamgauge.results.causes import Cause
@@ -23,6 +25,8 @@ from streamgauge.verdict.criteria import (
     answer,
     driver_bottleneck,
     left_far_behind,
+    span_needed_s,
+    span_too_short,
 )
 from streamgauge.verdict.evidence import Evidence, Floats, Samples, background_load
 from streamgauge.verdict.slo_checks import slo_check
@@ -84,6 +88,8 @@ def _checks_of(evidence: Evidence) -> list[tuple[str, CheckFunction]]:
 def _was_too_slow(value: VerdictValue, deciding: tuple[Check, ...]) -> bool:
     """Too slow by all that decided; or not decided by something that a slower system makes harder to decide."""
     if value == "undecided":
+        if any(check.code == Cause.SPAN_TOO_SHORT for check in deciding):
+            return False  # no machine makes a span longer
         open_ = (check for check in deciding if check.state == "undecided" and check.name not in _NOT_BY_SLOWNESS)
         return not all(_lacks_results(check) for check in open_)
     return value == "not_sustained" and not any(check.name in _NOT_BY_SLOWNESS for check in deciding)
@@ -185,6 +191,10 @@ _ADVICE_FAILED = {
     "queue_bound": "a lower rate; or a longer bound (--bound) if this was one short stall",
     "answers": "look at the examples in verification.json: a rate means nothing while answers are wrong",
 }
+_ADVICE_NOTHING_DUE = (
+    "look at the conditions of the job, which let nothing of this input through; if its windows are longer than the "
+    "trial, take a longer span (--duration)"
+)
 _ADVICE_OTHER = "a lower rate, or another setting of the engine"
 
 
@@ -201,6 +211,8 @@ def _advice(value: VerdictValue, deciding: tuple[Check, ...], evidence: Evidence
     if value == "interrupted":
         return "run it again; the same command repeats the same input"
     first = deciding[0]
+    if value == "undecided" and span_too_short(evidence):
+        return f"a longer span: --duration {math.ceil(span_needed_s(evidence))}s or more"
     if value == "invalid":
         return _ADVICE_INVALID.get(first.name, _ADVICE_OTHER)
     if value == "not_sustained":
@@ -212,7 +224,7 @@ def _background_load(value: VerdictValue, deciding: tuple[Check, ...], busy: tup
     """A machine that is busy besides may be what kept the system, or the driver, from its work; nothing else."""
     if busy is None or value in ("sustained", "interrupted"):
         return ""
-    if any(check.name in _NOT_BY_SLOWNESS for check in deciding):
+    if any(check.name in _NOT_BY_SLOWNESS or check.code == Cause.SPAN_TOO_SHORT for check in deciding):
         return ""
     return (
         f"; but first see what else runs on this machine: other processes used {busy[0]} meanwhile, which may be the "
@@ -221,6 +233,8 @@ def _background_load(value: VerdictValue, deciding: tuple[Check, ...], busy: tup
 
 
 def _advice_undecided(check: Check, evidence: Evidence) -> str:
+    if check.code == Cause.NO_RESULT_DUE:
+        return _ADVICE_NOTHING_DUE
     if check.state == "not_judged":
         if check.code != Cause.NO_REFERENCE:
             return "see to the reason why the answers could not be judged, then run it again"

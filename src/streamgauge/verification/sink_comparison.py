@@ -74,6 +74,11 @@ class VerificationResult:
         return min((number for number in closed if number is not None), default=None)
 
     @property
+    def window_gap_us(self) -> int:
+        """How far apart windows end, of the windowed sink that has the longest; 0 where that is not known."""
+        return max((gap for sink in self.sinks if (gap := sink.latencies.window_gap_us) is not None), default=0)
+
+    @property
     def results(self) -> tuple[SinkResult, ...]:
         return tuple(
             SinkResult(

@@ -13,6 +13,7 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.results.causes import Cause
 from streamgauge.results.latency import Latencies
+from streamgauge.results.run import SinkResult
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.verdict.collect_evidence import ingested_share
 from streamgauge.verdict.criteria import CHECKS, answer
@@ -249,6 +250,52 @@ def test_slip_is_measured_against_the_lag_where_no_latency_is_known(lag_s: float
 def test_what_is_not_windowed_needs_no_windows() -> None:
     """Row-wise results are judged by their batches alone."""
     assert judge(evidence(windows_closed=None)).value == "sustained"
+
+
+SHORT = {
+    "windows_closed": 4,
+    "window_gap_s": 10.0,
+    "span_s": 40.0,
+    "output_lag": Samples.of([3, 13, 23, 33], [1, 1, 1, 1]),
+}
+
+
+@pytest.mark.parametrize("background", [0.0, 0.4])
+def test_a_span_too_short_for_its_windows_is_not_blamed_on_the_machine(background: float) -> None:
+    """No quiet machine makes it longer: the advice is its length, by the windows that were seen in the results."""
+    verdict = judge(evidence(**SHORT, background_share=background))
+    assert verdict.value == "undecided"
+    assert check_of(verdict, "evidence").code == Cause.SPAN_TOO_SHORT
+    assert "windows that end 10 s apart, so the span must be at least 50 s long" in verdict.sentence
+    assert verdict.advice == "a longer span: --duration 50s or more"
+
+
+@pytest.mark.parametrize("changes", [{"span_s": 60.0}, {"window_gap_s": 0.0}, {"backlog": ramp(0.05)}])
+def test_other_processes_may_be_why_too_few_windows_closed(changes: dict[str, Any]) -> None:
+    """Where the span is long enough for them, where their width is not known, and where something else failed."""
+    assert judge(evidence(**{**SHORT, **changes}, background_share=0.4)).value == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"), [(0, "no result came and none was due, so there is no latency"), (3, "none")]
+)
+def test_a_job_that_gives_and_owes_nothing_is_not_asked_for_a_longer_trial(rows: int, said: str) -> None:
+    """A longer one would give nothing too; its level says the same."""
+    nothing = RIGHT.model_copy(update={"expected": 0, "matched": 0})
+    none = Latencies(event_time_us=LATENCY.model_copy(update={"count": 0, "p99": None, "p50": None}))
+    silent = SinkResult(name="results", rows=rows, latency=none, verification=nothing)
+    verdict = judge(evidence(verification=nothing, sinks=(silent,), latencies=none, latency=(), levels=(LEVEL,)))
+    assert (verdict.value, check_of(verdict, "answers").code) == ("undecided", Cause.NO_RESULT_DUE)
+    assert said in verdict.sentence
+    assert verdict.advice.startswith("look at the conditions of the job")
+    assert "no result came in the span, so there is no latency" in check_of(verdict, LEVEL.name).sentence
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.103, "10.3%"), (0.12, "12%"), (0.1001, "10.01%")])
+def test_a_share_above_its_limit_is_not_rounded_to_it(share: float, said: str) -> None:
+    """ "Used 10%, at most 10% is allowed" is no reason."""
+    sentence = judge(evidence(backlog=ramp(0.05), background_share=share)).sentence
+    assert f"other processes used {said} of the machine, at most 10% is allowed" in sentence
 
 
 def test_a_short_bound_of_the_users_own_is_the_suts_business() -> None:

@@ -93,6 +93,7 @@ class SinkLatencies(NamedTuple):
 
     `windows_closed`: windows with at least half of their results in the span, of those that any arrived of; None where
     the results are not windowed.
+    `window_gap_us`: the least distance of two window ends, of all results that came; None where two are not known.
     """
 
     latencies: Latencies
@@ -101,6 +102,7 @@ class SinkLatencies(NamedTuple):
     effective_count: int
     histograms: dict[str, Histogram]
     windows_closed: int | None
+    window_gap_us: int | None = None
 
 
 def summary(
@@ -294,6 +296,12 @@ class _Windows:
         return sum(more >= 0 for more in self.came.values())
 
     @property
+    def gap_us(self) -> int | None:
+        """How far apart windows end, at least: their slide where they have one."""
+        ends = np.unique(np.fromiter(self.came, np.int64, len(self.came)))
+        return int(np.diff(ends).min()) if ends.size > 1 else None
+
+    @property
     def observed(self) -> int:
         """Those and the ones that should have closed."""
         ends = self.came.keys() | self.missing.keys()
@@ -359,7 +367,8 @@ class _Tally:
         latencies = Latencies(**reported, notes=tuple(self._notes(kinds)))
         closed = self.windows.closed if self.rule.windowed else None
         negatives = by_clocks + self.negative_outside
-        return SinkLatencies(latencies, self._seconds(), negatives, self.effective_count, kinds, closed)
+        gap = self.windows.gap_us if self.rule.windowed else None
+        return SinkLatencies(latencies, self._seconds(), negatives, self.effective_count, kinds, closed, gap)
 
     @property
     def effective_count(self) -> int:

@@ -22,6 +22,7 @@ SUSTAINED = 0.99
 
 _OTHER_WORKLOADS = "the workloads differ, so neither side is better or worse"
 _OTHER_RESULTS = "results are of different kinds, so their latencies count from different events"
+_NO_RESULTS = "a run gave no result and owed none, so what it took says nothing of the work"
 _LATENCIES = ("event_time", "until_counted", "processing_time", "closing_delay", "match_time", "uncorrected")
 _RATE_IS_THE_REQUESTED_ONE = "every run took in all that was offered, so the rates only say what was asked"
 _LOAD_INDEPENDENT = ("wrong_answers",)
@@ -38,6 +39,8 @@ def not_comparable(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str
     """The figures that make neither side the better one, however they differ, and why."""
     if _workloads_differ(a, b):
         return dict.fromkeys(figures, _OTHER_WORKLOADS)
+    if _without_results(a, b):
+        return dict.fromkeys(figures, _NO_RESULTS)
     blockers = {"ingested": _RATE_IS_THE_REQUESTED_ONE} if all_sustained(a, b) else {}
     return blockers | _result_kind_blockers(a, b, figures)
 
@@ -52,6 +55,8 @@ def gate_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str,
     """
     if _workloads_differ(a, b):
         return dict.fromkeys(figures, _OTHER_WORKLOADS)
+    if _without_results(a, b):
+        return {name: _NO_RESULTS for name in figures if name not in _LOAD_INDEPENDENT}
     blockers = _load_blockers(a, b, figures)
     differing = [name for name in different_settings(a, b) if name not in _RATE_SETTINGS]
     why = [*([labels.of_different(differing)] if differing else []), *doubts(a, b)]
@@ -125,6 +130,17 @@ def _result_kind_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> d
     if len(kinds - {frozenset()}) < 2:
         return {}
     return {name: _OTHER_RESULTS for name in figures if name.startswith(_LATENCIES)}
+
+
+def _without_results(a: RunGroup, b: RunGroup) -> bool:
+    """Whether some run verified its answers, and there were none to verify."""
+    return any(map(_gave_and_owed_nothing, (*a.runs, *b.runs)))
+
+
+def _gave_and_owed_nothing(run: RunData) -> bool:
+    found = run.result.verification
+    owed_nothing = found is not None and found.judged and not found.expected
+    return owed_nothing and bool(run.result.sinks) and not any(sink.rows for sink in run.result.sinks)
 
 
 def all_sustained(a: RunGroup, b: RunGroup) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.artifacts.run_folder import RunFolder
@@ -79,6 +80,8 @@ def verify_user_job(
         except JOB_ERRORS as error:
             compared.reset()
             is_judged, notes, sentence = False, [], f"the answers could not be judged: {_plain(error)}"
+        if missing := _borders_missing(resolved, received):
+            notes.append(f"closing delay: {missing}")
         rule = rule_of(resolved, record, received)
         inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
         sink = compared.verified(
@@ -99,6 +102,24 @@ def _job(resolved: ResolvedExperiment) -> UserJob:
 def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults) -> LatencyRule:
     """The latency definition for a user job's results, from their columns."""
     return LatencyRule(_kind(resolved, received), handed_over=handed_over(record.trial_log))
+
+
+def _borders_missing(resolved: ResolvedExperiment, received: ReceivedResults) -> str:
+    """Why results that seem to be of windows have no closing delay, with the way out; empty where they do not."""
+    if _job(resolved).description.mode == "update" or received.empty or WINDOW_END in received.schema.names:
+        return ""
+    kinds = {field.name: field.type for field in received.schema if field.name not in LINEAGE}
+    for name, kind in kinds.items():
+        if pa.types.is_struct(kind) and {"start", "end"} <= {kind.field(n).name for n in range(kind.num_fields)}:
+            columns = f"F.col('{name}.start').alias('{WINDOW_START}'), F.col('{name}.end').alias('{WINDOW_END}')"
+            return f"not given, as the window is in the column {name}; select {columns}"
+    times = [name for name, kind in kinds.items() if pa.types.is_timestamp(kind)]
+    if len(times) < 2:
+        return ""
+    named = f"name them {WINDOW_START} and {WINDOW_END}"
+    return (
+        f"not given, as no column is named {WINDOW_END}; if two of {', '.join(times)} are a window's borders, {named}"
+    )
 
 
 def _kind(resolved: ResolvedExperiment, received: ReceivedResults) -> Any:

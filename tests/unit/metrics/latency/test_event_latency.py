@@ -402,3 +402,12 @@ def test_a_clock_that_is_off_by_more_than_the_span_is_still_caught() -> None:
     found = sink_latencies([batch], LatencyRule("row"), (0, 10 * seconds))
 
     assert found.negatives == 1
+
+
+@pytest.mark.parametrize(("ends", "gap"), [((4, 8, 12), 4), ((4, 12, 16), 4), ((4, 4), None), ((), None)])
+def test_how_far_apart_windows_end_is_seen_in_their_results(ends: tuple[int, ...], gap: int | None) -> None:
+    """By the least distance: a window without results leaves a longer one. Rows have none."""
+    rows = batch([(end - 1) * S for end in ends], [99 * S] * len(ends), end=[end * S for end in ends])
+    found = measured(LatencyRule("window"), rows, span=(0, 20 * S)).window_gap_us
+    assert found == (None if gap is None else gap * S)
+    assert measured(ROW, rows, span=(0, 20 * S)).window_gap_us is None

@@ -13,6 +13,7 @@ import pytest
 from streamgauge.config.experiment import build
 from streamgauge.report.documents import comparison
 from streamgauge.results import labels
+from streamgauge.results.run import SinkResult, Verification
 from streamgauge.results.search import SearchResult
 from streamgauge.studies.compare.command import compare
 
@@ -143,3 +144,14 @@ def test_a_search_up_to_a_limit_is_another_question(make: Make) -> None:
         make("b", 2, search=found, experiment=limited),
     )
     assert compare(str(a), str(b)).asked_otherwise == ("limits",)
+
+
+def test_runs_that_gave_and_owed_nothing_are_none_better(make: Make) -> None:
+    """Whatever they took of the machine; runs with results are told apart."""
+    nothing = Verification(judged=True, independent=True, reference="duckdb", expected=0, matched=0)
+    silent = {"verification": nothing, "sinks": (SinkResult(name="results", rows=0),)}
+    found = compare(str(make("a", 1, **silent)), str(make("b", 2, slower=1.5, **silent)))
+    assert {one.says for one in found.figures} <= {"unknown", "no_difference"}
+    assert any("gave no result and owed none" in one.reason for one in found.figures)
+    with_results = compare(str(make("c", 1)), str(make("d", 2, slower=1.5)))
+    assert "worse" in {one.says for one in with_results.figures}

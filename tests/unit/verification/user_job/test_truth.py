@@ -530,3 +530,35 @@ def test_types_that_differ_in_width_alone_are_compared(case: Callable[..., Case]
     asked = case(f'reference="{query}"')
     asked.receive(asked.answer(query.replace("price / 3]", "price / 3, 1]")))
     assert set(faults(asked.verify())) == {"wrong"}
+
+
+BORDERS = "make_timestamp(event_time // 2000000 * 2000000)"
+SESSION = f"""
+    SELECT {{{{'start': {BORDERS}, 'end': {BORDERS} + INTERVAL 2 SECONDS}}}} AS session_window, user_id,
+           max(event_time) AS event_time
+    FROM purchases GROUP BY ALL
+""".replace("{{", "{").replace("}}", "}")
+RENAMED = f"""
+    SELECT {BORDERS} AS since, {BORDERS} + INTERVAL 2 SECONDS AS until, user_id, max(event_time) AS event_time
+    FROM purchases GROUP BY ALL
+"""
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (SESSION, "closing delay: not given, as the window is in the column session_window"),
+        (RENAMED, "if two of since, until are a window's borders, name them window_start and window_end"),
+        (WINDOWS, ""),
+        (ROWS, ""),
+    ],
+)
+def test_windows_that_are_not_named_so_get_a_note(case: Callable[..., Case], query: str, said: str) -> None:
+    """A missing closing delay without a reason looks as if there were none."""
+    asked = case(f'reach="2s", keys="user_id", reference="{" ".join(query.split())}"')
+    asked.receive(asked.answer(query))
+    notes = verify_user_job(asked.resolved, asked.record, asked.folder / "batch.log").notes
+    assert [note for note in notes if note.startswith("closing delay")] == [
+        note for note in notes if said and said in note
+    ]
+    assert any(said in note for note in notes) or not said
