@@ -13,6 +13,7 @@ import pytest
 from streamgauge.config.experiment import build
 from streamgauge.report.documents import comparison
 from streamgauge.results import labels
+from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
 from streamgauge.results.search import SearchResult
 from streamgauge.studies.compare.command import compare
@@ -149,7 +150,7 @@ def test_a_search_up_to_a_limit_is_another_question(make: Make) -> None:
 def test_runs_that_gave_and_owed_nothing_are_none_better(make: Make) -> None:
     """Whatever they took of the machine; runs with results are told apart."""
     nothing = Verification(judged=True, independent=True, reference="duckdb", expected=0, matched=0)
-    silent = {"verification": nothing, "sinks": (SinkResult(name="results", rows=0),)}
+    silent = {"verification": nothing, "sinks": (SinkResult(name="results", rows=0, latency=Latencies()),)}
     found = compare(str(make("a", 1, **silent)), str(make("b", 2, slower=1.5, **silent)))
     assert {one.says for one in found.figures} <= {"unknown", "no_difference"}
     assert any("gave no result and owed none" in one.reason for one in found.figures)
