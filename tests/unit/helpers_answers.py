@@ -60,7 +60,7 @@ class Case:
 
     def answer(self, sink: str = "") -> pa.Table:
         """The oracle's rows for all that was offered, by event time; each came a second after it was due."""
-        one = next(each for each in self.resolved.of_each_sink() if sink in ("", each.flow.sink.name))
+        one = next(each for each in self.resolved.by_sink() if sink in ("", each.flow.sink.name))
         asked = repr((one.lineage_flow, self.record.spans, self.record.trial_log.hand_outs))
         if asked not in ANSWERS:
             ANSWERS[asked] = self._answer(one)

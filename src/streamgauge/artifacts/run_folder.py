@@ -276,7 +276,7 @@ def require_place(path: Path, asked: Place) -> None:
     if path.is_dir():
         raise InputError(Problem(asked.setting, "must be a file, and a folder has that name", str(path), asked.another))
     if not path.parent.is_dir():
-        raise InputError(Problem(asked.setting, "the folder above it must exist", str(path), asked.another))
+        raise InputError(Problem(asked.setting, "must be in an existing folder", str(path), asked.another))
     if not os.access(path.parent, os.W_OK | os.X_OK):
         way_out = f"{asked.another} in a folder you may write to"
         raise InputError(Problem(asked.setting, "must be in a folder that can be written to", str(path), way_out))
@@ -327,7 +327,7 @@ def _error_of(path: Path, error: OSError, asked: Place) -> Exception:
         errno.ENOTDIR: "must lie in a folder, and a file is in its way",
     }
     if not path.parent.is_dir():  # a place in which nothing can be made, such as /proc, gives the same error
-        rules[errno.ENOENT] = "the folder above it must exist"
+        rules[errno.ENOENT] = "must be in an existing folder"
     rule = rules.get(error.errno or 0, f"must be a place that can be written to ({error.strerror})")
     return InputError(Problem(asked.setting, rule, str(path), f"{asked.another} in a folder you may write to"))
 

@@ -1,4 +1,4 @@
-"""The commands: parse, call, print. Each command is shorthand for an experiment (`--print-toml`)."""
+"""The command line's entry point. Each command is shorthand for an experiment (`--print-toml`)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
 
 app = typer.Typer(
-    help="How much a stream-processing job can sustain, how late its results are, and whether they are right.",
+    help="Measures how much load a stream-processing job sustains, how late its results are, and whether they are "
+    "right.",
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
 )  # fmt: skip
 
 DEFECT_EXIT = 3
-"""Of an error that nobody foresaw: never 1, which would say that a rate is not sustained."""
+"""Exit code of an unexpected error. Not 1, which means that the criterion failed."""
 TRACEBACK = "STREAMGAUGE_TRACEBACK"
-TYPERS_INTERRUPTED = 130
-"""What Typer makes of Ctrl-C before we see it."""
+TYPER_INTERRUPTED = 130
+"""Typer's exit code for Ctrl-C."""
 
 
 def main() -> None:
@@ -49,7 +50,7 @@ def main() -> None:
             print(f"its folder: {error.folder}", file=sys.stderr)
         sys.exit(error.exit_code)
     except SystemExit as end:
-        if end.code != TYPERS_INTERRUPTED:
+        if end.code != TYPER_INTERRUPTED:
             raise
         print("stopped", file=sys.stderr)
         sys.exit(EXITS["interrupted"])
@@ -59,12 +60,12 @@ def main() -> None:
 
 
 def _typed_names() -> dict[str, str]:
-    """Setting to option, but for a file's settings, which have the names that stand there."""
+    """Option by setting. Empty for `experiment`, whose file uses the setting names."""
     return {} if sys.argv[1:2] == ["experiment"] else {name: i.flag for name, i in SETTINGS.items() if "." in name}
 
 
 def _show_defect(error: Exception) -> None:
-    """One line: that it is ours, what it was, how to see more; the traceback where it was asked for."""
+    """Prints one line; with `STREAMGAUGE_TRACEBACK` also the traceback."""
     reason = " ".join(str(error).split()) or "no message"
     hint = "please report it with its traceback"
     if os.environ.get(TRACEBACK, "0") not in ("", "0"):
@@ -77,12 +78,12 @@ def _show_defect(error: Exception) -> None:
 
 
 def _as_interrupt(*_: object) -> NoReturn:
-    """The system asks us to stop as a person does with Ctrl-C: keep what was measured, leave nothing behind."""
+    """Treats SIGTERM as Ctrl-C: the run stores its measurements and ends its processes."""
     raise KeyboardInterrupt
 
 
 def _add(name: str, shorthand: Shorthand) -> None:
-    """The command `name`, whose options are the settings that it takes."""
+    """Registers the command `name` with an option for each of its settings."""
 
     def call(workload: str, json_: bool, print_toml: bool, verbose: bool = False, **words: Any) -> None:
         perform(build_experiment(name, workload, words, shorthand.workload_from), json_, verbose, print_toml)
@@ -96,23 +97,23 @@ for _name, _shorthand in SHORTHANDS.items():
     _add(_name, _shorthand)
 
 
-@app.command("experiment", short_help="A declared experiment: a command as a TOML file")
-def declared(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="a TOML file, such as --print-toml shows")],
+@app.command("experiment", short_help="Run an experiment from a TOML file")
+def experiment(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a TOML file; --print-toml shows an example")],
     json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip
-    """A declared experiment: what the command in the file would do."""
+    """Run an experiment from a TOML file, which names the command and its settings."""
     perform(read(file), json_, verbose, print_toml)
 
 
-@app.command(short_help="The workloads there are, and all that is known of one")
+@app.command(short_help="List the workloads, or describe one")
 def workloads(
     workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="one of them: its streams, operators and parameters too")
+        str, typer.Argument(metavar="WORKLOAD", help="describe this workload: streams, operators, parameters")
     ] = "",
     json_: AsJson = False,
 ) -> None:
-    """The workloads there are; of one, its streams, operators and parameters too."""
+    """List the workloads. With a name, describe its streams, operators and parameters."""
     from streamgauge.report.terminal.catalogue import show_workload, show_workloads
     from streamgauge.workloads.registry import catalogue
 
@@ -127,34 +128,36 @@ def workloads(
 
 @app.command()
 def engines(json_: AsJson = False) -> None:
-    """The engines there are, and what each can do."""
+    """List the engines and their capabilities."""
     from streamgauge.engines.registry import matrix, transport_rows
     from streamgauge.report.terminal.catalogue import show_engines
 
-    rows, carriers = matrix(), transport_rows()
+    rows, transports = matrix(), transport_rows()
     if json_:
-        options = {each["name"]: each["options"] for each in carriers}
-        told = [{**row, "transport_options": {name: options[name] for name in row["transports"]}} for row in rows]
-        print(json.dumps(told, indent=2))
+        options = {transport["name"]: transport["options"] for transport in transports}
+        full = [{**row, "transport_options": {name: options[name] for name in row["transports"]}} for row in rows]
+        print(json.dumps(full, indent=2))
     else:
-        show_engines(rows, carriers)
+        show_engines(rows, transports)
 
 
 @app.command()
 def selftest(
     json_: AsJson = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="fewer and shorter trials; all of them take ten minutes  [default: off]")
+        bool, typer.Option("--quick", help="fewer and shorter trials; the full test takes 10 minutes  [default: off]")
     ] = False,
-    only: Annotated[str | None, typer.Option(metavar="A,B", help="some of the proofs a to f  [default: all]")] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="A,B", help="letters of the proofs to run, a to f  [default: all]")
+    ] = None,
 ) -> None:
-    """Prove that the instrument itself is right on this machine."""
+    """Check on this machine that streamgauge measures correctly."""
     from streamgauge.report.terminal.console import ProofView
     from streamgauge.studies.selftest import command
     from streamgauge.studies.selftest.testbed import View
 
-    with ProofView() as shown:
-        items = command.selftest(quick, only, View(shown.line, shown.trial))
+    with ProofView() as view:
+        items = command.selftest(quick, only, View(view.line, view.trial))
     if json_:
         print(json.dumps(command.as_json(items, quick), indent=2))
     sys.exit(0 if all(item.ok for item in items) else 1)
@@ -162,20 +165,22 @@ def selftest(
 
 @app.command()
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="a run, a search, a folder of runs, or several with commas")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="run folder, search folder, folder of runs, or several with commas")
+    ],
     b: Annotated[str, typer.Argument(metavar="B", help="the same for the other side")],
     fail_if: Annotated[list[str] | None, typer.Option(
         "--fail-if", metavar="RULE",
-        help='exit 1 unless B keeps it and answers rightly: "rate -5%", "p99 +10%"; wants three runs a side'
+        help='exit 1 unless B passes and its answers are right: "rate -5%", "p99 +10%"; needs three runs a side'
         "  [default: none]",
     )] = None,
     confidence: Annotated[str, typer.Option(metavar="SHARE", help="confidence of the intervals")] = "95%",
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="write the comparison as one HTML file too  [default: none]")
+        Path | None, typer.Option(metavar="FILE", help="also write the comparison as one HTML file  [default: none]")
     ] = None,
     json_: AsJson = False,
 ) -> None:  # fmt: skip
-    """Is B different from A, by how much, and how sure is that?"""
+    """Compare the runs of A and B, with confidence intervals."""
     from streamgauge.report.documents import comparison as comparison_document
     from streamgauge.report.terminal.console import show
     from streamgauge.studies.compare.command import compare as compare_runs
@@ -194,15 +199,15 @@ def compare(
     sys.exit(0 if comparison.passed else 1)
 
 
-@app.command(short_help="Make the HTML report of a run folder again")
+@app.command(short_help="Write the HTML report of a run folder again")
 def report(
     run_folder: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="a run folder, a trial's inside it, or a folder of characterize or anatomy"),
+        typer.Argument(metavar="RUN", help="folder of a run, of a trial in a search, of characterize or of anatomy"),
     ],
     json_: AsJson = False,
 ) -> None:
-    """Make the HTML report of a run, a characterization or an anatomy again from what its folder holds."""
+    """Write the HTML report of a run, a characterization or an anatomy again, from the files in its folder."""
     from streamgauge.artifacts.run_folder import RUN, RunFolder
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.studies import rerender_study

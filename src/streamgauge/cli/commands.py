@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from streamgauge.results.run import Result
 
 EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "invalid": 3}
-"""What a command ends with, by its verdict."""
+"""Exit code by verdict."""
 
 
 def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bool) -> None:
-    """What an experiment asks for; with `print_toml` only the file that asks the same, checked as a run would be."""
+    """Performs an experiment. With `print_toml` it only checks the experiment and prints it as a file."""
     shorthand = SHORTHANDS[experiment.command]
     if print_toml:
         shorthand.check(experiment)
@@ -48,7 +48,7 @@ def _failure_as_json(as_json: bool) -> Iterator[None]:
 def _check(experiment: Experiment) -> None:
     from streamgauge.preflight.validate import check
 
-    if experiment.workload and experiment.load.of is None:  # else a run's folder says what is asked
+    if experiment.workload and experiment.load.of is None:  # else the settings come from a run folder
         check(experiment, new_folder=False)
 
 
@@ -78,14 +78,14 @@ def _sustain(experiment: Experiment, as_json: bool, verbose: bool) -> None:
 
 
 def _end(result: Result, as_json: bool) -> NoReturn:
-    """Ends by the verdict."""
+    """Exits with the verdict's code."""
     if as_json:
         print(result.to_json())
     sys.exit(EXITS[result.verdict.value])
 
 
 def run_with_view(experiment: Experiment) -> Result:
-    """One trial, shown while it runs."""
+    """Runs one trial with its live view."""
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.terminal.console import TrialView
     from streamgauge.trial.progress import snapshots
@@ -96,7 +96,7 @@ def run_with_view(experiment: Experiment) -> Result:
 
 
 def sustain_with_view(experiment: Experiment, verbose: bool) -> Result:
-    """The search's own view shows its result too."""
+    """Runs a search with its live view, which also shows the result."""
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.terminal.console import SearchView
     from streamgauge.studies.capacity.command import sustain
@@ -106,9 +106,9 @@ def sustain_with_view(experiment: Experiment, verbose: bool) -> Result:
 
 
 def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
-    """The planned input, and which files it is in."""
+    """Writes the planned input and lists its files."""
     if experiment.out is None:
-        raise InputError(Problem("out", "must be given: the folder to write the input to", None, 'out = "DIR"'))
+        raise InputError(Problem("out", "must name the folder for the input", None, 'out = "DIR"'))
     from streamgauge.report.terminal.console import InputView, tell
     from streamgauge.trial.generate_input import generate
 
@@ -121,13 +121,13 @@ def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     for name, events in written["events"].items():
         tell(f"{events:,} events  {out / name}")
     if written["replaced"]:
-        tell("replaced  the input that was there")
+        tell("replaced  the previous input")
     for note in written["notes"]:
         tell(f"note  {note}")
 
 
 def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
-    """Ends by the worst of its trials, whatever rate held."""
+    """Exits with 3 if a trial is invalid; a rate that is not sustained is a result here."""
     from streamgauge.artifacts.run_folder import ANATOMY
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.studies import show_anatomy, write_study_page
@@ -143,7 +143,7 @@ def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
 
 
 def _characterize(experiment: Experiment, as_json: bool, verbose: bool) -> None:
-    """With `--apply` then a run with the instances that are advised, whose verdict counts."""
+    """With `--apply` it also runs the advised instances and exits by that run's verdict."""
     from streamgauge.artifacts.run_folder import CHARACTERIZATION
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.studies import show_applied, show_characterization, write_study_page
@@ -174,10 +174,10 @@ class Shorthand:
     """A command that is shorthand for an experiment.
 
     Attributes:
-        check: refuses what `perform` would refuse before anything is started.
-        perform: does what an experiment asks for, with (as JSON, every check).
-        workload_from: the setting that names a run folder, where the workload may be left out.
-        verbose: whether it has `--verbose`.
+        check: raises the InputError that `perform` would raise before it starts anything.
+        perform: performs an experiment; arguments: experiment, as JSON, every check.
+        workload_from: setting that names a run folder; with it the workload argument is optional.
+        verbose: whether the command has `--verbose`.
     """
 
     help: str
@@ -190,24 +190,24 @@ class Shorthand:
 
 SHORTHANDS = {
     "run": Shorthand(
-        "One trial: is this rate sustained, how late are the results, are they right?", _check, _run,
-        "One trial: is a rate sustained, how late, are the answers right?", verbose=True,
+        "Run one trial: is this rate sustained, how late are the results, are they right?", _check, _run,
+        "Run one trial at a given rate", verbose=True,
     ),
     "sustain": Shorthand(
-        "The highest rate that is sustained: bracketed, bisected, confirmed on a fresh engine.", _check, _sustain,
-        "The highest rate that is sustained, by a search", "search.resume", verbose=True,
+        "Search for the highest sustained rate: bracket, bisect, confirm on a fresh engine.", _check, _sustain,
+        "Search for the highest sustained rate", "search.resume", verbose=True,
     ),
     "generate": Shorthand(
-        "The planned input itself, as Parquet, without any engine.", _check, _generate, workload_from="load.of"
+        "Write the planned input as Parquet, without an engine.", _check, _generate, workload_from="load.of"
     ),
     "anatomy": Shorthand(
-        "Where a record's time goes: every result's way, in stages, by the driver's stamps and what else is known.",
-        _check_anatomy, _anatomy, "Where a record's time goes, stage by stage",
+        "Split the latency of every result into stages, from the driver's timestamps and the engine's progress.",
+        _check_anatomy, _anatomy, "Split latency into stages",
     ),
     "characterize": Shorthand(
-        "Selectivity, tuple size and time per tuple of each operator alone, Spark's memory, and advised instances.",
+        "Measure selectivity, tuple size and time per tuple of each operator and Spark's memory, and advise instances.",
         _check_characterization, _characterize,
-        "What each operator of a workload does to the stream, and what it costs",
+        "Measure each operator of a workload",
     ),
 }  # fmt: skip
-"""By the word of the command line, which is the experiment's `command`."""
+"""By command, which is the experiment's `command`."""

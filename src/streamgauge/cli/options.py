@@ -1,4 +1,4 @@
-"""Options and arguments of the commands, made from the metadata of the settings."""
+"""Options and arguments of the commands, generated from the settings' metadata."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ import typer
 from streamgauge.config.experiment import SETTINGS
 from streamgauge.config.settings import SettingInfo
 
-AsJson = Annotated[bool, typer.Option("--json", help="the result object on stdout, nothing else there  [default: off]")]
+AsJson = Annotated[bool, typer.Option("--json", help="print only the result object on stdout  [default: off]")]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="every check, not only those that matter  [default: off]")
+    bool, typer.Option("--verbose", "-v", help="show every check, not only the decisive ones  [default: off]")
 ]
 PrintToml = Annotated[
-    bool, typer.Option("--print-toml", help="show the experiment as a file, and stop  [default: off]")
+    bool, typer.Option("--print-toml", help="print the experiment as a TOML file and stop  [default: off]")
 ]
 BROKERS = SettingInfo(
-    "brokers", None, "of --transport kafka: your own", "HOST:PORT,...", "--brokers",
-    default_text="one is started for the run",
+    "brokers", None, "addresses of your own brokers, for --transport kafka", "HOST:PORT,...", "--brokers",
+    default_text="the run starts a broker",
 )  # fmt: skip
 """Shorthand for `--transport-option brokers=...`."""
 
 
 def parameters_of(command: str, workload_from: str, verbose: bool) -> Iterator[Parameter]:
-    """What Typer makes the arguments and options of a command from.
+    """The arguments and options of a command, for Typer.
 
-    The order: the workload, what is required, the command's own settings, the load, the rest.
-    `workload_from`: the setting that names a run folder; with it the workload may be left out.
+    Order: the workload, required options, the command's own settings, the load, the rest.
+    `workload_from`: the setting that names a run folder; with it the workload is optional.
     """
     yield _workload(workload_from)
-    there = [info.in_command(command) for info in SETTINGS.values() if command in info.commands]
-    for info in sorted(there, key=lambda info: (not info.required, "." not in info.name)):
+    settings = [info.in_command(command) for info in SETTINGS.values() if command in info.commands]
+    for info in sorted(settings, key=lambda info: (not info.required, "." not in info.name)):
         if info.name == "transport_options":
             yield _option(BROKERS)
         yield _option(info)
@@ -44,21 +44,21 @@ def parameters_of(command: str, workload_from: str, verbose: bool) -> Iterator[P
 
 
 def _workload(workload_from: str) -> Parameter:
-    help_ = "a workload's name (streamgauge workloads lists them), or FILE.py: an own job"
+    help_ = "name of a workload (streamgauge workloads lists them), or FILE.py of a user job"
     if workload_from:
-        help_ = f"a workload's name, or FILE.py (left out with {SETTINGS[workload_from].flag})"
-    kind = Annotated[str, typer.Argument(metavar="WORKLOAD", help=help_)]
-    return _parameter("workload", kind, "" if workload_from else Parameter.empty)
+        help_ = f"name of a workload, or FILE.py of a user job; not with {SETTINGS[workload_from].flag}"
+    annotation = Annotated[str, typer.Argument(metavar="WORKLOAD", help=help_)]
+    return _parameter("workload", annotation, "" if workload_from else Parameter.empty)
 
 
 def _option(info: SettingInfo) -> Parameter:
     default: Any = Parameter.empty if info.required else info.default or (False if info.is_switch else None)
     text = "off" if info.is_switch else info.default_text
     help_ = f"{info.help}  [default: {text}]" if text else info.help
-    shape: Any = bool if info.is_switch else list[str] | None if info.repeatable else str | None
+    type_: Any = bool if info.is_switch else list[str] | None if info.repeatable else str | None
     option = typer.Option(info.flag, metavar=info.metavar or None, help=help_)
-    return _parameter(info.name.replace(".", "__"), Annotated[shape, option], default)
+    return _parameter(info.name.replace(".", "__"), Annotated[type_, option], default)
 
 
-def _parameter(name: str, kind: Any, default: Any) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -1,4 +1,4 @@
-"""Builds the requested experiment from the words of a command line."""
+"""Builds the experiment from a command line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from streamgauge.config.experiment import SETTINGS, Experiment, build
-from streamgauge.config.settings import NAMED
+from streamgauge.config.settings import NAME_VALUE
 from streamgauge.core.errors import InputError, Problem, attempt
 
 
 def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
-    """NAME=VALUE as given to an option; a name that is given twice would pass over one of its values in silence."""
+    """Parses NAME=VALUE texts. Raises InputError on a repeated name, which would hide a value."""
     problems: list[Problem] = []
     pairs: dict[str, str] = {}
     for text in given or []:
@@ -21,8 +21,8 @@ def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
         if not equals or not key:
             problems.append(Problem(flag, "must be NAME=VALUE", text, f"{flag} {key or 'name'}=value"))
         elif key in pairs:
-            rule = f"must give each name once; {key} has {pairs[key]!r} already"
-            problems.append(Problem(flag, rule, text, f"{flag} {text} alone"))
+            rule = f"must give each name once; {key} already has {pairs[key]!r}"
+            problems.append(Problem(flag, rule, text, f"only {flag} {text}"))
         else:
             pairs[key] = value
     if problems:
@@ -31,21 +31,22 @@ def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
 
 
 def build_experiment(command: str, workload: str, words: Mapping[str, Any], workload_from: str = "") -> Experiment:
-    """The experiment of a command; `words` are what was typed, by the name of the setting, `__` for its dot.
+    """The experiment of a command.
 
-    Its workload is that of the run folder that the setting `workload_from` names, where none is named.
+    `words`: the typed values by setting name, with `__` for the dot. `workload_from`: the setting whose run folder
+    gives the workload if the command line does not name one.
     """
     values: dict[str, Any] = {"command": command, "workload": ""}
     problems: list[Problem] = []
     run = words.get(workload_from.replace(".", "__"))
-    if (named := attempt(lambda: workload or _workload_of(run), problems)) is not None:
-        values["workload"] = named
+    if (name := attempt(lambda: workload or _workload_of(run), problems)) is not None:
+        values["workload"] = name
     for name, given in _with_brokers(words).items():
         section, _, key = name.rpartition("__")
         info = SETTINGS[name.replace("__", ".")]
-        found = attempt(partial(pairs, info.flag, given), problems) if info.metavar == NAMED else given
-        if found is not None:
-            (values.setdefault(section, {}) if section else values)[key] = found
+        value = attempt(partial(pairs, info.flag, given), problems) if info.metavar == NAME_VALUE else given
+        if value is not None:
+            (values.setdefault(section, {}) if section else values)[key] = value
     experiment = attempt(partial(build, values), problems)
     if problems:
         from streamgauge.preflight.validate import further_problems
@@ -56,15 +57,15 @@ def build_experiment(command: str, workload: str, words: Mapping[str, Any], work
 
 
 def _with_brokers(words: Mapping[str, Any]) -> dict[str, Any]:
-    """With `--brokers` as the option of the transport that it is."""
-    brokers, others = words.get("brokers"), {name: given for name, given in words.items() if name != "brokers"}
+    """Converts `--brokers` to a transport option."""
+    brokers, rest = words.get("brokers"), {name: given for name, given in words.items() if name != "brokers"}
     if brokers is None:
-        return others
-    return {**others, "transport_options": [*(others["transport_options"] or ()), f"brokers={brokers}"]}
+        return rest
+    return {**rest, "transport_options": [*(rest["transport_options"] or ()), f"brokers={brokers}"]}
 
 
 def _workload_of(run: str | None) -> str:
-    """The workload of a run folder, as it was asked for."""
+    """The workload that a run folder's experiment names."""
     if run is None:
         raise InputError(Problem("workload", "must be given", "", "streamgauge workloads lists them"))
     from streamgauge.artifacts.run_folder import RunFolder

@@ -1,1 +1,1 @@
-"""What is requested: the experiment model, limits, policy constants, and the command that reproduces a run."""
+"""The experiment model, limits, policy constants, and the command that reproduces a run."""

@@ -1,4 +1,4 @@
-"""Settings: each is written once, as a pydantic field that also says how the command line asks for it."""
+"""Settings: each is one pydantic field that also holds its command-line option."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pydantic import BaseModel, Field
 Command = Literal["run", "sustain", "generate", "anatomy", "characterize"]
 """The commands that are shorthand for an experiment."""
 COMMANDS: tuple[str, ...] = get_args(Command)
-OF_A_LOAD = ("run", "sustain", "generate", "anatomy")
-"""Those that take most settings."""
-NAMED = "NAME=VALUE"
-"""The metavar of a setting that is a table: each of its entries is an option of its own."""
+LOAD_COMMANDS = ("run", "sustain", "generate", "anatomy")
+"""The commands that take most settings."""
+NAME_VALUE = "NAME=VALUE"
+"""The metavar of a setting that is a table: the option is repeated for each entry."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class SettingInfo:
     """A setting on the command line.
 
     Attributes:
-        name: as in an experiment's file, with its section: `load.rate`.
-        default: as it is typed; None where there is none, or it is not one value.
-        default_text: what `--help` says of a default that is not one value.
-        example: a value that would do, where the default is none.
-        commands: those that take it.
-        per_command: command to what differs there.
+        name: dotted name in an experiment file, such as `load.rate`.
+        default: as typed; None if the setting has no default, or one that is not a single value.
+        default_text: text of `--help` for a default that is not a single value.
+        example: an accepted value, for settings without a default.
+        commands: the commands that take the setting.
+        per_command: attributes that differ, by command.
     """
 
     name: str
@@ -39,7 +39,7 @@ class SettingInfo:
     example: str = ""
     repeatable: bool = False
     required: bool = False
-    commands: tuple[str, ...] = OF_A_LOAD
+    commands: tuple[str, ...] = LOAD_COMMANDS
     per_command: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def in_command(self, command: str) -> SettingInfo:
@@ -51,25 +51,25 @@ class SettingInfo:
 
     @property
     def way_out(self) -> str:
-        """What to type instead of a value that is refused."""
+        """What to type instead of a refused value."""
         value = self.example or (self.default if isinstance(self.default, str) else "")
         return f"{self.flag} {value}" if value else f"{self.flag} with another value"
 
 
-def setting(default: Any, help: str, metavar: str = "", *, only: Sequence[str] = OF_A_LOAD, **more: Any) -> Any:
-    """A pydantic field for a setting; `more` are further attributes of its `SettingInfo`."""
-    told = {"metavar": metavar, "commands": tuple(only), **more}
-    return Field(default=default, validate_default=True, description=help, json_schema_extra=told)
+def setting(default: Any, help: str, metavar: str = "", *, only: Sequence[str] = LOAD_COMMANDS, **more: Any) -> Any:
+    """A pydantic field for a setting; `more` holds further attributes of its `SettingInfo`."""
+    metadata = {"metavar": metavar, "commands": tuple(only), **more}
+    return Field(default=default, validate_default=True, description=help, json_schema_extra=metadata)
 
 
 def settings_of(model: type[BaseModel], section: str = "") -> Iterator[SettingInfo]:
-    """The settings of a model and of its sections, in their order."""
+    """The settings of a model and of its sections, in order of declaration."""
     for name, info in model.model_fields.items():
         kinds = get_args(info.annotation) or (info.annotation,)
         inner = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
         if inner is not None:
             yield from settings_of(inner, f"{name}.")
         elif isinstance(info.json_schema_extra, dict):
-            told: dict[str, Any] = {"flag": f"--{name.replace('_', '-')}", **info.json_schema_extra}
-            default = None if told.get("repeatable") else info.default
-            yield SettingInfo(f"{section}{name}", default, info.description or "", **told)
+            metadata: dict[str, Any] = {"flag": f"--{name.replace('_', '-')}", **info.json_schema_extra}
+            default = None if metadata.get("repeatable") else info.default
+            yield SettingInfo(f"{section}{name}", default, info.description or "", **metadata)

@@ -13,13 +13,13 @@ from streamgauge.results.latency import LATENCY_KINDS, STATISTICS
 _NAMES = "|".join(re.escape(name.replace("_", mark)) for name in STATISTICS for mark in dict.fromkeys("_."))
 _LIMIT_EXAMPLE = '--limit "event_time_p99<=2s"'
 _SIGNED = re.compile(r"\s*([\w.]+)\s*(<=|=<|==|≤|<|=|:)\s*(\S+)\s*$")
-"""What was meant as a limit: NAME, a sign, TIME."""
+"""Text that looks like a limit: NAME, a sign, TIME."""
 _LIMIT = re.compile(rf"\s*(?:({'|'.join(LATENCY_KINDS)})_)?({_NAMES})\s*<=\s*(\S+)\s*$")
 
 
 @dataclass(frozen=True)
 class ServiceLevelObjective:
-    """A limit that the user sets on one statistic of one latency, microseconds; `text` is as it was written."""
+    """A user's limit on one statistic of one latency, in microseconds; `text` is the user's own."""
 
     kind: str
     statistic: str
@@ -32,7 +32,7 @@ class ServiceLevelObjective:
 
 
 def parse_limit(text: str, setting: str = "limits") -> ServiceLevelObjective:
-    """`event_time_p99 <= 2s` as a service level; `p99<=2s` means event time. InputError on anything else."""
+    """Parses `event_time_p99 <= 2s`; `p99<=2s` means event time. Raises InputError on anything else."""
     match = _LIMIT.match(text)
     if match is None:
         raise InputError(_no_limit(text, setting))
@@ -41,28 +41,28 @@ def parse_limit(text: str, setting: str = "limits") -> ServiceLevelObjective:
     except InputError as error:
         raise InputError(Problem(setting, error.problems[0].rule, match.group(3), _LIMIT_EXAMPLE)) from None
     if limit_us <= 0:
-        raise InputError(Problem(setting, "must allow more than no time", text, _LIMIT_EXAMPLE))
+        raise InputError(Problem(setting, "must be a time above zero", text, _LIMIT_EXAMPLE))
     return ServiceLevelObjective(
         match.group(1) or "event_time", match.group(2).replace(".", "_"), limit_us, text.strip()
     )
 
 
 def _no_limit(text: str, setting: str) -> Problem:
-    """What a text lacks to be a limit: the sign alone, or more."""
+    """Why a text is not a limit: a wrong sign, or another form."""
     form = "STATISTIC<=TIME or KIND_STATISTIC<=TIME"
-    name, sign, time = found.groups() if (found := _SIGNED.match(text)) else ("", "", "")
+    name, sign, time = match.groups() if (match := _SIGNED.match(text)) else ("", "", "")
     if sign != "<=" and _LIMIT.match(f"{name}<={time}"):
-        rule = f"must have <= between latency and time, since a limit may be reached: {form}"
+        rule = f"must have <= between latency and time, because a latency may equal its limit: {form}"
         return Problem(setting, rule, text, f'--limit "{name}<={_time_or_example(time)}"')
     kinds, statistics = ", ".join(LATENCY_KINDS), ", ".join(STATISTICS)
-    rule = f"must be {form}; KIND is one of {kinds}, and event_time where it is left out; STATISTIC one of {statistics}"
-    known = [*STATISTICS, *(f"{kind}_{statistic}" for kind in LATENCY_KINDS for statistic in STATISTICS)]
-    meant = near(name, known)
-    return Problem(setting, rule, text, f'--limit "{meant}<={_time_or_example(time)}"' if meant else _LIMIT_EXAMPLE)
+    rule = f"must be {form}; KIND is one of {kinds} (default event_time); STATISTIC is one of {statistics}"
+    names = [*STATISTICS, *(f"{kind}_{statistic}" for kind in LATENCY_KINDS for statistic in STATISTICS)]
+    similar = near(name, names)
+    return Problem(setting, rule, text, f'--limit "{similar}<={_time_or_example(time)}"' if similar else _LIMIT_EXAMPLE)
 
 
 def _time_or_example(text: str) -> str:
-    """A time as it was written, or one that is right."""
+    """The user's time if it is valid, else an example."""
     try:
         return text if parse_duration(text) > 0 else "2s"
     except InputError:

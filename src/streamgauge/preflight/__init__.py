@@ -1,1 +1,1 @@
-"""What is checked before anything starts, and the experiment with every default filled in."""
+"""Checks before anything starts, and the experiment with every default filled in."""

@@ -1,4 +1,4 @@
-"""Which workloads run on which engine over which transport: what the check that comes before a run says of each."""
+"""Which workloads run on which engine over which transport, by the check before a run."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ from streamgauge.config.experiment import build
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.preflight.validate import check
 
-OF_THE_MACHINE = ("load.memory", "load.generators", "bind", "isolation")
+MACHINE_SETTINGS = ("load.memory", "load.generators", "bind", "isolation")
 
 
 def incompatibility(workload: str, engine: str, transport: str) -> tuple[Problem, ...]:
-    """Why a workload, with its defaults, cannot run on an engine over a transport, whatever the machine; nothing where
-    it can.
-    """
-    asked = {"workload": workload, "engine": engine, "transport": transport, "load": {"rate": "1k"}}
+    """Why a workload with default parameters cannot run on an engine over a transport, on any machine; else ()."""
+    values = {"workload": workload, "engine": engine, "transport": transport, "load": {"rate": "1k"}}
     try:
-        check(build(asked), new_folder=False)
+        check(build(values), new_folder=False)
     except InputError as error:
-        return tuple(problem for problem in error.problems if problem.setting not in OF_THE_MACHINE)
+        return tuple(problem for problem in error.problems if problem.setting not in MACHINE_SETTINGS)
     return ()

@@ -1,6 +1,6 @@
-"""An experiment that can be started: every default filled in, and what follows from it.
+"""An experiment that can be started: every default filled in, and the values that follow.
 
-Only `preflight.validate` makes one.
+Only `preflight.validate` creates one.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ from streamgauge.transports.registry import STAMPS
 from streamgauge.workloads.registry import Workload
 
 FRESH_WARMUP_S = 45.0
-"""A fresh JVM compiles for this long; batches shrink fifteen-fold on the way (measured)."""
+"""A fresh JVM compiles for about this long. Measured: its batches become 15 times shorter meanwhile."""
 RISE_SHARE, WARM_RISE_S = 0.8, 4.0
-"""So long the rate rises in a warm-up: that share of a fresh engine's first 45 s; where an engine has run before, long
-enough for the few slow batches after an idle time."""
+"""Length of the rising rate in a warm-up: a share of a fresh engine's first 45 s, or seconds on a warm engine, whose
+first batches after an idle time are slow."""
 _RISE_LACKS = 1 - (RISES_FROM + RISES_TO) / 2
-"""Events that a second of rising rate lacks, as a share of those of a second at the whole rate."""
+"""Share of the full rate's events that a second of rising rate lacks."""
 WARM_WARMUP_SHARE = 0.25
-"""Of the events [K]."""
+"""Share of all events (Karimov et al. 2018)."""
 UNBOUNDED_TAIL_S = 2.0
-"""Running state has no reach: nothing to close, so the tail only lets the last measured events through."""
+"""Running state has no reach, so the tail only lets the last measured events through."""
 TAIL_MARGIN_S = 1.0
 SLOW_CHUNK_US, COARSE = 10_000, 5
 FAST_CHUNK_US = COARSE * SLOW_CHUNK_US
 FAST_RATE_PER_S = 200_000
 CHUNK_SHARE_MAX = 0.05
-"""Of the interval of the engine's batches: so little is nothing beside what an event waits for its batch. Short chunks
-cost: a hundred a second of two streams took 18 % of a core in each generator, beside 12 k events/s."""
+"""Chunk length as a share of the engine's batch interval, which is little beside an event's wait for its batch. Short
+chunks cost CPU: 100 a second of two streams took 18 % of a core per generator at 12 k events/s."""
 EVENT_BYTES_SLACK = 1.01
-"""What an event takes may be so much more than what is computed: Arrow pads, and lengths of texts vary."""
+"""Factor on the computed size of an event: Arrow pads buffers, and text lengths vary."""
 LEVEL_MAX_US = 60 * US
-"""A warm-up at whose end the engine is still starting goes on for at most so long."""
+"""Most extra warm-up while the engine is still starting."""
 HOLD_US = 60 * US
-"""How long generators may go on while a trend is judged; far more than that takes."""
+"""Most time that generators continue while a trend is judged, which takes far less."""
 
 
 @dataclass(frozen=True)
 class ResolvedExperiment:
-    """An experiment that can be started, with what follows from it."""
+    """An experiment that can be started, with the values that follow."""
 
     experiment: Experiment
     workload: Workload
@@ -74,22 +74,22 @@ class ResolvedExperiment:
 
     @property
     def engine_options(self) -> dict[str, str]:
-        """What is asked of the engine, by the tuning profile where the experiment does not say."""
+        """Engine options: those of the tuning profile and the experiment's settings."""
         return engine_options(self.experiment, self.engine)
 
     @property
     def transport_options(self) -> dict[str, str]:
-        """What is asked of the transport, by the profile or the engine where the experiment does not say."""
+        """Transport options: those of the profile or the engine and the experiment's settings."""
         return transport_options(self.experiment, self.engine)
 
     @property
     def lineage_flow(self) -> Flow:
-        """The flow that runs, with all that its results are told apart and timed by."""
+        """The flow that runs, with the lineage columns that identify and time its results."""
         return with_lineage(self.flow, ingest_time=self.experiment.transport in STAMPS)
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """What the transport carries of each stream: what the flow reads, and payloads, which are there for that."""
+        """Columns that the transport carries, by stream: those that the flow reads, and payloads."""
         columns = needed_columns(self.lineage_flow)
         for stream in self.streams(self.experiment.load.rate):
             if stream.name not in columns:
@@ -100,68 +100,68 @@ class ResolvedExperiment:
         return columns
 
     @property
-    def made_columns(self) -> dict[str, tuple[str, ...]]:
-        """What generators make of each stream: the transport adds the time at which it hands an event out."""
+    def generated_columns(self) -> dict[str, tuple[str, ...]]:
+        """Columns that generators produce, by stream; the transport adds the ingest time."""
         return {
             stream: tuple(name for name in columns if name != INGEST_TIME) for stream, columns in self.columns.items()
         }
 
-    def of_each_sink(self) -> tuple[ResolvedExperiment, ...]:
-        """The same experiment, as far as each sink is concerned."""
+    def by_sink(self) -> tuple[ResolvedExperiment, ...]:
+        """One experiment for each sink."""
         return tuple(replace(self, flow=one, reach_us=reach_us(one)) for one in self.flow.each())
 
     @property
     def closing_sinks(self) -> tuple[str, ...]:
-        """The sinks whose results come when a window closes, or when the watermark lets them out."""
-        return tuple(one.flow.sink.name for one in self.of_each_sink() if tail_us(one.flow))
+        """Sinks whose results wait for the end of a window or for the watermark."""
+        return tuple(one.flow.sink.name for one in self.by_sink() if tail_us(one.flow))
 
     @property
     def generators_in_words(self) -> str:
-        """How many there are, and whether some of them have no processor to themselves."""
-        there = len(cpus())
+        """The number of generators, and whether they exceed the processors."""
+        processors = len(cpus())
         number = f"{self.generators} generator{'s' * (self.generators > 1)}"
-        return f"{number}, more than there are processors ({there})" if self.generators > there else number
+        return f"{number}, more than the {processors} processors" if self.generators > processors else number
 
     @property
     def interval_s(self) -> float:
-        """How far apart the engine's batches begin, at least; 0 where that is not known."""
-        return entry(self.engine.name).interval(self._wanted).seconds
+        """Least time between the starts of two batches; 0 if unknown."""
+        return entry(self.engine.name).interval(self._request).seconds
 
     @property
     def watermark_delay_us(self) -> int:
-        """How far behind the latest event the engine's watermark stays."""
-        return entry(self.engine.name).watermark_delay_us(self._wanted)
+        """How far the engine's watermark stays behind the latest event."""
+        return entry(self.engine.name).watermark_delay_us(self._request)
 
     @property
-    def _wanted(self) -> StartRequest:
+    def _request(self) -> StartRequest:
         return start_request_of(self.experiment, self.engine, self.flow, self.bytes_max, self.generators)
 
     def windows_due(self, span_us: int) -> int | None:
-        """How many windows end in such a span, at least, for the sink with fewest; None where none is windowed."""
+        """Least number of windows that end in a span, for the sink with the fewest; None without windows."""
         slide = longest_slide_us(self.flow)
         return span_us // slide if slide is not None else None
 
     def streams(self, rate_per_s: float) -> tuple[StreamSpec, ...]:
-        """The input streams at a rate: some workloads keep a selectivity constant by growing a key domain."""
+        """The input streams at a rate. Some workloads grow a key domain with it, to keep a selectivity constant."""
         return tuple(self.workload.build(self.parameters, rate_per_s).streams)
 
     @property
     def malformed(self) -> Mapping[str, str]:
-        """The rule by which records of a stream are malformed, of each stream that has one."""
+        """Rule for malformed records, by stream."""
         rules: Mapping[str, str] = self.workload.build(self.parameters, self.experiment.load.rate).malformed
         return rules
 
     def warmup_s(self, fresh: bool, duration_s: float) -> float:
         if self.experiment.load.warmup is not None:
             return self.experiment.load.warmup
-        of_events = duration_s * WARM_WARMUP_SHARE / (1 - WARM_WARMUP_SHARE)
-        # Trials begin with empty windows: before they have filled once, an engine has less state than it will have.
-        of_state = (self.reach_us or 0) / US
+        for_events = duration_s * WARM_WARMUP_SHARE / (1 - WARM_WARMUP_SHARE)
+        # Windows start empty, so the engine's state is complete only after one reach.
+        for_state = (self.reach_us or 0) / US
         if fresh:
             rise_s = _rise_s(FRESH_WARMUP_S, fresh)
-            of_engine = entry(self.engine.name).warmup_s(self._wanted)
-            return max(FRESH_WARMUP_S, of_events + _RISE_LACKS * rise_s, rise_s + of_state, of_engine)
-        return max(of_events + _RISE_LACKS * WARM_RISE_S, WARM_RISE_S + of_state)
+            for_engine = entry(self.engine.name).warmup_s(self._request)
+            return max(FRESH_WARMUP_S, for_events + _RISE_LACKS * rise_s, rise_s + for_state, for_engine)
+        return max(for_events + _RISE_LACKS * WARM_RISE_S, WARM_RISE_S + for_state)
 
     def spans(self, start_us: int, fresh: bool, duration_s: float) -> TrialSpans:
         measured_from = start_us + round(self.warmup_s(fresh, duration_s) * US)
@@ -169,7 +169,7 @@ class ResolvedExperiment:
         return TrialSpans(start_us, measured_from, measured_to, measured_to + self.tail_us)
 
     def plan(self, start_us: int, rate_per_s: float, whole_s: float, profile: RateProfile | None = None) -> Plan:
-        """InputError where no plan can hold that, or the data's own time cannot."""
+        """The plan of a load. Raises InputError if a plan, or the data's time column, cannot hold it."""
         profile = profile or parse_profile("constant", rate_per_s, whole_s)
         load = self.experiment.load
         plan = Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.generators, load.seed)
@@ -178,11 +178,10 @@ class ResolvedExperiment:
         return plan
 
     def trial_plan(self, spans: TrialSpans, rate_per_s: float, fresh: bool, spare_s: float = 0.0) -> Plan:
-        """The plan of a trial: the profile asked for begins where the warm-up ends, at its first rate.
+        """The plan of a trial: a rising rate in the warm-up, then the requested profile.
 
-        An engine meets a rising rate: given the whole at once it begins with a backlog, a fresh one of many seconds,
-        and near its limit drains that for minutes, which says nothing of what it sustains.
-        `spare_s` is how much longer the plan may be made.
+        At the full rate from the start, an engine builds up a backlog and drains it for minutes near its limit, which
+        says nothing about the rate that it sustains. `spare_s`: seconds by which the plan is longer.
         """
         load = self.experiment.load
         whole_s = (spans.end_us - spans.start_us) / US + spare_s
@@ -191,25 +190,25 @@ class ResolvedExperiment:
         return self.plan(spans.start_us, rate_per_s, whole_s, profile.delayed(warmup_s, _rise_s(warmup_s, fresh)))
 
     def chunk_for(self, rate_per_s: float) -> int:
-        asked = self.experiment.load.chunk
-        if asked is not None:
-            return round(asked * US)
+        requested = self.experiment.load.chunk
+        if requested is not None:
+            return round(requested * US)
         coarse = rate_per_s >= FAST_RATE_PER_S or self.interval_s * US * CHUNK_SHARE_MAX >= FAST_CHUNK_US
         return (self.engine.chunk_us or SLOW_CHUNK_US) * (COARSE if coarse else 1)
 
     def bound_s(self, rate_per_s: float) -> tuple[float, bool]:
-        """(seconds of the rate that the queue holds, whether memory cut that below what was asked).
+        """(seconds of the rate that the queue holds, whether memory limits it below the requested bound).
 
-        A queue counts its batches as Arrow does. It takes whole chunks, so the last one may not fit.
+        A queue counts Arrow bytes. It takes whole chunks, so the last one may not fit.
         """
-        asked = self.experiment.load.bound
+        requested = self.experiment.load.bound
         by_memory = self.bytes_max / (EVENT_BYTES_SLACK * self.event_bytes(rate_per_s) * rate_per_s)
-        return min(asked, by_memory), by_memory < asked
+        return min(requested, by_memory), by_memory < requested
 
     def event_bytes(self, rate_per_s: float) -> float:
-        """What an event takes in Arrow, the mean over the streams."""
-        made = self.made_columns
-        return sum(stream.bytes_of(made[stream.name]) * stream.share for stream in self.streams(rate_per_s))
+        """Arrow bytes of an event, the mean over the streams."""
+        columns = self.generated_columns
+        return sum(stream.bytes_of(columns[stream.name]) * stream.share for stream in self.streams(rate_per_s))
 
 
 def start_request_of(
@@ -232,18 +231,18 @@ def longest_slide_us(flow: Flow) -> int | None:
 
 
 def input_tail_us(flow: Flow) -> int:
-    """How long input goes on after the measured span: until what was measured has got through."""
+    """Length of the tail: until the results of all measured events have arrived."""
     unbounded_s = UNBOUNDED_TAIL_S if reach_us(flow) is None else 0.0
     return round((TAIL_MARGIN_S + max(tail_us(flow) / US, unbounded_s)) * US)
 
 
 def may_extend(load: Load) -> bool:
-    """Whether a trial may go on past its duration: what follows a profile's end is not the load that was asked for."""
+    """Whether a trial may be extended. A changing rate has no defined load past its end."""
     return load.profile == "constant"
 
 
 def spare_s(duration_s: float) -> float:
-    """How much longer than planned a trial may get that may be extended."""
+    """Most seconds by which a trial can become longer than planned."""
     return EXTENSIONS_MAX * EXTENSION_SHARE_MAX * duration_s + (HOLD_US + LEVEL_MAX_US) / US
 
 

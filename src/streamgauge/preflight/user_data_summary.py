@@ -1,4 +1,4 @@
-"""What is said of the user's own data in an input: how much of a file could be taken, and how often it came."""
+"""Summary of the user's data in an input: readable rows, and how often the input repeats them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamgauge.workloads.registry import Workload
 
 
 def replayed_data(plan: Plan, until_us: int) -> tuple[ReplayedData, ...]:
-    """The files in the place of made rows, with what was offered of them before `until_us`."""
+    """The replayed files, with the rows offered before `until_us`."""
     return tuple(
         _data(stream, plan.planned_events(plan.start_us, until_us, number))
         for number, stream in enumerate(plan.streams)
@@ -50,12 +50,12 @@ def _column(field: ReplayedColumn) -> DataColumn:
 
 
 def input_notes(workload: Workload, data: Sequence[ReplayedData]) -> tuple[str, ...]:
-    """What is to be known of an input: what an own job's file assumed and fitted, else how much of `data` is in it."""
+    """Notes on an input: a user job's assumptions and fits, else the summary of `data`."""
     return workload.notes if isinstance(workload, UserJob) else notes_of(data)
 
 
 def notes_of(data: Sequence[ReplayedData]) -> tuple[str, ...]:
-    """What `data` says, in words."""
+    """`data` in sentences."""
     return tuple(note for one in data for note in _notes(one))
 
 
@@ -64,21 +64,21 @@ def _notes(data: ReplayedData) -> Iterator[str]:
         yield f"data of {data.stream}: {in_words(LeftOut(data.left_out, data.left_out_no_utf8))}"
     for column in data.columns:
         wrong = [
-            *([f"a value that cannot be read: {column.unreadable:,}"] if column.unreadable else []),
+            *([f"unreadable value: {column.unreadable:,}"] if column.unreadable else []),
             *([f"no value: {column.empty:,}"] if column.empty else []),
         ]
         if wrong:
             null = column.unreadable + column.empty
             yield f"data of {data.stream}: {column.name} is null in {null:,} of {data.rows:,} rows ({'; '.join(wrong)})"
         if column.numbered is not None:
-            said = f"{column.numbered:,} keys that are no numbers of its type are numbered by first appearance"
-            yield f"data of {data.stream}: {column.name}: {said}"
+            numbered = f"{column.numbered:,} keys that are not numbers of its type are numbered by first appearance"
+            yield f"data of {data.stream}: {column.name}: {numbered}"
     if data.rounds > 1:
-        how = f"{data.time} goes on from round to round" if data.time else _REPEATED
+        how = f"{data.time} continues from round to round" if data.time else _REPEATED
         rows = "its one row comes" if data.rows == 1 else f"its {data.rows:,} rows come"
-        # Never in powers of ten, which 3 digits of a thousand would be.
+        # %.3g would print a thousand as a power of ten.
         times = f"{data.rounds:,.0f}" if data.rounds >= 100 else f"{data.rounds:.3g}"
         yield f"data of {data.stream}: {rows} {times} times; {how}"
 
 
-_REPEATED = "times that stand in them, if any do, come again in each round (data.time=COLUMN moves a column on)"
+_REPEATED = "times in the rows repeat in each round (data.time=COLUMN makes a time column continue)"

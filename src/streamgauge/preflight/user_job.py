@@ -1,4 +1,4 @@
-"""Own jobs as workloads: a Python file with one function marked `@job` is asked for like a workload's name."""
+"""User jobs as workloads: a Python file with one function marked `@job`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SINK = "results"
 
 
 class NoParameters(Parameters):
-    """An own job has none: its file is there to be changed."""
+    """A user job has no parameters: the user changes its file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class UserJob(Workload):
-    """A workload that a file describes; `notes` say what was assumed and fitted."""
+    """A workload from a file; `notes` state what was assumed and fitted."""
 
     besides = ()
 
@@ -40,16 +40,16 @@ class UserJob(Workload):
 
 
 def get(name: str) -> Workload:
-    """A workload by its name, or an own job by its file. InputError where there is none, or it cannot be used."""
+    """A workload by name, or a user job by file. Raises InputError if it does not exist or cannot be used."""
     if name.endswith(".py"):
         return user_job(Path(name))
-    if name not in registry.names() and (meant := _file_meant(name)):
-        raise InputError(Problem("workload", "a job of your own must be a file that ends in .py", name, meant))
+    if name not in registry.names() and (file := _intended_file(name)):
+        raise InputError(Problem("workload", "a user job must be a file that ends in .py", name, file))
     return registry.get(name)
 
 
-def _file_meant(name: str) -> str | None:
-    """What to give in the place of a name that is like a file's; None where it is like a workload's."""
+def _intended_file(name: str) -> str | None:
+    """The Python file that a name seems to mean; None for a name like a workload's."""
     path = Path(name)
     if path.suffix:
         return f"{path.with_suffix('.py')}, with one function marked @job"
@@ -57,20 +57,20 @@ def _file_meant(name: str) -> str | None:
 
 
 def absolute_path(name: str) -> str:
-    """An own job's file as it can be found from any working folder; any other workload's name as it is."""
+    """The absolute path of a user job's file; any other workload's name unchanged."""
     return os.path.abspath(name) if name.endswith(".py") else name
 
 
-def changed_files(workload: Workload, kept: Mapping[str, str], way_out: str) -> Iterator[Problem]:
-    """The files of an own job that are not what they were when a run kept their digests: its input may be another."""
-    for name, before in kept.items():
+def changed_files(workload: Workload, previous: Mapping[str, str], way_out: str) -> Iterator[Problem]:
+    """The workload's files whose SHA-256 differs from `previous`, the digests in a run's result."""
+    for name, before in previous.items():
         if workload.files.get(name) != before:
-            found = f"SHA-256 {workload.files[name][:12]}, was {before[:12]}" if name in workload.files else "none"
-            yield Problem(name, "must be as it was in that run, and has changed since", found, way_out)
+            got = f"SHA-256 {workload.files[name][:12]}, was {before[:12]}" if name in workload.files else "none"
+            yield Problem(name, "must be unchanged since that run", got, way_out)
 
 
 def user_job(path: Path) -> UserJob:
-    """The workload that a file describes; JobError with the one thing that is wrong with it."""
+    """The workload in a file. Raises JobError with the first problem."""
     try:
         return _workload(path)
     except InputError as error:
@@ -80,50 +80,53 @@ def user_job(path: Path) -> UserJob:
 def _workload(path: Path) -> UserJob:
     module = import_file(path)
     function = _function(path, module)
-    described: Description = getattr(function, DESCRIPTION)
-    streams, notes = _streams(path, described.inputs)
-    columns = user_job_reference.columns(path, described, streams) if described.reference is not None else None
-    sources = tuple(Source(each.name, each.schema) for each in streams)
-    times = tuple(each.time for each in described.inputs)
-    job = NativeJob(sources, times, str(path.resolve()), function.__name__, described.keys, described.reach_us, columns)
-    flow = Flow((Sink(job, SINK, described.mode),))
+    description: Description = getattr(function, DESCRIPTION)
+    streams, notes = _streams(path, description.inputs)
+    columns = user_job_reference.columns(path, description, streams) if description.reference is not None else None
+    sources = tuple(Source(stream.name, stream.schema) for stream in streams)
+    times = tuple(one.time for one in description.inputs)
+    job = NativeJob(
+        sources, times, str(path.resolve()), function.__name__, description.keys, description.reach_us, columns
+    )
+    flow = Flow((Sink(job, SINK, description.mode),))
     return UserJob(
         name=path.stem,
         title=path.stem.replace("_", " "),
-        summary=(inspect.getdoc(function) or inspect.getdoc(module) or "an own job").partition("\n")[0],
+        summary=(inspect.getdoc(function) or inspect.getdoc(module) or "a user job").partition("\n")[0],
         source=str(path),
         parameters=NoParameters,
         build=lambda parameters, rate_per_s: Job(flow, streams),
-        files=_digests(path, described.inputs),
+        files=_digests(path, description.inputs),
         path=path,
-        description=described,
+        description=description,
         native=job,
-        notes=(*notes, *described.assumed),
+        notes=(*notes, *description.assumed),
     )
 
 
 def _digests(path: Path, inputs: tuple[Input, ...]) -> dict[str, str]:
-    """File as the job names it to its SHA-256: the job's own, and every sample."""
+    """SHA-256 of the job's file and of every sample, by the name that the job uses."""
     folder = path.resolve().parent
     files = {path.name: path, **{str(one.sample): folder / one.sample for one in inputs if one.sample is not None}}
     return {name: digest(file) for name, file in files.items()}
 
 
 def _function(path: Path, module: Any) -> Any:
-    there = {name: each for name, each in vars(module).items() if inspect.isfunction(each)}
-    marked = {each.__name__: each for each in there.values() if hasattr(each, DESCRIPTION)}
-    if len(marked) == 1:
-        return next(iter(marked.values()))
-    if marked:
-        raise JobError(Problem(str(path), "must have one function marked @job", sorted(marked), "a file for each"))
-    own = sorted(name for name, each in there.items() if each.__module__ == module.__name__)
-    way_out = f"put @job(stream(...)) above {own[0]}" if own else "see examples/ and docs/reference/job-api.md"
-    got = f"functions without it: {', '.join(own)}" if own else "no function"
+    functions = {name: value for name, value in vars(module).items() if inspect.isfunction(value)}
+    jobs = {function.__name__: function for function in functions.values() if hasattr(function, DESCRIPTION)}
+    if len(jobs) == 1:
+        return next(iter(jobs.values()))
+    if jobs:
+        way_out = "move each function to its own file"
+        raise JobError(Problem(str(path), "must have one function marked @job", sorted(jobs), way_out))
+    local = sorted(name for name, function in functions.items() if function.__module__ == module.__name__)
+    way_out = f"put @job(stream(...)) above {local[0]}" if local else "see examples/ and docs/reference/job-api.md"
+    got = f"functions without it: {', '.join(local)}" if local else "no function"
     raise JobError(Problem(str(path), "must have one function marked @job", got, way_out))
 
 
 def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, ...], tuple[str, ...]]:
-    """(the streams that are offered, what was fitted)."""
+    """(the offered streams, notes on fitted samples)."""
     shares = _shares(inputs)
     specs, notes = [], []
     for given, share in zip(inputs, shares, strict=True):
@@ -142,5 +145,5 @@ def _shares(inputs: tuple[Input, ...]) -> list[float]:
         return [1 / len(inputs)] * len(inputs)
     if len(given) < len(inputs) or not sum_to_one(given):
         got = [each.share for each in inputs]
-        raise JobError(Problem("@job share", f"{SHARES_RULE}, or none is given", got, "share=0.5 on each of two"))
+        raise JobError(Problem("@job share", f"{SHARES_RULE}, or have none at all", got, "share=0.5 on each of two"))
     return given

@@ -1,6 +1,6 @@
-"""The reference that a user gives beside an own job: DuckDB SQL, or a function that takes a DuckDB connection.
+"""The reference of a user job: DuckDB SQL, or a function that takes a DuckDB connection.
 
-Tables are named as the streams and have the columns that the job's frames have: fields, lineage, the time column.
+Each stream is a table of the same name with the columns of the job's DataFrame: fields, lineage, the time column.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _TYPES = {"double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "timestamp"
 
 
 def columns(path: Path, described: Description, streams: tuple[StreamSpec, ...]) -> tuple[tuple[str, ValueType], ...]:
-    """The columns that a reference gives, with their types, found over empty tables.
+    """The columns of a reference and their types, from a run over empty tables.
 
-    JobError where it fails, lacks event_time, or lacks a column that results are told apart by.
+    Raises JobError if it fails, lacks event_time, or lacks a key column.
     """
     import duckdb
 
@@ -32,27 +32,27 @@ def columns(path: Path, described: Description, streams: tuple[StreamSpec, ...])
         connection.execute("SET TimeZone = 'UTC'")
         tables = {each.name: _empty(each) for each in streams}
         relation = answer(connection, path, described, tables)
-        found = dict(zip(relation.columns, map(from_duckdb, relation.types), strict=True))
-    event_time = found.get(EVENT_TIME)
+        types = dict(zip(relation.columns, map(from_duckdb, relation.types), strict=True))
+    event_time = types.get(EVENT_TIME)
     if event_time != ValueType(INT):
-        rule = "must give event_time too, as the BIGINT microseconds that it is"
+        rule = "must also give event_time, in microseconds as BIGINT"
         time = described.inputs[0].time
         way_out = _FROM_TIME.format(time=time) if event_time == ValueType(TIMESTAMP) else _LINE_TO_ADD
-        got = {name: str(type_) for name, type_ in found.items()}
+        got = {name: str(type_) for name, type_ in types.items()}
         raise JobError(Problem(f"{path.name}: reference", rule, got, way_out))
-    if lacking := [key for key in described.keys if key not in found]:
-        rule = f"must give the columns that @job names in keys: {', '.join(lacking)}"
-        way_out = f"add {lacking[0]} to the reference, or take it out of keys"
-        raise JobError(Problem(f"{path.name}: reference", rule, list(found), way_out))
-    return tuple(found.items())
+    if missing := [key for key in described.keys if key not in types]:
+        rule = f"must give the columns that @job names in keys: {', '.join(missing)}"
+        way_out = f"add {missing[0]} to the reference, or remove it from keys"
+        raise JobError(Problem(f"{path.name}: reference", rule, list(types), way_out))
+    return tuple(types.items())
 
 
-_LINE_TO_ADD = "max(event_time) AS event_time where it groups, event_time where it does not"
-_FROM_TIME = f"{_LINE_TO_ADD}: it is beside {{time}}; else epoch_us({{time}}) makes it of a timestamp"
+_LINE_TO_ADD = "add max(event_time) AS event_time if the query groups, else event_time"
+_FROM_TIME = f"{_LINE_TO_ADD}; epoch_us({{time}}) converts a timestamp"
 
 
 def answer(connection: Any, path: Path, described: Description, tables: Mapping[str, str]) -> Any:
-    """The reference's relation over `tables` (stream name to a query with fields and lineage)."""
+    """The reference's relation over `tables`: a query with fields and lineage, by stream."""
     for given in described.inputs:
         time = f"make_timestamp({EVENT_TIME}) AS {quote(given.time)}"
         table = f"SELECT *, {time} FROM ({tables[given.name]})"
@@ -65,23 +65,23 @@ def answer(connection: Any, path: Path, described: Description, tables: Mapping[
 
 
 def _query(connection: Any, path: Path, query: str, streams: list[str]) -> Any:
-    """The relation of a query; JobError that keeps what DuckDB advises, and where in the query."""
+    """The relation of a query. Raises JobError with DuckDB's advice and the place in the query."""
     setting = f"{path.name}: reference"
     try:
-        found = connection.sql(query)
+        relation = connection.sql(query)
     except Exception as error:
         rule = f"must be DuckDB SQL over its streams ({', '.join(streams)})"
         raise JobError(Problem(setting, rule, first_line(error), _advice(error, streams))) from None
-    if found is None:  # nothing but comments
+    if relation is None:  # the query is empty or a comment
         way_out = (
-            f'reference="SELECT ... FROM {streams[0]}"; without one, the truth is the function\'s own run in batch'
+            f'reference="SELECT ... FROM {streams[0]}"; without one, the function itself runs in batch as the reference'
         )
         raise JobError(Problem(setting, "must be DuckDB SQL that gives rows", query, way_out))
-    return found
+    return relation
 
 
 def _advice(error: Exception, streams: list[str]) -> str:
-    """DuckDB's candidates, and the lines that show the place; of a table that is not there, the stream meant."""
+    """DuckDB's candidates and the lines that show the place; for an unknown table, the nearest stream."""
     hints: list[str] = []
     place: list[str] = []
     for line in duckdb_lines(error):
@@ -91,23 +91,23 @@ def _advice(error: Exception, streams: list[str]) -> str:
             hints.append(line.strip())
     if unknown := _NO_TABLE.search(str(error)):
         hints = [nearest(unknown[1], streams)]
-    return "\n  ".join([*(hints or ["mend it:" if place else "mend it"]), *place])
+    return "\n  ".join([*(hints or ["correct it:" if place else "correct it"]), *place])
 
 
 _NO_TABLE = re.compile(r"Table with name (\S+) does not exist")
 
 
-def _relation(connection: Any, path: Path, found: Any) -> Any:
-    """What a function returned, as a relation: one of DuckDB's, an Arrow table or a pandas frame."""
+def _relation(connection: Any, path: Path, value: Any) -> Any:
+    """The relation of a function's return value: a DuckDB relation, an Arrow table or a pandas DataFrame."""
     import duckdb
 
-    if isinstance(found, duckdb.DuckDBPyRelation):
-        return found
+    if isinstance(value, duckdb.DuckDBPyRelation):
+        return value
     try:
-        return connection.from_arrow(found)
+        return connection.from_arrow(value)
     except duckdb.InvalidInputException:
-        rule = "its function must return a relation of DuckDB, an Arrow table or a pandas frame"
-        got = None if found is None else type(found).__name__
+        rule = "its function must return a DuckDB relation, an Arrow table or a pandas DataFrame"
+        got = None if value is None else type(value).__name__
         way_out = 'end it with return con.sql("SELECT ...")'
         raise JobError(Problem(f"{path.name}: reference", rule, got, way_out)) from None
 

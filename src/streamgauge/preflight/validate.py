@@ -1,28 +1,25 @@
-"""Everything that can be known to be wrong, found before anything is started: all problems at once.
+"""Checks an experiment before anything starts and reports all problems at once.
 
-What passes comes out as a `ResolvedExperiment`: the experiment with every default filled in.
+`check` returns a `ResolvedExperiment`: the experiment with every default filled in.
 """
 
 from __future__ import annotations
 
 import copy
-import math
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from streamgauge.config import reproduce
-from streamgauge.config.experiment import SETTINGS, Experiment, Load, build, is_data, is_data_time, parse_setting
-from streamgauge.config.slo import ServiceLevelObjective, parse_limit
-from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
+from streamgauge.config.experiment import SETTINGS, Experiment, build, is_data, is_data_time, parse_setting
+from streamgauge.config.slo import parse_limit
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, attempt, nearest
-from streamgauge.core.formatting import format_rate
 from streamgauge.core.units import parse_size
 from streamgauge.dataflow.early_firing import with_early_firing
 from streamgauge.dataflow.graph import operators
@@ -31,73 +28,67 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.registry import capabilities, entry, streaming_engines
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
 from streamgauge.loadgen.rate_profile import RATE_MAX_PER_S, parse_profile
-from streamgauge.metrics.latency.result_kind import latencies_of
 from streamgauge.preflight.memory_budget import QUEUE_BYTES, Budget
 from streamgauge.preflight.resolved_experiment import (
     ResolvedExperiment,
     input_tail_us,
-    longest_slide_us,
     may_extend,
     spare_s,
     start_request_of,
+)
+from streamgauge.preflight.sample_size import (
+    DECIDING,
+    SPANS_S,
+    in_range,
+    interval_problems,
+    latency_kind_problems,
+    percentile_problems,
+    queue_problems,
+    spacings,
 )
 from streamgauge.preflight.tuning import tuning_problems
 from streamgauge.preflight.user_data import idle_parameters, with_user_data
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.user_job import get as get_workload
-from streamgauge.results.latency import PERCENTILES
-from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
 from streamgauge.transports import registry as transports
 from streamgauge.workloads.registry import Job, Workload
 
-BOUND_INTERVALS_MIN = 3
-"""So many of the engine's batches must fit into the queue: one waits for its trigger while the one before is read, and
-one more is what a batch that takes too long for once leaves behind."""
-SPANS_S = {
-    "duration": (1, 7 * 86_400, "from 1 s to 7 days"),
-    "warmup": (0, 3600, "at most an hour"),
-    "chunk": (0.001, 1, "from 1 ms to 1 s"),
-    "bound": (1, 3600, "from 1 s to an hour of the rate"),
-}
-"""Of times of a load: the least and greatest, and that in words."""
-DECIDING = ("run", "sustain")
-"""The commands that start an engine and judge it."""
-
 
 def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment:
-    """The experiment, ready to start; without a `new_folder` the place of one is not looked at.
+    """The resolved experiment. `new_folder`: also check the place of the new run folder.
 
     Raises:
-        InputError: with every problem found.
+        InputError: with every problem.
     """
     problems: list[Problem] = []
     workload, parameters, flow = _workload(experiment, problems)
     engine = _engine(experiment, problems)
-    flow = _as_done(flow, engine)
-    limits = [level for text in experiment.limits if (level := attempt(partial(parse_limit, text), problems))]
+    flow = _engine_flow(flow, engine)
+    limits = [limit for text in experiment.limits if (limit := attempt(partial(parse_limit, text), problems))]
     load = experiment.load
     if load.duration > 0 and load.rate <= RATE_MAX_PER_S:
         attempt(lambda: parse_profile(load.profile, load.rate, load.duration), problems)
     driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
     budget = _budget(experiment, engine, problems)
-    usual = budget.usual_generators(len(sut or cpus())) if _carried_by(experiment, engine) in transports.STAMPS else 1
-    generators = experiment.load.generators or usual
-    started = generators if experiment.command in DECIDING else 0
-    bytes_max = budget.queue_beside(started)
-    wanted = start_request_of(experiment, engine, flow, bytes_max, generators, budget.reserved_bytes(started))
-    interval = entry(engine.name).interval(wanted) if engine else BatchInterval()
-    apart = _apart(flow, interval)
+    many = _transport_for_defaults(experiment, engine) in transports.STAMPS
+    default_generators = budget.default_generators(len(sut or cpus())) if many else 1
+    generators = experiment.load.generators or default_generators
+    processes = generators if experiment.command in DECIDING else 0
+    bytes_max = budget.queue_bytes(processes)
+    request = start_request_of(experiment, engine, flow, bytes_max, generators, budget.reserved_bytes(processes))
+    interval = entry(engine.name).interval(request) if engine else BatchInterval()
+    spaced = spacings(flow, interval)
     problems += [
-        *reproduce.not_taken(experiment), *_text_problems(experiment),
+        *reproduce.unsupported_settings(experiment), *_text_problems(experiment),
         *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
-        *budget.problems(started),
-        *(tuning_problems(experiment, engine, _having(experiment.tuning)) if engine else []),
-        *(_engine_problems(experiment, workload, wanted, engine) if engine else []),
-        *(_interval_problems(experiment, interval, apart) if engine else []),
-        *_level_problems(experiment, apart, limits),
-        *(_kind_problems(flow, limits) if flow else []),
+        *budget.problems(processes),
+        *(tuning_problems(experiment, engine, _engines_with_profile(experiment.tuning)) if engine else []),
+        *(_engine_problems(experiment, workload, request, engine) if engine else []),
+        *(interval_problems(experiment, interval, spaced) if engine else []),
+        *percentile_problems(experiment, spaced, limits),
+        *(latency_kind_problems(flow, limits) if flow else []),
     ]  # fmt: skip
     if experiment.command == "generate":
         start_us(experiment, problems)
@@ -110,18 +101,18 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         experiment, workload, parameters, engine, flow,
         generators=generators,
         bytes_max=bytes_max,
-        tail_us=input_tail_us(flow) + entry(engine.name).watermark_delay_us(wanted),
+        tail_us=input_tail_us(flow) + entry(engine.name).watermark_delay_us(request),
         reach_us=reach_us(flow), limits=tuple(limits),
         driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
     )  # fmt: skip
-    if problems := list(_memory_problems(resolved)):
+    if problems := list(queue_problems(resolved)):
         raise InputError(problems)
-    _longest_plan(resolved)
+    _check_longest_plan(resolved)
     return resolved
 
 
-def _longest_plan(resolved: ResolvedExperiment) -> None:
-    """Made only to be refused here where no plan can hold it, and not after minutes of starting."""
+def _check_longest_plan(resolved: ResolvedExperiment) -> None:
+    """Raises InputError if no plan can hold the longest trial, before minutes of starting."""
     load, command = resolved.experiment.load, resolved.experiment.command
     rate = resolved.experiment.search.start_rate or load.rate
     if command == "generate" and load.start is None:
@@ -132,27 +123,24 @@ def _longest_plan(resolved: ResolvedExperiment) -> None:
     resolved.trial_plan(resolved.spans(0, True, load.duration), rate, True, spare)
 
 
-def further_problems(values: dict[str, Any], found: Sequence[Problem]) -> tuple[Problem, ...]:
-    """What else is wrong with `values`, once the settings that `found` names are left at their defaults.
-
-    A workload that is not known is among what was found.
-    """
-    kept, told = copy.deepcopy(values), {problem.setting for problem in found}
-    for problem in found:
-        _leave_out(kept, problem.setting.split("."))
-    if not kept.get("workload"):
-        kept["workload"] = ""
-        told.add("workload")
+def further_problems(values: dict[str, Any], problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """The other problems of `values`: those left when the settings in `problems` are at their defaults."""
+    remaining, reported = copy.deepcopy(values), {problem.setting for problem in problems}
+    for problem in problems:
+        _remove(remaining, problem.setting.split("."))
+    if not remaining.get("workload"):
+        remaining["workload"] = ""
+        reported.add("workload")
     try:
-        check(build(kept))
+        check(build(remaining))
     except InputError as error:
-        return tuple(problem for problem in error.problems if problem.setting not in told)
+        return tuple(problem for problem in error.problems if problem.setting not in reported)
     except StreamgaugeError:
         return ()
     return ()
 
 
-def _leave_out(values: Any, path: list[str]) -> None:
+def _remove(values: Any, path: list[str]) -> None:
     for name in path[:-1]:
         values = values.get(name) if isinstance(values, dict) else None
     if isinstance(values, dict):
@@ -160,7 +148,7 @@ def _leave_out(values: Any, path: list[str]) -> None:
 
 
 def start_us(experiment: Experiment, problems: list[Problem] | None = None) -> int | None:
-    """`--start` as microseconds since the epoch; None where it was not given."""
+    """`--start` as microseconds since the epoch; None without it."""
     text = experiment.load.start
     if text is None:
         return None
@@ -168,7 +156,7 @@ def start_us(experiment: Experiment, problems: list[Problem] | None = None) -> i
         moment = datetime.fromisoformat(text)
     except ValueError:
         problem = Problem(
-            "load.start", "must be a time such as a result's start_time", text, "--start 2026-01-31T12:00:00+00:00"
+            "load.start", "must be a time like a result's start_time", text, "--start 2026-01-31T12:00:00+00:00"
         )
         if problems is None:
             raise InputError(problem) from None
@@ -200,55 +188,51 @@ def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload
 
 
 def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | None:
-    known = streaming_engines()
-    if experiment.engine in known:
+    names = streaming_engines()
+    if experiment.engine in names:
         return capabilities()[experiment.engine]
-    way_out = f"--engine {nearest(experiment.engine, known)} (streamgauge engines lists them)"
-    problems.append(Problem("engine", f"must be one of {', '.join(known)}", experiment.engine, way_out))
+    way_out = f"--engine {nearest(experiment.engine, names)} (streamgauge engines lists them)"
+    problems.append(Problem("engine", f"must be one of {', '.join(names)}", experiment.engine, way_out))
     return None
 
 
-def _having(tuning: str) -> list[str]:
+def _engines_with_profile(tuning: str) -> list[str]:
     """The engines that have a tuning profile."""
     return [name for name in streaming_engines() if tuning in capabilities()[name].profiles]
 
 
-def _carried_by(experiment: Experiment, engine: Capabilities | None) -> str:
-    """The transport that defaults follow: one that the engine can read, where the one asked for is none. So nobody is
-    told of a number that only follows from what is refused anyway.
-    """
+def _transport_for_defaults(experiment: Experiment, engine: Capabilities | None) -> str:
+    """The transport that defaults follow. A refused transport is replaced, so that it causes no further problems."""
     if engine is None or experiment.transport in engine.transports:
         return experiment.transport
     return engine.transports[0]
 
 
-def _as_done(flow: Flow | None, engine: Capabilities | None) -> Flow | None:
-    """The flow as an engine does it: of one whose windows never close, their values so far are what is verified."""
+def _engine_flow(flow: Flow | None, engine: Capabilities | None) -> Flow | None:
+    """The flow as the engine runs it: an engine that never closes windows emits their values so far."""
     return with_early_firing(flow) if flow is not None and engine is not None and engine.early_firing else flow
 
 
 def _engine_problems(
-    experiment: Experiment, workload: Workload | None, wanted: StartRequest, engine: Capabilities
+    experiment: Experiment, workload: Workload | None, request: StartRequest, engine: Capabilities
 ) -> Iterator[Problem]:
-    """What the engine cannot do, or does not know; names of operators too where the flow itself is refused."""
-    if wanted.flow is not None:
-        yield from _capability_problems(wanted.flow, engine)
-    certain = _wanted_problems(wanted, engine)
+    """What the engine does not support. If the flow is refused, a similar flow still checks operator names."""
+    if request.flow is not None:
+        yield from _capability_problems(request.flow, engine)
+    certain = _request_problems(request, engine)
     yield from certain
-    if wanted.flow is None and workload is not None and (like := _flow_like(experiment, workload)) is not None:
-        for problem in _wanted_problems(replace(wanted, flow=_as_done(like, engine)), engine):
+    if request.flow is None and workload is not None and (flow := _fallback_flow(experiment, workload)) is not None:
+        for problem in _request_problems(replace(request, flow=_engine_flow(flow, engine)), engine):
             if problem not in certain:
-                yield replace(problem, rule=f"{problem.rule} (looked at without the settings that are refused)")
+                yield replace(problem, rule=f"{problem.rule} (checked without the refused settings)")
 
 
-def _flow_like(experiment: Experiment, workload: Workload) -> Flow | None:
-    """The flow that was meant, as near as it can be built where it is refused: without data, wrong parameters at their
-    defaults, else all of them. None where that is refused too.
-    """
+def _fallback_flow(experiment: Experiment, workload: Workload) -> Flow | None:
+    """The nearest flow that builds: without data, and with wrong parameters, else all, at their defaults. Or None."""
     plain = workload if isinstance(workload, UserJob) else get_workload(experiment.workload)
-    own = {name: value for name, value in experiment.parameters.items() if not is_data(name) and not is_data_time(name)}
-    right = {name: value for name, value in own.items() if attempt(partial(plain.read, {name: value}), []) is not None}
-    for values in (right, {}):
+    given = {key: value for key, value in experiment.parameters.items() if not is_data(key) and not is_data_time(key)}
+    valid = {key: value for key, value in given.items() if attempt(partial(plain.read, {key: value}), []) is not None}
+    for values in (valid, {}):
         built: Job | None = attempt(partial(_build, plain, values, experiment.load.rate), [])
         if built is not None:
             return built.flow
@@ -267,169 +251,42 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
             way_out = (
                 f"--engine {engine.fallback_engine}"
                 if engine.fallback_engine
-                else "streamgauge engines shows who has one"
+                else "another engine (streamgauge engines lists what each supports)"
             )
-            yield Problem("engine", f"has no lowering for {kind}{because}", engine.name, way_out)
+            yield Problem("engine", f"does not support {kind}{because}", engine.name, way_out)
+    other = "another engine (streamgauge engines lists what each supports)"
     if len(flow.sinks) > 1 and not engine.several_sinks:
         names = ", ".join(sink.name for sink in flow.sinks)
-        yield Problem("engine", f"{engine.name} writes to one sink only", names, "another engine")
+        yield Problem("engine", f"{engine.name} writes to one sink only", names, other)
     for mode in dict.fromkeys(sink.mode for sink in flow.sinks):
         if mode not in engine.sink_modes:
-            yield Problem("engine", f"cannot write {mode} results", engine.name, "another engine")
+            yield Problem("engine", f"does not support results in {mode} mode", engine.name, other)
 
 
-def _interval_problems(experiment: Experiment, interval: BatchInterval, apart: Sequence[_Apart]) -> Iterator[Problem]:
-    """What the engine's interval, or the flow's windows, say against the queue and the span, before they are tried."""
-    if experiment.command in DECIDING:
-        yield from _bound_problems(experiment, interval)
-        yield from _span_problems(experiment, apart)
-
-
-@dataclass(frozen=True)
-class _Apart:
-    """How far apart windows or batches are, at least; the setting that says so; how many any verdict needs."""
-
-    what: str
-    setting: str
-    seconds: float
-    needed: int
-
-
-def _apart(flow: Flow | None, interval: BatchInterval) -> list[_Apart]:
-    """As far as it is known before the start; nothing where results come row by row, in batches back to back."""
-    slide_us = longest_slide_us(flow) if flow is not None else None
-    windows = _Apart("windows", "slide", (slide_us or 0) / US, WINDOWS_MIN)
-    batches = _Apart("batches", interval.option, interval.seconds, BATCHES_MIN)
-    return [one for one in (windows, batches) if one.seconds]
-
-
-def _span_problems(experiment: Experiment, apart: Sequence[_Apart]) -> Iterator[Problem]:
-    """A span that can only be undecided: even at its longest it holds too few windows or batches."""
-    longest = _longest_s(experiment.load)
-    if longest is None:
-        return
-    short = [one for one in apart if longest < one.needed * one.seconds]
-    if short:
-        held = ", and ".join(
-            f"{int(longest / one.seconds)} {one.what} ({one.setting}: {one.seconds:g} s) where a verdict needs "
-            f"{one.needed}"
-            for one in short
-        )
-        needed = math.ceil(max(one.needed * one.seconds for one in short))
-        rule = f"is too short for a verdict: {_span_in_words(experiment.load)} holds {held}"
-        yield Problem("load.duration", rule, f"{experiment.load.duration:g}s", f"--duration {needed}s")
-
-
-def _level_problems(
-    experiment: Experiment, apart: Sequence[_Apart], levels: Sequence[ServiceLevelObjective]
-) -> Iterator[Problem]:
-    """Levels on a percentile that even the longest span cannot carry, by its windows or its batches, whichever are
-    fewer: they can only be undecided.
-    """
-    longest = _longest_s(experiment.load)
-    if experiment.command not in DECIDING or longest is None or not apart:
-        return
-    fewest = max(apart, key=lambda one: one.seconds)
-    held = round(longest * US) // max(1, round(fewest.seconds * US))
-    for level in levels:
-        q = PERCENTILES.get(level.statistic)
-        if q is None or carries(q, held):
-            continue
-        needed = observations_needed(q)
-        rule = (
-            f"can only be undecided: {level.statistic.replace('_', '.')} needs {needed} {fewest.what} "
-            f"({fewest.setting}: {fewest.seconds:g} s), and {_span_in_words(experiment.load)} holds {held}"
-        )
-        decided = f"{level.kind}_max<={level.text.partition('<=')[2].strip()}"
-        way_out = f'--limit "{decided}", or p50, or --duration {math.ceil(needed * fewest.seconds)}s'
-        yield Problem("limits", rule, level.text, way_out)
-
-
-def _kind_problems(flow: Flow, levels: Sequence[ServiceLevelObjective]) -> Iterator[Problem]:
-    """Levels on a latency that no result of the flow has."""
-    there = latencies_of(flow)
-    for level in levels:
-        if there is not None and level.kind not in there:
-            rule = f"names a latency that no result of this workload has; there are {', '.join(there)}"
-            fallback_engine = f"event_time_{level.text.removeprefix(level.kind).lstrip('_').strip()}"
-            yield Problem("limits", rule, level.text, f'--limit "{fallback_engine}"')
-
-
-def _in_range(name: str, seconds: float) -> bool:
-    least, greatest, _ = SPANS_S[name]
-    return least <= seconds <= greatest
-
-
-def _longest_s(load: Load) -> float | None:
-    """How long the span can get by extensions, seconds; None where its duration itself is refused."""
-    if not _in_range("duration", load.duration):
-        return None
-    return load.duration * (1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX) if may_extend(load) else load.duration
-
-
-def _span_in_words(load: Load) -> str:
-    if may_extend(load):
-        return f"even extended to {_longest_s(load):g} s, the most there is, it"
-    return f"a span of {load.duration:g} s (a rate that changes is not extended)"
-
-
-def _bound_problems(experiment: Experiment, interval: BatchInterval) -> Iterator[Problem]:
-    """A queue that batches fill by being far apart is full at any rate: that says nothing of the engine."""
-    bound, least = experiment.load.bound, BOUND_INTERVALS_MIN * interval.seconds
-    if bound >= least or not _in_range("bound", bound):
-        return
-    rule = f"must be at least {BOUND_INTERVALS_MIN} times the engine's interval of batches"
-    shorter = f"a shorter --option {interval.option}"
-    way_out = (
-        f"--bound {least:g}s, or {shorter}" if _in_range("bound", least) else f"{shorter}: --bound is at most an hour"
-    )
-    yield Problem("load.bound", f"{rule} ({interval.option}: {interval.seconds:g} s)", f"{bound:g}s", way_out)
-
-
-def _memory_problems(resolved: ResolvedExperiment) -> Iterator[Problem]:
-    """A queue that memory fills within seconds of the rate ends a run that says nothing of the engine."""
-    load = resolved.experiment.load
-    seconds, cut = resolved.bound_s(load.rate)
-    if resolved.experiment.command != "run" or not cut or seconds >= BOUND_S_MIN:
-        return
-    lower, needs = load.rate * seconds / BOUND_S_MIN, f"where a verdict needs {BOUND_S_MIN:g} s"
-    memory = f"the queue's memory of {resolved.bytes_max / 2**20:.4g} MiB"
-    rule = f"is too much for {memory}, which holds {seconds:.2g} s of it {needs}"
-    needed = math.ceil(resolved.bytes_max * BOUND_S_MIN / seconds / 2**20) + 1
-    more = f"--memory {needed}MiB, or " if needed * 2**20 <= memory_bytes() else ""
-    yield Problem("load.rate", rule, format_rate(load.rate), f"{more}--rate {_rounded_down(lower)}")
-
-
-def _rounded_down(rate_per_s: float) -> str:
-    """Two digits, as people write a rate."""
-    step = 10.0 ** (math.floor(math.log10(rate_per_s)) - 1)
-    return format_rate(math.floor(rate_per_s / step) * step).replace(" ", "")
-
-
-def _wanted_problems(wanted: StartRequest, engine: Capabilities) -> list[Problem]:
-    found: list[Problem] = []
-    attempt(lambda: entry(engine.name).check(wanted), found)
-    return found
+def _request_problems(request: StartRequest, engine: Capabilities) -> list[Problem]:
+    problems: list[Problem] = []
+    attempt(lambda: entry(engine.name).check(request), problems)
+    return problems
 
 
 NUL = "\0"
-"""In no path and no address: the system refuses it with an error that names nothing."""
+"""The system refuses it in paths and addresses with an error that does not name the setting."""
 
 
 def _text_problems(experiment: Experiment) -> Iterator[Problem]:
-    """Words that no system call takes. An empty address is every address there to a socket, and none to a transport."""
+    """Texts that no system call accepts. A socket would take an empty address as all addresses."""
     examples = {name: SETTINGS[name].way_out for name in ("bind", "out")}
     examples["workload"] = "streamgauge workloads lists them"
     for name, way_out in examples.items():
         if NUL in (getattr(experiment, name) or ""):
-            yield Problem(name, "must not hold a NUL character", getattr(experiment, name), way_out)
+            yield Problem(name, "must not contain a NUL character", getattr(experiment, name), way_out)
     for name in ("bind", "out"):
         if getattr(experiment, name) == "":
             yield Problem(name, "must not be empty", "", examples[name])
 
 
 def _usable(text: str) -> bool:
-    """Whether a word may be given to the system; one that may not is refused by `_text_problems`."""
+    """Whether the system accepts a text; `_text_problems` reports the others."""
     return text != "" and NUL not in text
 
 
@@ -439,12 +296,12 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None, gen
         rule, way_out = f"must be one of {', '.join(names)}", f"--transport {nearest(experiment.transport, names)}"
         yield Problem("transport", rule, experiment.transport, way_out)
     elif engine and experiment.transport not in engine.transports:
-        rule = f"is none that {engine.name} can read"
+        rule = f"must be one that {engine.name} can read: {', '.join(engine.transports)}"
         yield Problem("transport", rule, experiment.transport, f"--transport {engine.transports[0]}")
     else:
         yield from transports.problems(experiment.transport, experiment.transport_options)
     if experiment.transport in transports.BROKERED and experiment.port is not None:
-        rule = f"is not for the transport {experiment.transport}: its broker takes a free one"
+        rule = f"does not apply to the transport {experiment.transport}: its broker takes a free port"
         yield Problem("port", rule, experiment.port, "leave --port out")
     if not _usable(experiment.bind):
         return
@@ -455,14 +312,14 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None, gen
     for port in range(first, first + 1 + generators) if first is not None else ():
         if reason := _port_problem(experiment.bind, port):
             yield Problem(
-                "port", f"must be free on {experiment.bind} ({reason})", port, "leave --port out: free ones are found"
+                "port", f"must be free on {experiment.bind} ({reason})", port, "leave --port out to use free ports"
             )
             return
 
 
 def _port_problem(host: str, port: int) -> str:
     with socket.socket() as probe:
-        # As servers bind: connections of one that ended a moment ago do not keep a port busy.
+        # Servers bind like this too, so a connection that has just ended does not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -475,39 +332,39 @@ def _load_problems(experiment: Experiment) -> Iterator[Problem]:
     load = experiment.load
     for name, (*_, words) in SPANS_S.items():
         seconds = getattr(load, name)
-        if seconds is not None and not _in_range(name, seconds):
+        if seconds is not None and not in_range(name, seconds):
             setting = f"load.{name}"
             yield Problem(setting, f"must be {words}", f"{seconds:g}s", SETTINGS[setting].way_out)
     for setting, rate in (("load.rate", load.rate), ("search.start_rate", experiment.search.start_rate)):
         if rate is not None and rate > RATE_MAX_PER_S:
             yield Problem(setting, "must be at most 1G events/s", rate, f"{SETTINGS[setting].flag} 1M")
     if experiment.isolation == "pinned" and len(cpus()) < 2:
-        yield Problem("isolation", "pinned needs two processors at least", len(cpus()), "--isolation shared")
+        yield Problem("isolation", "pinned needs at least two processors", len(cpus()), "--isolation shared")
 
 
 def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[Problem]) -> Budget:
-    """What the engine and the queue take of the memory; a queue that is refused counts as one not asked for."""
-    there, text = memory_bytes(), experiment.load.memory
+    """The memory of engine and queue. A refused queue size counts as the default."""
+    total, text = memory_bytes(), experiment.load.memory
     heap = entry(engine.name).heap_bytes(experiment.options) if engine else 0
     if text is None:
-        return Budget(there, heap, None)
-    asked = attempt(partial(parse_setting, parse_size, "load.memory", text), problems)
-    if asked is not None and not 2**20 <= asked <= there:
-        rule = f"must be from 1 MiB to what this machine has ({there / 2**30:.1f} GiB)"
-        usual = at_most_half(QUEUE_BYTES) / 2**30
-        problems.append(Problem("load.memory", rule, text, f"leave --memory out: {usual:.3g} GiB at most"))
-        asked = None
-    return Budget(there, heap, asked)
+        return Budget(total, heap, None)
+    queue = attempt(partial(parse_setting, parse_size, "load.memory", text), problems)
+    if queue is not None and not 2**20 <= queue <= total:
+        rule = f"must be from 1 MiB to this machine's memory ({total / 2**30:.1f} GiB)"
+        default = at_most_half(QUEUE_BYTES) / 2**30
+        problems.append(Problem("load.memory", rule, text, f"leave --memory out: {default:.3g} GiB at most"))
+        queue = None
+    return Budget(total, heap, queue)
 
 
 def _place_problems(experiment: Experiment) -> Iterator[Problem]:
     if experiment.out is not None and not _usable(experiment.out):
         return
     root = Path(experiment.out or "runs")
-    standing = next((path for path in (root, *root.absolute().parents) if path.exists()), Path("/"))
-    if not standing.is_dir():
+    existing = next((path for path in (root, *root.absolute().parents) if path.exists()), Path("/"))
+    if not existing.is_dir():
         yield Problem("out", "must be a folder, and a file has that name", str(root), "--out DIR")
     elif experiment.command != "generate" and not root.absolute().parent.is_dir():
-        yield Problem("out", "the folder above it must exist", str(root), "--out DIR with a folder you may write to")
-    elif not os.access(standing, os.W_OK):
-        yield Problem("out", f"must be a place you may write to ({standing} is not)", str(root), "--out DIR")
+        yield Problem("out", "must be in an existing folder", str(root), "--out DIR with a folder you may write to")
+    elif not os.access(existing, os.W_OK):
+        yield Problem("out", f"must be a writable folder ({existing} is not)", str(root), "--out DIR")

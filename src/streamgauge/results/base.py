@@ -1,4 +1,4 @@
-"""What every part of a result has in common."""
+"""Base of all result models."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 SCHEMA_VERSION = 1
 
 
-class Answer(BaseModel):
-    """Base of everything in a result: frozen, unknown keys refused."""
+class ResultPart(BaseModel):
+    """Base of every part of a result: frozen, unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from streamgauge.results.base import SCHEMA_VERSION, Answer
+from streamgauge.results.base import SCHEMA_VERSION, ResultPart
 from streamgauge.results.verdict import VerdictValue
 
 
-class ComparedRun(Answer):
-    """One run, or one search, of a side; `failed`: why its figures are not those of a job that did its work."""
+class ComparedRun(ResultPart):
+    """One run, or one search, of a side; `failed`: why its figures are not those of a working job."""
 
     run_id: str
     folder: str
@@ -18,26 +18,26 @@ class ComparedRun(Answer):
     failed: str = ""
 
 
-class ComparedSide(Answer):
-    """What stands on one side of a comparison; `given` as it was named."""
+class ComparedSide(ResultPart):
+    """One side of a comparison; `given` is the user's argument."""
 
     given: str
     runs: tuple[ComparedRun, ...]
 
 
-class NotTheSame(Answer):
-    """A setting in which the sides, or the runs of one side, differ: its values there."""
+class NotTheSame(ResultPart):
+    """A setting that differs between the sides, or between runs of one side, with its values."""
 
     setting: str
     a: tuple[str, ...]
     b: tuple[str, ...]
 
 
-class Difference(Answer):
-    """One figure on both sides; over several runs, `a` and `b` are means of the runs' own figures.
+class Difference(ResultPart):
+    """One figure on both sides; over several runs, `a` and `b` are means of the runs' figures.
 
-    `difference`, `low` and `high` are shares, B / A - 1, or B - A where `share` is false. An end that is null has no
-    known bound. `method`: where the interval comes from, `none` where there is none, for `reason`.
+    `difference`, `low` and `high` are shares, B / A - 1, or B - A if `share` is false. A null end is unbounded.
+    `method` is the source of the interval, or `none` for the `reason`.
     """
 
     name: str
@@ -57,10 +57,10 @@ class Difference(Answer):
     reason: str = ""
 
 
-class Gate(Answer):
-    """A rule that B must keep (`--fail-if`); `unknown` where the interval crosses the limit, or there is none.
+class Gate(ResultPart):
+    """A rule for B (`--fail-if`); `unknown` if the interval crosses the limit or is missing.
 
-    The rule `answers` comes with every other one where B's answers are not right: `failed`, or `unknown` if not judged.
+    If B's answers are not right, a rule `answers` is added: `failed`, or `unknown` if they were not judged.
     """
 
     rule: str
@@ -70,11 +70,11 @@ class Gate(Answer):
     sentence: str
 
 
-class Comparison(Answer):
-    """Two sides compared: what `compare --json` prints.
+class Comparison(ResultPart):
+    """Two sides compared: the output of `compare --json`.
 
-    `asked_otherwise`: the settings by which the sides were not asked the same, by which no gate is decided but that on
-    wrong answers; what answers (engine, options, versions) is none of them.
+    `asked_otherwise`: settings that make the sides different questions, so that only the gate on wrong answers is
+    decided. Engine, options and versions are not among them.
     """
 
     schema_version: int = SCHEMA_VERSION

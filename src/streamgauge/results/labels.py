@@ -1,4 +1,4 @@
-"""What verdicts, latencies and differences are called: the same in results, messages and reports."""
+"""Labels of verdicts, latencies and differences, for results, messages and reports."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ LATENCIES = {
     "match_time": "match time",
     "uncorrected": "uncorrected",
 }
-"""Every kind of latency as people call it."""
+"""Label of every kind of latency."""
 
 OF_THE_RUNS = ", mean of the runs'"
-"""In the label of a percentile over several runs: a mean of percentiles is a statistic over runs, and no percentile."""
+"""Part of a percentile's label over several runs: a mean of percentiles is not a percentile."""
 
 
 def statistic(name: str) -> str:
-    """A statistic as people write it: `p99.9`."""
+    """The label of a statistic: `p99.9`."""
     return name.replace("_", ".")
 
 
 def confirmed(at_90_percent: TrialSummary | None) -> str:
-    """What a confirmed rate may be called, by the trial at 90 % of it."""
+    """The label of a confirmed rate, by the trial at 90 % of it."""
     verdict = at_90_percent.verdict if at_90_percent is not None else None
     at_90 = {
         None: ", but not tried at 90 %",
@@ -48,7 +48,7 @@ def confirmed(at_90_percent: TrialSummary | None) -> str:
 
 
 def faults(verification: Verification) -> str:
-    """What is wrong, kind by kind: `3 missing, 1 wrong`."""
+    """The faults by kind: `3 missing, 1 wrong`."""
     kinds = ("missing", "extra", "duplicate", "wrong", "late")
     return ", ".join(f"{format_count(n)} {kind}" for kind in kinds if (n := getattr(verification, kind)))
 
@@ -60,7 +60,7 @@ def difference(of: Difference) -> str:
 
 
 def difference_interval(of: Difference) -> str:
-    """The interval alone; an end without a bound is said so."""
+    """The interval of a difference."""
     if of.method == "none":
         return NONE
     low = "no lower bound" if of.low is None else format_signed(of.low, of.share, of.unit)
@@ -69,11 +69,11 @@ def difference_interval(of: Difference) -> str:
 
 
 def short_label(of: Difference) -> str:
-    """A figure's label where there is little room; what stands beside it says what percentiles are of."""
+    """A figure's label without "mean of the runs'"."""
     return of.label.replace(OF_THE_RUNS, "")
 
 
-def of_different(settings: Sequence[str]) -> str:
-    """`A and B are of different isolation, load.rate and load.duration`."""
-    *others, last = settings
-    return f"A and B are of different {', '.join(others)}{' and ' if others else ''}{last}"
+def different_settings(settings: Sequence[str]) -> str:
+    """`A and B differ in isolation, load.rate and load.duration`."""
+    *first, last = settings
+    return f"A and B differ in {', '.join(first)}{' and ' if first else ''}{last}"

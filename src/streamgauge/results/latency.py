@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from streamgauge.results.base import Answer
+from streamgauge.results.base import ResultPart
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
-"""Name to the share of the results that are at most that late; the only list of them."""
+"""Share of the results below a percentile, by its name. The only list of percentiles."""
 STATISTICS = ("min", "mean", *PERCENTILES, "max")
 
 
-class Latency(Answer):
-    """One latency over the measured span, microseconds. A percentile that `effective_count` cannot carry is null.
+class Latency(ResultPart):
+    """One latency over the measured span, in microseconds. A percentile is null if `effective_count` is too small.
 
-    `lower_bounds` counts expected results still missing at the deadline; they are in here as "at least this late", so
-    wherever it is above 0 every figure is a lower bound itself.
+    `lower_bounds` counts expected results that were missing at the deadline. They count as "at least this late", so
+    every figure is a lower bound if it is above 0.
     """
 
     min: float | None = None
@@ -30,13 +30,13 @@ class Latency(Answer):
     note: str = ""
 
 
-class Latencies(Answer):
-    """Every kind of latency of one sink; null where the kind does not apply (the reason is in `notes`).
+class Latencies(ResultPart):
+    """Every kind of latency of one sink; null if the kind does not apply (`notes` has the reason).
 
-    `uncorrected_us` counts from the real hand-over to the queue instead of the plan: event time without the schedule
-    delay of the driver. `match_time_us` is the row-wise maximum of a join's two events.
-    `until_counted_us` is of updates alone, whose other latencies are of the newest event in each: from every event to
-    the results of the batch that took it in. Where nobody knows that, its figures are null and its `note` says why.
+    `uncorrected_us` counts from the event's real entry into the queue: event time without the schedule delay.
+    `match_time_us` is the row-wise maximum of a join's two events. `until_counted_us` exists for updates, whose other
+    latencies concern the newest event of each update: it counts from every event to the results of its batch. If that
+    is unknown, its figures are null and its `note` has the reason.
     """
 
     event_time_us: Latency | None = None
@@ -49,9 +49,9 @@ class Latencies(Answer):
 
     def of(self, kind: str) -> Latency | None:
         """One of `LATENCY_KINDS`."""
-        found: Latency | None = getattr(self, f"{kind}_us")
-        return found
+        latency: Latency | None = getattr(self, f"{kind}_us")
+        return latency
 
 
 LATENCY_KINDS = tuple(name.removesuffix("_us") for name in Latencies.model_fields if name.endswith("_us"))
-"""`event_time` and the others, in the order in which they are shown."""
+"""`event_time` and the other kinds, in the order of reports."""

@@ -7,14 +7,14 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from streamgauge.results.base import SCHEMA_VERSION, Answer
+from streamgauge.results.base import SCHEMA_VERSION, ResultPart
 from streamgauge.results.causes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import Verdict
 
 
-class Rates(Answer):
+class Rates(ResultPart):
     """Events per second over the measured span, all streams together; `shares` gives each stream's part."""
 
     offered_per_s: float
@@ -25,8 +25,8 @@ class Rates(Answer):
     shares: dict[str, float] = Field(default_factory=dict)
 
 
-class Backlog(Answer):
-    """Events due and not yet handed out."""
+class Backlog(ResultPart):
+    """Events due and not yet delivered."""
 
     max: int
     end: int
@@ -34,24 +34,28 @@ class Backlog(Answer):
     max_s: float
 
 
-class Slip(Answer):
-    """Time between an event's planned time and its becoming available to the SUT, chunking included."""
+class Slip(ResultPart):
+    """Schedule delay: from an event's planned time until it is available to the SUT, chunking included."""
 
     p50: float
     p99: float
     max: float
 
 
-class DriverResult(Answer):
-    """What the driver did. Handed out counts each event once; `events_reread` were asked for again by the same reader,
-    `events_shared` were read by another query, or at another place of one: work that the SUT does twice.
+class DriverResult(ResultPart):
+    """The driver's own figures.
 
-    `hand_out_share`, `receive_share`, `disk_share`: of the measured span, in which at least one generator was handing
-    out events, in which the recorder worked on results that had come, and in which it wrote them to its disk: 0 to 1.
-    Of a trial that ended before its span they are of what there was before it.
-    `append_latency_us`: from an event's planned time until the broker had it, of some events of each partition, to a
-    millisecond; None where there is no broker. `read_skew_us_max`: how far behind an event that was read the first of
-    its stream was that was not, after a batch of the span, at most.
+    Attributes:
+        append_latency_us: from an event's planned time until the broker had it, for a sample of each partition, at a
+            resolution of a millisecond; None without a broker.
+        events_handed_out: delivered events, each counted once.
+        events_reread: events that the same reader requested again (redelivery).
+        events_shared: events also read by another query, or elsewhere in the same query: the SUT reads them twice.
+        read_skew_us_max: largest event-time distance, after a batch of the span, between an event that was read and
+            the first event of its stream that was not.
+        hand_out_share, receive_share, disk_share: share (0 to 1) of the measured span in which a generator delivered
+            events, the recorder processed results, and it wrote them to its disk. For a trial that ended before its
+            span, the share of the time before it.
     """
 
     slip_us: Slip
@@ -71,9 +75,9 @@ class DriverResult(Answer):
     disk_share: float = 0.0
 
 
-class MalformedRecords(Answer):
-    """How many records of a stream `rule` says are malformed, of those of warm-up and span. It is an expression over
-    the stream's fields; what it is true of is kept out of the answer.
+class MalformedRecords(ResultPart):
+    """Malformed records of a stream in warm-up and span. `rule` is an expression over the stream's fields; verification
+    excludes the records for which it is true.
     """
 
     rule: str
@@ -81,10 +85,10 @@ class MalformedRecords(Answer):
     records: int
 
 
-class Verification(Answer):
-    """The comparison of every answer with the reference [method 9]. Counts are rows.
+class Verification(ResultPart):
+    """The comparison of every result with the reference. Counts are rows.
 
-    `malformed`: by stream, of those whose workload states a rule; of the input, so that a sink alone has none.
+    `malformed`: by stream, if the workload has a rule; it concerns the input, so a single sink has none.
     """
 
     judged: bool
@@ -105,15 +109,14 @@ class Verification(Answer):
 
     @property
     def right(self) -> bool:
-        """Everything judged, and nothing missing, extra, duplicate, wrong or wrongly late."""
+        """Whether the results were judged and none is missing, extra, duplicate, wrong or wrongly late."""
         return self.judged and not (self.missing or self.extra or self.duplicate or self.wrong or self.late)
 
 
-class SinkResult(Answer):
-    """What arrived at one sink: how much, how late, whether it was right; `query` is the engine's that served it.
+class SinkResult(ResultPart):
+    """Results of one sink: count, latency, verification; `query` is the engine's query that served it.
 
-    `kind`: what results are, and so what their latency is of: `row`, `window` (when it closes), `update` (each value so
-    far) or `join`; empty where results were not verified.
+    `kind`: `row`, `window` (at its close), `update` (each value so far) or `join`; empty without verification.
     """
 
     name: str
@@ -124,10 +127,10 @@ class SinkResult(Answer):
     verification: Verification | None = None
 
 
-class ProcessUse(Answer):
-    """What one process used over the measured span.
+class ProcessUse(ResultPart):
+    """Resources of one process over the measured span.
 
-    The SUT's are one row together, of role `sut`; its rows of role `sut_part` are in that one, and in no sum again.
+    The row of role `sut` is the sum of the SUT's processes; its rows of role `sut_part` are parts of that sum.
     """
 
     name: str
@@ -137,15 +140,17 @@ class ProcessUse(Answer):
     memory_bytes_max: int
 
 
-class Operator(Answer):
-    """One named operator of the flow, as the SUT reports it; what enters and leaves the flow is the driver's count.
+class Operator(ResultPart):
+    """One named operator of the flow, as reported by the SUT. The driver counts what enters and leaves the flow.
 
-    `batches` read events of the measured span; of `batches_unknown` of them rows in or rows out are not known, and each
-    figure is of those of which its own are: `selectivity`, rows out by rows in, of those of which both are.
-    `throughput_per_s`: rows that the operator took in (a source: gave) a second, and `throughput_per_s_p5` the 5th
-    percentile of it over seconds. `lost`: rows that the driver's count has and the engine's has not, at a source or
-    before a sink; null where only one of them counts, or did not count every batch,
-    so always between two operators: what one takes in is what the one before gave.
+    Attributes:
+        batches: batches that read events of the measured span.
+        batches_unknown: batches without a count of rows in or rows out; each figure uses the batches that have it.
+        selectivity: rows out divided by rows in, over batches with both.
+        throughput_per_s: rows in per second (of a source: rows out); `throughput_per_s_p5` is the 5th percentile over
+            seconds.
+        lost: rows in the driver's count that the engine's lacks, at a source or before a sink; null if only one side
+            counts, or not in every batch. Always null between two operators.
     """
 
     name: str
@@ -161,34 +166,34 @@ class Operator(Answer):
     @model_validator(mode="before")
     @classmethod
     def _without_unfilled(cls, values: Any) -> Any:
-        """Results of before had three fields that no trial ever filled."""
+        """Drops three fields of older results that were never filled."""
         unfilled = ("tuple_bytes", "time_per_tuple_us_p99", "advised_instances")
         if not isinstance(values, dict):
             return values
         return {name: value for name, value in values.items() if name not in unfilled or value is not None}
 
 
-class Phase(Answer):
-    """A span of the run by planned time, microseconds since the epoch."""
+class Phase(ResultPart):
+    """A phase of the run in planned time, microseconds since the epoch."""
 
     name: str
     start_us: int
     end_us: int
 
 
-class RatePiece(Answer):
-    """From `start_s` after the input's start on, until the next piece: a rate that changes evenly."""
+class RatePiece(ResultPart):
+    """A linear piece of the rate, from `start_s` seconds after the input's start to the next piece."""
 
     start_s: float
     rate_per_s: float
     slope_per_s2: float = 0.0
 
 
-class Input(Answer):
-    """What was offered, as far as it is not in the experiment: with both, `generate --of` makes the same events again.
+class Input(ResultPart):
+    """The offered input. With the experiment, `generate --of` generates the same events again.
 
-    All events with start <= event time < end, microseconds since the epoch: of a run that was extended, more than its
-    `duration` says; of one that ended early, less.
+    All events with start <= event time < end, in microseconds since the epoch. An extended run has more than its
+    `duration`, and one that ended early has less.
     """
 
     start_us: int
@@ -197,9 +202,10 @@ class Input(Answer):
     profile: tuple[RatePiece, ...]
 
 
-class DataColumn(Answer):
-    """A column of a user's own file: `unreadable` values are none of its type, `empty` ones are not there; both are
-    null in the stream. `numbered`: how many different keys were numbered, where they are no numbers of its type."""
+class DataColumn(ResultPart):
+    """A column of a user's file. `unreadable` values do not have its type, `empty` ones are missing; both become null.
+    `numbered`: number of distinct keys that were numbered because they are not numbers of its type.
+    """
 
     name: str
     unreadable: int
@@ -207,11 +213,11 @@ class DataColumn(Answer):
     numbered: int | None = None
 
 
-class ReplayedData(Answer):
-    """A user's own file in the place of a stream's made rows, of which `columns` are what the workload reads.
+class ReplayedData(ResultPart):
+    """A user's file that replaces a stream's generated rows; `columns` are those that the workload reads.
 
-    `left_out` lines are no rows, `left_out_no_utf8` of them since they are no UTF-8. The run goes through its `rows`
-    `rounds` times; `time` is the column that goes on.
+    `left_out`: lines that are not rows, `left_out_no_utf8` of them because they are not UTF-8. The run repeats the
+    `rows` `rounds` times; the column `time` continues from round to round.
     """
 
     stream: str
@@ -226,21 +232,23 @@ class ReplayedData(Answer):
 
 
 class Caution(NamedTuple):
-    """A warning, as a code and in words."""
+    """A warning: its code and its sentence."""
 
     code: WarningCode | None
     sentence: str
 
 
-class Result(Answer):
-    """All that one run folder answers. Of several sinks, `latency` is the slowest one's, and `verification` the sum.
+class Result(ResultPart):
+    """The result of a run. For several sinks, `latency` is that of the slowest and `verification` the sum.
 
-    `others_cpu_percent`: what neither driver nor SUT used of the machine in the measured span; 100 is one core.
-    `reference_work_us`: CPU time of the same small piece of work, its median over that span: the machine's own speed.
-    `job_files`: of an own job, the SHA-256 of its file and of each sample, by the name it goes by in the job.
-    `warning_codes`: one for each of `warnings`; none in results of before there were codes.
-    `tuning`: the tuning profile. `changed_settings`: those of `settings` that are not what the engine does by itself,
-    whether the profile, an option or the measurement set them; settings of the transport are not among them.
+    Attributes:
+        others_cpu_percent: mean CPU used by neither driver nor SUT in the measured span; 100 is one core.
+        reference_work_us: median CPU time of a fixed piece of work over the span: the machine's speed.
+        job_files: SHA-256 of a user job's file and of each sample, by the name that the job uses.
+        warning_codes: one for each of `warnings`; empty in results older than the codes.
+        tuning: the tuning profile.
+        changed_settings: those of `settings` that differ from the engine's defaults, whether the profile, an option or
+            the measurement set them. Settings of the transport are not among them.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -276,23 +284,23 @@ class Result(Answer):
     folder: str = ""
 
     def warned(self, *cautions: Caution) -> Self:
-        """The same with more warnings; one that is there already is not repeated."""
-        there = zip_longest(self.warning_codes, self.warnings)
-        found = dict.fromkeys((*(Caution(*each) for each in there), *cautions))
+        """The result with more warnings, without duplicates."""
+        present = zip_longest(self.warning_codes, self.warnings)
+        merged = dict.fromkeys((*(Caution(*each) for each in present), *cautions))
         return self.model_copy(update={
-            "warnings": tuple(one.sentence for one in found), "warning_codes": tuple(one.code for one in found),
+            "warnings": tuple(one.sentence for one in merged), "warning_codes": tuple(one.code for one in merged),
         })  # fmt: skip
 
     def warning(self, code: WarningCode) -> str:
-        """The sentence of the first warning with that code; empty where there is none."""
-        found = (text for one, text in zip(self.warning_codes, self.warnings, strict=False) if one == code)
-        return next(found, "")
+        """The sentence of the first warning with that code, or ""."""
+        sentences = (text for one, text in zip(self.warning_codes, self.warnings, strict=False) if one == code)
+        return next(sentences, "")
 
     @property
     def slowest_sink(self) -> str:
-        """The sink that `latency` is that of, where there are several; else the empty text."""
-        found = [sink.name for sink in self.sinks if sink.latency == self.latency]
-        return found[0] if len(self.sinks) > 1 and found else ""
+        """The sink behind `latency` if there are several, else ""."""
+        slowest = [sink.name for sink in self.sinks if sink.latency == self.latency]
+        return slowest[0] if len(self.sinks) > 1 and slowest else ""
 
     def to_json(self) -> str:
         return self.model_dump_json(indent=2)

@@ -6,14 +6,14 @@ from typing import Any
 
 from pydantic import model_validator
 
-from streamgauge.results.base import Answer
+from streamgauge.results.base import ResultPart
 from streamgauge.results.verdict import VerdictValue
 
 
-class TrialSummary(Answer):
-    """One line of a search; `verdict` is null for an overload trial, which is not judged.
+class TrialSummary(ResultPart):
+    """One trial of a search; `verdict` is null for an overload trial, which is not judged.
 
-    `others_cpu_percent`, `reference_work_us`: as in the trial's own result; null where it has none.
+    `others_cpu_percent`, `reference_work_us`: from the trial's result; null if it has none.
     """
 
     number: int
@@ -33,12 +33,12 @@ class TrialSummary(Answer):
     reference_work_us: float | None = None
 
 
-class SearchResult(Answer):
-    """The highest sustained rate: `low` held, `high` did not (null where nothing was found).
+class SearchResult(ResultPart):
+    """The highest sustained rate: `low` was sustained, `high` was not (null if unknown).
 
-    `high_verdict` is that of the trial that `high` rests on. Undecided is no proof that it fails: then the bracket is
-    not tested at both ends, and has no `relative_width`. `refused_per_s` is the least rate above `low` that a trial has
-    shown to fail: `high` itself, or one above it where `high` was undecided.
+    `high_verdict` is the verdict of the trial at `high`. An undecided one does not prove failure, so the bracket then
+    has no `relative_width`. `refused_per_s` is the least rate above `low` that was proven not sustained: `high` itself,
+    or a higher rate if `high` was undecided.
     """
 
     sustained_per_s: float | None
@@ -57,7 +57,7 @@ class SearchResult(Answer):
     @model_validator(mode="before")
     @classmethod
     def _with_refused(cls, values: Any) -> Any:
-        """Results of before this was kept: the upper end, where a trial has shown that it fails."""
+        """Fills `refused_per_s` in older results: the upper end, unless it was undecided."""
         if not isinstance(values, dict) or "refused_per_s" in values or values.get("high_verdict") == "undecided":
             return values
         return {**values, "refused_per_s": values.get("high")}

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import Literal
 
-from streamgauge.results.base import Answer
+from streamgauge.results.base import ResultPart
 from streamgauge.results.causes import Cause
 
 VerdictValue = Literal["sustained", "not_sustained", "undecided", "invalid", "interrupted"]
 CheckState = Literal["ok", "failed", "undecided", "invalid", "not_judged"]
 
 
-class Check(Answer):
-    """One named reason for a verdict: its number, its limit, and whether it holds (`ok` is null where undecided).
+class Check(ResultPart):
+    """One named check of a verdict: its number, its limit, and whether it holds (`ok` is null if undecided).
 
-    `state` says what a check that is not ok means: `failed` speaks against the SUT, `invalid` against the driver,
-    `undecided` that the evidence does not carry a decision, `not_judged` that nothing could be compared. `code` says
-    why; null in results of before there were codes.
+    `state`: `failed` counts against the SUT, `invalid` against the driver; `undecided` means too little evidence,
+    `not_judged` that nothing could be compared. `code` is the cause; null in results older than the codes.
     """
 
     name: str
@@ -31,9 +30,9 @@ class Check(Answer):
     high: float | None = None
 
 
-class Verdict(Answer):
-    """What the checks say together; `decided_by` names the checks that decided it, `cause` is the first one's code, or
-    the verdict's own. Null in results of before there were codes.
+class Verdict(ResultPart):
+    """The verdict on all checks. `decided_by` names the deciding checks; `cause` is the first one's code or the
+    verdict's own, and null in results older than the codes.
     """
 
     value: VerdictValue

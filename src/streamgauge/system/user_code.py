@@ -38,7 +38,7 @@ def import_file(path: Path) -> ModuleType:
     """
     path = path.resolve()
     if not path.is_file():
-        raise JobError(Problem(str(path), "must be a file that exists", str(path), "check the path"))
+        raise JobError(Problem(str(path), "must be an existing file", str(path), "check the path"))
     root, name = place_of(path)
     _check_name(path, name)
     put_first(root)
@@ -99,7 +99,7 @@ def user_errors(
         raise
     except BaseException as error:
         known = _NO_SPARK_YET if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error) else advise(error)
-        way_out = ":\n".join(filter(None, [known or "mend it", own_lines(error, path)]))
+        way_out = ":\n".join(filter(None, [known or "correct it", own_lines(error, path)]))
         raise JobError(Problem(str(path), rule, first_line(error), way_out)) from None
 
 

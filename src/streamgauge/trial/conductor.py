@@ -39,7 +39,7 @@ from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.full_disk import full_disk
 from streamgauge.system.machine import only_on
 from streamgauge.trial.events import (
-    Emptying,
+    Draining,
     EngineStarted,
     EngineStarting,
     Observer,
@@ -62,24 +62,24 @@ if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan
 
 _QUERY_STOPPED = "interrupted"
-"""DuckDB answers Ctrl-C with a RuntimeError that says so."""
-_LACKING = (OSError, MemoryError)
-"""A disk that is full, or too little memory, is no reason to lose what was measured."""
+"""Text of DuckDB's RuntimeError on Ctrl-C."""
+_RESOURCE_ERRORS = (OSError, MemoryError)
+"""Too little disk or memory for verification. The measurements stay valid."""
 EVIDENCE_S, STOPPED_EVIDENCE_S = 30.0, 1.5
-"""So long may the engine take to tell of its batches; somebody who pressed Ctrl-C waits 5 s for all there is to do."""
+"""Most seconds for the engine's report of its batches; shorter after Ctrl-C, which must end within 5 s."""
 START_LEAD_US = 700_000
-REPORTED_EVERY_S = 1.0
+REPORT_INTERVAL_S = 1.0
 COMPARING = "comparing every answer"
 LATE_S = 8.0
-"""So long are missing results looked for after the deadline, where it is asked whether they are late or lost."""
+"""Seconds after the deadline in which missing results may still arrive, to tell late from lost."""
 LATE_POLL_S = 0.1
-NOT_JUDGED = "not counted, as the answers could not be judged"
-NOT_LOOKED_AT = "not counted: the trial was ended early, and its results were not looked at"
+NOT_JUDGED = "not counted, because the answers could not be judged"
+NOT_READ = "not counted: the trial ended early, so its results were not read"
 
 
 @dataclass
 class TrialResult:
-    """A trial's result and what it was made from."""
+    """A trial's result with its record and verification."""
 
     result: Result
     record: TrialRecord
@@ -101,23 +101,22 @@ def testbed_settings(resolved: ResolvedExperiment) -> TestBedSettings:
 
 
 def probes(experiment: Experiment) -> bool:
-    """Whether the engine's own progress is kept as extra series; `--option probes=off` leaves it out."""
+    """Whether the run folder stores the engine's own progress; `--option probes=off` turns it off."""
     return experiment.options.get("probes") != "off"
 
 
-def next_start(testbed: TestBed, apart_us: int = 0) -> int:
-    """The next whole second that leaves the generators time to make their first chunk.
+def next_start(testbed: TestBed, gap_us: int = 0) -> int:
+    """The next whole second that leaves the generators time for their first chunk.
 
-    `apart_us`: so far it lies from all that the test bed has offered before. A flow's reach, so that no window holds
-    events of two trials, and the watermark's delay, so that the first events close the windows of the one before.
+    `gap_us`: event time since the last event that the test bed offered. See `JudgedTrial.gap_us`.
     """
-    earliest_us = max(testbed.clock.now_us() + START_LEAD_US, testbed.reached_us + apart_us)
+    earliest_us = max(testbed.clock.now_us() + START_LEAD_US, testbed.reached_us + gap_us)
     return -(-earliest_us // US) * US
 
 
 @dataclass(frozen=True)
 class EngineReport:
-    """What the engine says of its batches, and of the rows of each operator in them; it decides nothing."""
+    """The engine's own report of its batches and of operator rows. It decides nothing."""
 
     progress: list[dict[str, Any]] = field(default_factory=list)
     counts: OperatorCounts = field(default_factory=OperatorCounts)
@@ -134,8 +133,8 @@ class TrialConductor:
         ceiling_per_s: float | None = None,
     ) -> None:
         self.resolved, self.testbed, self.observe, self.ceiling_per_s = resolved, testbed, observe, ceiling_per_s
-        self.left: TrialLog | None = None
-        """Of the last trial: what it has left is drained when another one follows."""
+        self.last_log: TrialLog | None = None
+        """Log of the last trial, whose backlog is drained before the next one."""
 
     @classmethod
     @contextmanager
@@ -149,52 +148,50 @@ class TrialConductor:
         options: Mapping[str, str] | None = None,
         ceiling_per_s: float | None = None,
     ) -> Iterator[TrialConductor]:
-        """A conductor with a test bed of its own, not yet started. `options`: of the engine's, besides those asked."""
-        asked = testbed_settings(resolved)
-        asked = replace(asked, options={**asked.options, **(options or {})})
-        with TestBed(asked, make_engine, folder, Clock.fixed_now()) as testbed:
+        """A conductor with its own test bed, not yet started. `options`: engine options beside the experiment's."""
+        settings = testbed_settings(resolved)
+        settings = replace(settings, options={**settings.options, **(options or {})})
+        with TestBed(settings, make_engine, folder, Clock.fixed_now()) as testbed:
             yield cls(resolved, testbed, observe, ceiling_per_s)
 
     def start(self, rate_per_s: float, note: str, folder: RunFolder | None = None) -> None:
-        """Start the processes. Where that fails, `folder` says why."""
+        """Starts the processes. If that fails, `folder` gets the reason."""
         with record_start_failure(folder), report_start_progress(self.observe, note, self.testbed):
             self.testbed.start(self.resolved.plan(next_start(self.testbed) - START_LEAD_US, rate_per_s, 1.0))
         self.observe(EngineStarted())
 
     def conduct(self, plan: Plan, spans: TrialSpans, rate_per_s: float, policy: TrialPolicy) -> TrialRecord:
-        """Offer a plan to its end, or as far as the policy lets it go; nothing is judged."""
+        """Offers a plan to its end, or until the policy stops it, without a verdict."""
         chunk_us = self.resolved.chunk_for(rate_per_s)
         conductor = PhaseRunner(self.testbed, plan, spans, chunk_us, policy, self.observe)
         with only_on(self.resolved.driver_cpus):
             record = conductor.conduct()
-        self.left = record.trial_log
+        self.last_log = record.trial_log
         return record
 
     def run(self, folder: RunFolder, trial: JudgedTrial) -> TrialResult:
-        """One trial, conducted, verified and judged; the folder holds everything when this returns."""
+        """Conducts, verifies and judges one trial; the folder is complete when this returns."""
         prepare()
-        spans = trial.spans(next_start(self.testbed, trial.apart_us))
+        spans = trial.spans(next_start(self.testbed, trial.gap_us))
         record = self.conduct(trial.plan(spans), spans, trial.rate_per_s, trial)
         trial.before_judging(self, record)
         report = (
-            _report_of_engine(self.testbed, record)
-            if trial.probe_batches and not record.engine_failed
-            else EngineReport()
+            _engine_report(self.testbed, record) if trial.probe_batches and not record.engine_failed else EngineReport()
         )
         if record.interrupted:
-            # First of all: to judge and to draw beside a busy engine takes long, and somebody waits for the end.
+            # Stop first: verdict and report take long beside a busy engine, and the user waits.
             self.testbed.stop()
-        judged = self.conclude(folder, trial, record, report)
-        self.observe(VerdictReached(judged, self.testbed))
-        return judged
+        result = self.conclude(folder, trial, record, report)
+        self.observe(VerdictReached(result, self.testbed))
+        return result
 
-    def emptied(self, timeout_s: float) -> bool:
-        """Whether all that the last trial has left is committed, in so long at most; True where none was made."""
-        self.observe(Emptying())
-        return self.left is None or drain_backlog(self.testbed, self.left, timeout_s)
+    def drain(self, timeout_s: float) -> bool:
+        """Drains the last trial's backlog. Returns whether everything is committed within `timeout_s`."""
+        self.observe(Draining())
+        return self.last_log is None or drain_backlog(self.testbed, self.last_log, timeout_s)
 
     def conclude(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, report: EngineReport) -> TrialResult:
-        """Verify, judge and write down; what was measured is written before it is judged."""
+        """Verifies, judges and writes. The measurements are written before the verdict."""
         resolved, testbed = self.resolved, self.testbed
         folder.forget_answers()
         base = build_result(resolved, testbed, folder, record, trial.rate_per_s, self.ceiling_per_s)
@@ -208,16 +205,16 @@ class TrialConductor:
             return _interrupted(resolved, folder, trial, record, base)
         if not trial.verifies(record):
             result = _with_verdict(base, judge(collect_evidence(resolved, record, trial.rate_per_s, None, None)))
-            result = result.model_copy(update={"latency": Latencies(notes=(NOT_LOOKED_AT,))})
+            result = result.model_copy(update={"latency": Latencies(notes=(NOT_READ,))})
             folder.write_result(result)
             return TrialResult(result, record, None)
         try:
             self.observe(VerificationBegan(record, testbed.clock.now_us()))
             verified = self._verified(folder, trial, record)
-        except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *_LACKING) as error:
+        except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *_RESOURCE_ERRORS) as error:
             stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
             record.interrupted = stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException))
-            if not record.interrupted and not isinstance(error, (*JOB_ERRORS, *_LACKING)):
+            if not record.interrupted and not isinstance(error, (*JOB_ERRORS, *_RESOURCE_ERRORS)):
                 raise
             if record.interrupted:
                 return _interrupted(resolved, folder, trial, record, base)
@@ -230,14 +227,14 @@ class TrialConductor:
         with _every_second(lambda elapsed_s: self.observe(Verifying(elapsed_s, stage()))):
             verified = _verified(self.resolved, self.testbed, record, keep_in, stage)
             if trial.recheck_missing and verified.verification.missing:
-                stage.set("waiting for results that are missing")
-                if _late_came(self.testbed, record):
+                stage.set("waiting for missing results")
+                if _late_results_came(self.testbed, record):
                     verified = _verified(self.resolved, self.testbed, record, keep_in, stage)
         return verified
 
 
-def _report_of_engine(testbed: TestBed, record: TrialRecord) -> EngineReport:
-    """Nothing of a trial is written yet, so Ctrl-C here must not escape."""
+def _engine_report(testbed: TestBed, record: TrialRecord) -> EngineReport:
+    """The engine's report. Ctrl-C must not escape here, because the trial is not written yet."""
     progress: list[dict[str, Any]] = []
     try:
         progress = testbed.engine.batch_progress(STOPPED_EVIDENCE_S if record.interrupted else EVIDENCE_S)
@@ -257,7 +254,7 @@ def _judge_answers(
     base: Result,
     verified: VerificationResult,
 ) -> TrialResult:
-    """The trial with its answers, and the verdict that goes by them."""
+    """The verdict on a trial with its verification."""
     folder.write_verification(verified.verification)
     slowest = verified.slowest.latencies
     verdict = judge(collect_evidence(resolved, record, rate_per_s, verified, slowest.latencies))
@@ -275,7 +272,7 @@ def _judge_answers(
 
 @contextmanager
 def report_start_progress(observe: Observer, note: str, starting: Starting) -> Iterator[None]:
-    """Reports every second how long a start takes, and what is done if `starting` says so."""
+    """Reports every second how long a start takes, with the stage if `starting` has one."""
     with _every_second(lambda elapsed_s: observe(EngineStarting(elapsed_s, starting.stage() or note))):
         yield
 
@@ -284,107 +281,107 @@ class Starting(Protocol):
     """A test bed, or an engine alone."""
 
     def stage(self) -> str:
-        """What it does; empty if it does not say."""
+        """The current stage, or ""."""
 
 
 @contextmanager
 def _every_second(report_elapsed: Callable[[float], object]) -> Iterator[None]:
-    """Calls it with the seconds that have passed, at once and then every second, from a thread of its own."""
-    begun, over = time.monotonic(), Event()
+    """Calls `report_elapsed` with the elapsed seconds, at once and then every second, from its own thread."""
+    start_s, stop = time.monotonic(), Event()
 
     def report() -> None:
-        going_on = True
-        while going_on:
-            report_elapsed(time.monotonic() - begun)
-            going_on = not over.wait(REPORTED_EVERY_S)
+        stopped = False
+        while not stopped:
+            report_elapsed(time.monotonic() - start_s)
+            stopped = stop.wait(REPORT_INTERVAL_S)
 
     reporter = Thread(target=report, name="reporter", daemon=True)
     reporter.start()
     try:
         yield
     finally:
-        over.set()
+        stop.set()
         reporter.join()
 
 
 @contextmanager
 def record_start_failure(folder: RunFolder | None) -> Iterator[None]:
-    """A start that fails leaves a folder that says why."""
+    """Writes the reason of a failed start into the run folder."""
     try:
         yield
     except StreamgaugeError as error:
         if folder is not None:
             verdict = Verdict(value="invalid", cause=Cause.START_FAILED, sentence=str(error).splitlines()[0])
             error.folder = str(folder.path)
-            noted = folder.read_result().model_copy(update={"verdict": verdict, "folder": str(folder.path)})
-            folder.write_result(noted)
+            failed = folder.read_result().model_copy(update={"verdict": verdict, "folder": str(folder.path)})
+            folder.write_result(failed)
         raise
 
 
 def _with_operators(
     resolved: ResolvedExperiment, folder: RunFolder, record: TrialRecord, report: EngineReport, base: Result
 ) -> Result:
-    """With figures by operator, which are also written down; a warning where the engine counts no more."""
+    """Adds the figures by operator, which it also writes, and a warning if the engine stopped counting."""
     if report.progress or report.counts.rows:
-        known = operators.operator_row_counts(report.counts.rows, record.trial_log)
-        found = operators.summaries(resolved.flow, known, record.trial_log, record.spans)
-        base = base.model_copy(update={"operators": found})
-        folder.write_operators(operators.table(resolved.flow, known))
+        counts = operators.operator_row_counts(report.counts.rows, record.trial_log)
+        summaries = operators.summaries(resolved.flow, counts, record.trial_log, record.spans)
+        base = base.model_copy(update={"operators": summaries})
+        folder.write_operators(operators.table(resolved.flow, counts))
     if report.counts.ended:
-        said = f"rows of operators were not counted to the end: {report.counts.ended}"
-        base = base.warned(Caution(WarningCode.OPERATOR_ROWS_INCOMPLETE, said))
+        sentence = f"rows of operators were not counted to the end: {report.counts.ended}"
+        base = base.warned(Caution(WarningCode.OPERATOR_ROWS_INCOMPLETE, sentence))
     return base
 
 
 def _with_appends(testbed: TestBed, record: TrialRecord, base: Result) -> Result:
-    """With what the broker says of when it had events, of a trial that came to its end."""
+    """Adds the broker's append times, if the trial was not ended early."""
     if record.ended_early or base.driver is None:
         return base
     try:
-        found = figures.append_latency(
+        latency = figures.append_latency(
             testbed.append_latencies_us(record.spans.measured_from_us, record.measured_until)
         )
     except DriverError as error:
-        said = f"when the broker had events is not known: {error}"
-        return base.warned(Caution(WarningCode.BROKER_TIMES_UNKNOWN, said))
+        sentence = f"the broker's append times are unknown: {error}"
+        return base.warned(Caution(WarningCode.BROKER_TIMES_UNKNOWN, sentence))
     except KeyboardInterrupt:
         record.interrupted = True
         return base
-    return base.model_copy(update={"driver": base.driver.model_copy(update={"append_latency_us": found})})
+    return base.model_copy(update={"driver": base.driver.model_copy(update={"append_latency_us": latency})})
 
 
 def _interrupted(
     resolved: ResolvedExperiment, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, base: Result
 ) -> TrialResult:
-    """A trial that somebody stopped: its figures, and how late the results were that came.
+    """The result of an interrupted trial, with the latencies of the results so far.
 
-    Written before the results are looked at, so that a second Ctrl-C may end that.
+    It is written before the results are read, so that a second Ctrl-C may end that.
     """
-    begun = record.offered_until() > record.spans.measured_from_us
-    latency = Latencies(notes=(NOT_COUNTED if begun else NOT_BEGUN,))
+    span_began = record.offered_until() > record.spans.measured_from_us
+    latency = Latencies(notes=(NOT_COUNTED if span_began else NOT_BEGUN,))
     result = _with_verdict(base, judge(collect_evidence(resolved, record, trial.rate_per_s, None, None)))
     result = result.model_copy(update={"latency": latency})
     folder.write_result(result)
-    if begun:
+    if span_began:
         with suppress(KeyboardInterrupt):
-            result = _with_what_came(resolved, folder, trial, record, result)
+            result = _with_unverified_latencies(resolved, folder, trial, record, result)
     return TrialResult(result, record, None)
 
 
-def _with_what_came(
+def _with_unverified_latencies(
     resolved: ResolvedExperiment, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, result: Result
 ) -> Result:
-    """With latencies that nobody verified; the folder holds them too when this returns."""
-    found = latencies_without_verification(resolved, record, folder if trial.keep_results else None, Budget(BUDGET_S))
-    slowest = found.sinks.slowest.latencies
-    result = result.warned(*(Caution(WarningCode.RESULTS_NOT_STORED, said) for said in found.warnings))
+    """Adds unverified latencies and writes them to the folder."""
+    partial = latencies_without_verification(resolved, record, folder if trial.keep_results else None, Budget(BUDGET_S))
+    slowest = partial.sinks.slowest.latencies
+    result = result.warned(*(Caution(WarningCode.RESULTS_NOT_STORED, sentence) for sentence in partial.warnings))
     result = result.model_copy(update={
-        "sinks": found.sinks.results, "latency": slowest.latencies, "verification": found.sinks.verification,
+        "sinks": partial.sinks.results, "latency": slowest.latencies, "verification": partial.sinks.verification,
     })  # fmt: skip
-    folder.write_verification(found.sinks.verification)
+    folder.write_verification(partial.sinks.verification)
     folder.write_series(figures.series(record, slowest.seconds))
-    if any(sink.latencies.effective_count for sink in found.sinks.sinks):
-        folder.write_hlog(_hlog(found.sinks, record.spans))
+    if any(sink.latencies.effective_count for sink in partial.sinks.sinks):
+        folder.write_hlog(_hlog(partial.sinks, record.spans))
     folder.write_result(result)
     return result
 
@@ -397,20 +394,20 @@ def _without_answers(
     base: Result,
     error: BaseException,
 ) -> TrialResult:
-    """The trial as far as it goes where the verification could not be done: the figures stand."""
-    # What the driver failed of is said once: the same full disk takes no answers either.
-    found = _unverified(error, said=record.disk_full)
+    """The result of a trial whose verification failed; its figures stay valid."""
+    # If the driver already failed on the full disk, the reason is stated once.
+    verification = _unverified(error, reported=record.disk_full)
     evidence = collect_evidence(resolved, record, rate_per_s, None, None)
-    evidence = replace(evidence, verification=found, answers_disk_full=is_full(error))
+    evidence = replace(evidence, verification=verification, answers_disk_full=is_full(error))
     latency = Latencies(notes=(NOT_JUDGED,))
-    result = _with_verdict(base, judge(evidence)).model_copy(update={"verification": found, "latency": latency})
-    folder.write_verification(found)
+    result = _with_verdict(base, judge(evidence)).model_copy(update={"verification": verification, "latency": latency})
+    folder.write_verification(verification)
     folder.write_result(result)
     return TrialResult(result, record, None)
 
 
-def _unverified(error: BaseException, said: bool) -> Verification:
-    reason = _reason(error) if not (said and is_full(error)) else "for the same reason"
+def _unverified(error: BaseException, reported: bool) -> Verification:
+    reason = _reason(error) if not (reported and is_full(error)) else "for the same reason"
     return Verification(
         judged=False, independent=False, reference="", sentence=f"the answers could not be judged: {reason}"
     )
@@ -429,10 +426,10 @@ def _verified(
     return verify(resolved, record, keep_in)
 
 
-def _late_came(testbed: TestBed, record: TrialRecord) -> bool:
-    """Whether results came after the deadline of a trial whose input was all committed; they are in its log then.
+def _late_results_came(testbed: TestBed, record: TrialRecord) -> bool:
+    """Polls for results after the deadline of a trial whose input was all committed; returns whether any came.
 
-    Without this look a result that comes late could not be told from one that is lost.
+    This distinguishes late results from lost ones.
     """
     before, until = len(record.trial_log.commits), time.monotonic() + LATE_S
     if not record.drained or record.ended_early:
@@ -449,21 +446,21 @@ def _with_verdict(result: Result, verdict: Verdict) -> Result:
 
 
 def _hlog(verified: VerificationResult, spans: TrialSpans) -> str:
-    """The latencies that are known by the second, second by second; the others, of the whole measured span."""
+    """Latencies as HdrHistogram log: second by second if known, else over the whole measured span."""
     several = len(verified.sinks) > 1
     return "".join(
         line for sink in verified.sinks for line in _hlog_of(sink.latencies, f"/{sink.name}" if several else "", spans)
     )
 
 
-def _hlog_of(found: SinkLatencies, tag: str, spans: TrialSpans) -> Iterator[str]:
-    of = found.seconds
+def _hlog_of(latencies: SinkLatencies, tag: str, spans: TrialSpans) -> Iterator[str]:
+    of = latencies.seconds
     by_second = {
         "event_time": of.event_time, "processing_time": of.processing_time, "closing_delay": of.closing_delay,
     }  # fmt: skip
     for kind, seconds in by_second.items():
         yield log_lines(seconds, f"{kind}{tag}")
-    for kind, whole in found.histograms.items():
-        reported = found.latencies.of(kind)
+    for kind, histogram in latencies.histograms.items():
+        reported = latencies.latencies.of(kind)
         if kind not in by_second and reported is not None and reported.max is not None:
-            yield log_line(whole, f"{kind}{tag}", spans.measured_from_us / US, spans.measured_to_us / US)
+            yield log_line(histogram, f"{kind}{tag}", spans.measured_from_us / US, spans.measured_to_us / US)

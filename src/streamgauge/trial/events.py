@@ -1,4 +1,4 @@
-"""The events that a trial sends to its observers, in the order in which they happen."""
+"""The events that a trial sends to its observers, in chronological order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EngineStarting:
-    """Every second of a start: how long it takes so far, and what the engine works on."""
+    """Every second of a start: the elapsed time and the engine's stage."""
 
     elapsed_s: float
     note: str
@@ -36,7 +36,7 @@ class PhaseBegan:
 
 @dataclass(frozen=True)
 class PhaseExtended:
-    """The warm-up or the measured span lasts longer than planned, for the reason that the log names last."""
+    """The warm-up or the measured span is extended, for the last reason in the log."""
 
     phase: str
     by_us: int
@@ -44,14 +44,14 @@ class PhaseExtended:
 
 @dataclass(frozen=True)
 class BatchesCommitted:
-    """What the sinks have committed since the last poll."""
+    """Commits of the sinks since the last poll."""
 
     commits: Sequence[Commit]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Every half second: the log so far. `note`: what is waited for, if that is not plain from the phase."""
+    """Every half second: the log so far. `note`: what the trial waits for, if the phase does not show it."""
 
     record: TrialRecord
     now_us: int
@@ -59,13 +59,13 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Emptying:
-    """Between two trials: what the one before has left is drained."""
+class Draining:
+    """Between two trials: the backlog of the first is drained."""
 
 
 @dataclass(frozen=True)
 class VerificationBegan:
-    """Nothing more is measured; every answer is compared."""
+    """The measurement is over; verification begins."""
 
     record: TrialRecord
     now_us: int
@@ -73,7 +73,7 @@ class VerificationBegan:
 
 @dataclass(frozen=True)
 class Verifying:
-    """Every second of a verification: how long it takes so far, and what is done."""
+    """Every second of a verification: the elapsed time and the stage."""
 
     elapsed_s: float
     note: str
@@ -81,18 +81,18 @@ class Verifying:
 
 @dataclass(frozen=True)
 class VerdictReached:
-    """A trial has been judged and written down; its processes still stand."""
+    """A trial has its verdict and is written; its processes still run."""
 
-    judged: TrialResult
+    trial: TrialResult
     testbed: TestBed
 
 
 TrialEvent = (
-    EngineStarting | EngineStarted | PhaseBegan | PhaseExtended | BatchesCommitted | Progress | Emptying
+    EngineStarting | EngineStarted | PhaseBegan | PhaseExtended | BatchesCommitted | Progress | Draining
     | VerificationBegan | Verifying | VerdictReached
 )  # fmt: skip
 Observer = Callable[[TrialEvent], object]
 
 
 def unobserved(_: TrialEvent) -> None:
-    """For trials that nobody follows."""
+    """Ignores all events."""

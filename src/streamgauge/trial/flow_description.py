@@ -1,4 +1,4 @@
-"""Describes the flow of a result, so that its report can draw it."""
+"""Describes the flow of a result for its report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamgauge.results.run import Result
 
 
 def flow_of_experiment(result: Result) -> list[dict[str, Any]] | None:
-    """The nodes of the workload's flow; None where the workload is not there any more."""
+    """The nodes of the workload's flow; None if the workload no longer exists."""
     try:
         experiment = build(result.experiment)
         workload, values = with_user_data(get(experiment.workload), experiment.parameters)

@@ -75,8 +75,7 @@ def latencies_without_verification(
     Every sink has an even part of the time that those before it have left.
     """
     parts = [
-        (one, replace(record, trial_log=record.trial_log.of_sink(one.flow.sink.name)))
-        for one in resolved.of_each_sink()
+        (one, replace(record, trial_log=record.trial_log.of_sink(one.flow.sink.name))) for one in resolved.by_sink()
     ]
     left = range(len(parts), 0, -1)
     sinks = tuple(_counted(*part, budget.share(of)) for of, part in zip(left, parts, strict=True))

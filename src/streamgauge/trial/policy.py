@@ -65,7 +65,7 @@ class JudgedTrial(TrialPolicy):
     """How long the warm-up waits for an engine that is still behind by more than its interval."""
 
     @property
-    def apart_us(self) -> int:
+    def gap_us(self) -> int:
         """How far the trial lies from all that was offered before.
 
         A flow's reach, so that no window holds events of two trials, and the watermark's delay, so that the first

@@ -13,7 +13,7 @@ from streamgauge.metrics.log.columnar_log import Log
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import figures
 from streamgauge.transports.spi import Chunk
-from streamgauge.trial.events import Emptying, EngineStarting, Observer, Progress, TrialEvent, Verifying
+from streamgauge.trial.events import Draining, EngineStarting, Observer, Progress, TrialEvent, Verifying
 
 DECIDING_US = 300_000
 """So long a phase is shown on after its end."""
@@ -34,7 +34,7 @@ def snapshots(show: Show) -> Observer:
             case Progress():
                 shown = snapshot(event.record, event.now_us)
                 show(replace(shown, note=event.note or shown.note))
-            case Emptying():
+            case Draining():
                 show(TrialSnapshot("drain", 0.0, 0.0, note="draining what the trial left"))
             case Verifying():
                 show(TrialSnapshot("verification", event.elapsed_s, 0.0, note=event.note))

@@ -20,7 +20,7 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.system.machine import cpus, environment
 from streamgauge.transports.registry import transport
 from streamgauge.trial.duplicate_work import duplicate_work, redelivered_share, times
-from streamgauge.verdict.criteria import SLIP_US_MAX
+from streamgauge.verdict.criteria import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, MACHINE_SHARE_MAX, background_load, background_load_warning
 
 
@@ -55,7 +55,7 @@ def build_result(
         settings={**settings, **transport(experiment.transport).in_force(resolved.transport_options)},
         changed_settings=tuple(name for name, value in settings.items() if not is_own_default(name, value)),
         verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before it was judged."),
-        rate=figures.rates(record, ceiling_per_s, SLIP_US_MAX),
+        rate=figures.rates(record, ceiling_per_s, SCHEDULE_DELAY_US_MAX),
         backlog=figures.backlog(record),
         driver=figures.driver(record),
         processes=figures.processes(record),

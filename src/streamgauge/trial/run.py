@@ -53,7 +53,9 @@ def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:
     """How many events all generators together can make on this machine a second: one process's, measured now on a core
     of its own and without a transport, times as many as have a core to themselves."""
     cores = len(resolved.driver_cpus or cpus())
-    return measure_capacity(resolved.plan(0, rate_per_s, 10.0), resolved.made_columns) * min(resolved.generators, cores)
+    return measure_capacity(resolved.plan(0, rate_per_s, 10.0), resolved.generated_columns) * min(
+        resolved.generators, cores
+    )
 
 
 def _offerable(resolved: ResolvedExperiment) -> float:

@@ -21,7 +21,12 @@ from streamgauge.results.verdict import Check
 from streamgauge.stats.bootstrap import independent_slope_interval
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.verdict.collect_evidence import backlogs_of, batches_between, collect_evidence, samples_of
-from streamgauge.verdict.criteria import BACKLOG_SLOPE_SHARE_MAX, PLAN_SHARE_MIN, SLIP_US_MAX, TREND_POINTS_MIN
+from streamgauge.verdict.criteria import (
+    BACKLOG_SLOPE_SHARE_MAX,
+    PLAN_SHARE_MIN,
+    SCHEDULE_DELAY_US_MAX,
+    TREND_POINTS_MIN,
+)
 from streamgauge.verdict.verdict import cannot_recover, judge
 
 LEVEL_US = 10 * US
@@ -179,7 +184,7 @@ def invalid_reason(record: TrialRecord) -> str | None:
     if whole < 1:
         return None
     from_us = low_us + max(0, whole - PLAN_WINDOW_S) * US
-    planned, kept = record.trial_log.kept_events(from_us, low_us + whole * US, SLIP_US_MAX)
+    planned, kept = record.trial_log.kept_events(from_us, low_us + whole * US, SCHEDULE_DELAY_US_MAX)
     return "the generators did not keep the plan" if (kept < PLAN_SHARE_MIN * planned).any() else None
 
 

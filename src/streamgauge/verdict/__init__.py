@@ -1,1 +1,1 @@
-"""Evidence, criteria and the verdict."""
+"""The evidence of a trial, the checks on it, and the verdict."""

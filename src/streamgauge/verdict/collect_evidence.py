@@ -1,4 +1,4 @@
-"""From what the conductor saw to what a verdict rests on."""
+"""Collects the evidence of a verdict from a trial's record."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from streamgauge.metrics.summary import figures
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.latency import Latencies
-from streamgauge.verdict.criteria import SLIP_US_MAX
+from streamgauge.verdict.criteria import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, Evidence, Samples
 from streamgauge.verification.sink_comparison import VerificationResult
 
 DRAINING_FACTOR = 2.0
-"""The span began too early where its first hand-outs found this many times the backlog of its last ones."""
+"""The span began too early if the backlog at its first deliveries is this many times that at its last ones."""
 DRAINING_FLOOR_S = 1.0
 INTERVALS_MIN = 4
-"""Before so many of the engine's intervals have passed, what it has not taken yet says nothing."""
+"""Batch intervals before the ingested share says anything."""
 Pair = tuple[Any, Any]
 
 
@@ -37,17 +37,17 @@ def collect_evidence(
     verified: VerificationResult | None,
     latencies: Latencies | None,
 ) -> Evidence:
-    """The evidence of a trial; without `verified` the answers are not judged."""
+    """The evidence of a trial. Without `verified` the answers are not judged."""
     trial_log = record.trial_log
-    planned, kept = _kept(record)
+    planned, offered = _offered_in_time(record)
     backlogs = backlogs_of(record)
     bound_s, cut = resolved.bound_s(rate_per_s)
-    own_job = isinstance(resolved.workload, UserJob)
+    user_job = isinstance(resolved.workload, UserJob)
     steady = resolved.experiment.load.profile == "constant"
     return Evidence(
         planned_per_s=planned.astype(float),
-        offered_per_s=kept.astype(float),
-        slip_us_p99=figures.slip(record).p99,
+        offered_per_s=offered.astype(float),
+        schedule_delay_us_p99=figures.slip(record).p99,
         driver_reason=record.driver_failed,
         driver_disk_full=record.disk_full,
         core_wait_us=figures.core_wait_us(record),
@@ -56,10 +56,10 @@ def collect_evidence(
         sut_disk_full=FULL_IN_WORDS in record.engine_failed,
         backlog=backlogs,
         output_lag=_output_lags(record),
-        # More load makes longer batches, and a batch's length is part of how late its results are.
+        # Only at a steady rate: more load makes longer batches, and their length is part of the lag.
         output_lag_at_commits=_lags_at_commits(record) if steady else (),
         latency=_latencies(verified, record) if verified and steady else (),
-        latency_drift_s=_commit_gap_s(record) if verified and not _handed_over(verified) else 0.0,
+        latency_drift_s=_commit_gap_s(record) if verified and not _has_delivery_times(verified) else 0.0,
         interval_s=resolved.interval_s,
         output_delay_s=_output_delay_s(record),
         backlog_max_s=max(_largest(each) for each in backlogs),
@@ -76,17 +76,19 @@ def collect_evidence(
         window_gap_s=verified.window_gap_us / US if verified else 0.0,
         latencies=latencies or Latencies(),
         sinks=verified.results if verified else (),
-        # A job of the user's own may end a read as it likes: `limit` does.
-        aborted_reads=0 if own_job else trial_log.aborted_between(record.spans.measured_from_us, record.measured_until),
-        retried_tasks=trial_log.retried_tasks(record.spans.measured_from_us, record.measured_until, as_a_rule=own_job),
+        # A user job may end a read early, for example by `limit`.
+        aborted_reads=0
+        if user_job
+        else trial_log.aborted_between(record.spans.measured_from_us, record.measured_until),
+        retried_tasks=trial_log.retried_tasks(record.spans.measured_from_us, record.measured_until, as_a_rule=user_job),
         negative_latencies=verified.negatives if verified else 0,
         draining_at_start=any(_draining(each) for each in backlogs),
         interrupted=record.interrupted,
         interim_analysis=record.interim_analyses - 1,
-        hand_out_share=figures.share_of_span(record, trial_log.handing_out),
+        delivery_share=figures.share_of_span(record, trial_log.handing_out),
         receive_share=figures.share_of_span(record, trial_log.receiving),
         disk_share=figures.share_of_span(record, trial_log.writing),
-        stood_still_s=figures.stood_still_us(record) / US,
+        recorder_stall_s=figures.stood_still_us(record) / US,
         span_s=max(0, record.measured_until - record.spans.measured_from_us) / US,
         background_share=figures.background_share(record),
         background_burst_share=figures.background_burst_share(record, BACKGROUND_BURST_S),
@@ -95,8 +97,9 @@ def collect_evidence(
 
 
 def ingested_share(record: TrialRecord, interval_s: float) -> float:
-    """Events that every reader has had, over those offered; 1 where the system had too little time to show it: a fresh
-    engine until its warm-up is over, and any engine for a few of its batches' intervals.
+    """Events delivered to every reader over offered events.
+
+    1 while the system had too little time: a fresh engine in its warm-up, and any engine for a few batch intervals.
     """
     trial_log, until = record.trial_log, record.offered_until()
     starting = until <= record.spans.measured_from_us and not record.earlier_trials
@@ -107,15 +110,19 @@ def ingested_share(record: TrialRecord, interval_s: float) -> float:
 
 
 def backlogs_of(record: TrialRecord) -> tuple[Samples, ...]:
-    """The backlog of every query, in seconds of event time, since each reads at a pace of its own."""
+    """The backlog of every query, in seconds of event time: each reads at its own pace."""
     parts = record.trial_log.by_query()
-    found = [samples_of(_with_open_backlog(part, record), _sinks_of(part) if len(parts) > 1 else "") for part in parts]
-    return tuple(found) or (Samples.of([], []),)
+    backlogs = [
+        samples_of(_with_open_backlog(part, record), _sinks_of(part) if len(parts) > 1 else "") for part in parts
+    ]
+    return tuple(backlogs) or (Samples.of([], []),)
 
 
 def _with_open_backlog(trial_log: TrialLog, record: TrialRecord) -> Pair:
-    """The samples of the measured span. An engine that has stopped reading leaves none: where more waits at the end
-    than ever was found at a hand-out, that is one more, since the next hand-out will find at least as much.
+    """The samples of the measured span.
+
+    An engine that stopped reading leaves no sample. So if more waits at the end than at any delivery, the end is one
+    more sample: the next delivery would have found at least as much.
     """
     times, waits = figures.within(trial_log.backlog_waits(), record.spans)
     end_us = _seen_until(record)
@@ -126,9 +133,9 @@ def _with_open_backlog(trial_log: TrialLog, record: TrialRecord) -> Pair:
 
 
 def _with_open_lag(trial_log: TrialLog, record: TrialRecord) -> Pair:
-    """The samples of the measured span, and the lag at its end; `criteria.steps` says whether that one counts.
+    """The samples of the measured span and the lag at its end; `criteria.steps` decides whether the end counts.
 
-    At reads it is one more where it is the largest of all, as of the backlog: the next one will find at least as much.
+    At reads the end is added only if it is the largest lag, as for the backlog.
     """
     end_us, at_reads = _seen_until(record), trial_log.output_lags_at_reads()
     times, lags = figures.within(trial_log.output_lags() if at_reads is None else at_reads, record.spans)
@@ -141,31 +148,31 @@ def _with_open_lag(trial_log: TrialLog, record: TrialRecord) -> Pair:
 
 
 def _output_delay_s(record: TrialRecord) -> float:
-    """How old an event is when its batch is committed: the median of the query that is soonest; 0 without a commit."""
+    """Age of an event when its batch is committed, in seconds: the median of the fastest query; 0 without a commit."""
     return min((float(np.median(lags)) for _, lags in _at_commits(record) if lags.size), default=0.0)
 
 
 def _seen_until(record: TrialRecord) -> int:
-    """The end of what was measured; while a trial runs, of what is known of it: nothing waits that was not offered."""
+    """The end of the measurement so far: events that were not offered yet cannot wait."""
     return min(record.measured_until, record.offered_until())
 
 
 def _output_lags(record: TrialRecord) -> tuple[Samples, ...]:
-    """The output lag of every query; a sink that nothing came to has one without a sample, which decides nothing."""
+    """The output lag of every query. A sink without results gets one without samples, which stays undecided."""
     parts = record.trial_log.by_query()
     served = {sink for part in parts for sink in part.sinks}
     silent = [sink for sink in record.trial_log.sinks if sink not in served]
     several = len(record.trial_log.sinks) > 1
-    found = [
+    lags = [
         samples_of(_with_open_lag(part, record), _sinks_of(part) if several and len(parts) > 1 else "")
         for part in parts
         if part.sinks
     ]
-    return tuple(found) + tuple(Samples(np.zeros(0), np.zeros(0), sink if several else "") for sink in silent)
+    return tuple(lags) + tuple(Samples(np.zeros(0), np.zeros(0), sink if several else "") for sink in silent)
 
 
 def _lags_at_commits(record: TrialRecord) -> tuple[Samples, ...]:
-    """The output lag at commits of every query whose lag is judged at its hand-outs."""
+    """The output lag at commits of every query whose lag is otherwise sampled at deliveries."""
     parts = record.trial_log.by_query()
     serial = [part for part in parts if part.sinks and part.output_lags_at_reads() is not None]
     return tuple(
@@ -175,9 +182,7 @@ def _lags_at_commits(record: TrialRecord) -> tuple[Samples, ...]:
 
 
 def _commit_gap_s(record: TrialRecord) -> float:
-    """The usual time between two commits of the query in which it is longest, in the measured span; without two, all
-    of it.
-    """
+    """Median seconds between commits in the span, of the query with the longest; the whole span without two commits."""
     whole = record.spans.measured_to_us - record.spans.measured_from_us
     gaps = (float(np.median(np.diff(times))) if times.size > 1 else whole for times, _ in _at_commits(record))
     return max(gaps, default=whole) / US
@@ -188,8 +193,8 @@ def _at_commits(record: TrialRecord) -> Iterator[Pair]:
     return (figures.within(part.output_lags(), record.spans) for part in record.trial_log.by_query() if part.sinks)
 
 
-def _handed_over(verified: VerificationResult) -> bool:
-    """Whether every result carries the time at which its last event was handed out."""
+def _has_delivery_times(verified: VerificationResult) -> bool:
+    """Whether every result carries the delivery time of its last event."""
     of_sinks = (sink.latencies.seconds for sink in verified.sinks)
     return all(_count(seconds.processing_time) >= _count(seconds.event_time) for seconds in of_sinks)
 
@@ -199,46 +204,46 @@ def _count(histograms: dict[int, Histogram]) -> int:
 
 
 def _latencies(verified: VerificationResult, record: TrialRecord) -> tuple[Samples, ...]:
-    """The mean latency by second of event time, of every sink; those with less than half as many results as the fullest
-    hold but what is rare.
+    """The mean latency of every sink by second of event time, without seconds with few results.
 
-    From the hand-out, since windows of 4 s and batches of 1.4 s drift against each other by 0.2 s a window: from the
-    event, results are later by 4.5 % of the time, until they are sooner by a batch.
+    It counts from the delivery. Counted from the event it drifts: windows of 4 s and batches of 1.4 s shift by 0.2 s
+    per window, so latency grows by 4.5 % of the time until it drops by a batch.
     """
-    handed_over, found = _handed_over(verified), []
+    from_delivery, samples = _has_delivery_times(verified), []
     for sink in verified.sinks:
         seconds = sink.latencies.seconds
-        histograms = seconds.processing_time if handed_over else seconds.event_time
-        of_second = {second: each for second, each in histograms.items() if each.count}
-        least = max((each.count for each in of_second.values()), default=0) / 2
-        full = {second: each.mean for second, each in of_second.items() if each.count >= least}
+        histograms = seconds.processing_time if from_delivery else seconds.event_time
+        by_second = {second: each for second, each in histograms.items() if each.count}
+        least = max((each.count for each in by_second.values()), default=0) / 2
+        full = {second: each.mean for second, each in by_second.items() if each.count >= least}
         times = np.array(sorted(full), float) - record.spans.measured_from_us / US
         means = np.array([full[second] for second in sorted(full)], float) / US
-        found.append(Samples(times, means, sink.name if len(verified.sinks) > 1 else ""))
-    return tuple(found)
+        samples.append(Samples(times, means, sink.name if len(verified.sinks) > 1 else ""))
+    return tuple(samples)
 
 
 def _sinks_of(trial_log: TrialLog) -> str:
     return ", ".join(trial_log.sinks)
 
 
-def _kept(record: TrialRecord) -> tuple[np.ndarray, np.ndarray]:
-    """(planned, offered in time) by second of the measured span, as far as the driver can be held to it."""
+def _offered_in_time(record: TrialRecord) -> tuple[np.ndarray, np.ndarray]:
+    """(planned, offered in time) by second of the measured span, up to the end of the driver's duty."""
     low, until = record.spans.measured_from_us, _offering_judged_until(record)
     if until <= low:
         return np.zeros(0), np.zeros(0)
-    return record.trial_log.kept_events(low, until, SLIP_US_MAX)
+    return record.trial_log.kept_events(low, until, SCHEDULE_DELAY_US_MAX)
 
 
 def _offering_judged_until(record: TrialRecord) -> int:
-    """A trial that ended early, or is still under way, has a last chunk that was not due yet: it is no lateness.
+    """The end of the driver's duty to offer events.
 
-    Neither is what a full queue refused: generators stop there because of the system under test.
+    The last chunk of a trial that ended early or still runs is not due yet. Generators that stop at a full queue are
+    not late either: the SUT is the cause.
     """
     reached, end = record.offered_until(), record.spans.measured_to_us
     if record.trial_log.overflowed:
         return min(end, reached)
-    due = (record.deadline_us or end) - SLIP_US_MAX - record.trial_log.running.chunk_us_max
+    due = (record.deadline_us or end) - SCHEDULE_DELAY_US_MAX - record.trial_log.running.chunk_us_max
     return min(end, max(reached, due))
 
 
@@ -253,7 +258,7 @@ def _largest(backlog: Samples) -> float:
 
 
 def batches_between(trial_log: TrialLog, from_us: int, to_us: int) -> int:
-    """Batches committed in that time, by the sink that has fewest."""
+    """Batches committed from `from_us` to `to_us`, of the sink with the fewest."""
     counts = dict.fromkeys(trial_log.sinks, 0)
     for commit in trial_log.commits:
         if commit.sink in counts:
@@ -262,7 +267,7 @@ def batches_between(trial_log: TrialLog, from_us: int, to_us: int) -> int:
 
 
 def _draining(backlog: Samples) -> bool:
-    """Whether the span began while backlog of the start was still being worked off."""
+    """Whether the span began while the start-up backlog was still draining."""
     third = len(backlog.value) // 3
     if third < 2:
         return False

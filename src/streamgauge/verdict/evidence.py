@@ -1,4 +1,4 @@
-"""What a verdict rests on: the numbers of one trial's measured span."""
+"""The evidence of a verdict: the numbers of one trial's measured span."""
 
 from __future__ import annotations
 
@@ -18,26 +18,22 @@ Floats = NDArray[np.float64]
 
 CONFIDENCE, INTERIM_ANALYSES = 0.95, 3
 TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / INTERIM_ANALYSES
-"""Every interim analysis has a third of the error: three together err no more than one at 95 % (Bonferroni), as far as
-that one errs in 5 % of cases: where observations resemble their neighbours it errs more often
-(docs/explanation/trust.md has figures).
-"""
+"""Each of three interim analyses gets a third of the error (Bonferroni). Correlated observations err more often: see
+docs/explanation/trust.md."""
 BACKGROUND_SHARE_MAX = 0.1
-"""Where other processes use more of the machine than this, mean over the span, that something was too slow may be their
-doing.
-"""
+"""Mean share of the CPU. Above it, background processes may be the cause of a slow trial."""
 MACHINE_SHARE_MAX = 0.15
-"""Where the same small work takes longer by more than this, the machine is not the one that it was."""
+"""Relative difference of the reference work. Above it, the machine's own speed has changed."""
 BACKGROUND_BURST_S, BACKGROUND_BURST_SHARE_MAX = 5.0, 0.5
-"""So is it where they use more than this of it for so many seconds, which may be little of a span: batches queue up
-then. What a virtual machine is denied is theirs too, and comes to 8 % in such a time: it must not count."""
+"""A burst of this length and share may also be the cause, because batches queue up. CPU time stolen from a virtual
+machine counts as background load; it was 8 % in such bursts, which must not count."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """A quantity at moments of the measured span: `time_s` (n,) ascending, `value` (n,).
+    """A quantity over the measured span: `time_s` (n,) ascending, `value` (n,).
 
-    `about` names the sinks that it speaks of, where it does not speak of all.
+    `about` names the sinks concerned, if not all.
     """
 
     time_s: Floats
@@ -51,44 +47,47 @@ class Samples:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """All that a verdict rests on, of the measured span only.
+    """The evidence of a verdict, of the measured span only.
 
-    `planned_per_s`, `offered_per_s` (seconds,): events whose *due* time lies in each second, and those of them that
-    were made available in time; binned by plan on both sides, since chunks straddle seconds of the wall clock.
-    `backlog`: seconds of event time due and not handed out, at hand-outs, every sample in the same phase (all just
-    before, or all just after); at a constant rate that is the waiting events divided by the rate.
-    `output_lag`: seconds of planned time - output frontier, at the same hand-outs where all that was read before is
-    committed by then, else at commits. `output_lag_at_commits`: that at commits where `output_lag` is at hand-outs.
-    `output_delay_s`: that at commits, the median of the query that is soonest.
-    `interval_s`: of the engine's batches, 0 where it keeps none.
-    `latency`: of each sink, seconds from the hand-out of an event to its result, the mean by second of event time;
-    seconds with few results are left out. Where results carry no time of hand-out they are seconds from event to
-    result, which may grow by `latency_drift_s` while nothing is later.
-    `core_wait_us`: how long the worst driver process waited for a core each time it was ready, on average; NaN
-    where that is not known.
-    `backlog` and `output_lag` are there once for each query of the job, since each goes at a pace of its own; every one
-    of them must hold.
-    `backlog_max_s`, `bound_s`: in seconds of event time. `batches`, `windows_closed`: of the sink that has fewest; None
-    where nothing is windowed. `batches_ever`: those of the warm-up and the tail too. `sinks`: each one's latencies
-    and verification; `latencies` are those of the slowest.
-    `window_gap_s`: how far apart windows end, as the results show; 0 where that is not known.
-    `overflowed`: the queue was full once; `span_began`: it was not full before the measured span. `memory_full_s`: it
-    was full by its bytes alone, while so many seconds of event time waited. `ingested_share`: events delivered to the
-    system for the first time, over those offered since the trial's start; 1 where it had too little time to show it.
-    `interim_analysis`: 0 for the first judgement of a trial, 1 and 2 after its extensions.
-    `hand_out_share`, `receive_share`, `disk_share`: of the span, in which generators handed out events, the recorder
-    worked on results, and the recorder wrote to its disk; what a slow system may have waited for.
-    `stood_still_s`: how long the recorder stood still while results of the span may have come, beyond 100 ms each time.
-    `span_s`: the measured span.
-    `sut_disk_full`, `driver_disk_full`, `answers_disk_full`: a full disk is why one failed, or could not be compared.
-    `background_share`: of the machine's CPU, used by what is neither driver nor SUT; no check of its own, but a system
-    that was too slow beside that is not condemned for it. `background_burst_share`: the most of any
-    `BACKGROUND_BURST_S`.
+    Attributes:
+        planned_per_s: (seconds,) events due in each second of the plan.
+        offered_per_s: (seconds,) those that the driver made available in time, binned by due time too, because chunks
+            straddle seconds of the wall clock.
+        backlog: for each query, seconds of event time due and not delivered, sampled at deliveries in one phase (all
+            just before, or all just after). Every query must hold, since each reads at its own pace.
+        output_lag: for each query, seconds of planned time minus output frontier; at deliveries if everything read
+            before is committed by then, else at commits.
+        output_lag_at_commits: the lag at commits, if `output_lag` is at deliveries.
+        output_delay_s: median lag at commits of the fastest query.
+        interval_s: the engine's batch interval; 0 without one.
+        latency: for each sink, mean seconds from an event's delivery to its result, by second of event time, without
+            seconds that have few results. Without delivery times in the results: seconds from event to result.
+        latency_drift_s: growth of `latency` that windows and batches may cause while nothing is later.
+        core_wait_us: mean wait of the worst driver process for a core at each wake-up; NaN if unknown.
+        backlog_max_s, bound_s: largest backlog and bound of the queue, in seconds of event time.
+        batches, windows_closed: of the sink with the fewest; `windows_closed` is None without windows.
+        batches_ever: `batches` with warm-up and tail.
+        sinks: latencies and verification of each sink; `latencies` are those of the slowest.
+        window_gap_s: seconds between the ends of windows in the results; 0 if unknown.
+        overflowed: whether the queue was full once.
+        span_began: whether it was not full before the measured span.
+        memory_full_s: seconds of event time that waited when the queue was full by its bytes; else None.
+        ingested_share: events delivered for the first time over offered events, since the trial's start; 1 if the SUT
+            had too little time.
+        interim_analysis: 0 at the first judgement of a trial, 1 and 2 after its extensions.
+        delivery_share, receive_share, disk_share: share of the span in which generators delivered events, the recorder
+            processed results, and the recorder wrote to its disk. A slow SUT may have waited for these.
+        recorder_stall_s: time beyond 100 ms each in which the recorder stood still while results may have arrived.
+        span_s: length of the measured span.
+        sut_disk_full, driver_disk_full, answers_disk_full: whether a full disk is the reason of a failure.
+        background_share: share of the machine's CPU used by neither driver nor SUT. Not a check, but a slow SUT is not
+            blamed beside it.
+        background_burst_share: the largest such share over `BACKGROUND_BURST_S`.
     """
 
     planned_per_s: Floats
     offered_per_s: Floats
-    slip_us_p99: float
+    schedule_delay_us_p99: float
     core_wait_us: float
     sut_alive: bool
     backlog: tuple[Samples, ...]
@@ -119,10 +118,10 @@ class Evidence:
     interim_analysis: int = 0
     background_share: float = 0.0
     background_burst_share: float = 0.0
-    hand_out_share: float = 0.0
+    delivery_share: float = 0.0
     receive_share: float = 0.0
     disk_share: float = 0.0
-    stood_still_s: float = 0.0
+    recorder_stall_s: float = 0.0
     span_s: float = 0.0
     output_delay_s: float = 0.0
     levels: tuple[ServiceLevelObjective, ...] = ()
@@ -134,33 +133,33 @@ class Evidence:
 
     @property
     def out_of_memory(self) -> bool:
-        """Whether the queue was full by what is in flight or kept for a repeat, and not by what waited."""
+        """Whether events in flight or retained for redelivery filled the queue, rather than waiting events."""
         return self.memory_full_s is not None and self.memory_full_s < min(self.bound_s, BOUND_S_MIN)
 
     @property
     def confidence(self) -> float:
-        """Of a trend's interval, the same at each interim analysis."""
+        """Confidence of a trend's interval, the same at each interim analysis."""
         if not 0 <= self.interim_analysis < INTERIM_ANALYSES:
             raise ValueError(f"interim_analysis must be 0 to {INTERIM_ANALYSES - 1}, got {self.interim_analysis}")
         return TREND_CONFIDENCE
 
 
 def machine_speed_differs(one_us: float, other_us: float) -> bool:
-    """Whether the machine was another one where the same small work took `one_us` than where it took `other_us`."""
+    """Whether the machine's speed changed, by two times of the same reference work."""
     fast_us, slow_us = sorted((one_us, other_us))
     return slow_us > fast_us * (1 + MACHINE_SHARE_MAX)
 
 
 def background_load(share: float, burst_share: float) -> tuple[str, str] | None:
-    """What other processes used of the machine, and what is allowed, in words; None where they used no more."""
+    """(CPU used by background processes, limit) in words; None within the limits."""
     if share > BACKGROUND_SHARE_MAX:
-        return f"{share_above(share, BACKGROUND_SHARE_MAX)} of the machine", f"{BACKGROUND_SHARE_MAX:.0%}"
+        return f"{share_above(share, BACKGROUND_SHARE_MAX)} of the CPU", f"{BACKGROUND_SHARE_MAX:.0%}"
     if burst_share > BACKGROUND_BURST_SHARE_MAX:
         used = share_above(burst_share, BACKGROUND_BURST_SHARE_MAX)
-        return f"{used} of the machine for {BACKGROUND_BURST_S:.0f} s", f"{BACKGROUND_BURST_SHARE_MAX:.0%}"
+        return f"{used} of the CPU for {BACKGROUND_BURST_S:.0f} s", f"{BACKGROUND_BURST_SHARE_MAX:.0%}"
     return None
 
 
 def background_load_warning(used: str) -> str:
-    """The warning of a result that was measured while others `used` a part of the machine."""
-    return f"other processes used {used}: figures hold only beside such a load"
+    """The warning for a result that was measured beside background load."""
+    return f"background processes used {used}, so these figures hold only beside such a load. Close them and run again"

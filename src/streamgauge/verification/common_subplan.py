@@ -42,7 +42,7 @@ def shared_plans(resolved: ResolvedExperiment, record: TrialRecord, watch: Watch
 
 def _compared_whole(resolved: ResolvedExperiment) -> Flow:
     """The sinks that are compared in one piece; row-by-row sinks are compared in slices."""
-    pairs = zip(resolved.lineage_flow.sinks, resolved.of_each_sink(), strict=True)
+    pairs = zip(resolved.lineage_flow.sinks, resolved.by_sink(), strict=True)
     return Flow(tuple(sink for sink, each in pairs if each.reach_us != 0))
 
 

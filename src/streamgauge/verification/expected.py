@@ -78,7 +78,7 @@ def verify(
         shared_plans(resolved, record, malformed.see) as shared,
     ):
         sharing_s = time.monotonic() - begun_s
-        for sink_experiment in resolved.of_each_sink():
+        for sink_experiment in resolved.by_sink():
             name = sink_experiment.flow.sink.name
             results_path = results_folder.path / results_file(name, several) if results_folder else None
             of_sink = replace(record, trial_log=record.trial_log.of_sink(name))

@@ -207,13 +207,13 @@ def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
             r"load\.generators: must be 1 for updates and firsts over a broker",
         ),
         ({"options": {"watermark_delay": "soon"}}, "option watermark_delay: must be auto, or a number of"),
-        ({"port": 9000}, "port: is not for the transport kafka"),
+        ({"port": 9000}, "port: does not apply to the transport kafka"),
         ({"workload": "spike_detection"}, r"transport: carries no processes with keys yet \(moving_average\)"),
         (
             {"workload": "windowed_join", "options": {"lowering.join": "packed"}},
             r"lowering\.join: must not be packed with the transport kafka",
         ),
-        ({"engine": "known"}, "transport: is none that known can read"),
+        ({"engine": "known"}, "transport: must be one that known can read"),
         ({"transport_options": {"encoding": "xml"}}, "transport option encoding: must be one of compact, json, avro"),
         (
             {"transport": "flight", "transport_options": {"acks": "1"}},

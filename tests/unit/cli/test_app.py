@@ -393,7 +393,7 @@ def test_generate_notes_what_a_run_notes_of_own_data(stand: Path, asked: Asked) 
     args = ("generate", "identity", "--set", "data=bought.csv", "--rate", "10", "--duration", "1s", "--out")
     told, found = asked(*args, "told"), asked(*args, "found", "--json")
     notes = json.loads(found.stdout)["notes"]
-    assert notes[0] == "data of purchases: price is null in 1 of 2 rows (a value that cannot be read: 1)"
+    assert notes[0] == "data of purchases: price is null in 1 of 2 rows (unreadable value: 1)"
     assert notes[1].startswith("data of purchases: its 2 rows come 5 times; ")
     assert [line for note in notes if (line := f"note  {note}") not in told.stderr.replace("\n", " ")] == []
 
@@ -414,7 +414,7 @@ def test_generate_shows_how_far_it_is(
     assert done.returncode == 0
     assert "written 2 M events of 4 M events" in done.stderr
     assert (json.loads(done.stdout)["events"] == {"purchases": 4_000_000}) if as_json else (done.stdout == "")
-    assert as_json or "replaced  the input that was there" in done.stderr
+    assert as_json or "replaced  the previous input" in done.stderr
 
 
 @pytest.mark.parametrize(("holds", "code"), [(True, 0), (False, 1)])

@@ -99,7 +99,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "rule"),
-    [(".", "this is a folder"), ("latin.toml/x", "must be a file that exists"), ("latin.toml", "UTF-8"),
+    [(".", "this is a folder"), ("latin.toml/x", "must be an existing file"), ("latin.toml", "UTF-8"),
      ("n" * 300, "can be read")],
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str, rule: str) -> None:

@@ -113,7 +113,7 @@ def test_a_trial_of_a_search_is_repeated_as_a_run() -> None:
     asked = {**dump(command="sustain", search={"quick": True}), "limits": ["p99<=2s"]}
     asked["load"]["rate"] = 1.5e6
     line = "streamgauge run word_count --rate 1500000 --duration 30s --limit 'p99<=2s'"
-    assert reproduce.command(reproduce.of_trial(asked)) == line
+    assert reproduce.command(reproduce.trial_experiment(asked)) == line
 
 
 def test_search_options() -> None:

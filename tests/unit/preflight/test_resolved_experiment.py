@@ -133,6 +133,6 @@ def made(resolved: ResolvedExperiment, plan: Plan, from_us: int, to_us: int) -> 
     """What a generator makes of that time."""
     events = [(plan.count_before(i, 0, from_us), plan.count_before(i, 0, to_us)) for i in range(len(plan.streams))]
     return {
-        stream.name: plan.batch(i, 0, *events[i], resolved.made_columns[stream.name])
+        stream.name: plan.batch(i, 0, *events[i], resolved.generated_columns[stream.name])
         for i, stream in enumerate(plan.streams)
     }

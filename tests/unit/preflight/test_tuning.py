@@ -14,7 +14,7 @@ from streamgauge.config.experiment import Tuning, build, read, to_toml
 from streamgauge.core.errors import InputError
 from streamgauge.engines import registry
 from streamgauge.engines.spi import Capabilities, TuningProfile
-from streamgauge.preflight.compatibility import OF_THE_MACHINE
+from streamgauge.preflight.compatibility import MACHINE_SETTINGS
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.tuning import engine_options, transport_options
 from streamgauge.preflight.validate import check
@@ -110,7 +110,7 @@ def refused_by_profile(workload: str, tuning: Tuning, way: str) -> list[str]:
     try:
         check(build(values), new_folder=False)
     except InputError as error:
-        return [one.setting for one in error.problems if one.setting not in OF_THE_MACHINE]
+        return [one.setting for one in error.problems if one.setting not in MACHINE_SETTINGS]
     return []
 
 

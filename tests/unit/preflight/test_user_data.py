@@ -60,7 +60,7 @@ def test_one_stream_of_several_is_named(data: Path) -> None:
 
 
 @pytest.mark.parametrize(("workload", "name", "rule"), [
-    ("windowed_join", "data", "must say of which stream: purchases, ads"),
+    ("windowed_join", "data", "must name the stream: purchases, ads"),
     ("filter", "data.purchase", "must name a stream of the workload: purchases"),
     ("word_count", "data", "must have a column text"),
 ])  # fmt: skip
@@ -191,9 +191,9 @@ def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
     assert notes_of((found,)) == (
         "data of purchases: 1 line is no row, and is left out",
         "data of purchases: gem_pack_id is null in 1 of 3 rows (no value: 1)",
-        "data of purchases: price is null in 1 of 3 rows (a value that cannot be read: 1)",
-        "data of purchases: its 3 rows come 333 times; times that stand in them, if any do, come again in each round "
-        "(data.time=COLUMN moves a column on)",
+        "data of purchases: price is null in 1 of 3 rows (unreadable value: 1)",
+        "data of purchases: its 3 rows come 333 times; times in the rows repeat in each round "
+        "(data.time=COLUMN makes a time column continue)",
     )
 
 
@@ -226,16 +226,16 @@ def test_the_datas_time_is_a_column_and_no_file(data: Path, name: str, monkeypat
     plan = check(experiment).plan(0, 1000.0, 1.0)
     prices = [plan.batch(0, partition, 0, 2, ["price"]).column("price").to_pylist() for partition in range(2)]
     assert prices == [[30, 90], [60, 120]]
-    assert "price goes on from round to round" in notes(plan)[-1]
+    assert "price continues from round to round" in notes(plan)[-1]
 
 
 @pytest.mark.parametrize(("workload", "parameters", "setting", "rule"), [
     ("filter", {"data": "FILE", "data.time": "when"}, "set data.time", "must be a field of stream purchases"),
     ("filter", {"data": "FILE", "data.time": "user_id"}, "set data.time", "that says a time"),
-    ("filter", {"data.time": "price"}, "set data.time", "a file's: there is none"),
-    ("filter", {"data": "FILE", "data.ads.time": "price"}, "set data.ads.time", "a file's: purchases"),
+    ("filter", {"data.time": "price"}, "set data.time", "a file: no stream does"),
+    ("filter", {"data": "FILE", "data.ads.time": "price"}, "set data.ads.time", "a file: purchases"),
     ("windowed_join", {"data.purchases": "FILE", "data.ads": "FILE", "data.time": "price"}, "set data.time",
-     "a file's: purchases, ads"),
+     "a file: purchases, ads"),
     ("word_count", {"data": "FILE", "data.time": "text"}, "set data.time", "inside of a text"),
 ])  # fmt: skip
 def test_a_time_of_no_file_is_refused(
@@ -280,7 +280,7 @@ def test_parameters_of_rows_that_are_not_made_are_refused(
         check(build(asked(workload, **{name: files.get(value, value) for name, value in parameters.items()})))
     (problem,) = refused.value.problems
     assert problem.setting == f"set {idle}"
-    assert "shapes only rows" in problem.rule
+    assert "affects only generated rows" in problem.rule
 
 
 @pytest.mark.parametrize(("workload", "parameters"), [

@@ -99,7 +99,7 @@ def test_what_is_like_a_file_must_end_in_py(
     with pytest.raises(InputError) as caught:
         get(name)
     (problem,) = caught.value.problems
-    assert (problem.rule, problem.way_out) == ("a job of your own must be a file that ends in .py", way_out)
+    assert (problem.rule, problem.way_out) == ("a user job must be a file that ends in .py", way_out)
     with pytest.raises(InputError, match=r"must be a workload's name, .*\n  try: identity "):
         get("identety")
 
@@ -109,7 +109,7 @@ def test_an_own_job_is_checked_like_any_workload(write: Write) -> None:
     resolved = check(build({"workload": str(write(GOOD)), "load": {"rate": "10k"}}))
     assert resolved.columns == {"purchases": ("user_id", "price", "event_time", "ingest_time", "event_id")}
     assert (resolved.reach_us, resolved.tail_us) == (20 * US, 21 * US)
-    with pytest.raises(InputError, match="has no lowering for NativeJob"):
+    with pytest.raises(InputError, match="does not support NativeJob"):
         check(build({"workload": str(write(GOOD)), "engine": "known"}))
     with pytest.raises(InputError, match="is not a parameter of my_job"):
         check(build({"workload": str(write(GOOD)), "parameters": {"above": "3"}}))
@@ -219,15 +219,15 @@ BAD = [
     ("mode's type", '@job(PURCHASES, mode=7)\ndef f(s, i): pass\n', ["must be one of append, update", "got 7"]),
     ("reference", '@job(PURCHASES, reference=7)\ndef f(s, i): pass\n', ["must be DuckDB SQL or a function", "got 7"]),
     ("no job", 'x = job(PURCHASES)("dear")\n', ["@job: must stand above a function", "got 'dear'"]),
-    ("no sample", '@job(stream("p", sample="no.csv"))\ndef f(s, i): pass\n', ["no.csv", "must be a file that exists"]),
+    ("no sample", '@job(stream("p", sample="no.csv"))\ndef f(s, i): pass\n', ["no.csv", "must be an existing file"]),
     ("sql", '@job(PURCHASES, reference="SELECT * FROM sales")\ndef f(s, i): pass\n', ["must be DuckDB SQL", "sales"]),
     (
         "reference with another event time",
         '@job(PURCHASES, reference="SELECT timestamp AS event_time FROM purchases")\ndef f(s, i): pass\n',
         [
-            "must give event_time too, as the BIGINT",
+            "must also give event_time, in microseconds as BIGINT",
             "'event_time': 'timestamp'",
-            "it is beside timestamp; else epoch_us(timestamp)",
+            "epoch_us(timestamp) converts a timestamp",
         ],
     ),
     (
@@ -245,7 +245,7 @@ BAD = [
     ("commented out", REFERRING.format('"-- todo"'), ["must be DuckDB SQL that gives rows", "got '-- todo'"]),
     ("file", REFERRING.format('"truth.sql"'), ["not the name of a file", 'with_name("truth.sql").read_text()']),
     ("path", REFERRING.format('__import__("pathlib").Path("my truth.sql")'), ['with_name("my truth.sql").read_text()']),
-    ("nothing", REFERRING.format("lambda con: None"), ["must return a relation of DuckDB", "got None", "con.sql("]),
+    ("nothing", REFERRING.format("lambda con: None"), ["must return a DuckDB relation", "got None", "con.sql("]),
     ("cursor", REFERRING.format('lambda con: con.execute("SELECT 1")'), ["must return a", "DuckDBPyConnection"]),
     (
         "no such table",
@@ -260,12 +260,12 @@ BAD = [
     (
         "no SQL",
         REFERRING.format('"SELECT event_time FRM purchases p"'),
-        ["ParserException", "try: mend it:\n  LINE 1: SELECT event_time FRM purchases p\n" + " " * 32 + "^"],
+        ["ParserException", "try: correct it:\n  LINE 1: SELECT event_time FRM purchases p\n" + " " * 32 + "^"],
     ),
     (
         "reference without event time",
         '@job(PURCHASES, reference="SELECT price FROM purchases")\ndef f(s, i): pass\n',
-        ["must give event_time too", "max(event_time) AS event_time"],
+        ["must also give event_time", "max(event_time) AS event_time"],
     ),
 ]  # fmt: skip
 
@@ -324,7 +324,7 @@ def test_the_users_traceback_is_shown_for_a_relative_path_too(write: Write, monk
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    assert "must be a file that exists" in the_problem(tmp_path / "no_job.py")
+    assert "must be an existing file" in the_problem(tmp_path / "no_job.py")
 
 
 def test_a_file_may_not_have_the_name_of_a_module_in_use(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
 from streamgauge.engines.registry import capabilities
 from streamgauge.engines.spark import options as settings
-from streamgauge.preflight import validate
+from streamgauge.preflight import sample_size, validate
 from streamgauge.preflight.memory_budget import GENERATOR_BYTES
 from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.preflight.validate import start_us
@@ -123,7 +123,7 @@ def test_names_of_operators_are_looked_at_where_the_flow_is_refused(parameters: 
     _, unknown, lowering = problems
     assert (unknown.setting, unknown.rule) == ("option bukets", "is not an option of spark")
     assert lowering.setting == "option lowering.agg"
-    assert "this flow's operators are purchases, aggregate (looked at without" in lowering.rule
+    assert "this flow's operators are purchases, aggregate (checked without" in lowering.rule
     assert lowering.way_out == "--option lowering.aggregate=auto|panes|window"
     assert len(refused(GOOD | {"parameters": parameters, "options": {"lowering.aggregate": "panes"}})) == 1
 
@@ -317,7 +317,7 @@ def test_more_generators_than_processors_are_told_and_not_refused(monkeypatch: p
         check_experiment(experiment.build(GOOD | {"load": {"generators": number}})).generators_in_words
         for number in (1, 2, 99)
     ]
-    assert told == ["1 generator", "2 generators", "99 generators, more than there are processors (2)"]
+    assert told == ["1 generator", "2 generators", "99 generators, more than the 2 processors"]
 
 
 def test_more_memory_than_there_is_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -370,7 +370,7 @@ def test_out_that_is_a_file(tmp_path: Path) -> None:
 def test_out_below_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """Told with everything else, for a misspelt path; `generate` makes the whole way to its folder."""
     (problem,) = refused(GOOD | {"out": str(tmp_path / "no" / "such")})
-    assert (problem.setting, problem.rule) == ("out", "the folder above it must exist")
+    assert (problem.setting, problem.rule) == ("out", "must be in an existing folder")
     check_experiment(experiment.build(GOOD | {"command": "generate", "out": str(tmp_path / "no" / "such")}))
 
 
@@ -397,7 +397,7 @@ def test_a_transport_that_the_engine_cannot_read_is_refused() -> None:
     """By what its capabilities say."""
     engine = replace(capabilities()["known"], transports=("pigeon",))
     (problem,) = validate._transport_problems(experiment.build(GOOD), engine, 1)
-    assert (problem.rule, problem.way_out) == ("is none that known can read", "--transport pigeon")
+    assert (problem.rule, problem.way_out) == ("must be one that known can read: pigeon", "--transport pigeon")
 
 
 def test_an_engine_of_one_sink_refuses_several() -> None:
@@ -449,7 +449,7 @@ def test_what_a_command_does_not_take_is_not_passed_over(
     """A file may say it, and the answer would be to another question; at its default it asks nothing."""
     problems = refused(GOOD | {"command": command} | asked)
     assert {problem.setting for problem in problems} == settings
-    assert all(problem.rule == f"is no setting of {command}, only of {takers}" for problem in problems)
+    assert all(problem.rule == f"is not a setting of {command}, only of {takers}" for problem in problems)
     plain = {"search": {"quick": False}, "load": {"profile": "constant", "rate": "100k", "bound": "30s"}}
     check_experiment(experiment.build(GOOD | {"command": command} | plain))
 
@@ -485,7 +485,7 @@ def test_a_plan_must_hold_the_longest_extension(
     asked: dict[str, Any], fits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a trial would fail when it begins, after everything was started."""
-    monkeypatch.setattr(validate, "BOUND_S_MIN", 0.0)  # what the queue's memory holds is another question
+    monkeypatch.setattr(sample_size, "BOUND_S_MIN", 0.0)  # what the queue's memory holds is another question
     if fits:
         check_experiment(experiment.build(GOOD | asked))
     else:
@@ -554,7 +554,7 @@ def test_a_level_that_no_span_carries_is_refused_with_one_that_can_be_decided() 
         ("closing_delay_max < soon", "must have <= between", '--limit "closing_delay_max<=2s"'),
         ("p98 <= 4s", "must be STATISTIC<=TIME or KIND_STATISTIC<=TIME", '--limit "p99<=4s"'),
         ("evnt_time_p99<=4s", "must be STATISTIC<=TIME", '--limit "event_time_p99<=4s"'),
-        ("p99 2s", "and event_time where it is left out", '--limit "event_time_p99<=2s"'),
+        ("p99 2s", "(default event_time)", '--limit "event_time_p99<=2s"'),
     ],
 )
 def test_a_level_that_is_none_is_told_what_it_lacks(text: str, rule: str, way_out: str) -> None:

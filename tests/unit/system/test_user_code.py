@@ -86,7 +86,7 @@ def test_a_users_error_shows_their_frames_alone(tmp_path: Path, monkeypatch: pyt
     assert problem.rule == "f() must run without an error"
     assert str(problem.got).startswith("JSONDecodeError: Expecting property name")
     lines = problem.way_out.splitlines()
-    assert lines[:3] == ["mend it:", f'  File "{path}", line 4, in f', "    json.loads('{')"]
+    assert lines[:3] == ["correct it:", f'  File "{path}", line 4, in f', "    json.loads('{')"]
     assert len(lines) == (4 if "^" in problem.way_out else 3)
     assert "Expecting property name" not in problem.way_out  # it is in `got`, and told once
 

@@ -54,7 +54,7 @@ NOW = 1_700_000_000 * US + 300_000
 
 
 @pytest.mark.parametrize(
-    ("reached_us", "apart_us", "start_us"),
+    ("reached_us", "gap_us", "start_us"),
     [
         (0, 0, 1_700_000_001 * US),
         (NOW - 2 * US, 12 * US, 1_700_000_011 * US),
@@ -62,12 +62,12 @@ NOW = 1_700_000_000 * US + 300_000
         (NOW - 2 * US, 0, 1_700_000_001 * US),
     ],
 )
-def test_trials_of_a_rig_lie_a_reach_apart(reached_us: int, apart_us: int, start_us: int) -> None:
+def test_trials_of_a_rig_lie_a_reach_apart(reached_us: int, gap_us: int, start_us: int) -> None:
     """Else a window would hold events of two of them, and the answers of neither would be right."""
     testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=reached_us)
-    assert next_start(testbed, apart_us) == start_us
+    assert next_start(testbed, gap_us) == start_us
     assert start_us >= NOW + START_LEAD_US
-    assert start_us - reached_us >= apart_us
+    assert start_us - reached_us >= gap_us
 
 
 class LateRig:
@@ -92,7 +92,7 @@ def test_results_after_the_deadline_are_late_and_not_lost(
     testbed: Any = LateRig(make, at)
     record = make.story().record()
     before = len(record.trial_log.commits)
-    assert trial._late_came(testbed, record) is came
+    assert trial._late_results_came(testbed, record) is came
     assert len(record.trial_log.commits) == before + came
     assert not came or testbed.ticks == at
 
@@ -101,7 +101,7 @@ def test_results_after_the_deadline_are_late_and_not_lost(
 def test_nothing_is_looked_for_where_more_is_owed_than_a_few_results(make: Any, state: dict[str, Any]) -> None:
     """An engine that died, or has not done with its input, is not late with some results."""
     testbed: Any = LateRig(make, 1)
-    assert not trial._late_came(testbed, make.story().record(**state))
+    assert not trial._late_results_came(testbed, make.story().record(**state))
     assert testbed.ticks == 0
 
 
@@ -112,10 +112,10 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
     for percent, warned in ((20.0, False), (30.0, True)):
         record.trial_log.background = [(make.start + 6 * US, percent)]
         said = dict(cautions(resolved, record, 1000.0)).get(WarningCode.BACKGROUND_LOAD, "")
-        assert said.startswith("other processes used 15% of the machine") is warned
+        assert said.startswith("background processes used 15% of the CPU") is warned
     record.trial_log.background = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
     monkeypatch.setattr(figures, "background_share", lambda _: 0.09)
-    assert "used 60% of the machine for 5 s:" in dict(cautions(resolved, record, 1000.0))[WarningCode.BACKGROUND_LOAD]
+    assert "used 60% of the CPU for 5 s" in dict(cautions(resolved, record, 1000.0))[WarningCode.BACKGROUND_LOAD]
 
 
 @pytest.mark.parametrize(("processors", "warned"), [(2, True), (3, False)])
@@ -127,7 +127,7 @@ def test_more_generators_than_processors_are_warned_of(
     resolved = check(build({"workload": "identity", "load": {"generators": 3}}))
     warnings = dict(cautions(resolved, make.story().record(), 1000.0))
     said = warnings.get(WarningCode.MORE_GENERATORS_THAN_CORES, "")
-    assert said.startswith("3 generators, more than there are processors (2)") is warned
+    assert said.startswith("3 generators, more than the 2 processors") is warned
 
 
 @pytest.mark.parametrize(("slowed", "warned"), [(0.14, False), (0.16, True), (-0.5, False)])
@@ -206,8 +206,8 @@ def test_observers_hear_of_start_and_verdict(make: Any, tmp_path: Path, monkeypa
         "up", EngineStarted, "written", VerdictReached,
     ]  # fmt: skip
     assert any(isinstance(one, EngineStarting) and one.note == "starting spark" for one in heard)
-    assert (heard[-1].judged.result, heard[-1].testbed) == (make_believe, testbed)
-    assert conductor.left is record.trial_log
+    assert (heard[-1].trial.result, heard[-1].testbed) == (make_believe, testbed)
+    assert conductor.last_log is record.trial_log
 
 
 def test_nothing_is_imported_for_a_look() -> None:
@@ -272,7 +272,7 @@ def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
 
 def test_a_verification_says_what_it_does(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch run takes up to minutes, which were silent."""
-    monkeypatch.setattr(trial, "REPORTED_EVERY_S", 0.0)
+    monkeypatch.setattr(trial, "REPORT_INTERVAL_S", 0.0)
     heard: list[Verifying] = []
     running = Event()
 
@@ -437,7 +437,7 @@ def test_a_disk_that_is_full_is_said_once_with_the_way_out(
     assert f"the disk that holds {tempfile.gettempdir()} is full (" in found.verdict.sentence
     assert found.verdict.advice.startswith("free some space, or set TMPDIR=DIR")
     assert "isolation" not in found.verdict.advice
-    assert found.latency.notes == ("not counted, as the answers could not be judged",)
+    assert found.latency.notes == ("not counted, because the answers could not be judged",)
 
 
 def test_an_engine_that_stopped_counting_is_said(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -695,7 +695,7 @@ def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path
     (data,) = result.data
     assert data.rounds == record.trial_log.plan.planned_events(record.spans.start_us, record.offered_until()) / 2
     assert [(column.name, column.unreadable) for column in data.columns if column.unreadable] == [("price", 1)]
-    assert "data of purchases: price is null in 1 of 2 rows (a value that cannot be read: 1)" in result.notes
+    assert "data of purchases: price is null in 1 of 2 rows (unreadable value: 1)" in result.notes
 
 
 def asked_of_a_broker(make: Any, answer: Any, **record: Any) -> tuple[Result, TrialRecord]:
@@ -725,7 +725,7 @@ def test_when_the_broker_had_events_is_told(make: Any) -> None:
     silent, _ = asked_of_a_broker(make, DriverError("no answer"))
     assert silent.driver is not None
     assert silent.driver.append_latency_us is None
-    assert silent.warnings == ("when the broker had events is not known: no answer",)
+    assert silent.warnings == ("the broker's append times are unknown: no answer",)
     failed, _ = asked_of_a_broker(make, AssertionError("asked all the same"), driver_failed="the broker ended")
     assert failed.warnings == ()
 

@@ -39,8 +39,8 @@ def test_what_stands_before_sinks_of_several_queries_is_done_by_each(make: Any) 
     """By name, with the queries and their sinks; the source itself is told of by what the transport counts."""
     trial_log = journal_of(make, users="q0", prices="q1", dear="q2", buyers="q2")
     assert duplicate_work(FLOW, trial_log) == [
-        "sound is done 3 times: by queries q0 (users), q1 (prices), q2 (dear, buyers)",
-        "dear is done twice: by queries q1 (prices), q2 (dear, buyers)",
+        "sound runs 3 times: in queries q0 (users), q1 (prices), q2 (dear, buyers)",
+        "dear runs twice: in queries q1 (prices), q2 (dear, buyers)",
     ]
 
 
@@ -54,5 +54,5 @@ def test_a_trial_warns_of_it(make: Any) -> None:
     resolved = replace(check(build({"workload": "identity"})), flow=FLOW)
     record = make.story().record()
     record.trial_log = journal_of(make, users="q0", prices="q0", dear="q1", buyers="q1")
-    said = "sound, dear are done twice: by queries q0 (users, prices), q1 (dear, buyers)"
+    said = "sound, dear run twice: in queries q0 (users, prices), q1 (dear, buyers)"
     assert dict(cautions(resolved, record, 1000.0))[WarningCode.DONE_TWICE] == said

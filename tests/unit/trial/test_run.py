@@ -102,7 +102,7 @@ def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, mon
 
 def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as it takes, and no longer; what fails meanwhile goes through."""
-    monkeypatch.setattr(conductor, "REPORTED_EVERY_S", 0.0)
+    monkeypatch.setattr(conductor, "REPORT_INTERVAL_S", 0.0)
     told: list[TrialSnapshot] = []
     thrice = Event()
 

@@ -36,7 +36,7 @@ def evidence(**changes: Any) -> Evidence:
     good = Evidence(
         planned_per_s=np.full(60, RATE),
         offered_per_s=np.full(60, RATE),
-        slip_us_p99=60_000,
+        schedule_delay_us_p99=60_000,
         core_wait_us=200.0,
         sut_alive=True,
         backlog=(ramp(0.0),),

@@ -199,7 +199,7 @@ def waited_for(make: Any, record: TrialRecord, log: str, seconds: float) -> Tria
 
 @pytest.mark.parametrize(
     ("log", "what"),
-    [("handing_out", "handing out events"), ("receiving", "at work on results"), ("writing", "for its disk")],
+    [("handing_out", "delivered events"), ("receiving", "processed results"), ("writing", "for its disk")],
 )
 @pytest.mark.parametrize(
     ("seconds", "growth_us", "value"),

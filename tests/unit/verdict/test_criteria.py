@@ -43,7 +43,7 @@ def test_an_engine_that_stops_giving_results_does_not_pass() -> None:
 
 def test_a_death_is_told_where_the_driver_failed_too() -> None:
     """The figure must not be used, and what became of the system is worth knowing all the same."""
-    verdict = judge(evidence(sut_alive=False, sut_reason="OutOfMemoryError", hand_out_share=0.6))
+    verdict = judge(evidence(sut_alive=False, sut_reason="OutOfMemoryError", delivery_share=0.6))
     assert verdict.value == "invalid"
     assert "OutOfMemoryError" in verdict.sentence
 

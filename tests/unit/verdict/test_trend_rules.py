@@ -107,7 +107,7 @@ def of_p50(p50: float | None) -> Latencies:
 )
 def test_slip_may_be_the_larger_of_its_two_limits(p50: float, slip_us: float, state: str) -> None:
     """100 ms, or 2 % of the latency; and not both together."""
-    assert check_of(judge(evidence(slip_us_p99=slip_us, latencies=of_p50(p50))), "driver").state == state
+    assert check_of(judge(evidence(schedule_delay_us_p99=slip_us, latencies=of_p50(p50))), "driver").state == state
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,10 @@ def test_slip_may_be_the_larger_of_its_two_limits(p50: float, slip_us: float, st
 def test_slip_is_measured_against_the_soonest_sink(p50s: tuple[float | None, ...], delay_s: float, state: str) -> None:
     """A late driver disturbs that one most; where the latency of one is not known, the lag of the commits stands in."""
     sinks = tuple(SinkResult(name=f"sink {n}", rows=10, latency=of_p50(p50)) for n, p50 in enumerate(p50s))
-    assert check_of(judge(evidence(slip_us_p99=150_000, sinks=sinks, output_delay_s=delay_s)), "driver").state == state
+    assert (
+        check_of(judge(evidence(schedule_delay_us_p99=150_000, sinks=sinks, output_delay_s=delay_s)), "driver").state
+        == state
+    )
 
 
 def test_latency_whose_growth_is_not_sure_is_not_shown_to_fail() -> None:

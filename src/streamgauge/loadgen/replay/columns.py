@@ -151,7 +151,7 @@ def _file(request: ReplayRequest) -> File:
     if request.path.is_dir():
         raise refuse("must be a file", f"{request.path}, which is a folder", "name one file of it")
     if request.known is None and not request.path.is_file():
-        raise refuse("must be a file that exists", str(request.path), "--set data=FILE, as seen from this folder")
+        raise refuse("must be an existing file", str(request.path), "--set data=FILE, as seen from this folder")
     columns = tuple((field.name, field.spark_type) for field in request.fields)
     return File(str(request.path.resolve()), request.known or digest(request.path), columns)
 

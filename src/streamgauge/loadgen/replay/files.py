@@ -207,7 +207,7 @@ def _table(path: Path, kind: str, columns: Columns) -> Content:
                 raise _lacking(path, missing, available)
             return _cast(connection, path, kind, columns)
         except duckdb.Error as error:
-            raise refuse("must be readable", _error_text(error), "mend the file, or another one") from None
+            raise refuse("must be readable", _error_text(error), "correct the file, or name another one") from None
 
 
 def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: Columns) -> list[str]:
@@ -296,7 +296,7 @@ def no_value(name: str, kind: str, unreadable: Unreadable) -> Problem:
     more = f" (and {unreadable.count - 1} more)" if unreadable.count > 1 else ""
     rule = f"must have values of the right types: {name} is {kind}, and nothing is rounded; none of its values is one"
     return Problem(
-        _SETTING, rule, f"{unreadable.first} in row {unreadable.row + 1}{more}", f"mend {name}, or another file"
+        _SETTING, rule, f"{unreadable.first} in row {unreadable.row + 1}{more}", f"correct {name}, or name another file"
     )
 
 

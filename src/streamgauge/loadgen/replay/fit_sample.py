@@ -98,7 +98,7 @@ def _read(path: Path) -> tuple[pa.Table, str]:
     if path.is_dir():
         raise _refuse(path, "must be a file", f"{path}, which is a folder", "name one file of it")
     if not path.is_file():
-        raise _refuse(path, "must be a file that exists", str(path), "the path, as seen from the job's file")
+        raise _refuse(path, "must be an existing file", str(path), "the path, as seen from the job's file")
     suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
     reader = READERS.get(suffixes[-1][1:].lower() if suffixes else "")
     if reader is None:

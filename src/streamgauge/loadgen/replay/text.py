@@ -170,7 +170,7 @@ def left_out(connection: duckdb.DuckDBPyConnection, path: Path, setting: str) ->
     if opened := connection.sql(query).fetchall():
         line = first_bytes(path, int(opened[0][0])).count(b"\n") + 1
         got = f"{path.name}, in whose line {line:,} one begins that swallows the lines after it"
-        way_out = f'mend line {line:,}; a quote within quotes is written ""'
+        way_out = f'correct line {line:,}; a quote within quotes is written ""'
         raise InputError(Problem(setting, "must close every quote", got, way_out))
     query = f"SELECT count(DISTINCT line), count(DISTINCT line) FILTER (error_type = 'INVALID ENCODING') FROM {REJECTS}"
     ((lines, no_utf8),) = connection.sql(query).fetchall()

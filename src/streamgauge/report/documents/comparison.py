@@ -104,7 +104,7 @@ def headline(of: Comparison) -> str:
     before = f"{' and '.join(failed)} failed; " if failed else ""
     named = [one.setting for one in of.not_the_same if one.setting in ("workload", "load.rate")]
     asked = list(dict.fromkeys([*named, *of.asked_otherwise]))
-    other = f"{labels.of_different(asked)}; " if asked else ""
+    other = f"{labels.different_settings(asked)}; " if asked else ""
     return before + other + _how_many_differ(of)
 
 

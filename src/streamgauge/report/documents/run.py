@@ -264,7 +264,7 @@ def _examples(examples: Sequence[Mapping[str, Any]]) -> Table:
 
 def _environment(result: Result, folder: RunFolder) -> Section:
     is_trial = result.experiment.get("command") == "sustain" and result.search is None
-    asked = reproduce.of_trial(result.experiment) if is_trial else result.experiment
+    asked = reproduce.trial_experiment(result.experiment) if is_trial else result.experiment
     file = shlex.quote(str((folder.path / "experiment.toml").absolute()))
     found = blocks(
         _reproduce_block(reproduce.command(asked), f"streamgauge experiment {file}"),

@@ -10,25 +10,26 @@ from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.results.run import Result
 from streamgauge.stats.percentile import observations_needed
 
-UNUSABLE = (
-    "This figure must not be used: the driver itself failed, so the run says nothing about the system under test."
-)
+UNUSABLE = "This figure must not be used: the driver failed, so the run says nothing about the system under test."
 DISTURBED = (
-    "This figure must not be used: other processes were busy on this machine, so that the system was too slow, or that "
-    "nothing could be decided, proves nothing against it."
+    "This figure must not be used: background processes were busy on this machine, so a slowdown or an open result "
+    "cannot be attributed to the system under test."
 )
-KEPT_UP = (
-    "This figure must not be used: other processes were busy on this machine, and the driver did not do its work in "
-    "time beside them."
+DRIVER_DISTURBED = (
+    "This figure must not be used: background processes were busy on this machine, and the driver was late."
 )
-NOTHING = "There is no figure to use: the run ended before anything was measured."
+NOTHING = "There is no figure: the run ended before the measurement."
 
 
 def answer(result: Result) -> str:
-    """The answer as a headline: a rate and what became of it."""
+    """The result as a headline: a rate and its verdict."""
     if result.search is not None:
-        found = result.search.sustained_per_s
-        return f"{format_rate(found, 'events/s')} sustained" if found is not None else "no sustained rate was found"
+        rate_per_s = result.search.sustained_per_s
+        return (
+            f"{format_rate(rate_per_s, 'events/s')} sustained"
+            if rate_per_s is not None
+            else "no sustained rate was found"
+        )
     if result.rate is None:
         return "nothing was measured"
     rate = format_rate(result.rate.planned_per_s, "events/s")
@@ -49,8 +50,8 @@ def unusable(result: Result) -> str:
         return UNUSABLE
     if result.rate is None:
         return NOTHING
-    by_others = {Cause.BACKGROUND_LOAD: DISTURBED, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD: KEPT_UP}
-    return by_others.get(result.verdict.cause or Cause.DRIVER_FAILED, UNUSABLE)
+    by_cause = {Cause.BACKGROUND_LOAD: DISTURBED, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD: DRIVER_DISTURBED}
+    return by_cause.get(result.verdict.cause or Cause.DRIVER_FAILED, UNUSABLE)
 
 
 def measured_s(result: Result) -> float | None:

@@ -122,7 +122,7 @@ class Sustain:
         """(the conductor of a started test bed, whether its engine is a new one)."""
         there = self._conductor
         reusable = there is not None and not request.fresh and self._drains_faster_than_it_starts(there)
-        if there is not None and reusable and self._emptied(there):
+        if there is not None and reusable and self._drain(there):
             return there, False
         self._stack.close()
         self._conductor = None
@@ -165,28 +165,28 @@ class Sustain:
         """
         record = warm_up(conductor, rate_per_s)
         cold = cold_s(conductor, record)
-        if cold and self._emptied(conductor, cold):
+        if cold and self._drain(conductor, cold):
             return None
         drained_per_s = drained_where_far_behind(conductor, record, rate_per_s)
         if drained_per_s is None:
-            self._emptied(conductor)
+            self._drain(conductor)
         return drained_per_s
 
-    def _emptied(self, conductor: TrialConductor, timeout_s: float | None = None) -> bool:
+    def _drain(self, conductor: TrialConductor, timeout_s: float | None = None) -> bool:
         """Whether another trial may follow; a test bed that cannot be emptied, or whose driver failed, is given up.
 
         Only asked where a trial follows on it: one that is stopped next would keep somebody waiting for nothing.
         """
         with suppress(DriverError):
             if conductor.testbed.engine_status().alive:
-                return conductor.emptied(timeout_s or DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.resolved.interval_s)
+                return conductor.drain(timeout_s or DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.resolved.interval_s)
         return False
 
     def _drains_faster_than_it_starts(self, conductor: TrialConductor) -> bool:
         """Whether what the last trial left is worked off before a new engine would have started and warmed up."""
-        if conductor.left is None or not self._drained_per_s:
+        if conductor.last_log is None or not self._drained_per_s:
             return True
-        left = conductor.left.offered_events() - conductor.left.running.taken_events()
+        left = conductor.last_log.offered_events() - conductor.last_log.running.taken_events()
         start_s = self._start_s + self.resolved.warmup_s(True, self.resolved.experiment.load.duration)
         return left / self._drained_per_s <= start_s
 

@@ -73,23 +73,21 @@ def with_interference(folder: RunFolder, search: SearchResult) -> SearchResult:
 
 
 def warnings_of(search: SearchResult) -> Iterator[Caution]:
-    """Each trial beside which other processes were busy, since the result's own figures are those of one trial alone;
-    then whether the machine itself was not the same in all of them.
-    """
+    """Warnings for trials beside background load, and for a machine whose speed changed between trials."""
     for trial in search.trials:
         share = (trial.others_cpu_percent or 0.0) / machine_percent()
         if share > BACKGROUND_SHARE_MAX:
-            said = f"trial {trial.number}: other processes used {share:.0%} of the machine"
-            yield Caution(WarningCode.TRIAL_BACKGROUND_LOAD, said)
-    known = [trial for trial in search.trials if trial.reference_work_us]
-    fast, slow = (pick(known, key=_reference_work_us, default=None) for pick in (min, max))
+            sentence = f"trial {trial.number}: background processes used {share:.1%} of the CPU"
+            yield Caution(WarningCode.TRIAL_BACKGROUND_LOAD, sentence)
+    timed = [trial for trial in search.trials if trial.reference_work_us]
+    fast, slow = (pick(timed, key=_reference_work_us, default=None) for pick in (min, max))
     if fast and slow and machine_speed_differs(_reference_work_us(fast), _reference_work_us(slow)):
-        said = (
-            f"the machine itself was not the same in all trials, or its memory was busier: the same small work took "
+        sentence = (
+            f"the machine's speed differed between trials: the reference work took "
             f"{format_us(fast.reference_work_us)} in trial {fast.number}, "
-            f"{format_us(slow.reference_work_us)} in trial {slow.number}"
+            f"{format_us(slow.reference_work_us)} in trial {slow.number}. Run it again on a quiet machine"
         )
-        yield Caution(WarningCode.MACHINE_CHANGED, said)
+        yield Caution(WarningCode.MACHINE_CHANGED, sentence)
 
 
 def _reference_work_us(trial: TrialSummary) -> float:

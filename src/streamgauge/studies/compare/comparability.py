@@ -59,7 +59,7 @@ def gate_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str,
         return {name: _NO_RESULTS for name in figures if name not in _LOAD_INDEPENDENT}
     blockers = _load_blockers(a, b, figures)
     differing = [name for name in different_settings(a, b) if name not in _RATE_SETTINGS]
-    why = [*([labels.of_different(differing)] if differing else []), *doubts(a, b)]
+    why = [*([labels.different_settings(differing)] if differing else []), *doubts(a, b)]
     if not why:
         return blockers
     reasons_of = {
@@ -118,7 +118,9 @@ def question_warnings(a: RunGroup, b: RunGroup) -> list[str]:
     warning = f"{load}: latency and resources are those of different loads, so no gate on them is decided"
     warnings = [warning] if load else []
     if differing := [name for name in different_settings(a, b) if name not in ("workload", *_RATE_SETTINGS)]:
-        warnings.append(f"{labels.of_different(differing)}: no gate is decided between them, but that on wrong answers")
+        warnings.append(
+            f"{labels.different_settings(differing)}: no gate is decided between them, but that on wrong answers"
+        )
     return warnings
 
 

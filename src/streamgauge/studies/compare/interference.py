@@ -20,31 +20,31 @@ def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:
         for run in side.runs:
             if said := run.result.warning(WarningCode.BACKGROUND_LOAD):
                 yield (
-                    f"{side.name}: {run.folder.name}: {said}, and a difference may be their doing: no gate is decided "
+                    f"{side.name}: {run.folder.name}: {said}. A difference may be their doing, so no gate is decided "
                     "except that on wrong answers"
                 )
     if times := _machine_times(a, b):
         yield (
-            f"the machine itself was not the same, or its memory was busier: the reference work took "
-            f"{abs(times - 1):.0%} {'longer' if times > 1 else 'less'} for B, and so much of a difference may be its "
-            "doing: no gate is decided, but that on wrong answers"
+            f"the machine's speed differed: the reference work took {abs(times - 1):.0%} "
+            f"{'longer' if times > 1 else 'less'} for B. So much of a difference may be the machine's doing, so no "
+            "gate is decided except that on wrong answers. Run both sides again on a quiet machine"
         )
 
 
 def doubts(a: RunGroup, b: RunGroup) -> list[str]:
-    """Why no difference of these sides is surely their own, however narrow its interval; nothing where it is."""
-    found = [
-        f"other processes were busy on {side.name}'s machine ({', '.join(names)})"
+    """Why a difference of these sides may come from the machine, however narrow its interval; else empty."""
+    reasons = [
+        f"background processes were busy on {side.name}'s machine ({', '.join(names)})"
         for side in (a, b)
         if (names := [run.folder.name for run in side.runs if run.result.warning(WarningCode.BACKGROUND_LOAD)])
     ]
-    return found + (["the machine itself was not the same by its reference work"] if _machine_times(a, b) else [])
+    return reasons + (["the machine's speed differed by its reference work"] if _machine_times(a, b) else [])
 
 
 def _machine_times(a: RunGroup, b: RunGroup) -> float | None:
-    """How many times as long the reference work took for B, where it was another machine by that; else None."""
-    took = [[run.result.reference_work_us for run in side.runs if run.result.reference_work_us] for side in (a, b)]
-    if not all(took):
+    """Time of the reference work for B divided by that for A, if the machine's speed differed; else None."""
+    times = [[run.result.reference_work_us for run in side.runs if run.result.reference_work_us] for side in (a, b)]
+    if not all(times):
         return None
-    of_a, of_b = (median(each) for each in took)
-    return of_b / of_a if machine_speed_differs(of_a, of_b) else None
+    a_us, b_us = (median(each) for each in times)
+    return b_us / a_us if machine_speed_differs(a_us, b_us) else None

@@ -139,7 +139,7 @@ def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
 
 def _refuse(experiment: Experiment, config: Anatomy, mode: LatencyProbe) -> None:
     """What would be passed over in silence: asked for in two ways, or of no effect here."""
-    problems = list(reproduce.not_taken(experiment))
+    problems = list(reproduce.unsupported_settings(experiment))
     windows = config.batch_windows
     if windows and mode.interval is None:
         rule = f"must not be given with {experiment.engine}, which has no batches"
@@ -165,7 +165,7 @@ def _collecting_evidence(evidence: ProbeInput, follow: Observer) -> Observer:
     def observe(event: TrialEvent) -> None:
         follow(event)
         if isinstance(event, VerdictReached):
-            evidence.collect(event.testbed, event.judged)
+            evidence.collect(event.testbed, event.trial)
 
     return observe
 

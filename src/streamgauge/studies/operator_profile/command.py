@@ -90,8 +90,8 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
         InputError: with everything that is wrong with the characterization.
     """
     config, load = experiment.characterize or Characterize(), experiment.load.model_copy(update={"generators": 1})
-    problems = list(reproduce.not_taken(experiment))
-    if (events := config.slices_in_all * config.slice_events) > EVENTS_MAX:
+    problems = list(reproduce.unsupported_settings(experiment))
+    if (events := config.total_slices * config.slice_events) > EVENTS_MAX:
         rule = f"must ask for at most {EVENTS_MAX:,} events, warm-up included"
         way_out = "--slices 100 --slice-events 10k"
         problems.append(Problem("characterize.slice_events", rule, f"{events:,}", way_out))
@@ -134,7 +134,7 @@ def _request_fields(resolved: ResolvedExperiment, config: Characterize) -> dict[
 
 def _span(resolved: ResolvedExperiment, config: Characterize) -> Span:
     slice_us = max(1, round(config.slice_events / resolved.experiment.load.rate * US))
-    return Span(START_US, START_US + slice_us * config.slices_in_all, slice_us)
+    return Span(START_US, START_US + slice_us * config.total_slices, slice_us)
 
 
 def _measure(resolved: ResolvedExperiment, config: Characterize, folder: Path, say: Say) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def _count(
                 continue
             at = private / f"operator-{len(operators)}"
             at.mkdir()
-            folders = write_slices(connection, one, at, config.slices_in_all)
+            folders = write_slices(connection, one, at, config.total_slices)
             paths = {name: str(path) for name, path in folders.items()}
             job = one.node if isinstance(one.node, NativeJob) else None
             operators.append(IsolatedOperator(one.node.name, one.isolated, paths, SLICE, job))
@@ -226,12 +226,12 @@ def _time(
             failed.update(answer.failed)
             for name, sample in answer.samples.items() if number >= config.warmup_slices else ():
                 slices.setdefault(name, []).append(sample)
-            say(f"timing   slice {number + 1} of {config.slices_in_all}, {config.warmup_slices} of them to warm up")
+            say(f"timing   slice {number + 1} of {config.total_slices}, {config.warmup_slices} of them to warm up")
 
         for number in range(config.warmup_slices):
             one(number)
         with MemorySampler(benchmark.memory_bytes) as memory:
-            for number in range(config.warmup_slices, config.slices_in_all):
+            for number in range(config.warmup_slices, config.total_slices):
                 one(number)
         settings = benchmark.settings
     methods = {each.name: each.method for each in operators}

@@ -86,7 +86,7 @@ class SyntheticBench:
                 probe_batches=False,
             )
         )
-        if not self._conductor.emptied(DRAIN_TIMEOUT_S):
+        if not self._conductor.drain(DRAIN_TIMEOUT_S):
             raise DriverError("what a trial had left could not be drained, so no other trial may follow")
         return judged
 

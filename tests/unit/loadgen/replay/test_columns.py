@@ -108,12 +108,12 @@ def test_lines_of_text_are_a_streams_only_column(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize(("name", "content", "rule", "way_out"), [
-    ("gone.csv", None, "must be a file that exists", "data=FILE"),
+    ("gone.csv", None, "must be an existing file", "data=FILE"),
     ("a.xlsx", "x", "must be one of parquet, csv", "another file"),
     ("a.csv", "price,user\n1,2\n", "must have a column user_id int", "rename user to user_id"),
     ("a.csv", "price,user_id\n", "must hold some rows", "another file"),
     ("a.csv", "price\n1\n", "must have a column user_id int", "or add user_id with one value, such as 0"),
-    ("a.csv", "price,user_id\nmuch,2\nmore,3\n,4\n", "values of the right types: price is int", "mend price"),
+    ("a.csv", "price,user_id\nmuch,2\nmore,3\n,4\n", "values of the right types: price is int", "correct price"),
     ("a.csv", "price,user_id\n,2\n,3\n", "must have a value in some row of price", "another file"),
     ("a.csv", "price,user_id\n1,\n2,\n", "must have a value in some row of user_id", "another file"),
     ("a.txt", "one\n", "must have the columns user_id int, price int", "CSV"),

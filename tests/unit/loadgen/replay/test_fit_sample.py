@@ -105,7 +105,7 @@ def test_refusals(tmp_path: Path) -> None:
     """A file that is not there, not known, not readable, empty, or with a column that cannot be made."""
     (tmp_path / "a.xlsx").write_text("x")
     (tmp_path / "a.parquet").write_text("x")
-    for name, said in [("no.csv", "exists"), ("a.xlsx", "must be one of"), ("a.parquet", "must be readable")]:
+    for name, said in [("no.csv", "existing"), ("a.xlsx", "must be one of"), ("a.parquet", "must be readable")]:
         with pytest.raises(InputError, match=said):
             fit(tmp_path / name, "timestamp")
     for columns, said in [

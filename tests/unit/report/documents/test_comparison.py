@@ -113,11 +113,11 @@ def test_the_headline_says_where_different_things_were_measured() -> None:
     """Another rate offered is no better and no worse of the system."""
     asked = NotTheSame(setting="load.rate", a=("5000",), b=("20000",))
     other = comparison().model_copy(update={"not_the_same": (asked,)})
-    assert comparison_document.headline(other).startswith("A and B are of different load.rate; B is ")
+    assert comparison_document.headline(other).startswith("A and B differ in load.rate; B is ")
     assert comparison_document.headline(comparison()).startswith("B is ")
     three = other.model_copy(update={"asked_otherwise": ("load.rate", "parameters.range", "isolation")})
     assert comparison_document.headline(three).startswith(
-        "A and B are of different load.rate, parameters.range and isolation; B is "
+        "A and B differ in load.rate, parameters.range and isolation; B is "
     )
 
 
@@ -183,7 +183,7 @@ def test_a_difference_that_is_unknown_has_its_key() -> None:
 
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     """Nothing is left behind."""
-    with pytest.raises(InputError, match="the folder above it must exist"):
+    with pytest.raises(InputError, match="must be in an existing folder"):
         comparison_document.write_comparison(tmp_path / "no" / "page.html", comparison())
     assert list(tmp_path.iterdir()) == []
 

@@ -192,5 +192,5 @@ def test_where_a_run_is_wanted_the_refusal_says_what_this_is(folder: Path, name:
 
 def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     """A folder that is gone is said."""
-    with pytest.raises(InputError, match="the folder above it must exist"):
+    with pytest.raises(InputError, match="must be in an existing folder"):
         write_study(tmp_path / "gone", CHARACTERIZATION, characterization())

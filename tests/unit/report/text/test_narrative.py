@@ -136,7 +136,7 @@ def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make
     ("cause", "said"),
     [
         (Cause.BACKGROUND_LOAD, narrative.DISTURBED),
-        (Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, narrative.KEPT_UP),
+        (Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, narrative.DRIVER_DISTURBED),
         (Cause.DRIVER_FAILED, narrative.UNUSABLE),
     ],
 )

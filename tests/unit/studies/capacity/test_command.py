@@ -179,7 +179,7 @@ def test_a_fresh_engine_is_warmed_before_its_trial(
 
     monkeypatch.setattr(command, "warm_up", warm)
     work = Sustain(check(build({"workload": workload, "command": "sustain"})), study, worker(study).view, 1e6)
-    monkeypatch.setattr(work, "_emptied", lambda conductor, timeout_s: seen.append("emptied") or True)
+    monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s: seen.append("emptied") or True)
     with pytest.raises(ZeroDivisionError):
         work._judged(after(10.0, run), TrialRequest(HELD_PER_S, "confirm", fresh=fresh), fresh=fresh)
     assert seen == ([HELD_PER_S, "emptied", False] if warmed else [fresh])
@@ -201,7 +201,7 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     monkeypatch.setattr(command, "warm_up", lambda *_: record)
     monkeypatch.setattr(figures, "background_share", lambda _: 0.0)
     work = Sustain(check(build({"workload": "filter", "command": "sustain"})), study, worker(study).view, 1e6)
-    monkeypatch.setattr(work, "_emptied", lambda conductor, timeout_s=None: False)
+    monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s=None: False)
     request = TrialRequest(4e7, "bracket", fresh=True)
     if judged:
         with pytest.raises(ZeroDivisionError):
@@ -219,7 +219,7 @@ def test_an_engine_is_started_anew_where_draining_takes_longer(
     """At 20 k/s a backlog of 20 M takes a quarter of an hour, a new engine a minute."""
     work = worker(study)
     conductor = warm(work)
-    conductor.left.running.offered_events = left
+    conductor.last_log.running.offered_events = left
     work._drained_per_s = 2e4
     used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
     assert (used is conductor, is_fresh) == (kept, not kept)
@@ -234,7 +234,7 @@ def warm(work: Sustain, **more: Any) -> Any:
     conductor = work._conductor = TrialConductor(
         work.resolved, testbed, snapshots(lambda shown: work.view.trial_progress(shown))
     )
-    conductor.left = TrialLog(SimpleNamespace(start_us=0))  # type: ignore[arg-type]
+    conductor.last_log = TrialLog(SimpleNamespace(start_us=0))  # type: ignore[arg-type]
     return conductor
 
 
@@ -352,7 +352,7 @@ def test_what_a_trial_left_is_drained_before_the_next_one_on_its_rig(
     work, journals = worker(study), iter(left)
 
     def judged(conductor: TrialConductor, *_: Any) -> TrialOutcome:
-        conductor.left = next(journals)
+        conductor.last_log = next(journals)
         return TrialOutcome(HELD_PER_S, "sustained")
 
     monkeypatch.setattr(work, "_judged", judged)
@@ -642,7 +642,7 @@ def test_a_search_of_a_job_that_has_changed_is_not_gone_on_with(
     resolved: Any = SimpleNamespace(workload=SimpleNamespace(files={"job.py": "b" * 64}))
     kept = study.read_result().model_copy(update={"job_files": {"job.py": "a" * 64}})
     study.write_result(kept)
-    with pytest.raises(InputError, match=r"job\.py: must be as it was.*aaa.*\n.*without --resume"):
+    with pytest.raises(InputError, match=r"job\.py: must be unchanged.*aaa.*\n.*without --resume"):
         sit([])
 
 

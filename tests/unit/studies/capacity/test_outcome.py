@@ -128,7 +128,7 @@ def test_a_search_says_what_ran_beside_each_of_its_trials(study: RunFolder, monk
     settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
     found = with_interference(study, replay(settings, recorded(study)).result())
     assert [trial.others_cpu_percent for trial in found.trials] == [None, 80.0]
-    assert [one.sentence for one in warnings_of(found)] == ["trial 2: other processes used 40% of the machine"]
+    assert [one.sentence for one in warnings_of(found)] == ["trial 2: background processes used 40% of the CPU"]
     shutil.rmtree(busy.path)
     assert with_interference(study, replay(settings, recorded(study)).result()).trials[1].others_cpu_percent is None
 

@@ -100,7 +100,7 @@ def test_every_bad_word_is_refused(say: Say, make: Make, tmp_path: Path) -> None
         ((a, b, "--fail-if", "p99 -10%"), "only + can fail"),
         ((a, b, "--confidence", "much"), "must be a share"),
         ((a, b, "--confidence", "100%"), "--confidence: must be from"),
-        ((a, b, "--html", tmp_path / "no" / "page.html"), "--html: the folder above it must exist"),
+        ((a, b, "--html", tmp_path / "no" / "page.html"), "--html: must be in an existing folder"),
         ((a, b, "--html", tmp_path), "--html: must be a file"),
     ):
         code, out, err = say(*words)

@@ -53,7 +53,7 @@ def test_what_is_asked_otherwise_decides_no_gate_but_that_on_wrong_answers(
     """Each alone, on figures that would pass by far: unknown, and said in the headline, the reason and a warning."""
     a, b = three("a", 10, experiment=asked()), three("b", 20, **{"experiment": asked(), **of_b})
     found = compare(a, b, RULES)
-    said = labels.of_different(names)
+    said = labels.different_settings(names)
     assert found.asked_otherwise == names
     assert [gate.state for gate in found.gates] == ["unknown", "unknown", "unknown", "passed"]
     assert all(said in gate.sentence for gate in found.gates[:3])

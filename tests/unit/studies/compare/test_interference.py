@@ -41,15 +41,15 @@ def test_busy_neighbours_of_one_run_decide_no_gate(make: Make, busy: str) -> Non
     found = compare(sides["A"], sides["B"], RULES)
     assert [gate.state for gate in found.gates] == UNDECIDED
     assert all(f"{busy}-2" in gate.sentence for gate in found.gates[:3])
-    (told,) = [warning for warning in found.warnings if "other processes" in warning]
-    assert told.startswith(f"{busy}: {busy}-2: other processes used 95% of the machine")
+    (told,) = [warning for warning in found.warnings if "background processes" in warning]
+    assert told.startswith(f"{busy}: {busy}-2: background processes used 95% of the machine")
 
 
 def test_quiet_neighbours_are_not_told_of(three: Three) -> None:
     """What others used below the rule of a verdict is in every run."""
     found = compare(three("a", 10, others_cpu_percent=5.0), three("b", 20, others_cpu_percent=9.0), RULES)
     assert found.passed
-    assert not any("other processes" in warning for warning in found.warnings)
+    assert not any("background processes" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize(("of_b_us", "states"), [(1200.0, UNDECIDED), (1100.0, ["passed"] * 4), (800.0, UNDECIDED)])
@@ -58,4 +58,4 @@ def test_a_machine_of_another_speed_decides_no_gate(three: Three, of_b_us: float
     a, b = three("a", 10, reference_work_us=1000.0), three("b", 20, reference_work_us=of_b_us)
     found = compare(a, b, RULES)
     assert [gate.state for gate in found.gates] == states
-    assert any("the machine itself was not the same" in warning for warning in found.warnings) is (states == UNDECIDED)
+    assert any("the machine's speed differed" in warning for warning in found.warnings) is (states == UNDECIDED)

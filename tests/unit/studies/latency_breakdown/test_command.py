@@ -105,8 +105,8 @@ RTM = {"workload": "identity", "engine": "spark-rtm", "transport": "kafka"}
         ({"workload": "identity", "options": {"probes": "off"}}, "must be progress or on"),
         ({"workload": "spam_filter"}, "must make rows of the rows of one stream"),
         ({"workload": "identity", "load": {"duration": "10m"}}, "at most 10,000,000 events a trial"),
-        ({"workload": "identity", "load": {"rate": "5k"}}, "is no setting of anatomy"),
-        ({"workload": "identity", "limits": ["p99<=2s"]}, "is no setting of anatomy"),
+        ({"workload": "identity", "load": {"rate": "5k"}}, "is not a setting of anatomy"),
+        ({"workload": "identity", "limits": ["p99<=2s"]}, "is not a setting of anatomy"),
         ({**RTM, "transport": "flight"}, "transport"),
         ({**RTM, "load": {"generators": 2}}, "must be 1 in real-time mode"),
         ({**RTM, "workload": "count"}, "must make rows of the rows of one stream"),
@@ -141,5 +141,5 @@ def test_what_is_asked_for_twice_is_refused(asked: dict[str, Any], anatomy: dict
 
 def test_a_run_takes_no_trials_of_an_anatomy() -> None:
     """They would be passed over in silence."""
-    with pytest.raises(InputError, match="is no setting of run, only of anatomy"):
+    with pytest.raises(InputError, match="is not a setting of run, only of anatomy"):
         check(build({"workload": "identity", "anatomy": {"rates": "5k"}}))

@@ -479,7 +479,7 @@ def test_all_that_is_wrong_is_told_at_once(say: Say, tmp_path: Path) -> None:
         (("word_count", "--slices", "100k", "--slice-events", "10k"), "at most 50,000,000 events"),
         (("word_count", "--option", "trigger=1 second"), "option trigger: changes nothing"),
         (("word_count", "--set", "wrds=3"), "set wrds"),
-        (("missing.py",), "must be a file that exists"),
+        (("missing.py",), "must be an existing file"),
     ],
 )
 def test_each_bad_word_is_refused(say: Say, words: tuple[str, ...], said: str, tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ ONE_SECOND_HALF = np.where(np.arange(60) == 30, 0.5, 1.0) * RATE
     [
         ({}, False),
         ({"offered_per_s": ONE_SECOND_HALF}, True),
-        ({"slip_us_p99": 5 * US}, True),
+        ({"schedule_delay_us_p99": 5 * US}, True),
         ({"core_wait_us": 1e6}, False),
         ({"negative_latencies": 1}, False),
         ({"sut_alive": False}, False),

@@ -103,9 +103,9 @@ def test_batches_are_cut_at_one_event_time() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"workload": "spike_detection"}, "has no lowering for Process: its state is one of Structured Streaming here"),
-        ({"workload": "sentiment_analysis"}, "has no lowering for IntervalJoin: DStreams join windows only"),
-        ({"workload": "identity", "transport": "kafka"}, "transport: is none that spark-dstream can read"),
+        ({"workload": "spike_detection"}, "does not support Process: its state is one of Structured Streaming here"),
+        ({"workload": "sentiment_analysis"}, "does not support IntervalJoin: DStreams join windows only"),
+        ({"workload": "identity", "transport": "kafka"}, "transport: must be one that spark-dstream can read"),
         (
             {"workload": "windowed_join", "options": {"lowering.join": "packed"}},
             "lowering.join: must not be packed in DStreams",

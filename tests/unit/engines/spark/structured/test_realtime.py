@@ -89,10 +89,10 @@ def test_what_it_takes(flow: Flow, master: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"workload": "windowed_join"}, "has no lowering for WindowJoin: real-time mode joins no two streams"),
-        ({"workload": "trending_topics"}, "has no lowering for TopN: real-time mode has no aggregate of an aggregate"),
-        ({"workload": "spike_detection"}, "has no lowering for Process: real-time mode runs no Python"),
-        ({"workload": "identity", "transport": "flight"}, "transport: is none that spark-rtm can read"),
+        ({"workload": "windowed_join"}, "does not support WindowJoin: real-time mode joins no two streams"),
+        ({"workload": "trending_topics"}, "does not support TopN: real-time mode has no aggregate of an aggregate"),
+        ({"workload": "spike_detection"}, "does not support Process: real-time mode runs no Python"),
+        ({"workload": "identity", "transport": "flight"}, "transport: must be one that spark-rtm can read"),
     ],
 )
 def test_flows_that_it_cannot_do_are_refused(changes: dict[str, Any], said: str) -> None:

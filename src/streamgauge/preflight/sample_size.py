@@ -1,0 +1,166 @@
+"""Sample-size rules: whether the span, the queue and a latency limit can lead to a decision at all.
+
+Each rule uses only what is known before the start: windows, the engine's batch interval, rate and memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from streamgauge.config.experiment import Experiment, Load
+from streamgauge.config.slo import ServiceLevelObjective
+from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
+from streamgauge.core.clock import US
+from streamgauge.core.errors import Problem
+from streamgauge.core.formatting import format_rate
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.spi import BatchInterval
+from streamgauge.metrics.latency.result_kind import latencies_of
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us, may_extend
+from streamgauge.results.latency import PERCENTILES
+from streamgauge.stats.percentile import carries, observations_needed
+from streamgauge.system.machine import memory_bytes
+
+BOUND_INTERVALS_MIN = 3
+"""Batches that must fit into the queue: one that the engine reads, one that waits for its trigger, and one more for a
+single slow batch."""
+SPANS_S = {
+    "duration": (1, 7 * 86_400, "from 1 s to 7 days"),
+    "warmup": (0, 3600, "at most an hour"),
+    "chunk": (0.001, 1, "from 1 ms to 1 s"),
+    "bound": (1, 3600, "from 1 s to an hour of the rate"),
+}
+"""Least and greatest time of each setting of the load, in seconds and in words."""
+DECIDING = ("run", "sustain")
+"""The commands that start an engine and judge it."""
+
+
+@dataclass(frozen=True)
+class Spacing:
+    """The least distance of windows or batches, the setting behind it, and the number that a verdict needs."""
+
+    what: str
+    setting: str
+    seconds: float
+    needed: int
+
+
+def spacings(flow: Flow | None, interval: BatchInterval) -> list[Spacing]:
+    """The spacings known before the start; none for results row by row in batches back to back."""
+    slide_us = longest_slide_us(flow) if flow is not None else None
+    windows = Spacing("windows", "slide", (slide_us or 0) / US, WINDOWS_MIN)
+    batches = Spacing("batches", interval.option, interval.seconds, BATCHES_MIN)
+    return [spacing for spacing in (windows, batches) if spacing.seconds]
+
+
+def in_range(name: str, seconds: float) -> bool:
+    """Whether a time of the load is within `SPANS_S`."""
+    least, greatest, _ = SPANS_S[name]
+    return least <= seconds <= greatest
+
+
+def interval_problems(
+    experiment: Experiment, interval: BatchInterval, spacings: Sequence[Spacing]
+) -> Iterator[Problem]:
+    """A queue or a span that is too short for the engine's interval or the flow's windows."""
+    if experiment.command in DECIDING:
+        yield from _bound_problems(experiment, interval)
+        yield from _span_problems(experiment, spacings)
+
+
+def _span_problems(experiment: Experiment, spacings: Sequence[Spacing]) -> Iterator[Problem]:
+    """A span that can only be undecided: even at its longest it holds too few windows or batches."""
+    longest = _longest_s(experiment.load)
+    if longest is None:
+        return
+    short = [spacing for spacing in spacings if longest < spacing.needed * spacing.seconds]
+    if short:
+        counts = ", and ".join(
+            f"{int(longest / spacing.seconds)} {spacing.what} ({spacing.setting}: {spacing.seconds:g} s) where a "
+            f"verdict needs {spacing.needed}"
+            for spacing in short
+        )
+        needed = math.ceil(max(spacing.needed * spacing.seconds for spacing in short))
+        rule = f"is too short for a verdict: {_span_in_words(experiment.load)} holds {counts}"
+        yield Problem("load.duration", rule, f"{experiment.load.duration:g}s", f"--duration {needed}s")
+
+
+def percentile_problems(
+    experiment: Experiment, spacings: Sequence[Spacing], limits: Sequence[ServiceLevelObjective]
+) -> Iterator[Problem]:
+    """Limits on a percentile for which even the longest span holds too few windows or batches."""
+    longest = _longest_s(experiment.load)
+    if experiment.command not in DECIDING or longest is None or not spacings:
+        return
+    fewest = max(spacings, key=lambda spacing: spacing.seconds)
+    count = round(longest * US) // max(1, round(fewest.seconds * US))
+    for limit in limits:
+        q = PERCENTILES.get(limit.statistic)
+        if q is None or carries(q, count):
+            continue
+        needed = observations_needed(q)
+        rule = (
+            f"can only be undecided: {limit.statistic.replace('_', '.')} needs {needed} {fewest.what} "
+            f"({fewest.setting}: {fewest.seconds:g} s), and {_span_in_words(experiment.load)} holds {count}"
+        )
+        decidable = f"{limit.kind}_max<={limit.text.partition('<=')[2].strip()}"
+        way_out = f'--limit "{decidable}", or p50, or --duration {math.ceil(needed * fewest.seconds)}s'
+        yield Problem("limits", rule, limit.text, way_out)
+
+
+def latency_kind_problems(flow: Flow, limits: Sequence[ServiceLevelObjective]) -> Iterator[Problem]:
+    """Limits on a latency that no result of the flow has."""
+    kinds = latencies_of(flow)
+    for limit in limits:
+        if kinds is not None and limit.kind not in kinds:
+            rule = f"names a latency that no result of this workload has; its latencies are {', '.join(kinds)}"
+            fallback = f"event_time_{limit.text.removeprefix(limit.kind).lstrip('_').strip()}"
+            yield Problem("limits", rule, limit.text, f'--limit "{fallback}"')
+
+
+def _longest_s(load: Load) -> float | None:
+    """The longest span by extensions, in seconds; None if the duration itself is refused."""
+    if not in_range("duration", load.duration):
+        return None
+    return load.duration * (1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX) if may_extend(load) else load.duration
+
+
+def _span_in_words(load: Load) -> str:
+    if may_extend(load):
+        return f"even extended to {_longest_s(load):g} s, the maximum, it"
+    return f"a span of {load.duration:g} s (a rate that changes is not extended)"
+
+
+def _bound_problems(experiment: Experiment, interval: BatchInterval) -> Iterator[Problem]:
+    """A queue that fills between two batches at any rate, which says nothing about the engine."""
+    bound, least = experiment.load.bound, BOUND_INTERVALS_MIN * interval.seconds
+    if bound >= least or not in_range("bound", bound):
+        return
+    rule = f"must be at least {BOUND_INTERVALS_MIN} times the engine's interval of batches"
+    shorter = f"a shorter --option {interval.option}"
+    way_out = (
+        f"--bound {least:g}s, or {shorter}" if in_range("bound", least) else f"{shorter}: --bound is at most an hour"
+    )
+    yield Problem("load.bound", f"{rule} ({interval.option}: {interval.seconds:g} s)", f"{bound:g}s", way_out)
+
+
+def queue_problems(resolved: ResolvedExperiment) -> Iterator[Problem]:
+    """A queue that memory limits to a few seconds of the rate; its overflow says nothing about the engine."""
+    load = resolved.experiment.load
+    seconds, cut = resolved.bound_s(load.rate)
+    if resolved.experiment.command != "run" or not cut or seconds >= BOUND_S_MIN:
+        return
+    lower, needs = load.rate * seconds / BOUND_S_MIN, f"where a verdict needs {BOUND_S_MIN:g} s"
+    memory = f"the queue's memory of {resolved.bytes_max / 2**20:.4g} MiB"
+    rule = f"is too much for {memory}, which holds {seconds:.2g} s of it {needs}"
+    needed = math.ceil(resolved.bytes_max * BOUND_S_MIN / seconds / 2**20) + 1
+    more = f"--memory {needed}MiB, or " if needed * 2**20 <= memory_bytes() else ""
+    yield Problem("load.rate", rule, format_rate(load.rate), f"{more}--rate {_rounded_down(lower)}")
+
+
+def _rounded_down(rate_per_s: float) -> str:
+    """A rate rounded down to two digits, in the form of `--rate`."""
+    step = 10.0 ** (math.floor(math.log10(rate_per_s)) - 1)
+    return format_rate(math.floor(rate_per_s / step) * step).replace(" ", "")
