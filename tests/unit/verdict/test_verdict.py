@@ -280,7 +280,8 @@ def test_other_processes_may_be_why_too_few_windows_closed(changes: dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"), [(0, "no result came and none was due, so there is no latency"), (3, "no answer could be checked")]
+    ("rows", "said"),
+    [(0, "no result came and none was due, so there is no latency"), (3, "no answer could be checked")],
 )
 def test_a_job_that_gives_and_owes_nothing_is_not_asked_for_a_longer_trial(rows: int, said: str) -> None:
     """A longer one would give nothing too; its level says the same."""
