@@ -40,11 +40,12 @@ test-long: setup ## what make test leaves out for its time: further tests, most 
 test-fast: setup ## unit tests only (3 minutes on two cores)
 	$(UNIT_TESTS)
 
-check: setup ## lint, types and layers
+check: setup ## lint, types (tests too) and layers
 	$(BIN)/ruff check src tests bench examples tools
 	$(BIN)/ruff format --check src tests bench examples tools
 	$(BIN)/mypy
 	$(BIN)/mypy tools examples
+	MYPYPATH=src:. $(BIN)/mypy --explicit-package-bases --namespace-packages tests
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
 docs: setup ## the documentation as a site that opens from disk: site/index.html

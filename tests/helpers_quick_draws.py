@@ -11,9 +11,9 @@ import numpy as np
 from streamgauge.stats.bootstrap import Floats
 
 
-def replicates(residuals: Floats, weights: Floats, length: int, count: int, seed: int) -> Floats:
-    """`weights @ resampled residuals` (count,) with circular blocks of `length` samples."""
+def replicates(residuals: Floats, weights: Floats, length: int, replicates: int, seed: int) -> Floats:
+    """`weights @ resampled residuals` (replicates,) with circular blocks of `length` samples."""
     blocks = -(-residuals.size // length)
-    starts = np.random.default_rng(seed).integers(residuals.size, size=(count, blocks))
+    starts = np.random.default_rng(seed).integers(residuals.size, size=(replicates, blocks))
     at = (starts[:, :, None] + np.arange(length)) % residuals.size
-    return residuals[at.reshape(count, -1)[:, : residuals.size]] @ weights
+    return residuals[at.reshape(replicates, -1)[:, : residuals.size]] @ weights

@@ -91,7 +91,7 @@ def search(workload: str, **changes: Any) -> dict[str, Any]:
 
 def test_every_search_has_a_row() -> None:
     """What it exercises is what the workload states; a search that found nothing has no rate."""
-    none = {"low": None, "high": None, "high_verdict": None, "trials": [], "limit": ""}
+    none: dict[str, Any] = {"low": None, "high": None, "high_verdict": None, "trials": [], "limit": ""}
     grid, words = PAGE.rates([search("word_count"), search("smart_grid", search=none, latency={"event_time_us": None})])
     assert len(PAGE.RATES) == len(grid) == len(words)
     assert words[:3] == ("word_count", "4", "flat-map, unbounded keyed counter")

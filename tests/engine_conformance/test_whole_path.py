@@ -64,12 +64,12 @@ class Case:
     def __post_init__(self) -> None:
         engine, rows = self.testbed.engine, self.testbed.engine.operator_row_counts
 
-        def kept(*given: Any) -> OperatorCounts:
-            told = rows(*given)
-            self.counted += told.rows
-            return told
+        def count(*args: Any, **kwargs: Any) -> OperatorCounts:
+            counts = rows(*args, **kwargs)
+            self.counted += counts.rows
+            return counts
 
-        engine.operator_row_counts = kept  # type: ignore[method-assign]
+        engine.operator_row_counts = count  # type: ignore[method-assign]
 
     def trial(self, number: int, on_progress: Progress = lambda _: None) -> TrialResult:
         """A short real trial in a folder of its own."""

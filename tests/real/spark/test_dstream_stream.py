@@ -74,7 +74,7 @@ def test_nothing_follows_a_batch_that_fails(session: SparkSession, where: str) -
     """Spark itself would go on; here its reason is told, and later batches do nothing."""
     receiver, turns = Numbered(), list[int]()
 
-    def fails(*_: Any) -> Any:
+    def fails(*_: Any, **__: Any) -> Any:
         raise ValueError("planted")
 
     def work(batch: Batch, rdd: Any) -> None:

@@ -218,6 +218,7 @@ def test_lines_with_escaped_quotes_are_read_alike(expression: str, spark: Any) -
     seen = expression if expression == log_processing.STATUS else f"unix_micros({expression})"
     on_duckdb = expressions.to_duckdb(seen, {"line": "string"})
     expected = _duckdb(pa.table({"line": pa.array(lines, pa.string())}), f"SELECT {on_duckdb} AS x FROM edge")
+    assert isinstance(expected, list)
     assert sum(value is not None for (value,) in expected) == 7
     frame = spark.createDataFrame([(line,) for line in lines], "line string")
     assert _equal(expected, _spark(frame, f"SELECT {_braced(seen)} AS x FROM {{edge}}"))

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from bench.studies import applications
 from streamgauge.dataflow import graph
@@ -48,7 +49,7 @@ def test_what_was_searched_is_not_searched_again(tmp_path: Path) -> None:
 
     def result(name: str, workload: str, value: str, trials: int, held: float | None) -> None:
         (tmp_path / name).mkdir()
-        found = {"trials": [{}] * trials, "sustained_per_s": held}
+        found: dict[str, Any] = {"trials": [{}] * trials, "sustained_per_s": held}
         whole = {"workload": workload, "verdict": {"value": value}, "search": found}
         (tmp_path / name / "result.json").write_text(json.dumps(whole))
 

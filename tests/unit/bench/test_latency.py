@@ -11,6 +11,7 @@ from bench.spark.latency import REPEATS, WAYS
 from bench.support import run_command
 from streamgauge.config.experiment import build
 from streamgauge.preflight.validate import check
+from tests.helpers_recording import append_and_return
 
 
 def made(p50_us: float, p99_us: float | None, append_us: float | None) -> dict[str, Any]:
@@ -22,7 +23,7 @@ def made(p50_us: float, p99_us: float | None, append_us: float | None) -> dict[s
 def test_each_way_is_run_as_often_as_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """In turn; where a run had too few results for a p99, there is none."""
     asked: list[Any] = []
-    monkeypatch.setattr(run_command, "result", lambda one: asked.append(one) or made(9000.0, None, None))
+    monkeypatch.setattr(run_command, "result", lambda one: append_and_return(asked, one, made(9000.0, None, None)))
     rows = latency.main()
     assert asked == [way.asked for way in WAYS] * REPEATS
     assert [row["value"] for row in rows] == [9.0] * len(WAYS)

@@ -12,7 +12,14 @@ from bench.studies.tuning_profiles import Cell
 
 
 def result(cell: Cell, per_s: float | None, verdict: str = "sustained") -> dict[str, Any]:
-    found = {"trials": [{}], "sustained_per_s": per_s, "low": per_s, "high": None, "limit": "the CPU", "seconds": 60.0}
+    found: dict[str, Any] = {
+        "trials": [{}],
+        "sustained_per_s": per_s,
+        "low": per_s,
+        "high": None,
+        "limit": "the CPU",
+        "seconds": 60.0,
+    }
     return {
         "workload": cell.workload, "experiment": {"transport": cell.transport}, "tuning": cell.tuning, "search": found,
         "verdict": {"value": verdict}, "environment": {"cpu_model": "made up"}, "start_time": "now", "run_id": "r",

@@ -11,6 +11,7 @@ import pytest
 from bench.__main__ import said
 from bench.studies import whole_run
 from bench.studies.whole_run import EVERY_EVENT, FEW_RESULTS
+from tests.helpers_recording import append_and_return
 
 
 def made(memory: float, verified_s: float) -> dict[str, Any]:
@@ -25,7 +26,7 @@ def test_both_runs_have_both_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory, of which less is better, and the run's length over that of its verification; medians of the repeats."""
     given = {FEW_RESULTS: made(0.6, 8.0), EVERY_EVENT: made(2.5, 125.0)}
     asked: list[Any] = []
-    monkeypatch.setattr(whole_run, "result", lambda one: asked.append(one) or given[one])
+    monkeypatch.setattr(whole_run, "result", lambda one: append_and_return(asked, one, given[one]))
     rows = whole_run.main()
     assert asked == [FEW_RESULTS, EVERY_EVENT] * whole_run.REPEATS
     assert [(row["value"], said(row)) for row in rows] == [

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from streamgauge.config import experiment
 from streamgauge.config.experiment import SETTINGS, Experiment, setting_of
@@ -78,8 +79,12 @@ def test_a_job_may_lie_beside_the_file_that_names_it(tmp_path: Path, monkeypatch
 
 def test_every_field_says_how_it_is_asked_for() -> None:
     """A field without metadata would have no option, and no command would refuse it."""
-    sections = {"load": experiment.Load, "search": experiment.Search, "anatomy": experiment.Anatomy,
-                "characterize": experiment.Characterize}  # fmt: skip
+    sections: dict[str, type[BaseModel]] = {
+        "load": experiment.Load,
+        "search": experiment.Search,
+        "anatomy": experiment.Anatomy,
+        "characterize": experiment.Characterize,
+    }
     fields = {f"{section}.{name}" for section, model in sections.items() for name in model.model_fields}
     fields |= set(Experiment.model_fields) - set(sections) - {"command", "workload"}
     assert set(SETTINGS) == fields

@@ -132,4 +132,4 @@ def test_what_it_is_refused_for(more: dict[str, Any], message: str) -> None:
     """When the flow is built."""
     given_ = {"keys": "k", "reads": ("k", "v", "w"), "gives": GIVES, "truth": TRUTH, "broadcast": EVERYONES} | more
     with pytest.raises(InputError, match=message):
-        OWN.process(Totals, **given_)  # type: ignore[arg-type]
+        OWN.process(Totals, **given_)

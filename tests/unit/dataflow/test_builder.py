@@ -102,7 +102,7 @@ def test_wrong_words_are_refused_at_once() -> None:
         lambda: bought.window(tumble(1), keys="pack").aggregate(n="count(*)"),
         lambda: bought.running(keys="user_id", n="price"),
         lambda: bought.join(source("ads", ADS), window=tumble(1), on="user_id"),
-        lambda: bought.select(x=1),  # type: ignore[arg-type]
+        lambda: bought.select(x=1),
     ):
         with pytest.raises(InputError):
             call()

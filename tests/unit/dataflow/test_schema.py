@@ -29,7 +29,7 @@ COUNT = RunningAggregate(PURCHASES, ("gem_pack_id",), (("count", "count(*)"),))
 
 def _problem(node: object) -> str:
     with pytest.raises(InputError) as refused:
-        schema.columns(node)  # type: ignore[arg-type]
+        schema.columns(node)
     return str(refused.value)
 
 

@@ -57,7 +57,7 @@ def test_files(tmp_path: Path, name: str) -> None:
 def test_what_is_refused(rows: object, schema: Schema | None, rule: str) -> None:
     """One problem, with the table's name."""
     with pytest.raises(InputError, match=rule) as refused:
-        table("t", rows, schema)  # type: ignore[arg-type]
+        table("t", rows, schema)
     assert "table 't'" in str(refused.value)
 
 

@@ -43,7 +43,7 @@ def of(rows: Mapping[str, pa.Table]) -> tuple[Any, Carrier]:
     offsets, broker = Offsets(2), Carrier(rows)
     for first, begin_us in ((0, START - 10 * US), (500, START)):
         offsets.begin(plan_from(begin_us, partitions=2), [{"ads": first, "purchases": 0}] * 2)
-    return append_times(broker, offsets, "ads", "out", START, START + 5 * US), broker  # type: ignore[arg-type]
+    return append_times(broker, offsets, "ads", "out", START, START + 5 * US), broker
 
 
 def test_an_event_is_looked_for_where_its_plan_has_put_it() -> None:

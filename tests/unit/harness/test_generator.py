@@ -22,6 +22,7 @@ from streamgauge.loadgen.fields import Integer, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.transports.spi import Chunk, Delivery, Outlet, Overflow
+from tests.helpers_recording import append_and_return
 
 RATE, STREAM = 1000.0, "purchases"
 START, CHUNK_US = 1_700_000_000 * US, 100_000
@@ -342,9 +343,9 @@ def test_what_is_made_ahead_is_the_plan_cut_into_chunks(lengths: list[int], rate
 
 def test_short_chunks_are_made_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five of 10 ms at once."""
-    plan, made = plan_of(RATE), []
+    plan, made = plan_of(RATE), list[Any]()
     batch = Plan.batch
-    monkeypatch.setattr(Plan, "batch", lambda *given: made.append(given) or batch(*given))
+    monkeypatch.setattr(Plan, "batch", lambda *args: append_and_return(made, args, batch(*args)))
     stock = Stock(plan, 0, {STREAM: ["price", EVENT_TIME]})
     for number in range(10):
         stock.take(START + number * 10_000, START + (number + 1) * 10_000)

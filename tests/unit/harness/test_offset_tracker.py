@@ -29,7 +29,7 @@ def begun(partitions: int = 1) -> tuple[Offsets, Plan]:
 
 def read(to_offset: int, batch: int = 0, when_us: int = 7, **more: object) -> ReadPosition:
     asked = {"query": "q0", "reader": 0, "stream": "ads", "partition": 0, **more}
-    return ReadPosition(batch=batch, to_offset=to_offset, when_us=when_us, **asked)  # type: ignore[arg-type]
+    return ReadPosition(batch=batch, to_offset=to_offset, when_us=when_us, **asked)
 
 
 def test_each_event_is_in_the_batch_that_took_it() -> None:

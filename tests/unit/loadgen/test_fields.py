@@ -89,7 +89,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: Key("user", 0), "user.domain"),
     (lambda: Key("user", 2**31), "user.domain"),
     (lambda: Key("user", 2**25, "zipf"), "user.domain"),
-    (lambda: Key("user", 10, "gauss"), "user.distribution"),  # type: ignore[arg-type]
+    (lambda: Key("user", 10, "gauss"), "user.distribution"),
     (lambda: Key("user", 10, "zipf", float("nan")), "user.exponent"),
     (lambda: Integer("price", 2, 1), "price"),
     (lambda: Integer("price", 0, 2**31), "price"),

@@ -54,7 +54,8 @@ def test_a_share_has_one_of_the_forms_and_all_else_is_as_it_was(whole: FieldSpec
 def test_any_value_is_as_likely_to_be_malformed() -> None:
     """What it would have been has no say in it."""
     whole = Decimal("double", 0.0, 1.0)
-    places = np.flatnonzero(with_malformed(whole, 0.1, None).column(BITS, 0, 60_000).is_null())
+    column: pa.Array = with_malformed(whole, 0.1, None).column(BITS, 0, 60_000)
+    places = np.flatnonzero(column.is_null())
     assert whole.column(BITS, 0, 60_000)[places].mean() == pytest.approx(0.5, abs=0.02)
 
 
@@ -90,7 +91,7 @@ def test_what_a_value_takes_is_about_what_is_said(whole: FieldSpec, forms: tuple
 def test_all_values_can_be_malformed() -> None:
     """A share of 1."""
     field = with_malformed(Integer("int", 1, 10), 1.0, -1, -2)
-    assert set(field.column(BITS, 0, 1000).to_pylist()) == {-1, -2}
+    assert set(listed(field.column(BITS, 0, 1000))) == {-1, -2}
 
 
 def test_a_share_of_nothing_is_the_field_itself() -> None:
@@ -102,8 +103,8 @@ def test_a_share_of_nothing_is_the_field_itself() -> None:
 def test_partitions_have_malformed_values_of_their_own() -> None:
     """Not the same places in each."""
     field = with_malformed(Integer("int", 1, 10), 0.5, None)
-    columns = [field.column(PhiloxBits(1, 0, partition, 0), 0, 1000).is_null() for partition in range(2)]
-    assert not columns[0].equals(columns[1])
+    columns: list[pa.Array] = [field.column(PhiloxBits(1, 0, partition, 0), 0, 1000) for partition in range(2)]
+    assert not columns[0].is_null().equals(columns[1].is_null())
 
 
 def test_fields_that_follow_another_follow_what_is_whole() -> None:

@@ -215,7 +215,7 @@ def made_up_trials() -> tuple[TrialSummary, ...]:
             number=number,
             purpose=purpose,
             offered_per_s=rate,
-            verdict=verdict,  # type: ignore[arg-type]
+            verdict=verdict,
             event_time_p50_us=None if p99 is None else p99 * 0.6,
             event_time_p99_us=p99,
             backlog_slope_share=share,

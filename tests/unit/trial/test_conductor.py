@@ -47,6 +47,7 @@ from streamgauge.trial.policy import JudgedTrial, SearchTrial
 from streamgauge.trial.progress import snapshot
 from streamgauge.trial.result_builder import build_result, cautions
 from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult
+from tests.helpers_recording import append_and_return
 from tests.unit.helpers_answers import ROWS, Case
 from tests.unit.helpers_trials import START, cut_short, done_of
 
@@ -196,8 +197,8 @@ def test_observers_hear_of_start_and_verdict(make: Any, tmp_path: Path, monkeypa
         clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stage=lambda: "", start=lambda plan: heard.append("up")
     )
     monkeypatch.setattr(trial, "PhaseRunner", lambda *_: SimpleNamespace(conduct=lambda: record))
-    judged = TrialResult(make_believe := object(), record, None)  # type: ignore[arg-type]
-    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: heard.append("written") or judged)
+    judged = TrialResult(make_believe := object(), record, None)
+    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: append_and_return(heard, "written", judged))
     resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     conductor = TrialConductor(resolved, testbed, heard.append)
     conductor.start(1000.0, "starting spark", folder)
@@ -234,8 +235,8 @@ def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
     record = make.story().record()
     record.interrupted = interrupted
     engine = SimpleNamespace(
-        batch_progress=lambda timeout_s: said.append(f"evidence {timeout_s}") or [],
-        operator_row_counts=lambda timeout_s: said.append(f"rows {timeout_s}") or [],
+        batch_progress=lambda timeout_s: append_and_return(said, f"evidence {timeout_s}", []),
+        operator_row_counts=lambda timeout_s: append_and_return(said, f"rows {timeout_s}", []),
     )
     testbed: Any = SimpleNamespace(
         engine=engine, clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop")
@@ -289,7 +290,7 @@ def test_a_verification_says_what_it_does(make: Any, tmp_path: Path, monkeypatch
     monkeypatch.setattr(trial, "_verified", verified)
     resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     asked = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0)
-    TrialConductor(resolved, SimpleNamespace(), hear)._verified(folder, asked, make.story().record())  # type: ignore[arg-type]
+    TrialConductor(resolved, SimpleNamespace(), hear)._verified(folder, asked, make.story().record())
     assert {type(one) for one in heard} == {Verifying}
     assert heard[-1].elapsed_s >= heard[0].elapsed_s
 

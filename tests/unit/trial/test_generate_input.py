@@ -30,7 +30,10 @@ from streamgauge.trial.generate_input import generate
 from streamgauge.trial.policy import JudgedTrial
 
 START_US = 1_700_000_000 * US
-ASKED = {"workload": "identity", "load": {"rate": 500, "duration": "4s", "warmup": "2s", "seed": 7, "generators": 2}}
+ASKED: dict[str, Any] = {
+    "workload": "identity",
+    "load": {"rate": 500, "duration": "4s", "warmup": "2s", "seed": 7, "generators": 2},
+}
 
 
 def extended(tmp_path: Path, **asked: Any) -> tuple[RunFolder, Plan, int]:

@@ -64,6 +64,7 @@ def test_what_came_in_the_span_is_counted(case: Callable[..., Case], make: Any, 
     assert latency is not None
     assert latency.count == ((times >= spans.measured_from_us) & (times < spans.measured_to_us)).sum()
     assert latency.lower_bounds == 0
+    assert latency.min is not None
     assert latency.min >= 0.99 * US  # the histogram keeps three digits; each came a second after it was due
     assert sink.rows == len(times)
     assert sink.latencies.latencies.notes[0] == UNVERIFIED

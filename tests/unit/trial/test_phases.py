@@ -437,7 +437,7 @@ def test_between_trials_the_backlog_is_drained(testbed: FakeRig) -> None:
     testbed.until_us = START + 6 * US
     trial_log, fake = TrialLog(testbed.story.plan), testbed
     testbed.clock.now = START + 6 * US
-    assert drain_backlog(fake, trial_log, 30.0)  # type: ignore[arg-type]
+    assert drain_backlog(fake, trial_log, 30.0)
     assert testbed.asked[0][0] == "level"
     assert trial_log.committed_until() == START + 6 * US
     assert testbed.of("commit")
@@ -448,7 +448,7 @@ def test_a_backlog_that_stays_is_given_up_on(testbed: FakeRig) -> None:
     testbed.until_us = START + 6 * US
     testbed.story.commit_after_us = 10**12
     begin = testbed.clock.now
-    assert not drain_backlog(testbed, TrialLog(testbed.story.plan), 30.0)  # type: ignore[arg-type]
+    assert not drain_backlog(testbed, TrialLog(testbed.story.plan), 30.0)
     assert 30 * US <= testbed.clock.now - begin <= 31 * US
 
 

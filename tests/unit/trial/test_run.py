@@ -28,6 +28,7 @@ from streamgauge.system import machine
 from streamgauge.trial import conductor
 from streamgauge.trial import run as single
 from streamgauge.trial.progress import snapshots
+from tests.helpers_recording import append_and_return
 from tests.unit.helpers_requests import GOOD
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -45,7 +46,7 @@ def all_of_them(spark, inputs):
 def commit_asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """One for each time that somebody asks for it: git would be a process."""
     asked: list[str] = []
-    monkeypatch.setattr(machine, "commit", lambda: asked.append("asked") or "")
+    monkeypatch.setattr(machine, "commit", lambda: append_and_return(asked, "asked", ""))
     return asked
 
 
@@ -78,7 +79,7 @@ def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypa
 def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of fields that the flow does not read, and of ids where it needs them."""
     asked: list[Any] = []
-    monkeypatch.setattr(single, "measure_capacity", lambda plan, columns: asked.append(columns) or 1.0)
+    monkeypatch.setattr(single, "measure_capacity", lambda plan, columns: append_and_return(asked, columns, 1.0))
     single.ceiling_of(check_experiment(experiment.build(GOOD)), 1000.0)
     assert asked == [{"purchases": ("gem_pack_id", "price", "event_time")}]
 

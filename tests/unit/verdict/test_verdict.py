@@ -363,7 +363,7 @@ def test_what_comes_of_no_neighbour_is_the_drivers_own_failure(fault: dict[str, 
     assert judge(evidence(background_share=0.8, **fault)).sentence.startswith("invalid: the driver failed")
 
 
-TOO_SLOW: list[dict[str, Any]] = [
+SLOW_BESIDE_LOAD: list[dict[str, Any]] = [
     {"backlog": ramp(0.05)},
     {"output_lag": lag(0.03)},
     {"backlog_max_s": 30.0},
@@ -373,7 +373,7 @@ TOO_SLOW: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("fault", TOO_SLOW)
+@pytest.mark.parametrize("fault", SLOW_BESIDE_LOAD)
 def test_what_was_too_slow_beside_others_is_no_proof(fault: dict[str, Any]) -> None:
     """A neighbour that takes a core makes any system slow: the trial is invalid, and says whose doing it may be."""
     assert judge(evidence(background_share=0.1, **fault)).value == "not_sustained"

@@ -19,6 +19,7 @@ from streamgauge.results.run import MalformedRecords
 from streamgauge.verification.expected import verify
 from streamgauge.verification.malformed import MalformedCount, counting
 from streamgauge.workloads.registry import Job
+from tests.helpers_recording import append_and_return
 from tests.unit.helpers_answers import ROWS, START, UPDATES, WINDOWS, Case, faults, without
 
 RULES = {"purchases": "price > 90 OR user_id < 5", "ads": "price <= 50"}
@@ -130,8 +131,8 @@ def test_verification_makes_no_record_for_the_count_alone(
     case: Callable[..., Case], make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the flow reads what the rule asks for, as many batches are made with a rule as without."""
-    made, batch = [], Plan.batch
-    monkeypatch.setattr(Plan, "batch", lambda plan, *which: (made.append(which), batch(plan, *which))[1])
+    made, batch = list[Any](), Plan.batch
+    monkeypatch.setattr(Plan, "batch", lambda plan, *args: append_and_return(made, args, batch(plan, *args)))
     calls = []
     for rules in ({}, {"purchases": RULES["purchases"]}):
         asked = with_rules(case(ROWS), rules)

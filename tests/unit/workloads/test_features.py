@@ -35,7 +35,7 @@ LONG = 1000
 def flow_of(name: str, feature: Feature | None = None) -> Flow:
     """A workload's flow by default, or with what the feature needs."""
     workload = registry.get(name)
-    values = dict([workload.features_with[feature]]) if feature in workload.features_with else {}
+    values = dict([workload.features_with[feature]]) if feature and feature in workload.features_with else {}
     return workload.build(workload.read(values), 100_000.0).flow
 
 

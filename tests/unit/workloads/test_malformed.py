@@ -36,7 +36,7 @@ EDGES: dict[tuple[str, str], Edges] = {
     ),
     ("click_analytics", "clicks"): (
         {"ip": "1.2.3.4", "url": "/a", "client": "7"},
-        [{"url": None}, {"url": ""}] + [{"client": none, "ip": no} for none in (None, "") for no in (None, "")],
+        [{"url": None}, {"url": ""}, *({"client": none, "ip": no} for none in (None, "") for no in (None, ""))],
         [{"client": None}, {"ip": None}, {"client": ""}, {"ip": ""}],
     ),
     ("ads_analytics", "clicks"): PAIR,
@@ -137,7 +137,7 @@ ODD: dict[str, list[Any]] = {
     "boolean": [None],
     "string": [None, "", "???", "x"],
 }
-SMALL = {
+SMALL: dict[str, dict[str, Any]] = {
     "ads_analytics": {"window": "1s", "frequency": "500ms", "queries": 10, "clicks": 0.5},
     "smart_grid": {"range": "1s", "slide": "500ms", "slice_length": "500ms", "houses": 1},
     "machine_outlier": {"interval": "500ms", "machines": 40, "clusters": 1, "overloaded": 0.2},

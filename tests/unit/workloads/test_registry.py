@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 import pytest
 
@@ -151,7 +152,7 @@ def test_what_no_flow_can_be_built_of_is_refused(name: str, values: dict[str, ob
         _job(name, **values)
 
 
-THESIS = {
+THESIS: dict[str, dict[str, Any]] = {
     "bargain_index": {"bi.vwap.period": "hourly", "bi.vwap.window": 3, "bi.bargainindex.threshold": 0.5},
     "fraud_detection": {
         "fd.state.seq.window.size": 3, "fd.detection.algorithm": "missRate", "fd.metric.threshold": 0.5,

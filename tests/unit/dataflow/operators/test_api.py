@@ -121,7 +121,7 @@ def test_two_inputs_take_numbers_where_names_clash() -> None:
 
 REFUSED: list[tuple[Any, str]] = [
     (lambda: EVENTS.process(dict, gives=GIVES), "takes a subclass of Processor"),
-    (lambda: EVENTS.process(Abstract, gives=GIVES), r"needs a class that has process\(\)"),
+    (lambda: EVENTS.process(Abstract, gives=GIVES), r"needs a class that has process\(\)"),  # type: ignore[type-abstract]
     (lambda: EVENTS.process(Stateless, keys="key", gives=GIVES), "its class cannot save it"),
     (lambda: keyed(parameters={"sise": 2}), "cannot make Keyed .*unexpected keyword argument 'sise'"),
     (lambda: keyed(parameters={"size": [1]}), "parameter size must be an immutable value"),

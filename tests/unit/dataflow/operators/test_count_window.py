@@ -184,7 +184,7 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: count(0), "count window, size: must be a whole number from 1; got 0"),
     (lambda: count(3, 4), r"count window, slide: must be a whole number from 1 to the size, 3; got 4"),
     (lambda: count(3, 0), "slide: must be a whole number from 1 to the size"),
-    (lambda: count("3s"), "size: must be a whole number"),  # type: ignore[arg-type]
+    (lambda: count("3s"), "size: must be a whole number"),
     (lambda: flow_of(3, 1, x="stddev(x)"), r"takes one of count, sum, avg, min, max, last of one column"),
     (lambda: flow_of(3, 1, y="avg(x * 2)"), r"of one column; got 'avg\(x \* 2\)'\n  try: .*select\(x="),
     (lambda: flow_of(3, 1, y="sum(*)"), r"column '\*' does not exist"),

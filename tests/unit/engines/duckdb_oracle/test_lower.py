@@ -206,7 +206,7 @@ def test_kinds_are_all_the_nodes_there_are() -> None:
 def test_unknown_node_is_named() -> None:
     """What has no lowering is said by its name."""
     with pytest.raises(TypeError, match="SimpleNamespace"):
-        lower.lower(SimpleNamespace(name="nonsense"), {})  # type: ignore[arg-type]
+        lower.lower(SimpleNamespace(name="nonsense"), {})
     assert isinstance(A.node, Source)
 
 
@@ -231,7 +231,8 @@ def _holds(window: Window, start: int, time: int) -> bool:
 
 def _shared(flow: Flow, *rows: Any, **more: Any) -> list[Row]:
     """An answer on the connection of all tests."""
-    return _answer(*OPEN, flow, *rows, **more)
+    (connection,) = OPEN
+    return _answer(connection, flow, *rows, **more)
 
 
 def _windowed(stream: Stream, window: Window) -> Flow:

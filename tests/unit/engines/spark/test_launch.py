@@ -50,7 +50,7 @@ def failing(tmp_path: Path) -> Failing:
 def test_the_reason_of_a_jvm_that_never_came_up_is_told(failing: Failing) -> None:
     """It stands in the log alone: two lines of it, after Spark's own message."""
     with pytest.raises(EngineError) as told:
-        started(failing)  # type: ignore[arg-type]
+        started(failing)
     assert str(told.value) == (
         "spark did not start: JAVA_GATEWAY_EXITED\n"
         "  Error occurred during initialization of VM: Too small maximum heap\n"
@@ -62,7 +62,7 @@ def test_the_reason_of_a_jvm_that_never_came_up_is_told(failing: Failing) -> Non
 def test_what_is_done_to_every_start_stands_among_the_settings(tmp_path: Path) -> None:
     """The home is a view without the zip, workers are spared, and Spark logs less than it would: no option says so."""
     child = SimpleNamespace(ask=lambda request, timeout_s: {"spark.x": "1"})
-    found = started(child)  # type: ignore[arg-type]
+    found = started(child)
     assert found == {"spark.x": "1", "spark home": NOTICE, "python workers": python_workers.NOTICE, "log level": "WARN"}
     assert "without pyspark.zip" in NOTICE
     view = view_of_spark_home(tmp_path)
@@ -82,7 +82,7 @@ def test_workers_that_are_left_to_spark_have_its_own_home(tmp_path: Path, monkey
     assert (Path(sparks["SPARK_HOME"]) / "python" / "lib" / "pyspark.zip").exists()
     assert sparks[python_workers.VARIABLE] == "spark"
     child = SimpleNamespace(ask=lambda request, timeout_s: {})
-    assert started(child, options={"python_workers": "spark"}) == {"log level": "WARN"}  # type: ignore[arg-type]
+    assert started(child, options={"python_workers": "spark"}) == {"log level": "WARN"}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_is_refused_is_the_users(tmp_path: Path, kind: str, error: type[Inp
     """With the problems as they were, and the kind of error that it was in there."""
     problem = Problem("option spark.x", "is not known to Spark", "1", "leave it out")
     with pytest.raises(InputError) as told:
-        started(Failing(tmp_path / "log", ChildFailed("refused", kind, [problem])))  # type: ignore[arg-type]
+        started(Failing(tmp_path / "log", ChildFailed("refused", kind, [problem])))
     assert type(told.value) is error
     assert list(told.value.problems) == [problem]
 
@@ -112,7 +112,7 @@ def test_a_function_that_does_not_return_is_the_users(
     silent.log.touch()
     silent.stage = stage
     with pytest.raises(kind, match=said):
-        started(silent)  # type: ignore[arg-type]
+        started(silent)
 
 
 def test_nothing_is_left_of_an_engine_that_did_not_start(
@@ -128,7 +128,7 @@ def test_nothing_is_left_of_an_engine_that_did_not_start(
     monkeypatch.setattr(engine, "spark_process", process)
     made = SparkEngine()
     with pytest.raises(EngineError, match="Too small maximum heap"):
-        made.start(None, Edges((), Edge("nowhere", ""), {}), {}, "local[1]", tmp_path / "engine")  # type: ignore[arg-type]
+        made.start(None, Edges((), Edge("nowhere", ""), {}), {}, "local[1]", tmp_path / "engine")
     assert failing.stopped
     assert not folders[0].exists()
     assert made.pids() == []

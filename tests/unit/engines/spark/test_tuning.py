@@ -33,7 +33,7 @@ NEEDED = {
 
 def sut(flow: object = None, transport: str = "flight", **chosen: str) -> Sut:
     edges = Edges((Edge("", ""),), Edge("", ""), {}, transport=transport)
-    made = Sut(SparkJob(flow or REVENUE.sink("out"), edges, chosen, "local[1]", "", ""))  # type: ignore[arg-type]
+    made = Sut(SparkJob(flow or REVENUE.sink("out"), edges, chosen, "local[1]", "", ""))
     made._queries = dict.fromkeys(queries(made._job.flow))
     return made
 

@@ -120,5 +120,5 @@ def test_conditions_are_the_references(predicate: str) -> None:
 def test_other_flows_are_refused(node: object) -> None:
     """A flow that it does not know is bad input, told before anything runs."""
     with pytest.raises(InputError) as refused:
-        build(Flow((Sink(node, "out", "append"),)))  # type: ignore[arg-type]
+        build(Flow((Sink(node, "out", "append"),)))
     assert refused.value.problems[0].way_out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from streamgauge.loadgen.datasets.access_log import addresses
@@ -14,7 +15,8 @@ FIELDS = [Address("ip", 65_536), Page("url", 1000, 0.25), Visitor("client", 65_5
 
 def test_shares_are_those_asked_for() -> None:
     """A quarter without a page, a quarter without a name; nobody is without an address."""
-    ips, pages, clients = (field.column(BITS, 0, 20_000).to_pylist() for field in FIELDS)
+    columns: list[pa.Array] = [field.column(BITS, 0, 20_000) for field in FIELDS]
+    ips, pages, clients = (column.to_pylist() for column in columns)
     assert pages.count("") == pytest.approx(5000, abs=200)
     assert clients.count(None) == pytest.approx(5000, abs=200)
     assert set(ips) <= set(addresses(65_536).to_pylist())

@@ -90,7 +90,7 @@ def test_a_text_that_comes_again_takes_no_more_than_a_number() -> None:
     try:
         for place in range(6000):
             name, role, kind = (bytes(text).decode() for text in (b"sut 7", b"sut", b"jvm"))
-            log.append(Usage(START + place, name, role, 3.5, 2**40, 0.5, kind))  # type: ignore[arg-type]
+            log.append(Usage(START + place, name, role, 3.5, 2**40, 0.5, kind))
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

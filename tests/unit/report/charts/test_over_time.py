@@ -93,7 +93,7 @@ def test_axes_are_labelled_as_numbers_are_written_elsewhere(make_series: Table) 
 def test_same_colour_for_the_same_thing(make_series: Table, make_result: Callable[..., Result]) -> None:
     """Event time has one colour in every chart, and no chart has a colour of its own making."""
     line = timeline.of(make_series())
-    points = latency_curve.points(make_result().latency.event_time_us, None)  # type: ignore[arg-type]
+    points = latency_curve.points(make_result().latency.event_time_us, None)
     drawn = [one for one in (over_time.over_time(line), latency_curve.percentiles({"event_time": points})) if one]
     assert len(drawn) == 2
     for figure in drawn:
@@ -193,7 +193,7 @@ def test_many_batches_show_the_longest(make_batches: Table) -> None:
 
 
 def trial(number: int, rate: float | None, verdict: str) -> TrialSummary:
-    return TrialSummary(number=number, purpose="", offered_per_s=rate, verdict=verdict)  # type: ignore[arg-type]
+    return TrialSummary(number=number, purpose="", offered_per_s=rate, verdict=verdict)
 
 
 def test_bracket_closes() -> None:

@@ -15,7 +15,7 @@ US = 1_000_000
 
 
 def table(**columns: object) -> pa.Table:
-    n = len(next(iter(columns.values())))  # type: ignore[arg-type]
+    n = len(next(iter(columns.values())))
     base = {"time_us": 5_000_000 + US * np.arange(n), "phase": ["measured"] * n}
     return tables.conform(pa.table(base | columns))
 

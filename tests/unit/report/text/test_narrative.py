@@ -27,7 +27,7 @@ Make = Callable[..., Result]
 )
 def test_answer_never_claims_more_than_the_verdict(make_result: Make, value: str, said: str) -> None:
     """Only a sustained rate is called sustained."""
-    assert narrative.answer(make_result(verdict=Verdict(value=value))) == said  # type: ignore[arg-type]
+    assert narrative.answer(make_result(verdict=Verdict(value=value))) == said
 
 
 def test_answer_of_a_search_is_its_rate(make_search: Callable[[], Result]) -> None:

@@ -139,7 +139,7 @@ def test_check_without_number_shows_a_dash() -> None:
 
 def test_numbers_are_read_back_by_the_command_line() -> None:
     """A setting's number is printed in full, so that it is read back as the same."""
-    assert Experiment(workload="w", load={"rate": format_exact(1_540_000.5)}).load.rate == 1_540_000.5  # type: ignore[arg-type]
+    assert Experiment(workload="w", load={"rate": format_exact(1_540_000.5)}).load.rate == 1_540_000.5
 
 
 def test_flat_keeps_empty_mappings() -> None:

@@ -48,6 +48,7 @@ from streamgauge.trial import run as run_module
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policy import SearchTrial
 from streamgauge.trial.progress import snapshots
+from tests.helpers_recording import append_and_return
 from tests.unit.studies.helpers_studies import HELD_PER_S
 
 NOTHING_READ = SimpleNamespace(by_query=lambda: ())
@@ -143,16 +144,16 @@ def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
         raise KeyboardInterrupt
 
     values: dict[str, Any] = {"workload": "filter", "command": "sustain", "options": options}
-    work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)  # type: ignore[arg-type]
+    work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)
     with pytest.raises(KeyboardInterrupt):
-        work._judged(SimpleNamespace(run=run), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)  # type: ignore[arg-type]
+        work._judged(SimpleNamespace(run=run), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)
     assert [trial.probe_batches for trial in asked] == [probed]
 
 
 def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder) -> None:
     """Its file is that of a run at its rate, with nothing of a search in it."""
     values: dict[str, Any] = {"workload": "filter", "command": "sustain", "search": {"quick": True}}
-    work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)  # type: ignore[arg-type]
+    work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)
     work._number = 7
     with pytest.raises(ZeroDivisionError):
         work._judged(after(0.0), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)
@@ -179,7 +180,7 @@ def test_a_fresh_engine_is_warmed_before_its_trial(
 
     monkeypatch.setattr(command, "warm_up", warm)
     work = Sustain(check(build({"workload": workload, "command": "sustain"})), study, worker(study).view, 1e6)
-    monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s: seen.append("emptied") or True)
+    monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s: append_and_return(seen, "emptied", True))
     with pytest.raises(ZeroDivisionError):
         work._judged(after(10.0, run), TrialRequest(HELD_PER_S, "confirm", fresh=fresh), fresh=fresh)
     assert seen == ([HELD_PER_S, "emptied", False] if warmed else [fresh])
@@ -234,7 +235,7 @@ def warm(work: Sustain, **more: Any) -> Any:
     conductor = work._conductor = TrialConductor(
         work.resolved, testbed, snapshots(lambda shown: work.view.trial_progress(shown))
     )
-    conductor.last_log = TrialLog(SimpleNamespace(start_us=0))  # type: ignore[arg-type]
+    conductor.last_log = TrialLog(SimpleNamespace(start_us=0))
     return conductor
 
 
@@ -298,7 +299,7 @@ def test_a_search_that_goes_on_counts_engine_starts_from_where_it_was(
     folders: list[str] = []
     started = Fresh.__init__
     monkeypatch.setattr(
-        Fresh, "__init__", lambda testbed, *given: folders.append(given[2].name) or started(testbed, *given)
+        Fresh, "__init__", lambda testbed, *args: append_and_return(folders, args[2].name, started(testbed, *args))
     )
     work, outcome = worker(study), TrialOutcome(HELD_PER_S, "sustained")
     work.skip([dataclasses.replace(outcome, engine_start=start) for start in (1, 3, 2)])
@@ -313,7 +314,9 @@ def test_a_rig_that_cannot_be_emptied_in_time_is_given_up(
     """Its time grows with the engine's interval."""
     given: list[float] = []
     monkeypatch.setattr(
-        conductor_module, "drain_backlog", lambda testbed, trial_log, timeout_s: bool(given.append(timeout_s))
+        conductor_module,
+        "drain_backlog",
+        lambda testbed, *args: append_and_return(given, args[1], False),
     )
     values = {"workload": "filter", "engine": "known", "options": {"batch": "5s"}, "load": {"duration": "100s"}}
     work = Sustain(check(build(values)), study, worker(study).view, 1e6)
@@ -346,9 +349,11 @@ def test_what_a_trial_left_is_drained_before_the_next_one_on_its_rig(
     """By the log of the trial before."""
     drained: list[Any] = []
     monkeypatch.setattr(
-        conductor_module, "drain_backlog", lambda testbed, trial_log, timeout_s: drained.append(trial_log) or True
+        conductor_module,
+        "drain_backlog",
+        lambda testbed, *args: append_and_return(drained, args[0], True),
     )
-    left = [TrialLog(SimpleNamespace(start_us=start)) for start in range(3)]  # type: ignore[arg-type]
+    left = [TrialLog(SimpleNamespace(start_us=start)) for start in range(3)]
     work, journals = worker(study), iter(left)
 
     def judged(conductor: TrialConductor, *_: Any) -> TrialOutcome:
@@ -409,7 +414,7 @@ def test_a_disk_that_is_full_is_said(study: RunFolder, monkeypatch: pytest.Monke
 def worker(study: RunFolder) -> Sustain:
     """A search that starts nothing."""
     view = SimpleNamespace(trial_progress=lambda snapshot: None)
-    return Sustain(check(build({"workload": "filter", "engine": "known"})), study, view, 1e6)  # type: ignore[arg-type]
+    return Sustain(check(build({"workload": "filter", "engine": "known"})), study, view, 1e6)
 
 
 def test_interrupted_trials_of_older_searches_are_left_out(study: RunFolder) -> None:
@@ -429,7 +434,7 @@ def test_a_trial_that_somebody_stopped_is_not_written_down(study: RunFolder, mon
     before, work = recorded(study), worker(study)
     monkeypatch.setattr(work, "_conductor_for", lambda request: (None, True))
     for verdict, written in (("interrupted", 0), ("sustained", 1)):
-        outcome = TrialOutcome(HELD_PER_S, verdict)  # type: ignore[arg-type]
+        outcome = TrialOutcome(HELD_PER_S, verdict)
         monkeypatch.setattr(work, "_judged", lambda *_, outcome=outcome: outcome)
         assert work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=True)).verdict == verdict
         assert len(recorded(study)) == len(before) + written
@@ -482,7 +487,7 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
 
         monkeypatch.setattr(Sustain, "trial", trial)
         nothing = dict.fromkeys(("header", "trial", "finish", "trial_progress"), lambda _: None)
-        return command.sustain(resumed, SimpleNamespace(**nothing))  # type: ignore[arg-type]
+        return command.sustain(resumed, SimpleNamespace(**nothing))
 
     return one
 

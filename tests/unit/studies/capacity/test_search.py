@@ -40,7 +40,7 @@ class Sut:
         self.asked: list[TrialRequest] = []
 
     def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        self.asked.append(TrialRequest(rate, purpose, fresh))  # type: ignore[arg-type]
+        self.asked.append(TrialRequest(rate, purpose, fresh))
         verdict = self.verdict(rate, len(self.asked))
         flatters = self.flatters if purpose == "overload" else self.failed_flatters
         drained = None if verdict == "sustained" else min(rate, flatters * self.capacity_per_s)
@@ -262,7 +262,7 @@ def test_a_refused_rate_that_lies_no_higher_than_what_holds_bounds_nothing() -> 
     """The rate that a search ends with was confirmed after another trial at it had failed."""
     state = State(PLENTY)
     for rate, verdict in ((2e6, "not_sustained"), (1e6, "not_sustained"), (1e6, "sustained")):
-        state.note(TrialOutcome(rate, verdict), rate)  # type: ignore[arg-type]
+        state.note(TrialOutcome(rate, verdict), rate)
     assert (state.low, state.refused_per_s) == (1e6, 2e6)
 
 
@@ -406,7 +406,7 @@ def test_where_a_bracket_is_cut(
 ) -> None:
     state = State(PLENTY)
     for (rate, busy), verdict in ((low, "sustained"), (high, "undecided")):
-        outcome = TrialOutcome(rate, verdict, purpose="bracket", busy_share=busy)  # type: ignore[arg-type]
+        outcome = TrialOutcome(rate, verdict, purpose="bracket", busy_share=busy)
         state.trials.append((TrialRequest(rate, "bracket", False), outcome))
         state.note(outcome, rate)
     assert _rate_between(state, low[0], high[0]) == pytest.approx(expected)
@@ -444,7 +444,7 @@ def test_an_engine_whose_batches_are_full_at_any_rate_is_left_behind_too() -> No
 def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
     """What does not hold at 90 % was not sustained at 100 %."""
     failures = iter(["not_sustained"])
-    sut = Scripted(1e6, lambda rate, number, purpose: next(failures, None) if purpose == "at 90 %" else None)  # type: ignore[arg-type]
+    sut = Scripted(1e6, lambda rate, number, purpose: next(failures, None) if purpose == "at 90 %" else None)
     result = search(sut, PLENTY)
     assert sut.purposes[-4:] == ["confirm", "at 90 %", "confirm", "at 90 %"]
     assert result.confirmed
@@ -505,7 +505,7 @@ def told(sut: Sut) -> tuple[SearchResult, list[TrialOutcome]]:
     outcomes: list[TrialOutcome] = []
 
     def recording(*asked: object) -> TrialOutcome:
-        outcomes.append(sut(*asked))  # type: ignore[arg-type]
+        outcomes.append(sut(*asked))
         return outcomes[-1]
 
     return search(recording, PLENTY), outcomes
@@ -647,4 +647,4 @@ def test_more_outcomes_than_the_search_makes_are_refused() -> None:
 def test_settings_that_cannot_be_are_refused(setting: str, values: dict[str, float]) -> None:
     """Each names the setting it is about."""
     with pytest.raises(InputError, match=rf"search\.{setting}"):
-        dataclasses.replace(PLENTY, **values)  # type: ignore[arg-type]
+        dataclasses.replace(PLENTY, **values)

@@ -323,8 +323,9 @@ def test_a_wrong_update_is_found(case: Callable[..., Case], batch: int, least: i
 def test_moments_are_spread_over_the_measured_span(make: Any, measured_s: tuple[int, int], expected: list[int]) -> None:
     """Batch n reads up to second n + 1: the first and the last that end in the span, one between, and the very last."""
     record = make.story().record()
-    measured = [make.start + second * 1_000_000 for second in measured_s]
-    record = replace(record, spans=TrialSpans(make.start, *measured, record.spans.end_us))
+    measured_from_us, measured_to_us = (make.start + second * 1_000_000 for second in measured_s)
+    spans = TrialSpans(make.start, measured_from_us, measured_to_us, record.spans.end_us)
+    record = replace(record, spans=spans)
     inside = [(batch, make.start + (batch + 1) * 1_000_000) for batch in expected]
     assert native_updates.compared_batch_ends(record, 3) == [*inside, (19, None)]
 

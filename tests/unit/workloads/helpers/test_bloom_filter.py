@@ -72,7 +72,7 @@ def test_a_filter_errs_as_often_as_is_said(rate: float) -> None:
     for at in range(room, 2 * room, 500):
         fresh = SeenInBloom(10, BloomFilter(room, rate))
         fresh.restore(**load(full))
-        known += np.count_nonzero(~fresh.add(keys[at : at + 500], np.zeros(500, np.int64)))
+        known += int(np.count_nonzero(~fresh.add(keys[at : at + 500], np.zeros(500, np.int64))))
     assert 0.5 * rate < known / room < 1.5 * rate
 
 

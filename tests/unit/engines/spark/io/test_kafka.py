@@ -38,7 +38,7 @@ class Frame:
 
 def test_a_message_is_its_row() -> None:
     frame = Frame()
-    messages(frame, ONE, "q0", 7)  # type: ignore[arg-type]
+    messages(frame, ONE, "q0", 7)
     key, value = frame.selected
     assert key == "'q0/7' AS key"
     row = "`key` AS `key`, `event_time` AS `event_time`, cast(`mean` AS string) AS `mean`"
@@ -47,7 +47,7 @@ def test_a_message_is_its_row() -> None:
 
 def test_of_several_sinks_a_message_is_an_object_of_rows_that_are_there() -> None:
     frame = Frame()
-    messages(frame, TWO, "q0", 7)  # type: ignore[arg-type]
+    messages(frame, TWO, "q0", 7)
     first = "CASE WHEN _sink_0 IS NOT NULL THEN struct(_sink_0.`n` AS `n`) END AS `a`"
     second = "CASE WHEN _sink_1 IS NOT NULL THEN struct(unix_micros(_sink_1.`at`) AS `at`) END AS `b`"
     assert frame.selected[1] == f"to_json(struct({first}, {second})) AS value"
@@ -62,7 +62,7 @@ def test_the_types_of_a_query_are_asked_once(tmp_path: Path, monkeypatch: pytest
     writer, frame = Writer(edges, "q0", ["out"], tmp_path), Frame()
     for batch in range(3):
         (tmp_path / "offsets" / str(batch)).write_text("v1\n{}\n{}\n")
-        writer.write(frame, batch)  # type: ignore[arg-type]
+        writer.write(frame, batch)
     assert frame.schemas == 1
     assert [mark.sinks for mark in sent if mark.first] == [{"out": {"n": "int", "event_time": "bigint"}}] * 3
     assert [(mark.batch, mark.first) for mark in sent] == [(n, first) for n in range(3) for first in (True, False)]

@@ -138,7 +138,7 @@ def probed(store: Store, operators: Sequence[str] = ("purchases", "dear"), **mor
     state = SimpleNamespace(sharedState=lambda: SimpleNamespace(statusStore=lambda: store))
     found = RowCounters(SimpleNamespace(_jsparkSession=state, _jvm=JVM), **more)
     for operator in operators:
-        found.behind(operator, Frame())  # type: ignore[arg-type]
+        found.behind(operator, Frame())
     found.started("q0", telling())
     return found
 
@@ -210,7 +210,7 @@ def test_rows_that_stand_for_more_are_counted_by_what_they_state(monkeypatch: py
     monkeypatch.setattr(row_counts, "F", SimpleNamespace(sum=lambda column: column))
     found = probed(Store([]))
     for operator in ("long", "short", "elsewhere"):
-        found.behind(operator, Frame(), rows="_rows")  # type: ignore[arg-type]
+        found.behind(operator, Frame(), rows="_rows")
     found.count_in("q0", running_one(said={"rows of long": 7, "rows of short": None}), 3)
     stated = {("long", 7), ("short", 0)}
     assert {(one.operator, one.rows) for one in found.taken()} == {("purchases", 500), *stated}
@@ -223,7 +223,7 @@ def test_what_rows_state_stands_in_the_progress_of_a_query(monkeypatch: pytest.M
     monkeypatch.setattr(row_counts, "F", SimpleNamespace(sum=lambda column: column))
     told = [progress(0, words=3), progress(1, words=None), progress(2)]
     found = probed(Store([]), operators=())
-    found.behind("words", Frame(), rows="_rows")  # type: ignore[arg-type]
+    found.behind("words", Frame(), rows="_rows")
     found.alike("named", "words")
     found.started("q0", telling(told))
     expected = {(0, "words", 3), (0, "named", 3), (1, "words", 0), (1, "named", 0)}
@@ -275,7 +275,7 @@ def test_a_node_that_makes_a_column_of_that_name_is_a_probe(monkeypatch: pytest.
     found = probed(Store([execution(0, 0)]), operators=())
     assert [found.column("purchases"), found.column("words")] == ["_counted_1", "_counted_2"]
     frame = Frame()
-    assert found.behind("words", frame) is frame  # type: ignore[arg-type]
+    assert found.behind("words", frame) is frame
     assert found._operators == ["purchases", "words"]
     other = "Generate explode(x#1), [_counted_2#9], false, [word#4]"
     found.count_in("q0", running_one(Plan("Project [_counted_2#9 AS word#10]", other, EXPLODED, OPENED)), 3)
@@ -327,7 +327,12 @@ def test_what_the_rewrite_adds_is_not_probed() -> None:
 def test_rows_are_handed_over_while_batches_count() -> None:
     """None is lost and none comes twice, whichever thread is first."""
     found, batches = probed(Store([])), range(2000)
-    counting = Thread(target=lambda: [found.count_in("q0", running_one(), batch) for batch in batches])
+
+    def count() -> None:
+        for batch in batches:
+            found.count_in("q0", running_one(), batch)
+
+    counting = Thread(target=count)
     counting.start()
     taken = []
     while counting.is_alive():

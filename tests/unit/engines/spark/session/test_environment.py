@@ -113,4 +113,4 @@ def test_what_the_started_spark_lacks_of_the_machine_is_no_fault_of_spark(tmp_pa
         raise ChildFailed("noexec", "MachineError")
 
     with pytest.raises(MachineError, match="noexec"):
-        started(SimpleNamespace(ask=ask, log=tmp_path / "log"))  # type: ignore[arg-type]
+        started(SimpleNamespace(ask=ask, log=tmp_path / "log"))

@@ -53,9 +53,9 @@ def test_what_a_broker_has_not_taken_is_told_again(
     sut = RealTimeSut.__new__(RealTimeSut)
     sut._job = SimpleNamespace(edges=SimpleNamespace(inputs=[SimpleNamespace(token="run")]))  # type: ignore[assignment]
     marks = Marks(away=4)
-    sut._tell(Running(8), SimpleNamespace(name="q0"), marks)  # type: ignore[arg-type]
+    sut._tell(Running(8), SimpleNamespace(name="q0"), marks)
     assert [(mark.endless, [place.offset for place in mark.positions]) for mark in marks.taken] == [(True, [500])]
     assert capsys.readouterr().err.count("is not told yet") == 4
     straight = Marks(away=0)
-    sut._tell(Running(8), SimpleNamespace(name="q0"), straight)  # type: ignore[arg-type]
+    sut._tell(Running(8), SimpleNamespace(name="q0"), straight)
     assert len(straight.taken) == 3

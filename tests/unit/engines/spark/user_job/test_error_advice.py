@@ -55,7 +55,7 @@ def test_a_refusal_leads_to_what_can_be_done(text: str, said: list[str]) -> None
 
 
 def job(path: Path) -> PySparkJob:
-    return PySparkJob(NativeJob((), ("ts",), str(path), "mine"), lambda spark, inputs: None)  # type: ignore[arg-type,return-value]
+    return PySparkJob(NativeJob((), ("ts",), str(path), "mine"), lambda spark, inputs: None)
 
 
 def test_sessions_in_update_mode_are_told_to_use_append_mode(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_file_by_hand(tmp_path: Path) -> None:
     assert found.parts.first.tolist() == [0, 1, 3]
 
 
-BAD = {
+BAD: dict[str, list[Any]] = {
     "must be GeoJSON with a list of features": [{"type": "LineString"}, [1], 1],
     "must have roads": [{"features": []}, {"features": [{"geometry": {"type": "Point", "coordinates": [1, 1]}}]}],
     r"longitude and latitude in degrees \(feature 0": [

@@ -46,7 +46,7 @@ def trial_log() -> TrialLog:
     plan = Plan(streams, parse_profile("constant", 1000.0, 1), START_US, 1.0, 2, 1)
     found = TrialLog(plan, sinks=("times",))
     found.chunks = [[Chunk(at(0), at(10), 5, at(11)), Chunk(at(10), at(20), 5, at(21))],
-                    [Chunk(at(0), at(10), 5, at(14)), Chunk(at(10), at(20), 5, at(29))]]  # type: ignore[list-item] # fmt: skip
+                    [Chunk(at(0), at(10), 5, at(14)), Chunk(at(10), at(20), 5, at(29))]]  # fmt: skip
     found.hand_outs = [
         [read(10, 0, 60), read(10, 0, 75, again=True), read(20, 1, 160)],
         [read(10, 0, 62), read(20, 1, 161)],

@@ -40,7 +40,7 @@ def trial_log() -> TrialLog:
     job = registry.get("stamped_text")
     streams = job.build(job.read({}), 1000.0).streams
     found = TrialLog(Plan(streams, parse_profile("constant", 1000.0, 1), START_US, 1.0, 1, 1), sinks=("times",))
-    found.chunks = [[Chunk(at(0), at(5), 5, at(5)), Chunk(at(5), at(10), 5, at(10))]]  # type: ignore[list-item]
+    found.chunks = [[Chunk(at(0), at(5), 5, at(5)), Chunk(at(5), at(10), 5, at(10))]]
     return found
 
 
@@ -104,7 +104,7 @@ def evidence_of(rows: pa.Table, event_us: list[int], result_us: list[int]) -> To
     """As if a broker had been looked at."""
     broker = BrokerTimestamps()
     broker.collect(
-        SimpleNamespace(  # type: ignore[arg-type]
+        SimpleNamespace(
             settings=SimpleNamespace(columns={"records": ()}), sinks=("times",),
             appended=lambda *_: AppendTimes(rows, np.array(event_us), np.array(result_us)),
         ),
@@ -143,5 +143,5 @@ def test_a_silent_broker_is_a_reason() -> None:
 
 def test_without_results_nothing_is_told(tmp_path: Path) -> None:
     """Nor is it an error."""
-    evidence = RealTime().evidence(SimpleNamespace(), tmp_path)  # type: ignore[arg-type]
+    evidence = RealTime().evidence(SimpleNamespace(), tmp_path)
     assert decompose(judged(), tmp_path, evidence)["reason"] == "no result came"

@@ -189,8 +189,8 @@ def test_class_and_truth_agree(steps: list[tuple[int, int, Any]], window: int) -
 
 def test_readings_before_1970() -> None:
     """Batches begin at whole intervals there too."""
-    events = [(time - 25 * MS, *rest) for time, *rest in seven_batches()]
-    truth, found = (alerts_of(answer(each, table(events))) for each in (flow_of(), without_truth(flow_of())))  # type: ignore[arg-type]
+    events = [(event[0] - 25 * MS, *event[1:]) for event in seven_batches()]
+    truth, found = (alerts_of(answer(each, table(events))) for each in (flow_of(), without_truth(flow_of())))
     assert found == truth
     assert truth[0][0] > 0 > events[0][0]
 

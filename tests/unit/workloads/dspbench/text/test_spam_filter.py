@@ -303,7 +303,7 @@ def test_planted_spam_is_found_and_ham_is_not(training_share: float) -> None:
     plan, stream = Plan(streams, parse_profile("constant", 2000.0, 2.0), 0, 2.0, 2, 1), len(streams) - 1
     message = streams[stream].fields[1]
     assert isinstance(message, Message)
-    spam = {}
+    spam: dict[int, bool] = {}
     for partition in range(2):
         count = plan.count_before(stream, partition, plan.end_us)
         ids = plan.batch(stream, partition, 0, count, ["event_id"]).column(0).to_pylist()
