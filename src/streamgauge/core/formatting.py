@@ -129,10 +129,14 @@ def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
     return f"{format_digits(value / factor)} {unit}"
 
 
-def share_above(share: float, limit: float) -> str:
-    """A share that is above a limit, as a percentage with as many digits as show that: 10.3% above 10%."""
-    for digits in range(4):
-        text = f"{share:.{digits}%}"
-        if float(text[:-1]) > 100 * limit:
+def share_beside(share: float, limit: float, digits: int = 0) -> str:
+    """A share as a percentage with as many digits, `digits` at least, as show on which side of a limit it lies.
+
+    10.3% beside a limit of 10%, and 12% where that is enough.
+    """
+    for count in range(digits, digits + 4):
+        text = f"{share:.{count}%}"
+        shown = float(text[:-1])
+        if share == limit or (shown != 100 * limit and (shown > 100 * limit) == (share > limit)):
             return text
-    return f"{share:.4%}"
+    return text

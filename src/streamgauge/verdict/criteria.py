@@ -39,7 +39,7 @@ import numpy as np
 
 from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.core.clock import US
-from streamgauge.core.formatting import format_us
+from streamgauge.core.formatting import format_us, share_beside
 from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Check, CheckState
 from streamgauge.stats.bootstrap import Interval, slope_interval
@@ -133,7 +133,8 @@ def _plan(evidence: Evidence) -> _Part:
     if not loaded.any():
         raise ValueError("no second of the plan was recorded")
     share = float((offered[loaded] / planned[loaded]).min())
-    sentence = f"in the worst second the driver offered {share:.1%} of the plan (minimum {PLAN_SHARE_MIN:.0%})"
+    offered_share = share_beside(share, PLAN_SHARE_MIN, 1)
+    sentence = f"in the worst second the driver offered {offered_share} of the plan (minimum {PLAN_SHARE_MIN:.0%})"
     return _Part(share >= PLAN_SHARE_MIN, Cause.PLAN_NOT_KEPT, share, PLAN_SHARE_MIN, "share of plan", sentence)
 
 
@@ -157,9 +158,9 @@ def _clock(evidence: Evidence) -> _Part:
 
 
 _BUSY = (
-    (Cause.DELIVERY_BUSY, "the generators delivered events for {share:.0%} of the time"),
-    (Cause.RECORDER_BUSY, "the recorder processed results for {share:.0%} of the time"),
-    (Cause.RECORDER_DISK_BUSY, "the recorder waited for its disk for {share:.0%} of the time"),
+    (Cause.DELIVERY_BUSY, "the generators delivered events for {share} of the time"),
+    (Cause.RECORDER_BUSY, "the recorder processed results for {share} of the time"),
+    (Cause.RECORDER_DISK_BUSY, "the recorder waited for its disk for {share} of the time"),
 )
 
 
@@ -169,7 +170,7 @@ def _busy_parts(evidence: Evidence, limit: float, condition: str = "") -> list[_
     return [
         _Part(
             share <= limit, code, share, limit, "share of time",
-            f"{sentence.format(share=share)} (limit {limit:.0%}{condition})",
+            f"{sentence.format(share=share_beside(share, limit))} (limit {limit:.0%}{condition})",
         )
         for share, (code, sentence) in zip(shares, _BUSY, strict=True)
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from streamgauge.config.slo import ServiceLevelObjective
 from streamgauge.config.thresholds import BOUND_S_MIN
-from streamgauge.core.formatting import share_above
+from streamgauge.core.formatting import share_beside
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
 
@@ -153,9 +153,9 @@ def machine_speed_differs(one_us: float, other_us: float) -> bool:
 def background_load(share: float, burst_share: float) -> tuple[str, str] | None:
     """(CPU used by background processes, limit) in words; None within the limits."""
     if share > BACKGROUND_SHARE_MAX:
-        return f"{share_above(share, BACKGROUND_SHARE_MAX)} of the CPU", f"{BACKGROUND_SHARE_MAX:.0%}"
+        return f"{share_beside(share, BACKGROUND_SHARE_MAX)} of the CPU", f"{BACKGROUND_SHARE_MAX:.0%}"
     if burst_share > BACKGROUND_BURST_SHARE_MAX:
-        used = share_above(burst_share, BACKGROUND_BURST_SHARE_MAX)
+        used = share_beside(burst_share, BACKGROUND_BURST_SHARE_MAX)
         return f"{used} of the CPU for {BACKGROUND_BURST_S:.0f} s", f"{BACKGROUND_BURST_SHARE_MAX:.0%}"
     return None
 

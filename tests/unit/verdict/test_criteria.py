@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 
 from streamgauge.verdict.criteria import steps
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge
-from tests.unit.verdict.helpers_evidence import RIGHT, SECONDS, check_of, evidence, lag, ramp, sink, staircase
+from tests.unit.verdict.helpers_evidence import RATE, RIGHT, SECONDS, check_of, evidence, lag, ramp, sink, staircase
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 
@@ -86,3 +87,16 @@ def test_the_sink_that_is_wrong_is_named() -> None:
     assert (check.state, check.value) == ("failed", 2)
     assert check.sentence.endswith("2 missing (wrong: cheap; right: 1 of 2 sinks)")
     assert "cheap" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"delivery_share": 0.503}, "the generators delivered events for 50.3% of the time"),
+        ({"delivery_share": 0.62}, "the generators delivered events for 62% of the time"),
+        ({"offered_per_s": np.where(SECONDS == 30, 0.9897 * RATE, RATE)}, "the driver offered 98.97% of the plan"),
+    ],
+)
+def test_a_share_is_shown_on_its_side_of_the_limit(changes: dict[str, Any], said: str) -> None:
+    """Rounded onto the limit it would be no reason."""
+    assert said in check_of(judge(evidence(**changes)), "driver").sentence
