@@ -1,14 +1,19 @@
-"""Study folders made by rule, for the tests of searches that go on and of what their results say."""
+"""Study folders and searches made by rule, for the tests of searches and of their results."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.experiment import build
+from streamgauge.core.clock import US
+from streamgauge.preflight.validate import check
 from streamgauge.results.verdict import Check, Verdict, VerdictValue
-from streamgauge.studies.capacity.command import MEMO
+from streamgauge.studies.capacity.command import MEMO, Sustain
 from streamgauge.studies.capacity.search import TrialOutcome
 
 HELD_PER_S, FAILED_PER_S = 100_000.0, 105_000.0
@@ -17,10 +22,22 @@ HELD_PER_S, FAILED_PER_S = 100_000.0, 105_000.0
 def remember(study: RunFolder, number: int, rate_per_s: float, verdict: VerdictValue) -> None:
     """A trial that the search of `study` has made: its folder, and its line of the memo."""
     trial = study.trial(number, datetime.now(UTC))
-    check = Check(name=f"of {rate_per_s:g}", value=0, limit=0, unit="", ok=True, state="ok", sentence="")
-    kept = trial.read_result().model_copy(update={"verdict": Verdict(value=verdict, checks=(check,), sentence="")})
+    criterion = Check(name=f"of {rate_per_s:g}", value=0, limit=0, unit="", ok=True, state="ok", sentence="")
+    kept = trial.read_result().model_copy(update={"verdict": Verdict(value=verdict, checks=(criterion,), sentence="")})
     trial.write_result(kept)
     # Another working folder than the one of the search: only the number of the trial can be relied on.
     outcome = TrialOutcome(rate_per_s, verdict, rate_per_s, folder=f"elsewhere/{study.name}/trials/{number:02d}")
     with (study.path / MEMO).open("a") as memo:
         memo.write(json.dumps(asdict(outcome)) + "\n")
+
+
+def worker(study: RunFolder) -> Sustain:
+    """A search that starts nothing."""
+    view = SimpleNamespace(trial_progress=lambda snapshot: None)
+    return Sustain(check(build({"workload": "filter", "engine": "known"})), study, view, 1e6)
+
+
+def conductor_at(seconds: float, run: Any = lambda *_: 1 / 0) -> Any:
+    """A conductor of a test bed whose clock has gone on for so long."""
+    clock = SimpleNamespace(now_us=lambda: round(seconds * US))
+    return SimpleNamespace(testbed=SimpleNamespace(clock=clock), resolved=SimpleNamespace(interval_s=0.0), run=run)

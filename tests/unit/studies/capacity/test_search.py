@@ -1,10 +1,7 @@
-"""studies/capacity/search.py and studies/capacity/strategy.py: finds what a linear scan finds, in few trials, and
-can be resumed.
-"""
+"""studies/capacity/search.py and studies/capacity/strategy.py: finds what a linear scan finds, in few trials."""
 
 import dataclasses
 import math
-from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -14,7 +11,7 @@ from hypothesis import strategies as st
 from streamgauge.core.errors import InputError
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity.search import Settings, TrialOutcome, replay, search
+from streamgauge.studies.capacity.search import TrialOutcome, search
 from streamgauge.studies.capacity.strategy import (
     BUSY_OVER,
     DRAIN_OVERESTIMATE_FACTOR,
@@ -23,46 +20,7 @@ from streamgauge.studies.capacity.strategy import (
     TrialRequest,
     _rate_between,
 )
-
-CEILING = 50e6
-PLENTY = Settings(ceiling_per_s=CEILING, trials_max=200)
-
-capacities = st.floats(0, 7.6).map(lambda exponent: 10**exponent)
-"""1/s to 40 M/s, as likely at each magnitude."""
-
-
-class Sut:
-    """A made-up system that sustains `capacity_per_s`; remembers what it was asked."""
-
-    def __init__(self, capacity_per_s: float, flatters: float = 1.4, failed_flatters: float | None = None) -> None:
-        self.capacity_per_s, self.flatters = capacity_per_s, flatters
-        self.failed_flatters = flatters if failed_flatters is None else failed_flatters
-        self.asked: list[TrialRequest] = []
-
-    def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        self.asked.append(TrialRequest(rate, purpose, fresh))
-        verdict = self.verdict(rate, len(self.asked))
-        flatters = self.flatters if purpose == "overload" else self.failed_flatters
-        drained = None if verdict == "sustained" else min(rate, flatters * self.capacity_per_s)
-        return TrialOutcome(rate, verdict, drained, purpose=purpose, seconds=45.0)
-
-    def verdict(self, rate: float, number: int) -> VerdictValue:
-        return "sustained" if rate <= self.capacity_per_s else "not_sustained"
-
-    @property
-    def purposes(self) -> list[str]:
-        return [request.purpose for request in self.asked]
-
-
-class Scripted(Sut):
-    """As `Sut`, but `changed(rate, number)` may give another verdict."""
-
-    def __init__(self, capacity_per_s: float, changed: Callable[[float, int, str], VerdictValue | None]) -> None:
-        super().__init__(capacity_per_s)
-        self.changed = changed
-
-    def verdict(self, rate: float, number: int) -> VerdictValue:
-        return self.changed(rate, number, self.asked[-1].purpose) or super().verdict(rate, number)
+from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Scripted, Sut, capacities
 
 
 def scanned(capacity: float, result: SearchResult) -> tuple[float, float]:
@@ -112,7 +70,7 @@ def test_a_start_that_is_far_off_costs_few_trials_and_ends_with_both_ends(
 
     sut = Flattered(capacity)
     result = search(sut, dataclasses.replace(PLENTY, start_per_s=start, quick=True))
-    assert len(sut.asked) <= 14
+    assert len(sut.requests) <= 14
     assert result.low is not None
     assert result.high is not None
     assert result.low <= capacity < result.high
@@ -127,34 +85,34 @@ def test_a_usual_search_takes_few_trials(capacity: float, flatters: float, faile
     """
     sut = Sut(capacity, flatters, failed)
     assert search(sut, PLENTY).confirmed
-    assert len(sut.asked) <= 9
+    assert len(sut.requests) <= 9
 
 
 def test_the_steps_come_in_order() -> None:
     """Overload, bracket, bisection, confirmation on a fresh engine, 90 %; the engine is fresh only where it must be."""
     sut = Sut(1.5e6)
     result = search(sut, PLENTY)
-    assert sut.asked[0] == TrialRequest(CEILING, "overload", fresh=True)
+    assert sut.requests[0] == TrialRequest(CEILING, "overload", fresh=True)
     assert sut.purposes == sorted(sut.purposes, key=["overload", "bracket", "bisect", "confirm", "at 90 %"].index)
-    assert [request.fresh for request in sut.asked[1:-2]] == [False] * (len(sut.asked) - 3)
-    assert (sut.asked[-2].fresh, sut.asked[-1].fresh) == (True, False)
+    assert [request.fresh for request in sut.requests[1:-2]] == [False] * (len(sut.requests) - 3)
+    assert (sut.requests[-2].fresh, sut.requests[-1].fresh) == (True, False)
     assert result.at_90_percent is not None
     assert result.at_90_percent.offered_per_s == pytest.approx(0.9 * result.low)  # type: ignore[operator]
-    assert (len(result.trials), result.seconds) == (len(sut.asked), 45.0 * len(sut.asked))
+    assert (len(result.trials), result.seconds) == (len(sut.requests), 45.0 * len(sut.requests))
 
 
 def test_the_first_bracket_rate_is_lower_than_what_was_drained() -> None:
     """By a twentieth."""
     sut = Sut(3.5e6, flatters=5.0 / 3.5)
     search(sut, PLENTY)
-    assert sut.asked[1].rate_per_s == pytest.approx(5.0e6 / DRAIN_OVERESTIMATE_FACTOR)
+    assert sut.requests[1].rate_per_s == pytest.approx(5.0e6 / DRAIN_OVERESTIMATE_FACTOR)
 
 
 def test_flows_with_unbounded_state_get_a_fresh_engine_each_time() -> None:
     """No trial may begin with the state of another."""
     sut = Sut(1.5e6)
     search(sut, dataclasses.replace(PLENTY, fresh_always=True))
-    assert all(request.fresh for request in sut.asked)
+    assert all(request.fresh for request in sut.requests)
 
 
 def test_without_an_overload_trial_the_first_one_starts_the_engine() -> None:
@@ -162,7 +120,7 @@ def test_without_an_overload_trial_the_first_one_starts_the_engine() -> None:
     sut = Sut(1.5e6)
     search(sut, dataclasses.replace(PLENTY, start_per_s=1e6))
     assert "overload" not in sut.purposes
-    assert sut.asked[0].fresh
+    assert sut.requests[0].fresh
 
 
 def test_quick_confirms_nothing_and_says_so() -> None:
@@ -179,7 +137,7 @@ def test_the_generators_ceiling_caps_every_rate() -> None:
     """A system faster than the generator: the answer is the ceiling, and the sentence says whose limit it is."""
     sut = Sut(10 * CEILING)
     result = search(sut, PLENTY)
-    assert max(request.rate_per_s for request in sut.asked) == CEILING
+    assert max(request.rate_per_s for request in sut.requests) == CEILING
     assert (result.low, result.high, result.confirmed) == (CEILING, None, True)
     assert "generator can offer no more" in result.sentence
 
@@ -204,13 +162,13 @@ def test_wrong_answers_end_a_search_with_no_rate(capacity: float, trial: int) ->
 
     def wrong(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
         outcome = sut(rate, purpose, fresh)
-        if len(sut.asked) < trial or rate > capacity:
+        if len(sut.requests) < trial or rate > capacity:
             return outcome
         return dataclasses.replace(outcome, verdict="not_sustained", wrong_answers="3 missing of 3,000 (0.10%)")
 
     sut = Sut(capacity)
     result = search(wrong, dataclasses.replace(PLENTY, start_per_s=capacity / 2))
-    assert len(sut.asked) >= trial
+    assert len(sut.requests) >= trial
     assert (result.sustained_per_s, result.low, result.confirmed) == (None, None, False)
     assert result.trials[-1].verdict == "not_sustained"
     assert "no rate was found that holds" in result.sentence
@@ -307,7 +265,7 @@ def test_a_failed_confirmation_steps_down_by_the_width_and_is_repeated() -> None
         1e6, lambda rate, number, purpose: "not_sustained" if purpose == "confirm" and rate > 0.9e6 else None
     )
     result = search(sut, PLENTY)
-    confirmations = [request for request in sut.asked if request.purpose == "confirm"]
+    confirmations = [request for request in sut.requests if request.purpose == "confirm"]
     rates = [request.rate_per_s for request in confirmations]
     assert len(rates) >= 2
     assert [request.fresh for request in confirmations] == [True] + [False] * (len(rates) - 1)
@@ -319,10 +277,10 @@ def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
     """The guess was too low by more than half: batches filled little of the time, and say so."""
     busy = Busy(1e6)
     result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.4e6, quick=True))
-    assert busy.asked[:2] == [0.4e6, pytest.approx(BUSY_OVER * 1e6)]
+    assert busy.rates[:2] == [0.4e6, pytest.approx(BUSY_OVER * 1e6)]
     assert result.low is not None
     assert 0.95e6 <= result.low <= 1e6
-    assert len(busy.asked) <= 7
+    assert len(busy.rates) <= 7
 
 
 class Busy:
@@ -330,10 +288,10 @@ class Busy:
 
     def __init__(self, capacity_per_s: float, full_per_s: float | None = None) -> None:
         self.capacity_per_s, self.full_per_s = capacity_per_s, full_per_s or capacity_per_s
-        self.asked: list[float] = []
+        self.rates: list[float] = []
 
     def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        self.asked.append(rate)
+        self.rates.append(rate)
         verdict: VerdictValue = "sustained" if rate <= self.capacity_per_s else "undecided"
         return TrialOutcome(rate, verdict, purpose=purpose, busy_share=rate / self.full_per_s)
 
@@ -344,11 +302,11 @@ def test_a_first_rate_that_is_undecided_is_asked_once_more(again: VerdictValue) 
     verdicts: dict[int, VerdictValue] = {2: "undecided", 3: again}
     sut = Scripted(1e6, lambda rate, number, _: verdicts.get(number) or ("undecided" if rate > 1e6 else None))
     result = search(sut, PLENTY)
-    rates = [request.rate_per_s for request in sut.asked]
+    rates = [request.rate_per_s for request in sut.requests]
     assert rates[1] == rates[2] != rates[3]
-    assert not sut.asked[2].fresh
+    assert not sut.requests[2].fresh
     assert (rates[3] > rates[1]) is (again == "sustained")
-    searched = [request.rate_per_s for request in sut.asked[2:] if request.purpose in ("bracket", "bisect")]
+    searched = [request.rate_per_s for request in sut.requests[2:] if request.purpose in ("bracket", "bisect")]
     assert len(set(searched)) == len(searched)
     assert result.confirmed
 
@@ -357,8 +315,8 @@ def test_an_engine_that_is_nearly_full_is_offered_what_would_overfill_it() -> No
     """A trial that fails is shorter than one that holds, and gives the bracket its upper end."""
     busy = Busy(0.8e6, 1e6)
     result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.74e6, quick=True))
-    assert busy.asked[:2] == [0.74e6, pytest.approx(BUSY_OVER * 1e6)]
-    assert len(busy.asked) == 4
+    assert busy.rates[:2] == [0.74e6, pytest.approx(BUSY_OVER * 1e6)]
+    assert len(busy.rates) == 4
     assert result.low is not None
     assert 0.8e6 / 1.05 <= result.low <= 0.8e6
 
@@ -416,13 +374,13 @@ def test_steps_from_far_below_grow_and_none_is_longer_than_the_longest() -> None
     """What an idle engine promises is believed up to four times; what held again and again is left behind faster."""
 
     def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        asked.append(rate)
+        offered.append(rate)
         verdict: VerdictValue = "sustained" if rate <= 1e7 else "not_sustained"
-        return TrialOutcome(rate, verdict, purpose=purpose, busy_share=0.001 if len(asked) == 1 else None)
+        return TrialOutcome(rate, verdict, purpose=purpose, busy_share=0.001 if len(offered) == 1 else None)
 
-    asked: list[float] = []
+    offered: list[float] = []
     search(trial, dataclasses.replace(PLENTY, start_per_s=10.0, tolerance=0.5, quick=True))
-    steps = [above / below for below, above in pairwise(asked) if above > below]
+    steps = [above / below for below, above in pairwise(offered) if above > below]
     assert steps[:3] == [pytest.approx(4.0), pytest.approx(1.5**5), pytest.approx(64)]
     assert max(steps) <= STEP_MAX * 1.001
 
@@ -431,14 +389,14 @@ def test_an_engine_whose_batches_are_full_at_any_rate_is_left_behind_too() -> No
     """Batches that follow each other fill all the time, far below the limit as well."""
 
     def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        asked.append(rate)
+        offered.append(rate)
         return dataclasses.replace(sut(rate, purpose, fresh), busy_share=1.0)
 
-    asked: list[float] = []
+    offered: list[float] = []
     sut = Sut(2e4, failed_flatters=1.0)
     result = search(trial, dataclasses.replace(PLENTY, start_per_s=10.0, quick=True))
     assert result.low == pytest.approx(2e4, rel=0.06)
-    assert len(asked) <= 12
+    assert len(offered) <= 12
 
 
 def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
@@ -448,10 +406,10 @@ def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
     result = search(sut, PLENTY)
     assert sut.purposes[-4:] == ["confirm", "at 90 %", "confirm", "at 90 %"]
     assert result.confirmed
-    refuted = sut.asked[-3].rate_per_s
-    assert refuted == pytest.approx(0.9 * sut.asked[-4].rate_per_s)
+    refuted = sut.requests[-3].rate_per_s
+    assert refuted == pytest.approx(0.9 * sut.requests[-4].rate_per_s)
     assert (result.low, result.high) == (pytest.approx(refuted / 1.05), refuted)
-    assert result.low == sut.asked[-2].rate_per_s
+    assert result.low == sut.requests[-2].rate_per_s
 
 
 @pytest.mark.parametrize("refuted", ["confirm", "at 90 %"])
@@ -465,126 +423,7 @@ def test_a_refuted_rate_is_not_the_answer_when_trials_run_out(refuted: str) -> N
     assert not result.confirmed
     assert confirmed.low is not None
     assert result.low is None or result.low < confirmed.low
-    assert result.high == sut.asked[-1].rate_per_s <= confirmed.low
-
-
-@pytest.mark.parametrize(("verdict", "trials"), [("invalid", 8), ("interrupted", 5)])
-def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: VerdictValue, trials: int) -> None:
-    """The highest rate that held stays as a lower bound, unconfirmed where that fails too, with the first reason."""
-    sut = Scripted(1e6, lambda rate, number, purpose: verdict if number >= 5 else None)
-    sut.flatters, sut.failed_flatters = 1.2 * DRAIN_OVERESTIMATE_FACTOR, 1.2
-    result = search(sut, PLENTY)
-    held = [request.rate_per_s for request in sut.asked[1:4] if request.rate_per_s <= 1e6]
-    assert len(sut.asked) == trials
-    assert (result.low, result.confirmed) == (max(held), False)
-    assert f"ended early: {verdict}" in result.sentence
-
-
-@given(capacity=capacities, disturbed=st.sets(st.integers(1, 12)), cut=st.integers(0, 24))
-def test_a_trial_that_was_disturbed_is_made_once_more(capacity: float, disturbed: set[int], cut: int) -> None:
-    """The search asks the very same again, keeps both in its table, and finds what it would have found; killed at any
-    moment, it goes on with what it would have asked next.
-    """
-    calm = Sut(capacity)
-    calm_answer = search(calm, PLENTY)
-    # The overload trial drains, and is a guess all the same; what is disturbed is said of the others, one by one.
-    expected = [request for n, request in enumerate(calm.asked) for _ in range(2 if n and n in disturbed else 1)]
-    spoilt = [place for place in range(1, len(expected)) if expected[place - 1] == expected[place]]
-    sut = Scripted(capacity, lambda rate, number, purpose: "invalid" if number in spoilt else None)
-    answer, outcomes = told(sut)
-    assert sut.asked == expected
-    assert [trial.number for trial in answer.trials if trial.verdict == "invalid"] == spoilt
-    assert (answer.low, answer.high, answer.confirmed) == (calm_answer.low, calm_answer.high, True)
-    rest = Scripted(capacity, lambda rate, number, purpose: "invalid" if number + cut in spoilt else None)
-    assert search(rest, PLENTY, recorded=outcomes[:cut]) == answer
-    assert rest.asked == expected[cut:]
-
-
-def told(sut: Sut) -> tuple[SearchResult, list[TrialOutcome]]:
-    """A search's answer, and what it was told."""
-    outcomes: list[TrialOutcome] = []
-
-    def recording(*asked: object) -> TrialOutcome:
-        outcomes.append(sut(*asked))
-        return outcomes[-1]
-
-    return search(recording, PLENTY), outcomes
-
-
-@given(capacity=st.floats(1e3, 1e6), start=st.floats(0.05, 0.5), starved=st.floats(1.3, 8))
-def test_a_driver_that_starves_far_above_what_held_is_asked_for_less(
-    capacity: float, start: float, starved: float
-) -> None:
-    """On shared cores a hopeless rate leaves the driver no processor: that is no end, and no proof either."""
-    sut = Scripted(capacity, lambda rate, number, purpose: "invalid" if rate > starved * capacity else None)
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=start * capacity))
-    assert (result.confirmed, result.high_verdict) == (True, "not_sustained")
-    assert result.low is not None
-    assert result.low <= capacity < result.low * (1 + PLENTY.tolerance) ** 2
-
-
-def test_a_driver_that_starves_just_above_what_held_ends_the_search() -> None:
-    """There is no rate left to ask: what held is confirmed as a lower bound, and the reason is said."""
-    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if rate > 1e6 else None)
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=5e5))
-    assert (result.confirmed, result.high) == (True, None)
-    assert result.low is not None
-    assert 1e6 / (1 + PLENTY.tolerance) ** 2 < result.low <= 1e6
-    assert "ended early: invalid twice" in result.sentence
-    starved = [asked.rate_per_s for asked in sut.asked if asked.rate_per_s > 1e6]
-    assert starved == sorted(starved, reverse=True), "nothing above what starved is asked again"
-
-
-def test_a_first_guess_that_starves_the_driver_is_made_smaller() -> None:
-    """The drain rate flatters, so of all rates the guess starves most often; half of it is tried before giving up."""
-    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if rate > 1.3e6 else None)
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=3e6))
-    assert result.confirmed
-    assert result.low == pytest.approx(1e6, rel=0.11)
-
-
-def test_a_driver_that_fails_at_any_rate_ends_the_search() -> None:
-    """Not after sixteen trials: four rates, each asked twice."""
-    sut = Scripted(1e6, lambda rate, number, purpose: "invalid")
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=3e6))
-    assert (len(sut.asked), result.low, result.confirmed) == (8, None, False)
-    assert "ended early: invalid twice" in result.sentence
-
-
-def test_what_is_undecided_at_ninety_percent_is_asked_once_more() -> None:
-    """And what the second trial says counts."""
-    said: list[VerdictValue | None] = ["undecided", None]
-    sut = Scripted(1e6, lambda rate, number, purpose: said.pop(0) if purpose == "at 90 %" else None)
-    result = search(sut, PLENTY)
-    assert sut.purposes[-3:] == ["confirm", "at 90 %", "at 90 %"]
-    assert "confirmed on a fresh engine and at 90 %" in result.sentence
-
-
-def test_what_is_invalid_twice_at_ninety_percent_leaves_the_rate_confirmed() -> None:
-    """Nothing was said against it; and it is not called confirmed at 90 %."""
-    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if purpose == "at 90 %" else None)
-    result = search(sut, PLENTY)
-    assert sut.purposes[-3:] == ["confirm", "at 90 %", "at 90 %"]
-    assert result.confirmed
-    assert result.at_90_percent is not None
-    assert (result.at_90_percent.number, result.at_90_percent.verdict) == (len(sut.asked), "invalid")
-
-
-def test_an_overload_trial_may_be_invalid_and_still_give_a_guess() -> None:
-    """Under overload the driver starves on shared cores; the guess is tested anyway."""
-    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if number == 1 else None)
-    assert search(sut, PLENTY).confirmed
-
-
-def test_a_driver_that_fails_in_the_overload_trial_says_nothing_of_the_engine() -> None:
-    """Made once more where nothing was drained; twice, the search ends with the driver's reason, and shows invalid."""
-    outcomes = [TrialOutcome(CEILING, "invalid", 0.0, why=f"generator {n} ended") for n in range(2)]
-    once = replay(PLENTY, outcomes[:1])
-    assert once.request == TrialRequest(CEILING, "overload", fresh=True)
-    twice = replay(PLENTY, outcomes).result()
-    assert [trial.verdict for trial in twice.trials] == ["invalid", "invalid"]
-    assert "ended early: invalid twice" in twice.sentence
-    assert "generator 1 ended" in twice.sentence
+    assert result.high == sut.requests[-1].rate_per_s <= confirmed.low
 
 
 @pytest.mark.parametrize("allowed", [1, 2, 3, 5, 8])
@@ -592,52 +431,9 @@ def test_no_more_trials_than_allowed(allowed: int) -> None:
     """The bracket as far as it got, and no claim that it was confirmed."""
     sut = Sut(1.234e6, flatters=3.0)
     result = search(sut, dataclasses.replace(PLENTY, trials_max=allowed))
-    assert len(sut.asked) == allowed
+    assert len(sut.requests) == allowed
     assert not result.confirmed
     assert "used up" in result.sentence
-
-
-@given(capacity=capacities, cut=st.integers(0, 12))
-def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(capacity: float, cut: int) -> None:
-    """Told its first outcomes again, it asks for the very next trial and ends with the same answer."""
-    whole = Sut(capacity)
-    answer, outcomes = told(whole)
-    rest = Sut(capacity)
-    assert search(rest, PLENTY, recorded=outcomes[:cut]) == answer
-    assert rest.asked == whole.asked[cut:]
-
-
-def test_the_trial_that_was_killed_is_made_again() -> None:
-    """An interrupted last trial says nothing; the ones before it do."""
-    recorded = [
-        TrialOutcome(CEILING, "not_sustained", DRAIN_OVERESTIMATE_FACTOR * 1e6),
-        TrialOutcome(1e6, "interrupted"),
-    ]
-    resumed = replay(PLENTY, recorded)
-    assert resumed.request is not None
-    assert (resumed.request.rate_per_s, resumed.request.purpose) == (pytest.approx(1e6), "bracket")
-
-
-def test_outcomes_of_another_search_are_refused() -> None:
-    """Rates that no search of these settings asks for now: only another version can have made them."""
-    with pytest.raises(InputError, match=r"search\.resume.*\n.*another version of streamgauge: start anew"):
-        replay(PLENTY, [TrialOutcome(CEILING, "not_sustained", 1.4e6), TrialOutcome(2e6, "sustained")])
-
-
-def test_outcomes_of_another_purpose_are_refused() -> None:
-    """The rate alone may be the same by chance; outcomes that name no purpose are taken by their rate."""
-    settings = dataclasses.replace(PLENTY, start_per_s=1e6)
-    for purpose in ("", "bracket"):
-        assert replay(settings, [TrialOutcome(1e6, "sustained", purpose=purpose)]).request is not None
-    with pytest.raises(InputError, match=r"next: bracket at 1e\+06/s\); got 'confirm at 1e\+06/s'"):
-        replay(settings, [TrialOutcome(1e6, "sustained", purpose="confirm")])
-
-
-def test_more_outcomes_than_the_search_makes_are_refused() -> None:
-    """A record longer than the search belongs to another one."""
-    outcome = TrialOutcome(CEILING, "sustained")
-    with pytest.raises(InputError, match="more trials"):
-        replay(dataclasses.replace(PLENTY, trials_max=1), [outcome, outcome])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,123 @@
+"""studies/capacity/search.py: trials that are invalid, and drivers that fail, say nothing of the engine."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.results.verdict import VerdictValue
+from streamgauge.studies.capacity.search import TrialOutcome, replay, search
+from streamgauge.studies.capacity.strategy import (
+    DRAIN_OVERESTIMATE_FACTOR,
+    TrialRequest,
+)
+from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Scripted, Sut, capacities, search_with_outcomes
+
+
+@pytest.mark.parametrize(("verdict", "trials"), [("invalid", 8), ("interrupted", 5)])
+def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: VerdictValue, trials: int) -> None:
+    """The highest rate that held stays as a lower bound, unconfirmed where that fails too, with the first reason."""
+    sut = Scripted(1e6, lambda rate, number, purpose: verdict if number >= 5 else None)
+    sut.flatters, sut.failed_flatters = 1.2 * DRAIN_OVERESTIMATE_FACTOR, 1.2
+    result = search(sut, PLENTY)
+    held = [request.rate_per_s for request in sut.requests[1:4] if request.rate_per_s <= 1e6]
+    assert len(sut.requests) == trials
+    assert (result.low, result.confirmed) == (max(held), False)
+    assert f"ended early: {verdict}" in result.sentence
+
+
+@given(capacity=capacities, disturbed=st.sets(st.integers(1, 12)), cut=st.integers(0, 24))
+def test_a_trial_that_was_disturbed_is_made_once_more(capacity: float, disturbed: set[int], cut: int) -> None:
+    """The search asks the very same again, keeps both in its table, and finds what it would have found; killed at any
+    moment, it goes on with what it would have asked next.
+    """
+    calm = Sut(capacity)
+    calm_answer = search(calm, PLENTY)
+    # The overload trial drains, and is a guess all the same; what is disturbed is said of the others, one by one.
+    expected = [request for n, request in enumerate(calm.requests) for _ in range(2 if n and n in disturbed else 1)]
+    spoilt = [place for place in range(1, len(expected)) if expected[place - 1] == expected[place]]
+    sut = Scripted(capacity, lambda rate, number, purpose: "invalid" if number in spoilt else None)
+    answer, outcomes = search_with_outcomes(sut)
+    assert sut.requests == expected
+    assert [trial.number for trial in answer.trials if trial.verdict == "invalid"] == spoilt
+    assert (answer.low, answer.high, answer.confirmed) == (calm_answer.low, calm_answer.high, True)
+    rest = Scripted(capacity, lambda rate, number, purpose: "invalid" if number + cut in spoilt else None)
+    assert search(rest, PLENTY, recorded=outcomes[:cut]) == answer
+    assert rest.requests == expected[cut:]
+
+
+@given(capacity=st.floats(1e3, 1e6), start=st.floats(0.05, 0.5), starved=st.floats(1.3, 8))
+def test_a_driver_that_starves_far_above_what_held_is_asked_for_less(
+    capacity: float, start: float, starved: float
+) -> None:
+    """On shared cores a hopeless rate leaves the driver no processor: that is no end, and no proof either."""
+    sut = Scripted(capacity, lambda rate, number, purpose: "invalid" if rate > starved * capacity else None)
+    result = search(sut, dataclasses.replace(PLENTY, start_per_s=start * capacity))
+    assert (result.confirmed, result.high_verdict) == (True, "not_sustained")
+    assert result.low is not None
+    assert result.low <= capacity < result.low * (1 + PLENTY.tolerance) ** 2
+
+
+def test_a_driver_that_starves_just_above_what_held_ends_the_search() -> None:
+    """There is no rate left to ask: what held is confirmed as a lower bound, and the reason is said."""
+    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if rate > 1e6 else None)
+    result = search(sut, dataclasses.replace(PLENTY, start_per_s=5e5))
+    assert (result.confirmed, result.high) == (True, None)
+    assert result.low is not None
+    assert 1e6 / (1 + PLENTY.tolerance) ** 2 < result.low <= 1e6
+    assert "ended early: invalid twice" in result.sentence
+    starved = [request.rate_per_s for request in sut.requests if request.rate_per_s > 1e6]
+    assert starved == sorted(starved, reverse=True), "nothing above what starved is asked again"
+
+
+def test_a_first_guess_that_starves_the_driver_is_made_smaller() -> None:
+    """The drain rate flatters, so of all rates the guess starves most often; half of it is tried before giving up."""
+    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if rate > 1.3e6 else None)
+    result = search(sut, dataclasses.replace(PLENTY, start_per_s=3e6))
+    assert result.confirmed
+    assert result.low == pytest.approx(1e6, rel=0.11)
+
+
+def test_a_driver_that_fails_at_any_rate_ends_the_search() -> None:
+    """Not after sixteen trials: four rates, each asked twice."""
+    sut = Scripted(1e6, lambda rate, number, purpose: "invalid")
+    result = search(sut, dataclasses.replace(PLENTY, start_per_s=3e6))
+    assert (len(sut.requests), result.low, result.confirmed) == (8, None, False)
+    assert "ended early: invalid twice" in result.sentence
+
+
+def test_what_is_undecided_at_ninety_percent_is_asked_once_more() -> None:
+    """And what the second trial says counts."""
+    said: list[VerdictValue | None] = ["undecided", None]
+    sut = Scripted(1e6, lambda rate, number, purpose: said.pop(0) if purpose == "at 90 %" else None)
+    result = search(sut, PLENTY)
+    assert sut.purposes[-3:] == ["confirm", "at 90 %", "at 90 %"]
+    assert "confirmed on a fresh engine and at 90 %" in result.sentence
+
+
+def test_what_is_invalid_twice_at_ninety_percent_leaves_the_rate_confirmed() -> None:
+    """Nothing was said against it; and it is not called confirmed at 90 %."""
+    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if purpose == "at 90 %" else None)
+    result = search(sut, PLENTY)
+    assert sut.purposes[-3:] == ["confirm", "at 90 %", "at 90 %"]
+    assert result.confirmed
+    assert result.at_90_percent is not None
+    assert (result.at_90_percent.number, result.at_90_percent.verdict) == (len(sut.requests), "invalid")
+
+
+def test_an_overload_trial_may_be_invalid_and_still_give_a_guess() -> None:
+    """Under overload the driver starves on shared cores; the guess is tested anyway."""
+    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if number == 1 else None)
+    assert search(sut, PLENTY).confirmed
+
+
+def test_a_driver_that_fails_in_the_overload_trial_says_nothing_of_the_engine() -> None:
+    """Made once more where nothing was drained; twice, the search ends with the driver's reason, and shows invalid."""
+    outcomes = [TrialOutcome(CEILING, "invalid", 0.0, why=f"generator {n} ended") for n in range(2)]
+    once = replay(PLENTY, outcomes[:1])
+    assert once.request == TrialRequest(CEILING, "overload", fresh=True)
+    twice = replay(PLENTY, outcomes).result()
+    assert [trial.verdict for trial in twice.trials] == ["invalid", "invalid"]
+    assert "ended early: invalid twice" in twice.sentence
+    assert "generator 1 ended" in twice.sentence
