@@ -12,7 +12,7 @@ from pathlib import Path
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment import Experiment
 from streamgauge.core.errors import InputError, StreamgaugeError
-from streamgauge.core.formatting import format_count, format_us
+from streamgauge.core.formatting import format_count, format_us, share_beside
 from streamgauge.results import labels
 from streamgauge.results.causes import Cause, WarningCode
 from streamgauge.results.run import Caution, Result
@@ -77,7 +77,8 @@ def warnings_of(search: SearchResult) -> Iterator[Caution]:
     for trial in search.trials:
         share = (trial.others_cpu_percent or 0.0) / machine_percent()
         if share > BACKGROUND_SHARE_MAX:
-            sentence = f"trial {trial.number}: background processes used {share:.1%} of the CPU"
+            used = share_beside(share, BACKGROUND_SHARE_MAX)
+            sentence = f"trial {trial.number}: background processes used {used} of the CPU"
             yield Caution(WarningCode.TRIAL_BACKGROUND_LOAD, sentence)
     timed = [trial for trial in search.trials if trial.reference_work_us]
     fast, slow = (pick(timed, key=_reference_work_us, default=None) for pick in (min, max))
