@@ -40,7 +40,7 @@ from streamgauge.results.verdict import Verdict
 if TYPE_CHECKING:
     import pyarrow as pa
 
-STARTED = "The run ended before it was judged: it is still going on, or it was killed."
+STARTED = "The run has no verdict: it still goes on, or it was killed."
 
 
 class Study(NamedTuple):

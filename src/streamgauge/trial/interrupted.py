@@ -1,4 +1,4 @@
-"""Latencies of an interrupted trial, without verification of its results [method 9].
+"""Latencies of an interrupted trial, without verification of its results.
 
 The user waits for the end, so the planned input is not made again, and only the timestamps of results are read. The
 results are counted from the spool, batch by batch, while there is time. Then they are stored if the experiment requests
@@ -28,16 +28,16 @@ from streamgauge.verification.spool import ReceivedResults, results_file, write_
 from streamgauge.verification.user_job import truth
 
 BUDGET_S = 1.5
-"""So long are results counted and kept; somebody who pressed Ctrl-C waits 5 s for all there is to do."""
-NOTHING_COMPARED = "the run was stopped, so nothing was compared; latencies are of what had come, right or not"
-UNVERIFIED = "unverified: of the results that had come when the run was stopped; the others are in no figure"
+"""Time to count and store results after Ctrl-C, of 5 s in all."""
+NOTHING_COMPARED = "the run was stopped, so nothing was compared; latencies include right and wrong results"
+UNVERIFIED = "unverified: only results that had arrived when the run was stopped"
 NOT_BEGUN = "not measured: the run was stopped before its measured span began"
 NOT_COUNTED = "not counted: the run was stopped a second time before that was done"
-NONE_CAME = "no result of the measured span had come when the run was stopped"
-NOT_KEPT = "results were not kept: "
-NO_TIME = "the run was stopped, and there was no time left to write them"
-_LACKING = (OSError, MemoryError)
-"""A disk that is full, or too little memory: what else is known stays known."""
+NONE_CAME = "no result of the measured span had arrived when the run was stopped"
+NOT_KEPT = "results were not stored: "
+NO_TIME = "the run was stopped, and no time was left to write them"
+_RESOURCE_ERRORS = (OSError, MemoryError)
+"""Too little disk or memory. Other figures stay valid."""
 
 
 @dataclass
@@ -55,13 +55,13 @@ class Budget:
         return self.now_s() >= self._until_s
 
     def share(self, of: int) -> Budget:
-        """An even part of what is left, of so many."""
+        """One of `of` equal parts of the remaining time."""
         return Budget((self._until_s - self.now_s()) / of, self.now_s)
 
 
 @dataclass(frozen=True)
 class UnverifiedResult:
-    """The latencies of all sinks, none of them verified; `warnings` say what was asked and not done."""
+    """Unverified latencies of all sinks; `warnings` name requested work that was left out."""
 
     sinks: VerificationResult
     warnings: tuple[str, ...] = ()
@@ -70,9 +70,9 @@ class UnverifiedResult:
 def latencies_without_verification(
     resolved: ResolvedExperiment, record: TrialRecord, keep_in: RunFolder | None, budget: Budget
 ) -> UnverifiedResult:
-    """The latencies of what came in the measured span, and the results kept in `keep_in` where that is given.
+    """Latencies of the results in the measured span; also stores the results in `keep_in`, if given.
 
-    Every sink has an even part of the time that those before it have left.
+    The sinks share the time evenly; a sink's unused time goes to the following ones.
     """
     parts = [
         (one, replace(record, trial_log=record.trial_log.of_sink(one.flow.sink.name))) for one in resolved.by_sink()
@@ -98,7 +98,7 @@ def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) 
     counting = _Counting(ReceivedResults(record, since_us=record.spans.measured_from_us), budget)
     try:
         found = _noted(sink_latencies(counting.batches(), _rule(resolved, record, counting.received), span), counting)
-    except (ValueError, *_LACKING) as error:
+    except (ValueError, *_RESOURCE_ERRORS) as error:
         found = _nothing(f"not counted: {_reason(error)}")
     query = next((commit.query for commit in commits), "")
     return SinkDiff(
@@ -113,7 +113,7 @@ def _rule(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedR
 
 @dataclass
 class _Counting:
-    """The results that may lie in the span, and how far they were counted."""
+    """Counts the results that may lie in the span, until the budget is spent."""
 
     received: ReceivedResults
     budget: Budget
@@ -143,7 +143,7 @@ def _noted(found: SinkLatencies, counting: _Counting) -> SinkLatencies:
 
 
 def _nothing(*notes: str) -> SinkLatencies:
-    """No latency of any kind, and why."""
+    """Latencies without figures, with the reasons."""
     return sink_latencies((), LatencyRule("row"), (0, 0))._replace(latencies=Latencies(notes=notes))
 
 
@@ -154,7 +154,7 @@ def _unkept(record: TrialRecord, path: Path, budget: Budget) -> str:
     received = ReceivedResults(record)
     try:
         kept = received.empty or (not budget.spent() and write_results(received, path, budget.spent))
-    except _LACKING as error:
+    except _RESOURCE_ERRORS as error:
         return _reason(error)
     return "" if kept else NO_TIME
 

@@ -1,7 +1,8 @@
 """The phases of a trial: warm-up, measured span, tail and drain.
 
-`PhaseRunner` runs them. It asks a `TrialPolicy` at the end of the warm-up and of the span whether to extend it, and at
-each poll whether to stop early. The decisions of trials with a verdict are in `trial.policy`."""
+`PhaseRunner` runs them. A `TrialPolicy` decides at the end of warm-up and span whether to extend it, and at each poll
+whether to stop early. The policies of trials with a verdict are in `trial.policy`.
+"""
 
 from __future__ import annotations
 
@@ -29,26 +30,26 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 TICK_S = 0.5
 STATUS_EVERY_S = 2.0
 SETTLE_US = US
-"""How far ahead the end is set once it is known: every generator is still before it."""
+"""Lead of the announced end, which every generator must not have passed yet."""
 CLOSING_US = 5 * US
-"""So long after the last input's commit a batch that closes windows is waited for, besides the engine's intervals and
-while the engine says that it works on one.
-"""
+"""Wait for the batch that closes windows after the last input's commit, beside the engine's intervals and while the
+engine reports work on a batch."""
 CLOSING_INTERVALS = 2
-"""The batch that closes windows begins one interval after the last input's, and takes as long as one at most."""
+"""The closing batch begins one interval after the last input's batch and takes at most another."""
 DRAIN_S = 60.0
 DRAIN_INTERVALS = CLOSING_INTERVALS + 2
-"""One until the last input is read, one for its batch, and then what the closing batch is given."""
+"""One interval until the last input is read, one for its batch, and those of the closing batch."""
 
 
 class TrialPolicy:
-    """What one kind of trial asks of its conductor. This one is for load by which nothing is judged.
+    """The decisions of one kind of trial. This base class is for load without a verdict.
 
-    pace_us: the plan stands still while so much event time waits.
-    drain_s: how long results are waited for after the plan's end, and a few intervals.
-    interval_s: how far apart the engine's batches begin, 0 where that is not known.
-    hold_us: how long generators go on past the plan's end while an extension is decided.
-    closes_late: sinks whose results may come one batch after the last input; a short while is waited for that.
+    Attributes:
+        pace_us: event time whose backlog stops the plan; None for open loop.
+        drain_s: seconds to wait for results after the plan's end, beside a few intervals.
+        interval_s: the engine's batch interval; 0 if unknown.
+        hold_us: how long generators continue past the plan's end while an extension is decided.
+        closes_late: sinks whose results may come one batch after the last input.
     """
 
     pace_us: int | None = None
@@ -58,7 +59,7 @@ class TrialPolicy:
     closes_late: tuple[str, ...] = ()
 
     def warmup_extension_us(self, record: TrialRecord) -> int:
-        """At the end of the warm-up: how much longer it lasts, 0 for not at all."""
+        """At the end of the warm-up: its extension, or 0."""
         return 0
 
     def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
@@ -66,23 +67,23 @@ class TrialPolicy:
         return None
 
     def span_extension_us(self, record: TrialRecord) -> int:
-        """At the end of the span: how much longer it lasts, 0 for not at all."""
+        """At the end of the span: its extension, or 0."""
         return 0
 
     def tail_skip_reason(self, record: TrialRecord) -> str | None:
-        """At the end of the span: why the tail need not be waited for, or None."""
+        """At the end of the span: why the tail is not needed, or None."""
         return None
 
 
 class PacedLoad(TrialPolicy):
-    """Load that finds out how fast an engine is, or warms it: no more than `pace_us` of event time may wait."""
+    """Load that measures an engine's pace or warms it up: at most `pace_us` of event time may wait."""
 
     def __init__(self, pace_us: int) -> None:
         self.pace_us = pace_us
 
 
 class EndTrial(Exception):
-    """Ends the watching; the reason stands in `TrialRecord`."""
+    """Ends the trial; `TrialRecord` has the reason."""
 
 
 class PhaseRunner:
@@ -92,9 +93,9 @@ class PhaseRunner:
         testbed: the processes.
         plan: the trial's plan; its first event is at `spans.start_us`.
         spans: the planned spans.
-        chunk_us: how much event time travels at once.
-        policy: when a phase is extended, when the trial ends early, what is waited for.
-        observe: hears of all that happens.
+        chunk_us: event time of a record batch.
+        policy: decides about extensions, an early end and waits.
+        observe: receives all events.
     """
 
     def __init__(
@@ -118,10 +119,10 @@ class PhaseRunner:
         self._reference_work = MachineSpeed()
         self._status_due = 0.0
         self._busy_us: dict[str, int] = {}
-        """When the engine last said of a query that it works on a batch."""
+        """Time of the engine's last report of work on a batch, by query."""
 
     def conduct(self) -> TrialRecord:
-        """Run the trial to its end, whatever that is; only a defect of ours raises."""
+        """Runs the trial to its end. Failures of engine and driver go into the record; only defects raise."""
         record = self.record
         try:
             end_us = record.spans.end_us + self._policy.hold_us
@@ -138,7 +139,7 @@ class PhaseRunner:
             record.driver_failed, record.disk_full = str(error), is_full(error)
         except KeyboardInterrupt:
             record.interrupted = True
-            # To halt and to judge takes seconds, in which nobody should have to ask again; somebody may all the same.
+            # Halt and verdict take seconds; a second Ctrl-C in this time must not escape here.
             with suppress(KeyboardInterrupt):
                 self._show()
         self._wind_up()
@@ -147,34 +148,34 @@ class PhaseRunner:
     def _warm_up(self) -> None:
         record = self.record
         self._observe(PhaseBegan("warm-up", record.spans.start_us))
-        self._watch_until(lambda: record.spans.measured_from_us)
+        self._run_until(lambda: record.spans.measured_from_us)
         while more_us := self._policy.warmup_extension_us(record):
             record.spans, record.prolonged_us = record.spans.later(more_us), record.prolonged_us + more_us
             self._extend("warm-up", more_us)
-            self._watch_until(lambda: record.spans.measured_from_us)
+            self._run_until(lambda: record.spans.measured_from_us)
 
     def _measure(self) -> None:
         record = self.record
         self._observe(PhaseBegan("measured", record.spans.measured_from_us))
-        self._watch_until(lambda: record.spans.measured_to_us)
+        self._run_until(lambda: record.spans.measured_to_us)
         while more_us := self._policy.span_extension_us(record):
             record.spans, record.interim_analyses = record.spans.longer(more_us), record.interim_analyses + 1
             self._extend("measured", more_us)
-            self._watch_until(lambda: record.spans.measured_to_us)
+            self._run_until(lambda: record.spans.measured_to_us)
 
     def _extend(self, phase: str, by_us: int) -> None:
         self._testbed.extend(self.record.spans.end_us + self._policy.hold_us)
         self._observe(PhaseExtended(phase, by_us))
 
     def _tail(self) -> None:
-        """The load must not stop while it is decided, so only now do generators learn where the plan ends."""
+        """Announces the plan's end only now, because the load must not stop while an extension is decided."""
         if self._policy.hold_us:
             self.record.spans = self.record.spans.ending(self._testbed.clock.now_us() + SETTLE_US)
             self._testbed.extend(self.record.spans.end_us)
         self._observe(PhaseBegan("tail", self.record.spans.measured_to_us))
-        self._watch_until(lambda: self.record.spans.end_us)
+        self._run_until(lambda: self.record.spans.end_us)
 
-    def _watch_until(self, when_us: Callable[[], int]) -> None:
+    def _run_until(self, when_us: Callable[[], int]) -> None:
         while (now_us := self._testbed.clock.now_us()) < when_us():
             time.sleep(min(TICK_S, (when_us() - now_us) / US + 0.001))
             self._poll()
@@ -197,14 +198,14 @@ class PhaseRunner:
                 trial_log.background.append((now_us, self._monitors.background_percent))
             trial_log.loopback.append((now_us, loopback_bytes()))
             trial_log.reference_work.append((now_us, self._reference_work.cpu_us()))
-        self._forget_committed()
+        self._discard_committed()
         self._check_engine()
         self._show()
 
     def _show(self) -> None:
         self._observe(Progress(self.record, self._testbed.clock.now_us()))
 
-    def _forget_committed(self) -> None:
+    def _discard_committed(self) -> None:
         if before_us := self.record.trial_log.forgettable_until():
             self._testbed.commit(before_us)
 
@@ -214,7 +215,7 @@ class PhaseRunner:
         self._status_due = time.monotonic() + STATUS_EVERY_S
         status = self._testbed.engine_status()
         if not status.alive:
-            self._testbed.require_all_topics()  # an engine that finds nothing to read there is not to blame
+            self._testbed.require_all_topics()  # a deleted topic is not the engine's failure
             self.record.engine_failed = status.reason or "the engine ended"
             raise EndTrial
         self._busy_us |= dict.fromkeys(status.busy, self._testbed.clock.now_us())
@@ -229,11 +230,11 @@ class PhaseRunner:
             self.record.drained = all_committed and self._windows_closed()
 
     def _windows_closed(self) -> bool:
-        # A micro-batch moves the watermark, and the one after it closes the windows. The tail makes more batches, but
-        # not where one large batch took it whole; engines that close at once make none, so they get a while.
-        whole = self.record.trial_log
-        late = {commit.query for commit in whole.commits if commit.sink in self._policy.closes_late}
-        return all(self._has_closed(query, whole.of_query(query)) for query in late)
+        # A micro-batch moves the watermark, and the next one closes the windows. The tail usually causes more batches,
+        # unless one large batch took it whole. Engines that close at once run no further batch, so the wait is bounded.
+        trial_log = self.record.trial_log
+        late = {commit.query for commit in trial_log.commits if commit.sink in self._policy.closes_late}
+        return all(self._has_closed(query, trial_log.of_query(query)) for query in late)
 
     def _has_closed(self, query: str, trial_log: TrialLog) -> bool:
         last = min(batch for (_, batch), end in trial_log.batch_ends().items() if end >= self.record.spans.end_us)
@@ -243,7 +244,7 @@ class PhaseRunner:
         return waited_us >= self._patience_us(trial_log) or any(commit.batch > last for commit in trial_log.commits)
 
     def _patience_us(self, trial_log: TrialLog) -> float:
-        """How long the batch that closes windows is waited for: no shorter than any batch of the query took so far."""
+        """How long to wait for the closing batch: at least as long as the query's longest batch so far."""
         commits_us = sorted({commit.committed_us for commit in trial_log.commits})
         longest_us = max((later - earlier for earlier, later in pairwise(commits_us)), default=0)
         return max(CLOSING_US + CLOSING_INTERVALS * self._policy.interval_s * US, longest_us)
@@ -257,15 +258,14 @@ class PhaseRunner:
         except DriverError as error:
             self.record.driver_failed = self.record.driver_failed or str(error)
             self.record.disk_full = self.record.disk_full or is_full(error)
-        # After the last poll: what that one brought came in time.
+        # After the last poll, whose results came in time.
         self.record.deadline_us = self._testbed.clock.now_us()
 
 
 def poll(testbed: TestBed, trial_log: TrialLog) -> Tick:
-    """Take into the log what happened since the last poll; DriverError as `TestBed.tick`.
+    """Adds everything since the last poll to the log. Raises DriverError like `TestBed.tick`.
 
-    Whole or not at all: processes tell of everything once, and what a Ctrl-C cut off between them and the log would
-    never have happened.
+    It holds Ctrl-C back: processes report everything once, so an interrupted poll would lose data.
     """
     with held_back():
         tick = testbed.tick()
@@ -274,7 +274,7 @@ def poll(testbed: TestBed, trial_log: TrialLog) -> Tick:
 
 
 def drain_backlog(testbed: TestBed, trial_log: TrialLog, timeout_s: float) -> bool:
-    """Between the trials of a warm test bed: wait until everything offered is committed; False after `timeout_s`."""
+    """Between trials: waits until everything offered is committed. Returns False after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     testbed.level()
     while time.monotonic() < deadline:

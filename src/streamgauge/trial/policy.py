@@ -1,7 +1,8 @@
-"""The kinds of trials with a verdict: what each offers, and when it extends or ends a phase.
+"""Policies of trials with a verdict: their load, and when they extend or end a phase.
 
-`JudgedTrial` decides whether warm-up and span are extended; `SearchTrial` also stops where its verdict is known. The
-rules that both apply are functions of `trial.stopping_rules`."""
+`JudgedTrial` extends warm-up and span; `SearchTrial` also stops once its verdict is certain. Their rules are in
+`trial.stopping_rules`.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +29,18 @@ if TYPE_CHECKING:
     from streamgauge.trial.conductor import TrialConductor
 
 LEVEL_STEP_US = 5 * US
-"""A warm-up at whose end the engine is still starting goes on by such steps."""
+"""Step by which an incomplete warm-up is extended."""
 
 
 class JudgedTrial(TrialPolicy):
-    """A trial with a verdict, as `run` makes it.
+    """A trial with a verdict, as in `run`.
 
     Args:
-        fresh: the engine has only been started, so that its warm-up is a long one.
-        may_extend: warm-up and span may last longer than planned.
-        probe_batches: the engine is asked for its batches and rows of operators.
-        recheck_missing: missing results are looked for after the deadline, to tell late from lost.
-        drain_s: how long results are waited for after the plan's end.
+        fresh: the engine has just started, so its warm-up is long.
+        may_extend: whether warm-up and span may last longer than planned.
+        probe_batches: whether the engine reports its batches and operator rows.
+        recheck_missing: whether to wait for missing results after the deadline, to tell late from lost.
+        drain_s: seconds to wait for results after the plan's end.
     """
 
     def __init__(
@@ -66,10 +67,10 @@ class JudgedTrial(TrialPolicy):
 
     @property
     def gap_us(self) -> int:
-        """How far the trial lies from all that was offered before.
+        """Event time between this trial and the events offered before.
 
-        A flow's reach, so that no window holds events of two trials, and the watermark's delay, so that the first
-        events close the windows of the one before.
+        The flow's reach, so that no window holds events of two trials, plus the watermark's delay, so that the first
+        events close the windows of the trial before.
         """
         return (self.resolved.reach_us or 0) + self.resolved.watermark_delay_us
 
@@ -78,7 +79,7 @@ class JudgedTrial(TrialPolicy):
         return self.resolved.spans(start_us, self.fresh, self.duration_s)
 
     def plan(self, spans: TrialSpans) -> Plan:
-        """What is offered, with room for every extension."""
+        """The offered plan, long enough for every extension."""
         spare = spare_s(self.duration_s) if self.may_extend else 0.0
         return self.resolved.trial_plan(spans, self.rate_per_s, self.fresh, spare)
 
@@ -93,7 +94,7 @@ class JudgedTrial(TrialPolicy):
         return reason_to_stop_early(self.resolved, record, self.rate_per_s, now_us)
 
     def span_extension_us(self, record: TrialRecord) -> int:
-        """Judged on trends alone; answers are compared after the run."""
+        """Decided by trends alone, because answers are compared after the run."""
         if not self.may_extend or record.interim_analyses > EXTENSIONS_MAX:
             return 0
         measured_s = (record.spans.measured_to_us - record.spans.measured_from_us) / US
@@ -106,7 +107,7 @@ class JudgedTrial(TrialPolicy):
         return round(extension_s * US) if undecided else 0
 
     def before_judging(self, conductor: TrialConductor, record: TrialRecord) -> None:
-        """What is still waited for once the trial has ended; nothing as a rule."""
+        """Called between the end of the trial and its verdict; does nothing by default."""
 
     def verifies(self, record: TrialRecord) -> bool:
         """Whether answers are compared."""
@@ -114,10 +115,10 @@ class JudgedTrial(TrialPolicy):
 
 
 class SearchTrial(JudgedTrial):
-    """A trial of a search, which ends where its verdict is known and skips what cannot change it.
+    """A trial of a search, which ends once its verdict is certain.
 
-    An invalid trial is made again, so its end is not waited for; a run's figures show what happened.
-    A warm engine that stays behind is near its limit or above: a search does not wait half a minute for it.
+    A search repeats an invalid trial, so it does not wait for its end; a single run does, to show what happened. It
+    also does not wait half a minute for a warm engine that stays behind, which is near its limit or above.
     """
 
     behind_max_us = 2 * LEVEL_STEP_US
@@ -126,7 +127,7 @@ class SearchTrial(JudgedTrial):
         return super().early_stop_reason(record, now_us) or invalid_reason(record)
 
     def tail_skip_reason(self, record: TrialRecord) -> str | None:
-        """A trend that failed, or stays undecided, is the search's answer: neither tail nor answers are needed."""
+        """A trend that failed, or stays undecided, is the search's result without tail and answers."""
         return infeasible_reason(self.resolved, record, self.rate_per_s)
 
     def verifies(self, record: TrialRecord) -> bool:

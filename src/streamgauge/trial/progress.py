@@ -16,16 +16,16 @@ from streamgauge.transports.spi import Chunk
 from streamgauge.trial.events import Draining, EngineStarting, Observer, Progress, TrialEvent, Verifying
 
 DECIDING_US = 300_000
-"""So long a phase is shown on after its end."""
+"""Time for which progress still shows a phase after its end."""
 POLL_US = 300_000
-"""So long a poll of the generators may take, while they go on."""
+"""Most time of a poll of the generators."""
 
 
 Show = Callable[[TrialSnapshot], object]
 
 
 def snapshots(show: Show) -> Observer:
-    """An observer that shows progress; what is no progress is passed over."""
+    """An observer that shows progress."""
 
     def observe(event: TrialEvent) -> None:
         match event:
@@ -35,7 +35,7 @@ def snapshots(show: Show) -> Observer:
                 shown = snapshot(event.record, event.now_us)
                 show(replace(shown, note=event.note or shown.note))
             case Draining():
-                show(TrialSnapshot("drain", 0.0, 0.0, note="draining what the trial left"))
+                show(TrialSnapshot("drain", 0.0, 0.0, note="draining the backlog of the last trial"))
             case Verifying():
                 show(TrialSnapshot("verification", event.elapsed_s, 0.0, note=event.note))
 
@@ -43,7 +43,7 @@ def snapshots(show: Show) -> Observer:
 
 
 def snapshot(record: TrialRecord, now_us: int) -> TrialSnapshot:
-    """What progress shows: the last five seconds, at most."""
+    """A snapshot of a trial, with the figures of the last five seconds."""
     trial_log, spans = record.trial_log, record.spans
     since = max(spans.start_us, now_us - 5 * US)
     seconds = max(0.5, (now_us - since) / US)
@@ -51,7 +51,7 @@ def snapshot(record: TrialRecord, now_us: int) -> TrialSnapshot:
     latencies = [c.latency_us_p50 for c in commits if c.emitted_us >= since and c.latency_us_p50 is not None]
     now = min(now_us, spans.end_us)
     return TrialSnapshot(
-        # What follows a phase is only known once the look at its end has decided that it does not go on.
+        # The next phase is certain only after the policy has decided against an extension.
         phase=figures.phase_at(spans, max(spans.start_us, now_us - DECIDING_US)),
         elapsed_s=max(0.0, (now - spans.start_us) / US),
         planned_s=(spans.end_us - spans.start_us) / US,
@@ -64,10 +64,10 @@ def snapshot(record: TrialRecord, now_us: int) -> TrialSnapshot:
 
 
 def _offered_per_s(log: Log[Chunk], start_us: int, since_us: int, now_us: int) -> float:
-    """The rate of a generator's chunks that ended since then, over the time that they are of.
+    """Events/s of a generator's chunks since `since_us`.
 
-    What is under way is of no chunk yet: its time counts as little as its events do, up to as long as a chunk and a
-    look at it take. So a generator that stands still longer shows.
+    The chunk in progress counts neither events nor time, up to the length of a chunk and a poll. So a generator that
+    stands still for longer shows.
     """
     recent = list(takewhile(lambda chunk: chunk.to_us > since_us and chunk.from_us >= start_us, reversed(log)))
     if not recent:
@@ -78,23 +78,23 @@ def _offered_per_s(log: Log[Chunk], start_us: int, since_us: int, now_us: int) -
 
 
 def _note(record: TrialRecord, now_us: int) -> str:
-    """Why a trial takes longer than was planned, and that its rate is not whole yet."""
+    """Why a trial takes longer than planned, or to which rate it still rises."""
     if record.interrupted:
-        return "stopping; what was measured is kept"
+        return "stopping; the measurements are kept"
     notes = []
     if record.prolonged_us:
-        notes.append(f"warm-up {record.prolonged_us / US:.0f} s longer, as {record.prolonged_for[-1]}")
+        notes.append(f"warm-up {record.prolonged_us / US:.0f} s longer, because {record.prolonged_for[-1]}")
     if record.interim_analyses > 1:
-        notes.append(f"extended, as {record.extended_for[-1]} was undecided")
+        notes.append(f"extended, because {record.extended_for[-1]} was undecided")
     elif rising := _rising(record, now_us):
         notes.append(rising)
     return "; ".join(notes)
 
 
 def _rising(record: TrialRecord, now_us: int) -> str:
-    """While the rate of a warm-up still rises: to what. Without that it looks as if the generators failed."""
+    """The target rate while the warm-up's rate rises. Without it the generators would seem to fail."""
     plan = record.trial_log.plan
-    whole = plan.profile.rate_at((record.spans.measured_from_us - plan.start_us) / US)
+    full = plan.profile.rate_at((record.spans.measured_from_us - plan.start_us) / US)
     now = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
-    warming = now_us < record.spans.measured_from_us
-    return f"rising to {format_rate(whole, 'events/s')}" if warming and now < whole else ""
+    in_warmup = now_us < record.spans.measured_from_us
+    return f"rising to {format_rate(full, 'events/s')}" if in_warmup and now < full else ""

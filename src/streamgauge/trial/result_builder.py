@@ -1,4 +1,4 @@
-"""Builds the result of a trial without its verdict: written to the run folder before anything is judged."""
+"""Builds the result of a trial without its verdict, which is written before verification."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def build_result(
         },
         settings={**settings, **transport(experiment.transport).in_force(resolved.transport_options)},
         changed_settings=tuple(name for name, value in settings.items() if not is_own_default(name, value)),
-        verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before it was judged."),
+        verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before its verdict."),
         rate=figures.rates(record, ceiling_per_s, SCHEDULE_DELAY_US_MAX),
         backlog=figures.backlog(record),
         driver=figures.driver(record),
@@ -76,17 +76,17 @@ def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: floa
     if cut:
         yield Caution(WarningCode.QUEUE_CUT_BY_MEMORY, f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
     if resolved.experiment.isolation == "shared":
-        said = "driver and SUT share the same cores: figures hold for this arrangement only"
-        yield Caution(WarningCode.SHARED_CORES, said)
+        sentence = "driver and SUT share the same cores, so these figures hold only for this arrangement"
+        yield Caution(WarningCode.SHARED_CORES, sentence)
     if resolved.generators > len(cpus()):
-        said = f"{resolved.generators_in_words}: they wait for each other, and make no more events than fewer would"
-        yield Caution(WarningCode.MORE_GENERATORS_THAN_CORES, said)
+        sentence = f"{resolved.generators_in_words}, so they wait for each other. Use fewer --generators"
+        yield Caution(WarningCode.MORE_GENERATORS_THAN_CORES, sentence)
     if record.early_stop:
         yield Caution(WarningCode.ENDED_EARLY, f"ended early: {record.early_stop}")
     if record.prolonged_us:
         reasons = ", then ".join(dict.fromkeys(record.prolonged_for))
-        said = f"warm-up {record.prolonged_us // US} s longer than planned: {reasons}"
-        yield Caution(WarningCode.WARMUP_EXTENDED, said)
+        sentence = f"warm-up {record.prolonged_us // US} s longer than planned: {reasons}"
+        yield Caution(WarningCode.WARMUP_EXTENDED, sentence)
     if (
         busy := background_load(
             figures.background_share(record), figures.background_burst_share(record, BACKGROUND_BURST_S)
@@ -94,8 +94,8 @@ def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: floa
     ) is not None:
         yield Caution(WarningCode.BACKGROUND_LOAD, background_load_warning(busy[0]))
     if (slowed := figures.slowed_by(record)) > MACHINE_SHARE_MAX:
-        said = f"the machine itself became slower by {slowed:.0%} within the span (reference work)"
-        yield Caution(WarningCode.MACHINE_SLOWED, f"{said}, and a trend may be its doing")
+        sentence = f"the machine became {slowed:.0%} slower within the span (reference work), which may cause a trend"
+        yield Caution(WarningCode.MACHINE_SLOWED, f"{sentence}. Run it again")
     yield from _of_reads(resolved, record)
     if record.interim_analyses > 1:
         open_ = ", then ".join(dict.fromkeys(record.extended_for))
@@ -105,13 +105,15 @@ def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: floa
 
 
 def _of_reads(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[Caution]:
-    """How far apart partitions were read, and what was read or done more than once."""
+    """Warnings about partitions that were read far apart, and about duplicate reads and work."""
     skew_us = read_skew_us(record.trial_log, record.spans.measured_from_us, record.spans.measured_to_us)
     if skew_us > resolved.watermark_delay_us and resolved.closing_sinks:
-        said = (
+        sentence = (
             f"partitions were read up to {skew_us / US:.2g} s apart, and the watermark stays "
-            f"{resolved.watermark_delay_us / US:g} s behind: rows that come later than that are dropped"
+            f"{resolved.watermark_delay_us / US:g} s behind, so the engine drops rows that come later"
         )
-        yield Caution(WarningCode.PARTITIONS_APART, said)
-    yield from (Caution(WarningCode.READ_TWICE, said) for said in redelivered_share(record.trial_log))
-    yield from (Caution(WarningCode.DONE_TWICE, said) for said in duplicate_work(resolved.flow, record.trial_log))
+        yield Caution(WarningCode.PARTITIONS_APART, sentence)
+    yield from (Caution(WarningCode.READ_TWICE, sentence) for sentence in redelivered_share(record.trial_log))
+    yield from (
+        Caution(WarningCode.DONE_TWICE, sentence) for sentence in duplicate_work(resolved.flow, record.trial_log)
+    )

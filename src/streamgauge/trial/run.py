@@ -27,11 +27,11 @@ from streamgauge.trial.conductor import TrialConductor, TrialResult, probes
 from streamgauge.trial.events import Observer, unobserved
 from streamgauge.trial.policy import JudgedTrial
 
-STOPPED_AT_START = "stopped at its start, before anything was measured"
+STOPPED_AT_START = "stopped at its start, before the measurement"
 
 
 def create_folder(resolved: ResolvedExperiment) -> RunFolder:
-    """The run folder of an experiment, with what was asked in it."""
+    """Creates the run folder of an experiment and writes the experiment into it."""
     experiment = resolved.experiment
     folder = RunFolder.create(experiment.out or "runs", experiment.workload, experiment.engine, datetime.now(UTC))
     folder.write_experiment(experiment, resolved.workload.files)
@@ -39,9 +39,9 @@ def create_folder(resolved: ResolvedExperiment) -> RunFolder:
 
 
 def require_machine(resolved: ResolvedExperiment) -> None:
-    """MachineError where this machine lacks what the engine needs, or the transport.
+    """Raises MachineError if this machine lacks something that engine or transport need.
 
-    From here on results name the code by the commit of this moment, whatever is committed while they are made.
+    It also reads the code's commit for the results, before it can change.
     """
     machine.commit()
     if resolved.engine.needs_java:
@@ -50,8 +50,11 @@ def require_machine(resolved: ResolvedExperiment) -> None:
 
 
 def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:
-    """How many events all generators together can make on this machine a second: one process's, measured now on a core
-    of its own and without a transport, times as many as have a core to themselves."""
+    """Events per second that all generators can produce on this machine.
+
+    One process is measured alone and without a transport; the result is multiplied by the generators that have a core
+    each.
+    """
     cores = len(resolved.driver_cpus or cpus())
     return measure_capacity(resolved.plan(0, rate_per_s, 10.0), resolved.generated_columns) * min(
         resolved.generators, cores
@@ -59,18 +62,18 @@ def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:
 
 
 def _offerable(resolved: ResolvedExperiment) -> float:
-    """The ceiling of the generators; InputError where the rate is above it, so that no run could be valid."""
+    """The generators' ceiling. Raises InputError if the rate is above it, because no such run could be valid."""
     load = resolved.experiment.load
     ceiling = ceiling_of(resolved, load.rate)
     if load.rate > ceiling:
-        rule = f"must be at most what the generators can make on this machine, {format_rate(ceiling)}"
+        rule = f"must be at most the limit of the generators on this machine, {format_rate(ceiling)}"
         lower = format_rate(ceiling / 2).replace(" ", "")
         raise InputError(Problem("load.rate", rule, format_rate(load.rate), f"--rate {lower}"))
     return ceiling
 
 
 def run_single(experiment: Experiment, observe: Observer = unobserved, on_result: OnResult = ignore) -> Result:
-    """Check, start, run, verify, judge, report. Errors are those of `run_judged`."""
+    """Checks, starts, runs, verifies, judges and reports. Raises the errors of `run_judged`."""
     return run_judged(experiment, observe, on_result=on_result)[0]
 
 

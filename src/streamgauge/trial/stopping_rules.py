@@ -30,21 +30,21 @@ from streamgauge.verdict.criteria import (
 from streamgauge.verdict.verdict import cannot_recover, judge
 
 LEVEL_US = 10 * US
-"""So much of a warm-up's end tells whether it has levelled off."""
+"""Length of the warm-up's end that shows whether the backlog has levelled off."""
 BEHIND_INTERVALS, BEHIND_BATCHES, BEHIND_MAX_US = 1.5, 3, 30 * US
-"""So many of the engine's intervals may wait at the end of the warm-up, by so many batches; at most so long is waited
-for that, since at some rates more always waits."""
+"""Intervals of backlog allowed at the end of the warm-up, over the last batches, and the most time spent on waiting for
+that: at some rates more always waits."""
 FASTER_US, FASTER_BATCHES_MIN = 20 * US, 4
 FASTER_SHARE, FASTER_ERRORS = 0.05, 1.5
-"""An engine still gets faster where the later half of those seconds has batches shorter by that share, and by so many
-standard errors: rather some seconds of warm-up for nothing than a rate that holds for an engine of that age alone."""
+"""An engine still gets faster if the later half of these seconds has batches shorter by this share and by this many
+standard errors. A longer warm-up is cheaper than a rate that holds only for a young JVM."""
 HALF_REACHED = 1.0
-"""A trial is extended where the slope is this share of the expected half interval away from its limit: less, because
-the estimate moves too. Nearer to the limit only far longer spans decide, and giving up leaves it undecided."""
+"""Least distance of the slope from its limit, in half widths of the expected interval, for an extension. Nearer to the
+limit only far longer spans decide."""
 PLAN_WINDOW_S = 3
-"""Seconds: more than lies between two polls."""
+"""Seconds, longer than the time between two polls."""
 TRENDS = ("backlog_trend", "output_trend", "evidence")
-"""What a longer span may decide; the first two are trends."""
+"""Checks that a longer span may decide; the first two are trends."""
 
 
 FIRST_BATCH = "the engine's first batch was not done"
@@ -53,11 +53,15 @@ FASTER = "the engine's batches were still getting shorter"
 
 
 def warmup_incomplete_reason(record: TrialRecord, interval_s: float = 0.0, behind_max_us: int = BEHIND_MAX_US) -> str:
-    """At the end of the warm-up, in words: the engine has not yet finished a batch for every sink, or some query is
-    surely still working off the backlog of the start, or its batches still get shorter. Nothing where all is level.
+    """At the end of the warm-up: why it is incomplete, or "".
 
-    `interval_s`: of the engine's batches. While much more than that waits, the rise of the rate may still be felt: near
-    its limit an engine takes half a minute to forget it. `behind_max_us`: the longest extension for that reason.
+    It is incomplete while any of these holds:
+
+    - the engine has not finished a batch for every sink;
+    - a query still drains its start-up backlog;
+    - much more than one batch interval (`interval_s`) waits: near its limit an engine needs half a minute after the
+      rise of the rate. `behind_max_us` is the longest extension for this reason;
+    - batches still get shorter.
     """
     if not record.trial_log.committed_until():
         return FIRST_BATCH
@@ -70,23 +74,23 @@ def warmup_incomplete_reason(record: TrialRecord, interval_s: float = 0.0, behin
 
 
 def _behind(trial_log: TrialLog, until: int, interval_s: float) -> bool:
-    """Whether the last batches before then found much more waiting than an interval's events."""
+    """Whether the last batches before `until` found a backlog of much more than an interval."""
     times, waits = trial_log.backlog_waits()
     latest = waits[times < until][-BEHIND_BATCHES:]
     return interval_s > 0 and latest.size > 0 and float(np.median(latest)) > BEHIND_INTERVALS * interval_s
 
 
 def _gets_faster(trial_log: TrialLog, until: int) -> bool:
-    """Whether batches took surely less time, for the event time they took, in the later part of the last seconds.
+    """Whether batches surely took less time per event time in the later part of the last seconds.
 
-    A JVM compiles for minutes; a rate that still rises makes the share grow, and hides nothing.
+    A JVM compiles for minutes. A rising rate makes the share grow, so it hides nothing.
     """
     times, shares = trial_log.work_shares()
-    lately = shares[(times >= until - FASTER_US) & (times < until)]
-    half = lately.size // 2
+    recent = shares[(times >= until - FASTER_US) & (times < until)]
+    half = recent.size // 2
     if half < FASTER_BATCHES_MIN:
         return False
-    earlier, later = lately[:half], lately[half:]
+    earlier, later = recent[:half], recent[half:]
     noise = float(np.hypot(_error(earlier), _error(later)))
     return float(earlier.mean() - later.mean()) > max(FASTER_SHARE * float(earlier.mean()), FASTER_ERRORS * noise)
 
@@ -99,54 +103,52 @@ def _falls(trial_log: TrialLog, until: int) -> bool:
     times, waits = trial_log.backlog_waits()
     times, waits = times[times < until], waits[times < until]
     first = min(int(np.searchsorted(times, until - LEVEL_US)), max(0, times.size - TREND_POINTS_MIN))
-    lately = samples_of((times[first:], waits[first:]))
-    return independent_slope_interval(lately.time_s, lately.value).high < -BACKLOG_SLOPE_SHARE_MAX
+    recent = samples_of((times[first:], waits[first:]))
+    return independent_slope_interval(recent.time_s, recent.value).high < -BACKLOG_SLOPE_SHARE_MAX
 
 
 def undecided_checks(
     resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float, longest: float
 ) -> tuple[str, ...]:
-    """At the end of the span: the checks and levels that it cannot decide, where one that is `longest` times as long
-    may; nothing where that is in vain.
-    """
-    # Nothing has counted the windows yet that closed: those that were due are the most that can have.
+    """At the end of the span: the undecided checks and limits that a span `longest` times as long may decide."""
+    # The closed windows are not counted yet: those that were due are the maximum.
     span_us = record.spans.measured_to_us - record.spans.measured_from_us
-    found = replace(
+    evidence = replace(
         collect_evidence(resolved, record, rate_per_s, None, None), windows_closed=resolved.windows_due(span_us)
     )
-    verdict = judge(found)
+    verdict = judge(evidence)
     if any(check.state in ("failed", "invalid") for check in verdict.checks if check.name != "answers"):
         return ()
     due_at_most = resolved.windows_due(round(span_us * longest))
     if due_at_most is not None and due_at_most < WINDOWS_MIN:
         return ()
     undecided = {check.name: check for check in verdict.checks if check.name in TRENDS and check.state == "undecided"}
-    # With too little evidence the slopes themselves are guesses: nothing can be given up because of them.
+    # With too little evidence the slopes are guesses, so they cannot rule out an extension.
     if "evidence" in undecided:
         return tuple(undecided)
     if not all(_may_be_decided(check, longest) for check in undecided.values()):
         return ()
-    there = _observations(resolved, record, longest)
-    lacking = (name for name, needed in _missing_for_levels(resolved, record).items() if needed <= there)
+    observations = _observations(resolved, record, longest)
+    lacking = (name for name, needed in _missing_for_limits(resolved, record).items() if needed <= observations)
     return (*undecided, *lacking)
 
 
 def lacks_samples(resolved: ResolvedExperiment, record: TrialRecord) -> bool:
-    """Whether the span so far holds fewer batches than any verdict needs, or fewer results than its levels do."""
-    return _batches(record) < BATCHES_MIN or bool(_missing_for_levels(resolved, record))
+    """Whether the span so far holds fewer batches than a verdict needs, or fewer results than the limits need."""
+    return _batches(record) < BATCHES_MIN or bool(_missing_for_limits(resolved, record))
 
 
-def _missing_for_levels(resolved: ResolvedExperiment, record: TrialRecord) -> dict[str, int]:
-    """How many observations each level's percentile needs, of those that the span so far does not carry, by name."""
-    shares = {level.name: PERCENTILES[level.statistic] for level in resolved.limits if level.statistic in PERCENTILES}
-    there = _observations(resolved, record)
-    return {name: observations_needed(q) for name, q in shares.items() if not carries(q, there)}
+def _missing_for_limits(resolved: ResolvedExperiment, record: TrialRecord) -> dict[str, int]:
+    """Observations needed by each limit's percentile for which the span so far has too few, by limit."""
+    shares = {limit.name: PERCENTILES[limit.statistic] for limit in resolved.limits if limit.statistic in PERCENTILES}
+    observations = _observations(resolved, record)
+    return {name: observations_needed(q) for name, q in shares.items() if not carries(q, observations)}
 
 
-def _observations(resolved: ResolvedExperiment, record: TrialRecord, longer: float = 1.0) -> int:
-    """Batches, or windows where they are fewer, of a span that is so many times as long as the one so far."""
-    windows = resolved.windows_due(round(longer * (record.spans.measured_to_us - record.spans.measured_from_us)))
-    batches = int(longer * _batches(record))
+def _observations(resolved: ResolvedExperiment, record: TrialRecord, factor: float = 1.0) -> int:
+    """Expected batches or windows, whichever are fewer, of a span `factor` times as long as the one so far."""
+    windows = resolved.windows_due(round(factor * (record.spans.measured_to_us - record.spans.measured_from_us)))
+    batches = int(factor * _batches(record))
     return batches if windows is None else min(batches, windows)
 
 
@@ -155,7 +157,7 @@ def _batches(record: TrialRecord) -> int:
 
 
 def _may_be_decided(check: Check, longest: float) -> bool:
-    """A slope's interval narrows with the span's power 1.5. Too little evidence may always become enough."""
+    """Whether a longer span may decide a check: a slope's interval narrows with span^1.5."""
     if check.value is None or check.limit is None or check.low is None or check.high is None:
         return True
     half = (check.high - check.low) / 2 * longest**-1.5
@@ -163,9 +165,9 @@ def _may_be_decided(check: Check, longest: float) -> bool:
 
 
 def infeasible_reason(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> str | None:
-    """At the last interim analysis: the reason why it will not be sustained, where a trend says so already.
+    """At the last interim analysis: why the rate will not be sustained, by a failed or undecided trend; or None.
 
-    Failed, or still undecided: whatever the answers are, such a trial cannot hold any more.
+    No answers can make such a trial sustained.
     """
     trends = [
         one
@@ -178,20 +180,20 @@ def infeasible_reason(resolved: ResolvedExperiment, record: TrialRecord, rate_pe
 
 
 def invalid_reason(record: TrialRecord) -> str | None:
-    """While the trial runs: why it can only end as invalid. The last seconds alone are looked at, each time."""
+    """While the trial runs: why it can only end as invalid, by its last seconds; or None."""
     low_us, until_us = record.spans.measured_from_us, min(record.spans.measured_to_us, record.offered_until())
     whole = (until_us - low_us) // US
     if whole < 1:
         return None
     from_us = low_us + max(0, whole - PLAN_WINDOW_S) * US
-    planned, kept = record.trial_log.kept_events(from_us, low_us + whole * US, SCHEDULE_DELAY_US_MAX)
-    return "the generators did not keep the plan" if (kept < PLAN_SHARE_MIN * planned).any() else None
+    planned, offered = record.trial_log.kept_events(from_us, low_us + whole * US, SCHEDULE_DELAY_US_MAX)
+    return "the generators did not keep the plan" if (offered < PLAN_SHARE_MIN * planned).any() else None
 
 
 def reason_to_stop_early(
     resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float, now_us: int
 ) -> str | None:
-    """While the trial runs: why it can only end as not sustained."""
+    """While the trial runs: why it can only end as not sustained; or None."""
     if record.trial_log.overflowed:
         return (
             "the queue's bound was reached"

@@ -139,7 +139,7 @@ def test_a_machine_that_became_slower_is_warned_of(
     monkeypatch.setattr(figures, "slowed_by", lambda _: slowed)
     warnings = dict(cautions(check(build({"workload": "identity"})), make.story().record(), 1000.0))
     said = warnings.get(WarningCode.MACHINE_SLOWED, "")
-    assert said.startswith("the machine itself became slower by 16%") is warned
+    assert said.startswith("the machine became 16% slower") is warned
 
 
 def test_the_conductor_knows_how_far_apart_batches_are(
@@ -636,9 +636,9 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
     record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US))
     assert snapshot(record, START + US).note == ""
     record.prolonged_us, record.prolonged_for = 15 * US, [stopping_rules.FIRST_BATCH, stopping_rules.DRAINING]
-    assert snapshot(record, START + US).note == "warm-up 15 s longer, as the engine's backlog was still draining"
+    assert snapshot(record, START + US).note == "warm-up 15 s longer, because the engine's backlog was still draining"
     record.interim_analyses, record.extended_for = 2, ["evidence"]
-    assert snapshot(record, START + US).note.endswith("; extended, as evidence was undecided")
+    assert snapshot(record, START + US).note.endswith("; extended, because evidence was undecided")
     record.interrupted = True
     assert snapshot(record, START + US).note.startswith("stopping")
 

@@ -206,7 +206,7 @@ def test_killed_run_still_has_a_page(tmp_path: Path, now: Any) -> None:
     parsed = shown(RunFolder.create(tmp_path, "word_count", "spark", now))
     assert "no second of this run was recorded" in parsed.sections["Over time"]
     assert "the run was not judged" in parsed.sections["Checks"]
-    assert "before it was judged" in parsed.sections["nothing was measured"]
+    assert "has no verdict" in parsed.sections["nothing was measured"]
     assert parsed.open == []
 
 

@@ -239,7 +239,7 @@ def test_draining_is_told_of(study: RunFolder) -> None:
     conductor = warm(work)
     conductor.testbed.level = lambda: told.append("drained")
     work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
-    assert told == ["draining what the trial left", "drained"]
+    assert told == ["draining the backlog of the last trial", "drained"]
 
 
 def drained_tick(fails: bool) -> Any:
