@@ -151,7 +151,7 @@ def per_second(keys: str = "gem_pack_id") -> Any:
     )  # fmt: skip
 
 
-def watermark_alone() -> Flow:
+def only_watermark_flow() -> Flow:
     """Results of the watermark, to the sink."""
     return per_second().sink("seconds")
 
@@ -249,7 +249,7 @@ CASES = {
     "a broadcast edge": ("windowed_join", broadcast(), True, 16_000),
     "results of the watermark, chained, after windows": (
         "windowed_aggregation",
-        flow_of(watermark_alone(), chained(), after_windows()),
+        flow_of(only_watermark_flow(), chained(), after_windows()),
         True,
         300,
     ),

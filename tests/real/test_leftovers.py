@@ -44,7 +44,7 @@ def environment(at: Path, java: bool = False) -> dict[str, str]:
 
 
 @contextmanager
-def running(
+def started_command(
     at: Path, words: Sequence[str], until: Callable[[Path], bool], java: bool = False
 ) -> Iterator[tuple[psutil.Process, list[psutil.Process]]]:
     """(the command, its children) once `until` holds, beside what a run that was killed has left."""
@@ -92,7 +92,7 @@ def left(at: Path) -> list[str]:
 @pytest.mark.process
 def test_kill_9_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
     """The children end by their lifelines, and the last ones there remove what was not to be kept."""
-    with running(tmp_path, RUN, results_flow) as (command, children):
+    with started_command(tmp_path, RUN, results_flow) as (command, children):
         assert len(children) == 4
         command.kill()
         assert wait_until(lambda: all(map(ended, children)), 30)
@@ -101,9 +101,9 @@ def test_kill_9_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=lambda sign: sign.name)
-def test_a_command_that_is_asked_to_stop_leaves_its_run_folder_only(tmp_path: Path, sign: signal.Signals) -> None:
+def test_a_command_that_gets_a_signal_leaves_its_run_folder_only(tmp_path: Path, sign: signal.Signals) -> None:
     """What was measured is kept, and the verdict says why there is no more; no Java was needed."""
-    with running(tmp_path, RUN, results_flow) as (command, children):
+    with started_command(tmp_path, RUN, results_flow) as (command, children):
         command.send_signal(sign)
         assert command.wait(60) == 1
         assert all(map(ended, children))
@@ -116,7 +116,7 @@ def test_a_command_that_is_asked_to_stop_leaves_its_run_folder_only(tmp_path: Pa
 @pytest.mark.long
 def test_ctrl_c_ends_spark_too_and_keeps_what_was_measured(tmp_path: Path) -> None:
     """In mid-run: its figures up to then are in the folder, and no process of Spark's or ours is left."""
-    with running(tmp_path, RUN_ON_SPARK, results_flow, java=True) as (command, children):
+    with started_command(tmp_path, RUN_ON_SPARK, results_flow, java=True) as (command, children):
         programs = {child.name() for child in children}
         command.send_signal(signal.SIGINT)
         assert command.wait(60) == 1
@@ -136,7 +136,7 @@ def test_ctrl_c_ends_spark_too_and_keeps_what_was_measured(tmp_path: Path) -> No
 @pytest.mark.process
 def test_a_search_that_was_killed_says_so_and_goes_on(tmp_path: Path) -> None:
     """kill -9 in its second trial: the folder can be read, and --resume makes the trials that are not there yet."""
-    with running(tmp_path, SEARCH, second_trial_began) as (command, children):
+    with started_command(tmp_path, SEARCH, second_trial_began) as (command, children):
         command.kill()
         assert wait_until(lambda: all(map(ended, children)), 30)
     (path,) = (tmp_path / "runs").iterdir()

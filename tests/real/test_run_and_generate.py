@@ -19,7 +19,7 @@ from streamgauge.cli.commands import EXITS
 from streamgauge.core.clock import US
 
 RANGE_US, SLIDE_US, PACKS = US, US // 2, 50
-ASKED = (
+ARGUMENTS = (
     "windowed_aggregation", "--rate", "5k", "--seed", "7", "--generators", "2", "--set", f"range={RANGE_US / US:g}s",
     "--set", f"slide={SLIDE_US / US:g}s", "--set", f"packs={PACKS}",
 )  # fmt: skip
@@ -27,11 +27,11 @@ Windows = dict[tuple[int, int], tuple[int, int]]
 """(pack, start in microseconds) to (revenue, latest event time)."""
 
 
-def said(*words: str) -> dict[str, Any]:
+def json_output(*arguments: str) -> dict[str, Any]:
     """What the command prints with --json. Which verdict a run gets is the machine's affair; it has all its answers."""
-    done = CliRunner().invoke(app.app, [*words, "--json"])
+    done = CliRunner().invoke(app.app, [*arguments, "--json"])
     found: dict[str, Any] = json.loads(done.stdout)
-    assert done.exit_code == (EXITS[found["verdict"]["value"]] if words[0] == "run" else 0), done.output
+    assert done.exit_code == (EXITS[found["verdict"]["value"]] if arguments[0] == "run" else 0), done.output
     return found
 
 
@@ -83,9 +83,9 @@ def test_a_run_agrees_with_what_is_computed_from_generate(
     tmp_path: Path, engine: str, warmup: str, duration: str
 ) -> None:
     """Every window of the whole run, its warm-up and its tail with it: the same ones, and the same values."""
-    same = (*ASKED, "--engine", engine, "--warmup", warmup, "--duration", duration)
-    ran = said("run", *same, "--keep-results", "--out", str(tmp_path / "runs"))
-    wrote = said("generate", *same, "--start", ran["start_time"], "--out", str(tmp_path / "input"))
+    same = (*ARGUMENTS, "--engine", engine, "--warmup", warmup, "--duration", duration)
+    ran = json_output("run", *same, "--keep-results", "--out", str(tmp_path / "runs"))
+    wrote = json_output("generate", *same, "--start", ran["start_time"], "--out", str(tmp_path / "input"))
     expected = computed(tmp_path / "input", wrote["end_us"])
     assert received(Path(ran["folder"]), wrote["end_us"]) == expected
     assert len(expected) > PACKS * int(duration.removesuffix("s"))

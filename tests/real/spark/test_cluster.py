@@ -67,11 +67,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     unusable.mkdir(parents=True)
     (unusable / "__init__.py").write_text("raise ImportError('this is not what the run has shipped')\n")
     with ExitStack() as started:
-        listens = started.enter_context(daemon(at, "master.Master", ("--port", "0")))
-        master = listens.said(r"Starting Spark master at (spark://\S+)")
+        master_daemon = started.enter_context(daemon(at, "master.Master", ("--port", "0")))
+        master = master_daemon.wait_for(r"Starting Spark master at (spark://\S+)")
         resources = ("--cores", "2", "--memory", "2g", "--work-dir", str(at / "work"))
         worker = started.enter_context(daemon(at, "worker.Worker", ("--port", "0", *resources, master)))
-        worker.said(r"Successfully registered with master (\S+)")
+        worker.wait_for(r"Successfully registered with master (\S+)")
         yield Cluster(master, psutil.Process(worker.process.pid))
 
 
@@ -80,30 +80,34 @@ class Daemon:
     process: subprocess.Popen[bytes]
     log: Path
 
-    def said(self, pattern: str) -> str:
-        """The first group of what it has said, as soon as it has said so."""
+    def wait_for(self, pattern: str) -> str:
+        """Wait until a line of the log matches; the pattern's first group."""
 
-        def found() -> re.Match[str] | None:
+        def search() -> re.Match[str] | None:
             return re.search(pattern, self.log.read_text())
 
-        assert wait_until(lambda: found() is not None or self.process.poll() is not None, STARTED_S)
-        match = found()
+        assert wait_until(lambda: search() is not None or self.process.poll() is not None, STARTED_S)
+        match = search()
         assert match is not None, self.log.read_text()
         return match.group(1)
 
 
 @contextmanager
 def daemon(at: Path, name: str, words: Sequence[str]) -> Iterator[Daemon]:
-    """One of Spark's own: nothing of our environment but where Java is found."""
+    """A daemon of Spark. It inherits only the variables that locate Java and the temporary folder."""
     home = Path(pyspark.__file__).parent
-    kept = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "TMPDIR") if name in os.environ}
+    inherited = {name: os.environ[name] for name in ("PATH", "JAVA_HOME", "TMPDIR") if name in os.environ}
     options = "-Dspark.master.rest.enabled=false"
-    own = {"SPARK_HOME": str(home), "PYTHONPATH": str(at / "python"), "SPARK_DAEMON_JAVA_OPTS": options}
+    spark_environment = {"SPARK_HOME": str(home), "PYTHONPATH": str(at / "python"), "SPARK_DAEMON_JAVA_OPTS": options}
     command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
     log = at / f"{name}.log"
-    with log.open("wb") as said:
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            [*command, "--host", HOST, "--webui-port", "0", *words], cwd=at, env=kept | own, stdout=said, stderr=said
+            [*command, "--host", HOST, "--webui-port", "0", *words],
+            cwd=at,
+            env=inherited | spark_environment,
+            stdout=output,
+            stderr=output,
         )
     try:
         yield Daemon(process, log)
@@ -119,8 +123,8 @@ def daemon(at: Path, name: str, words: Sequence[str]) -> Iterator[Daemon]:
 def result_on(cluster: Cluster, root: Path, workload: str, parameters: dict[str, Any]) -> Result:
     """A short trial there, conducted and verified."""
     load = {"rate": RATE, "warmup": WARMUP, "generators": 2, "bound": "5m"}
-    asked = {"workload": workload, "parameters": parameters, "load": load, "out": str(root), "master": cluster.master}
-    resolved = check(build(asked))
+    values = {"workload": workload, "parameters": parameters, "load": load, "out": str(root), "master": cluster.master}
+    resolved = check(build(values))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
     with TestBed(testbed_settings(resolved), SparkEngine, folder.path, Clock.fixed_now()) as testbed:
         testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, RATE, 1.0))

@@ -58,26 +58,26 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[str, dict[str, str
         tmp_path, workload, "5k", ENGINE, generators=2, transport="flight", options=BATCHES | options, **parameters
     ) as (resolved, testbed, folder):
         judged = trial(resolved, testbed, folder)
-        told = {one["batchId"]: one for one in testbed.engine.batch_progress()}
+        progress = {one["batchId"]: one for one in testbed.engine.batch_progress()}
     check_answers(judged, rows_least)
-    check_evidence(judged, told)
+    check_evidence(judged, progress)
     assert judged.result.settings["batch_interval"] == "500ms"
 
 
-def check_evidence(judged: TrialResult, told: dict[int, dict[str, Any]]) -> None:
+def check_evidence(judged: TrialResult, progress: dict[int, dict[str, Any]]) -> None:
     """By the number under which a batch was read and committed; it began after it was made, and was read and committed
     between its begin and its end, to the millisecond.
     """
     committed_us = {commit.batch: commit.committed_us for commit in judged.record.trial_log.commits}
     assert committed_us
-    assert committed_us.keys() <= told.keys()
-    for one in told.values():
+    assert committed_us.keys() <= progress.keys()
+    for one in progress.values():
         assert one["batchTimeMs"] <= one["submissionTimeMs"] <= one["processingStartTimeMs"]
         assert one["processingStartTimeMs"] <= one["processingEndTimeMs"]
     for part in judged.record.trial_log.all_hand_outs():
-        assert told[part.batch]["processingStartTimeMs"] <= part.when_us / MS
+        assert progress[part.batch]["processingStartTimeMs"] <= part.when_us / MS
     for batch, when_us in committed_us.items():
-        assert when_us / MS <= told[batch]["processingEndTimeMs"] + 1
+        assert when_us / MS <= progress[batch]["processingEndTimeMs"] + 1
 
 
 # (workload, parameters, generators, fewest answers): lines, and behind them what rows of the queue go through too

@@ -29,8 +29,8 @@ def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) ->
     """Within 2 %; with batches a second apart an event waits half of it on average for one to begin."""
     load = {"duration": "8s", "warmup": "5s", "generators": 2}
     trials = {"rates": "2k", "batch_windows": "1s"}
-    asked = {"command": "anatomy", "workload": "stamped_text", "out": str(tmp_path), "load": load, "anatomy": trials}
-    found = anatomy(build(asked), on_study=partial(write_study_page, ANATOMY))
+    settings = {"command": "anatomy", "workload": "stamped_text", "out": str(tmp_path), "load": load, "anatomy": trials}
+    found = anatomy(build(settings), on_study=partial(write_study_page, ANATOMY))
     (trial,) = found["trials"]
     assert found["finished"]
     stages = sound(trial)
@@ -47,8 +47,8 @@ def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) ->
 @pytest.mark.spark
 def test_a_batch_of_a_dstream_is_made_at_its_time(tmp_path: Path) -> None:
     """An event waits half an interval on average for it; where batches keep up, none waits long for its turn."""
-    asked = {"workload": "stamped_text", "engine": "spark-dstream", "options": {"batch_interval": "1s"}}
-    trial = taken(tmp_path, {"generators": 2}, **asked)
+    settings = {"workload": "stamped_text", "engine": "spark-dstream", "options": {"batch_interval": "1s"}}
+    trial = trial_result(tmp_path, {"generators": 2}, **settings)
     stages = sound(trial)
     assert list(stages) == ["generated", "waiting", "queued", "scheduled", "read", "processed and written"]
     assert 250_000 < stages["waiting"] < 750_000
@@ -67,10 +67,10 @@ def sound(trial: dict[str, Any]) -> dict[str, float]:
     return stages
 
 
-def taken(root: Path, load: Mapping[str, Any], **asked: Any) -> dict[str, Any]:
+def trial_result(root: Path, load: Mapping[str, Any], **experiment: Any) -> dict[str, Any]:
     """A trial taken apart, whatever its verdict: a machine that is too busy for one is none here."""
     trials = {"command": "anatomy", "anatomy": {"rates": "2k"}, "load": {"warmup": "8s", **load}}
-    (plain,) = check_trials(build({**trials, **asked}))
+    (plain,) = check_trials(build({**trials, **experiment}))
     engine = plain.experiment.engine
     (root / "logs").mkdir()
     evidence = MODES[engine].evidence(plain.experiment, root / "logs")
@@ -90,8 +90,8 @@ def taken(root: Path, load: Mapping[str, Any], **asked: Any) -> dict[str, Any]:
 def test_blocks_of_receivers_have_their_part_of_the_way(tmp_path: Path) -> None:
     """An event waits half an interval for its block to be cut, and then for the batch that takes it."""
     options = {"block_interval": "100ms", "batch_interval": "1s"}
-    asked = {"workload": "stamped_text", "engine": "spark-dstream", "transport": "socket", "options": options}
-    trial = taken(tmp_path, {"generators": 2}, **asked)
+    settings = {"workload": "stamped_text", "engine": "spark-dstream", "transport": "socket", "options": options}
+    trial = trial_result(tmp_path, {"generators": 2}, **settings)
     stages = sound(trial)
     assert list(stages) == [
         "generated", "received", "in a block", "stored and announced", "in a batch", "queued", "scheduled",
@@ -109,7 +109,7 @@ def test_blocks_of_receivers_have_their_part_of_the_way(tmp_path: Path) -> None:
 def test_the_broker_has_its_part_of_the_way(tmp_path: Path, engine: str) -> None:
     """In real-time mode and in micro-batches; its stamps lie between the driver's, result by result."""
     require_jars(engine)
-    trial = taken(tmp_path, {"generators": 1}, workload="filter", engine=engine, transport="kafka")
+    trial = trial_result(tmp_path, {"generators": 1}, workload="filter", engine=engine, transport="kafka")
     assert trial["reason"] == ""
     assert trial["latency"]["results"] >= trial["sampled"] > 1000
     assert trial["latency"]["contradicted_share"] < 0.02

@@ -91,13 +91,13 @@ def everything() -> Flow:
     )  # fmt: skip
 
 
-def asked_for(tmp_path: Path, workload: str, asked: dict[str, int], **more: Any) -> Experiment:
+def experiment_of(tmp_path: Path, workload: str, settings: dict[str, int], **more: Any) -> Experiment:
     values = {"command": "characterize", "workload": workload, "out": str(tmp_path), **more}
-    return build({**values, "characterize": asked, "load": {"rate": 1000}})
+    return build({**values, "characterize": settings, "load": {"rate": 1000}})
 
 
-def characterized(tmp_path: Path, workload: str, asked: dict[str, int], **more: Any) -> dict[str, Any]:
-    return characterize(asked_for(tmp_path, workload, asked, **more))
+def characterized(tmp_path: Path, workload: str, settings: dict[str, int], **more: Any) -> dict[str, Any]:
+    return characterize(experiment_of(tmp_path, workload, settings, **more))
 
 
 def test_word_count_is_characterized(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_word_count_is_characterized(tmp_path: Path) -> None:
 
 def test_advice_is_applied(tmp_path: Path) -> None:
     """Spark runs the trial with the instances that were advised, and its answers are right."""
-    experiment = asked_for(tmp_path, "word_count", {"slices": 100, "slice_events": 50, "warmup_slices": 3})
+    experiment = experiment_of(tmp_path, "word_count", {"slices": 100, "slice_events": 50, "warmup_slices": 3})
     found = characterize(experiment)
     short = experiment.load.model_copy(update={"duration": 10.0, "warmup": 5.0})
     applied = apply_advice(experiment.model_copy(update={"load": short}), found, lambda _: None)["applied"]

@@ -43,7 +43,7 @@ PURCHASES = stream("purchases", Key("user_id", 1000), Key("pack", 20), Integer("
 def started(root: Path, file: Path, duration_s: float = DURATION_S) -> Iterator[tuple[ResolvedExperiment, TestBed]]:
     load = {"rate": RATE, "duration": duration_s, "warmup": "3s", "generators": 2}
     resolved = check(build({"workload": str(file), "load": load, "out": str(root)}))
-    with TestBed(testbed_settings(resolved), SparkEngine, root / "rig", Clock.fixed_now()) as testbed:
+    with TestBed(testbed_settings(resolved), SparkEngine, root / "testbed", Clock.fixed_now()) as testbed:
         testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, RATE, 1.0))
         yield resolved, testbed
 
@@ -360,7 +360,7 @@ def test_a_job_may_use_an_input_twice_and_what_lies_beside_its_file(tmp_path: Pa
 
 
 @pytest.mark.long
-def test_a_job_is_searched_on_a_warm_rig(tmp_path: Path) -> None:
+def test_a_job_is_searched_on_a_warm_test_bed(tmp_path: Path) -> None:
     """Two trials on one Spark, as a search makes them: each is verified by a batch run of its own input."""
     with started(tmp_path, EXAMPLES / "enrich.py") as (resolved, testbed):
         folder = RunFolder.create(tmp_path, "enrich", "spark", datetime.now(UTC))
