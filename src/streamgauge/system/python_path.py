@@ -14,6 +14,7 @@ from importlib.machinery import PathFinder
 
 VARIABLE = "PYTHONPATH"
 PACKAGES = ("pyspark", "py4j")
+OURS = __name__.partition(".")[0]
 _removed: list[str] = []
 
 
@@ -22,13 +23,15 @@ def drop_foreign_pyspark(
 ) -> list[str]:
     """Removes such entries from `search` (`sys.path`) and from PYTHONPATH of `environment`; returns them.
 
-    An entry stays where no other place has its packages.
+    An entry stays if it holds streamgauge too, or if no other place has its packages.
     """
     search = sys.path if search is None else search
     environment = os.environ if environment is None else environment
     entries = [entry for entry in environment.get(VARIABLE, "").split(os.pathsep) if entry]
     installed_here = {os.path.abspath(place) for place in (*site.getsitepackages(), site.getusersitepackages())}
-    candidates = [entry for entry in entries if os.path.abspath(entry) not in installed_here]
+    candidates = [
+        entry for entry in entries if os.path.abspath(entry) not in installed_here and not _has([entry], OURS)
+    ]
     places = {os.path.abspath(entry) for entry in candidates}
     elsewhere = [entry for entry in search if os.path.abspath(entry) not in places]
     foreign = {entry for entry in candidates if any(_has([entry], one) and _has(elsewhere, one) for one in PACKAGES)}

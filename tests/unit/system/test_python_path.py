@@ -85,3 +85,13 @@ def test_the_command_line_imports_the_installed_one(tmp_path: Path, foreign: lis
     )
     assert done.returncode == 0, done.stderr
     assert str(tmp_path) not in done.stderr
+
+
+def test_where_streamgauge_itself_lies_stays(foreign: list[str]) -> None:
+    """A folder that pip installed everything into: without it no process of ours would start."""
+    ours = Path(foreign[0]) / "streamgauge"
+    ours.mkdir()
+    (ours / "__init__.py").write_text("")
+    environment = {"PYTHONPATH": foreign[0]}
+    assert drop_foreign_pyspark([foreign[0], *sys.path], environment) == []
+    assert environment == {"PYTHONPATH": foreign[0]}
