@@ -41,7 +41,7 @@ from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.dataframe import Lowering, Probe, Uncounted
 from streamgauge.engines.spark.lowering.queries import Query, queries
 from streamgauge.engines.spark.observe.row_counts import RowCounters
-from streamgauge.engines.spark.options import JVM_OPTIONS, PROBED, defaults
+from streamgauge.engines.spark.options import JVM_OPTIONS, PROBE_SETTINGS, defaults
 from streamgauge.engines.spark.session.session import end_session, open_session
 from streamgauge.loadgen.export import write_input
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -92,7 +92,7 @@ class Sides:
         stream = SimpleNamespace(streamingQuery=lambda: SimpleNamespace(lastExecution=lambda: execution))
         self._probes.count_in(self._query.name, SimpleNamespace(_jsq=stream), 0)
         read = time.perf_counter() - begun
-        counted = {one.operator: one.rows for one in self._probes.taken()}
+        counted = {one.operator: one.rows for one in self._probes.take()}
         assert counted.items() >= self._events.items(), f"counted {counted} of {self._events}"
         return read if self._query.mode == "update" else ran
 
@@ -126,7 +126,7 @@ def _nothing_packed(source: Source, packing: Packing) -> Any:
 @contextmanager
 def spark(folder: Path) -> Iterator[Any]:
     """As a run with probes would have it, but for what only streams have."""
-    conf = {**defaults(2, local_checkpoint=True), **PROBED, "spark.driver.memory": "4g"}
+    conf = {**defaults(2, local_checkpoint=True), **PROBE_SETTINGS, "spark.driver.memory": "4g"}
     try:
         yield open_session("local[2]", conf, folder, JVM_OPTIONS["late"])
     finally:

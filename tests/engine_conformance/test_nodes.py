@@ -33,7 +33,7 @@ from streamgauge.engines.duckdb_oracle import lower
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing, first_serial, packed_rows
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import queries
-from streamgauge.engines.spark.options import UNCHECKED, keeps_first_rows, with_rocksdb
+from streamgauge.engines.spark.options import UNCHECKED_OPERATIONS, keeps_first_rows, with_rocksdb
 from tests.unit.dataflow import helpers_totals as totals
 from tests.unit.dataflow.helpers_totals import with_totals
 
@@ -260,7 +260,7 @@ def streamed(spark: Any, flow: Flow, folder: Path, choices: Mapping[str, str] | 
     for name, rows in needed_with_time(flow).items():
         _cut(rows, folder / name)
     batches: list[list[Any]] = []
-    for name, value in UNCHECKED.items():
+    for name, value in UNCHECKED_OPERATIONS.items():
         spark.conf.set(name, value if keeps_first_rows(flow) else "true")
     frame = lowered(flow, partial(_stream, spark, folder, flow), choices)
     writer = frame.writeStream.outputMode(flow.sink.mode).trigger(availableNow=True)
@@ -376,7 +376,7 @@ def test_first_rows_are_exchanged_once_however_many_keys(spark: Any, tmp_path: P
         F.col("id").alias(name) for name in ("event_time", "ingest_time", "event_id")
     ])  # fmt: skip
     rows.write.parquet(str(tmp_path / "many"))
-    for name, value in UNCHECKED.items():
+    for name, value in UNCHECKED_OPERATIONS.items():
         spark.conf.set(name, value)
     frame = lowered(flow, lambda node: spark.readStream.schema(rows.schema).parquet(str(tmp_path / "many")))
     query = frame.writeStream.trigger(availableNow=True).format("memory").queryName("exchanged_once")

@@ -208,10 +208,10 @@ def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
         ),
         ({"options": {"watermark_delay": "soon"}}, "option watermark_delay: must be auto, or a number of"),
         ({"port": 9000}, "port: does not apply to the transport kafka"),
-        ({"workload": "spike_detection"}, r"transport: carries no processes with keys yet \(moving_average\)"),
+        ({"workload": "spike_detection"}, r"transport: does not support processes with keys \(moving_average\)"),
         (
             {"workload": "windowed_join", "options": {"lowering.join": "packed"}},
-            r"lowering\.join: must not be packed with the transport kafka",
+            r"lowering\.join: cannot be packed with the transport kafka",
         ),
         ({"engine": "known"}, "transport: must be one that known can read"),
         ({"transport_options": {"encoding": "xml"}}, "transport option encoding: must be one of compact, json, avro"),

@@ -93,7 +93,7 @@ def query_that_told(run: str, batch: int) -> Any:
 
 
 def told(probes: RowCounters) -> dict[str, int]:
-    return {one.operator: one.rows for one in probes.taken()}
+    return {one.operator: one.rows for one in probes.take()}
 
 
 def rows_of(made: Flow, node: Any) -> int:

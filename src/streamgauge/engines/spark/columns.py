@@ -1,4 +1,4 @@
-"""Columns by name: Spark takes a text for an expression, in which a dot or a blank is no part of a name."""
+"""Columns by name. Spark parses a string as an expression, so names with dots or spaces need quoting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 def column(name: str) -> Column:
-    """The column of that name, whatever is in it."""
+    """The column of that name, quoted."""
     return F.col(backquote(name))
 
 
@@ -23,11 +23,11 @@ def columns(names: Iterable[str]) -> list[Column]:
 
 
 def by_reference(columns_: Mapping[str, Value]) -> dict[str, Value]:
-    """What columns are, by the expressions that are one of them and nothing more."""
+    """The values keyed by each expression that denotes exactly the column: plain and quoted name."""
     plain = {name: value for name, value in columns_.items() if name.isidentifier()}
     return plain | {backquote(name): value for name, value in columns_.items()}
 
 
 def ddl(kinds: Mapping[str, str]) -> str:
-    """A schema as Spark reads it: column name to type."""
+    """A schema in Spark's DDL format, from column name to type."""
     return ", ".join(f"{backquote(name)} {kind}" for name, kind in kinds.items())

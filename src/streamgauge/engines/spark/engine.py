@@ -1,4 +1,4 @@
-"""The runner's side of the Spark adapter: starts the SUT process, asks how it is, reads what it says, ends it."""
+"""The driver's side of the Spark engine: starts the SUT process, polls its status and progress, stops it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from streamgauge.system.scratch import Scratch
 
 IMPORTING = "importing PySpark"
 LOCAL_GRACE_S, CLUSTER_GRACE_S = 1.5, 4.0
-"""A Spark of ours alone has nothing to lose when it is killed; executors on other machines have to be let go."""
+"""A local Spark can be killed at once; executors on other machines need time to be released."""
 
 
 class SparkEngine:
-    """One start of Spark for one flow, in one of the ways in which it streams."""
+    """One start of Spark for one flow, in one execution mode."""
 
     capabilities = CAPABILITIES
 
-    def __init__(self, on_cpus: Sequence[int] | None = None, mode: ExecutionMode = MICRO_BATCH) -> None:
-        self._cpus, self._mode = on_cpus, mode
+    def __init__(self, cpus_allowed: Sequence[int] | None = None, mode: ExecutionMode = MICRO_BATCH) -> None:
+        self._cpus, self._mode = cpus_allowed, mode
         self._child: Child | None = None
         self._settings: dict[str, str] = {}
         self._scratch: Scratch | None = None
@@ -45,8 +45,8 @@ class SparkEngine:
         self._scratch = Scratch("spark")
         private = self._scratch.path
         checkpoint = str(private / "checkpoint")
-        at = master or self._mode.master(flow, len(self._cpus or cpus()), edges)
-        job = SparkJob(flow, edges, options, at, str(private), checkpoint, jars)
+        spark_master = master or self._mode.master(flow, len(self._cpus or cpus()), edges)
+        job = SparkJob(flow, edges, options, spark_master, str(private), checkpoint, jars)
         self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
         log = folder / "spark.log"
         self._child = spark_process(self._mode.module, job, private, log, self._cpus, job.master, options)
@@ -64,7 +64,7 @@ class SparkEngine:
         try:
             return EngineStatus(**self._child.ask("status", 20.0))
         except ChildFailed as error:
-            # Its JVM's end, which it outlives: both write to one log.
+            # The Python process outlives its JVM; both write to the same log.
             log = f"; its log: {self._child.log}" if error.kind == EngineError.__name__ else ""
             return EngineStatus(False, f"{error}{log}")
 

@@ -1,4 +1,4 @@
-"""Why Spark failed, in its own words: out of the stack that its errors come wrapped in."""
+"""Extracts the reason from Spark's nested errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def error_message(text: str) -> str:
-    """The engine's own last reason in one or two lines, out of the stack it comes wrapped in."""
+    """The innermost reason in one or two lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by:") or re.match(r"[\w.]*(Error|Exception)\b", line)]
     chosen = [lines[0], causes[-1]] if lines and causes else lines[:2]

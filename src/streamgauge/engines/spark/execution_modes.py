@@ -1,4 +1,4 @@
-"""The three ways in which Spark streams: the module of each one's SUT, and the master that it has unless told."""
+"""Spark's three execution modes: the module of the SUT process, and the default master."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamgauge.engines.spi import Edges
 
 @dataclass(frozen=True)
 class ExecutionMode:
-    """`module` is the process of the SUT; `master` a local Spark for a flow on so many processors, with these edges."""
+    """`module` is the SUT process. `master` gives a local Spark for (flow, number of processors, edges)."""
 
     module: str
     master: Callable[[Flow, int, Edges], str]

@@ -1,4 +1,4 @@
-"""The runner's side of starting a process that starts Spark, and of why it did not."""
+"""Starts a process that starts Spark, and explains failed starts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ START_TIMEOUT_S = 180.0
 _WORKERS = {"spark home": spark_home.NOTICE, "python workers": python_workers.NOTICE}
 """What is done for the Python workers of every Spark that is started here, unless an option leaves them to Spark."""
 _REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
-"""What the process may refuse when it has started, by name: such errors come over its pipe."""
-_OF_THE_JVM = ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
+"""Errors that the process may send over its pipe, by name."""
+_JVM_ERROR_PREFIXES = ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
 _NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -69,17 +69,17 @@ def started(child: Child, master: str = "local", options: Mapping[str, str] = _N
             raise MachineError(str(error)) from None
         if isinstance(error, ChildSilent) and child.stage.startswith(RUNNING):
             rule = f"the function must return its DataFrame within {START_TIMEOUT_S:g} s"
-            way_out = "take out what waits, and do what takes long in functions that Spark's workers call"
+            way_out = "remove calls that wait, and move slow work into functions that Spark's workers call"
             raise JobError(Problem("job", rule, child.stage, way_out)) from None
-        reason = f"spark did not start: {error}{_of_the_jvm(child.log)}{in_force(master)}"
+        reason = f"spark did not start: {error}{_jvm_message(child.log)}{in_force(master)}"
         raise EngineError(reason, str(child.log)) from None
     return {**settings, **({} if _workers_unchanged(options) else _WORKERS), "log level": LOG_LEVEL}
 
 
-def _of_the_jvm(log: Path) -> str:
-    """What the JVM said where it never came up: Spark's own message does not hold it."""
+def _jvm_message(log: Path) -> str:
+    """The JVM's message if it did not start, because Spark's message lacks it."""
     lines = log.read_text(errors="replace").splitlines()
     for index, line in enumerate(lines):
-        if line.startswith(_OF_THE_JVM):
+        if line.startswith(_JVM_ERROR_PREFIXES):
             return f"\n  {': '.join(one.strip() for one in lines[index : index + 2])[:300]}"
     return ""

@@ -1,4 +1,4 @@
-"""Spark's settings: ours, each with its reason, and how a user's options are put over them."""
+"""The options of the Spark engine, its Spark configuration with reasons, and how user settings override it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOWERINGS: dict[type[Node], tuple[str, ...]] = {
     WindowAggregate: ("auto", "panes", "window"),
     WindowJoin: ("stream_stream", "packed"),
 }
-"""The ways in which an operator of a kind can be done, the default first; `--option lowering.<its name>` chooses."""
+"""The lowerings of each node kind, default first; `--option lowering.<operator>` chooses."""
 PLAIN: dict[type[Node], str] = {WindowAggregate: "window", WindowJoin: "stream_stream"}
 """The way in which a user would write an operator of a kind."""
 
@@ -112,8 +112,8 @@ SETTINGS = (
 )
 
 JVM_OPTIONS = {
-    # Spark plans each batch anew with thousands of methods, so the compiler took a fifth of two processors for two
-    # minutes, and a fresh engine was slower than it would be. Loops over rows are compiled by their turns, as ever.
+    # Spark's planner calls thousands of methods per batch. Compiling them took 20 % of two processors for two minutes,
+    # and made a fresh engine look slower. Loops over rows are compiled by loop counts, which this does not change.
     "late": (
         "-XX:Tier4InvocationThreshold=200000",
         "-XX:Tier4MinInvocationThreshold=50000",
@@ -122,7 +122,7 @@ JVM_OPTIONS = {
     ),
     "jvm": (),
 }
-"""What each value of the option `jit` tells a JVM."""
+"""JVM options for each value of the option `jit`."""
 
 CAPABILITIES = Capabilities(
     name="spark",
@@ -155,9 +155,9 @@ CAPABILITIES = Capabilities(
 )
 
 
-REDACTED = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
-"""Spark's own rule of what it shows nowhere, and by what a user's client logs in, keys included."""
-PROBED = {"spark.sql.ui.retainedExecutions": "2000", "spark.sql.adaptive.enabled": "false"}
+REDACTION = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
+"""Spark's default redaction pattern, extended by the names of client credentials."""
+PROBE_SETTINGS = {"spark.sql.ui.retainedExecutions": "2000", "spark.sql.adaptive.enabled": "false"}
 """What probes need besides: counts are read from executions that Spark keeps. It keeps a thousand, and three queries of
 short batches forget the first of those within minutes. Counts are found by the nodes of a plan, which an adaptive plan
 changes under way.
@@ -209,7 +209,7 @@ def defaults(
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # Kept until the end of a trial, when they are read once instead of polled.
+        # Retained until the end of a trial, when they are read once.
         "spark.sql.streaming.numRecentProgressUpdates": "10000",
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,
@@ -229,32 +229,32 @@ def chosen_lowerings(nodes: Iterable[Node], options: Mapping[str, str]) -> dict[
 
 
 def needs_rocksdb(flow: Flow) -> bool:
-    """Whether a flow keeps state that Spark's usual store cannot keep, or copies whole in every batch: that of a keyed
-    process in Python, and every key that ever came.
+    """Whether a flow needs RocksDB state: keyed Python processes require it, and for the first row of every key
+    Spark's default store would copy all keys in every batch.
     """
     keyed = (isinstance(node, Process) and bool(node.keys) for node in graph.operators(flow))
     return any(keyed) or keeps_first_rows(flow)
 
 
 def with_rocksdb(conf: dict[str, str]) -> dict[str, str]:
-    """Configuration for state in RocksDB, which needs Hadoop's own local files."""
-    kept = {name: value for name, value in conf.items() if value != _LOCAL_FILES}
+    """Configuration for RocksDB state, which needs Hadoop's default local files."""
+    retained = {name: value for name, value in conf.items() if value != _LOCAL_FILES}
     store = "spark.sql.streaming.stateStore."
-    return kept | {
+    return retained | {
         f"{store}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-        # Each batch writes what changed, not the whole store; and nobody asks for the number of keys.
+        # Each batch writes only changes; the number of keys is not used.
         f"{store}rocksdb.changelogCheckpointing.enabled": "true",
         f"{store}rocksdb.trackTotalNumberOfRows": "false",
     }
 
 
-UNCHECKED = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
-"""Spark refuses every sort of a stream, also one within the parts of a batch (`distinct`)."""
+UNCHECKED_OPERATIONS = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
+"""Spark refuses every sort of a stream, even within the partitions of a batch, which `distinct` needs."""
 
 
 def keeps_first_rows(flow: Flow) -> bool:
-    """Whether a flow keeps every key that ever came, with its first row; rows of a batch are put in order for it, which
-    Spark allows only unchecked.
+    """Whether a flow keeps the first row of every key without a window. It sorts the rows of each batch, so Spark's
+    check of unsupported operations must be off.
     """
     return any(isinstance(node, Distinct) and node.window is None for node in graph.operators(flow))
 
@@ -263,19 +263,18 @@ WINDOWED_INTERVAL = "1400 milliseconds"
 
 
 def trigger(requested: str, windowed: bool, state_copied: bool = False) -> str:
-    """The interval of batches in Spark's words.
+    """The batch interval in Spark's format.
 
     Args:
-        asked: the option's value.
+        requested: the option's value.
         windowed: whether results wait for a window's end.
-        state_copied: whether a batch touches all of the state, as Spark's own join of streams does.
+        state_copied: whether a batch touches the whole state, as Spark's stream-stream join does.
 
-    Windows: back to back batches are small until something holds one up, then large, and come back over many batches,
-    the slower the nearer the engine is to its limit; a trend then needs minutes. With an interval they come back soon,
-    and the fixed cost of a batch (a third of a second) is paid less often. A window's results wait for its end anyway.
-    The longer the interval, the nearer to its limit an engine is still level; with this one, a span of 30 s just holds
-    the 20 batches that a verdict needs, and batches do not march in step with windows.
-    Spark's own join copies its whole state and looks for what is out of date in every batch, so it pays to have few.
+    Windows: after a delay, back-to-back batches recover slowly near the engine's limit, so a trend needs minutes. With
+    an interval they recover soon and pay the fixed cost of a batch (a third of a second) less often. Results wait for
+    the window's end anyway. With 1400 ms, a span of 30 s has the 20 batches that a verdict needs, and batches do not
+    align with windows.
+    Spark's stream-stream join scans its whole state in every batch, so fewer batches are better.
     """
     if requested != "auto":
         return requested
@@ -298,13 +297,13 @@ def _check_buckets(value: str) -> Problem | None:
 
 
 def _heap_bytes(value: str) -> int:
-    """A heap as it is written, in bytes; 0 where it is not written so."""
-    found = re.fullmatch(r"([0-9]+)([mg])", value)
-    return int(found.group(1)) * {"m": 2**20, "g": 2**30}[found.group(2)] if found else 0
+    """`4g` in bytes; 0 if the format is invalid."""
+    match = re.fullmatch(r"([0-9]+)([mg])", value)
+    return int(match.group(1)) * {"m": 2**20, "g": 2**30}[match.group(2)] if match else 0
 
 
 def _usual_heap() -> str:
-    """That of `SETTINGS`, or half of this machine's memory where that is less."""
+    """The default of `SETTINGS`, or half of this machine's memory if that is less."""
     default = next(setting.default for setting in SETTINGS if setting.name == "driver_memory")
     usual = _heap_bytes(default)
     half = at_most_half(usual)
@@ -312,28 +311,28 @@ def _usual_heap() -> str:
 
 
 def _check_memory(value: str) -> Problem | None:
-    there = memory_bytes()
-    if 2**28 <= _heap_bytes(value) <= there:
+    memory = memory_bytes()
+    if 2**28 <= _heap_bytes(value) <= memory:
         return None
-    rule = f"must be from 256m to what this machine has ({there / 2**30:.1f} GiB), with m or g"
+    rule = f"must be from 256m to this machine's memory ({memory / 2**30:.1f} GiB), with m or g"
     return Problem("option driver_memory", rule, value, f"--option driver_memory={_usual_heap()}")
 
 
 def heap_bytes(options: Mapping[str, str]) -> int:
-    """The heap that these options, or our default, give a JVM; 0 where what they say is none."""
+    """The JVM's heap by these options or the default; 0 if the option is invalid."""
     return _heap_bytes(options.get("driver_memory", _usual_heap()))
 
 
 def check_beside(queue_bytes: int, options: dict[str, str], generators_bytes: int = 0) -> Problem | None:
-    """What is wrong where the heap and the driver's queue do not fit into this machine together.
+    """The problem if the heap and the driver's queue together exceed this machine's memory.
 
-    The way out leaves `generators_bytes` to the generators.
+    The suggested values leave `generators_bytes` to the generators.
     """
-    heap, there = options.get("driver_memory", _usual_heap()), memory_bytes()
-    if queue_bytes + _heap_bytes(heap) <= there or _check_memory(heap) is not None:
+    heap, machine_memory = options.get("driver_memory", _usual_heap()), memory_bytes()
+    if queue_bytes + _heap_bytes(heap) <= machine_memory or _check_memory(heap) is not None:
         return None
-    rule = f"and --memory must fit together into what this machine has ({there / 2**30:.1f} GiB)"
-    half = (there - generators_bytes) // 2**21
+    rule = f"and --memory must together fit into this machine's memory ({machine_memory / 2**30:.1f} GiB)"
+    half = (machine_memory - generators_bytes) // 2**21
     way_out = f"--option driver_memory={half}m --memory {half}MiB, or less"
     return Problem("option driver_memory", rule, f"{heap} and {queue_bytes / 2**30:.3g} GiB", way_out)
 
@@ -344,11 +343,11 @@ RULES: dict[str, Callable[[str], Problem | None]] = {
     "buckets": _check_buckets,
     "driver_memory": _check_memory,
 }
-"""What is wrong with a value of an option of ours that has no choices; None where nothing is."""
+"""A check for each option without fixed choices."""
 
 
 def split(options: dict[str, str], settings: Sequence[Setting] = SETTINGS) -> tuple[dict[str, str], dict[str, str]]:
-    """(our engine options with defaults, Spark configuration the user gave)."""
-    ours = {setting.name: setting.default for setting in settings} | {"driver_memory": _usual_heap()}
-    ours |= {name: value for name, value in options.items() if not name.startswith("spark.")}
-    return ours, {name: value for name, value in options.items() if name.startswith("spark.")}
+    """(engine options with defaults, the user's Spark configuration)."""
+    own_options = {setting.name: setting.default for setting in settings} | {"driver_memory": _usual_heap()}
+    own_options |= {name: value for name, value in options.items() if not name.startswith("spark.")}
+    return own_options, {name: value for name, value in options.items() if name.startswith("spark.")}

@@ -1,7 +1,7 @@
-"""Where an operator has instances of its own on Spark, and which setting says how many; loads no Spark.
+"""Which operators have a configurable parallelism on Spark. Does not load Spark.
 
-Spark fuses operators into stages, and a stage has as many tasks as what it reads has partitions. So instances are only
-chosen where rows are exchanged before an operator, and there is one number for all exchanges of a session.
+Spark fuses operators into stages, and a stage has one task per input partition. So parallelism can only be set for
+operators that follow an exchange, and one setting applies to all exchanges of a session.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ SETTING = "spark.sql.shuffle.partitions"
 
 @dataclass(frozen=True)
 class ParallelismOptions:
-    """Whether a number of instances can be set for an operator, and why, or why not."""
+    """Whether the parallelism of an operator can be set, and why."""
 
     acts: bool
     reason: str
 
 
 NOT_VISIBLE = (
-    "an own job's plan is not looked into; more instances work where its function exchanges rows, as for groupBy"
+    "the plan of a user job is not analysed; the setting applies where its function exchanges rows, as in groupBy"
 )
 
 
 def unless_set(readers: int) -> int:
-    """How many of `SETTING` a run has unless an option says so: as many as read its input, two at least."""
+    """The default of `SETTING`: the number of input readers, at least two."""
     return max(2, readers)
 
 
 def parallelism_options(node: Node) -> ParallelismOptions:
-    """Whether `SETTING` decides how many instances an operator has."""
+    """Whether `SETTING` determines the parallelism of an operator."""
     match node:
         case WindowAggregate() | RunningAggregate() | SessionAggregate() | WindowJoin() | IntervalJoin():
             return ParallelismOptions(True, "its rows are exchanged by key before it")

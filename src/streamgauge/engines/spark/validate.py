@@ -1,7 +1,7 @@
-"""What is asked of Spark and can be refused without one: options, lowerings, the master, types of Spark's settings.
+"""Validation without a running Spark: options, lowerings, the master, types of Spark's settings.
 
-PySpark ships no list of Spark's settings, so only what a setting's name says of its type is looked at here; a session
-that runs knows its names, and is asked (`session.open_checked`).
+PySpark has no list of Spark's settings, so only types that follow from a setting's name are checked here.
+`session.open_checked` checks the names in a running session.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streamgauge.engines.spi import Capabilities, StartRequest
 
 PREFIX = "spark."
 Rule = Callable[[str], Problem | None]
-"""What is wrong with a value; None where nothing is."""
+"""The problem of a value, or None."""
 
 _LOCAL = re.compile(
     r"local(\[([1-9][0-9]*|\*)(,\s*[1-9][0-9]*)?\])?"
@@ -30,8 +30,8 @@ _LOCAL = re.compile(
 _STANDALONE = re.compile(r"spark://[\w.-]+:[0-9]+(,[\w.-]+:[0-9]+)*")
 _KUBERNETES = re.compile(r"k8s://(https?://)?[\w.-]+(:[0-9]+)?/?")
 _LOOPBACK = re.compile(r"localhost|127(\.[0-9]+){3}")
-_EVERYWHERE = "0.0.0.0"
-"""To listen on; nobody can be sent there."""
+_ANY_ADDRESS = "0.0.0.0"
+"""Can be listened on, but is not an address that executors can connect to."""
 _IMAGES = ("spark.kubernetes.container.image", "spark.kubernetes.executor.container.image")
 _HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
@@ -52,123 +52,127 @@ _TYPES: tuple[tuple[str, str, str, str], ...] = (
     ),
     (r"spark\.memory\.(fraction|storageFraction)", r"0?\.[0-9]+", "a share between 0 and 1", "0.6"),
 )
-"""(names, values, the rule in words, a value that is right); values in any case."""
+"""(pattern of names, pattern of values, rule, example value); values are case-insensitive."""
 
 _NAME = re.compile(r"spark(\.[^\s.=\0]+)+")
-"""Labels of Kubernetes are part of names, with slashes and more."""
-_ELSEWHERE = {"spark.master": "--master", "spark.driver.memory": "--option driver_memory"}
-"""Settings that are asked for by a word of ours: two words for one thing could disagree."""
+"""Permissive, because names may contain Kubernetes labels with slashes."""
+_OWN_OPTIONS = {"spark.master": "--master", "spark.driver.memory": "--option driver_memory"}
+"""Spark settings that have an option of streamgauge; both could contradict each other."""
 
 
 def check(request: StartRequest) -> None:
-    """Refuse what Spark would choke on only after its start, or pass over; InputError with every problem."""
-    found = [*option_problems(request, CAPABILITIES, RULES), *_delay_in_vain(request)]
+    """Raises InputError with every problem that Spark would report only after its start, or would ignore."""
+    problems = [*option_problems(request, CAPABILITIES, RULES), *_unused_delay(request)]
     if request.transport == "kafka" and request.flow is not None:
-        found += _on_kafka(request.flow, request)
-    if found:
-        raise InputError(found)
+        problems += _kafka_problems(request.flow, request)
+    if problems:
+        raise InputError(problems)
 
 
 def option_problems(request: StartRequest, engine: Capabilities, rules: Mapping[str, Rule]) -> Iterator[Problem]:
-    """What is wrong with options, Spark's settings and the master; `rules` says what is with an option's value."""
-    users = {name: value for name, value in request.options.items() if name.startswith(PREFIX)}
+    """Problems of options, Spark's settings and the master. `rules` has a check per option name."""
+    spark_settings = {name: value for name, value in request.options.items() if name.startswith(PREFIX)}
     lowerings = {name: value for name, value in request.options.items() if name.startswith(LOWERING)}
-    ours = {name: value for name, value in request.options.items() if name not in users and name not in lowerings}
-    yield from _own_options(ours, engine, rules)
-    if (problem := check_beside(request.queue_bytes, ours, request.generators_bytes)) is not None:
+    own = {
+        name: value for name, value in request.options.items() if name not in spark_settings and name not in lowerings
+    }
+    yield from _own_options(own, engine, rules)
+    if (problem := check_beside(request.queue_bytes, own, request.generators_bytes)) is not None:
         yield problem
     if request.flow is not None:
         yield from _lowerings(lowerings, request.flow)
-    yield from _types(users)
-    yield from _master(request.master, users)
+    yield from _types(spark_settings)
+    yield from _master(request.master, spark_settings)
     yield from _reachable(request.master, request.bind)
 
 
-def _delay_in_vain(request: StartRequest) -> Iterator[Problem]:
-    """A watermark's delay where an operator keeps to its own."""
+def _unused_delay(request: StartRequest) -> Iterator[Problem]:
+    """A watermark delay that an operator would ignore."""
     name = "watermark_delay"
     if request.flow is None or name not in request.options:
         return
     packed = [option.removeprefix(LOWERING) for option, value in request.options.items() if value == "packed"]
     for node in graph.operators(request.flow):
         if isinstance(node, NativeJob) or (isinstance(node, Process) and node.keys) or node.name in packed:
-            rule = f"is not for {node.name}, whose watermark has none of it"
+            rule = f"does not apply to {node.name}, whose watermark has no delay"
             yield Problem(f"option {name}", rule, request.options[name], "leave it out")
 
 
-def _on_kafka(flow: Flow, request: StartRequest) -> Iterator[Problem]:
-    """What needs every source cut at one event time, or what only the transport of ours gives."""
+def _kafka_problems(flow: Flow, request: StartRequest) -> Iterator[Problem]:
+    """Features that need all sources cut at one event time, or that only the transport flight supports."""
     for node in graph.operators(flow):
-        refused = {NativeJob: "own jobs", Process: "processes with keys"}.get(type(node), "")
-        if refused and getattr(node, "keys", True):
-            rule = f"carries no {refused} yet ({node.name})"
+        unsupported = {NativeJob: "user jobs", Process: "processes with keys"}.get(type(node), "")
+        if unsupported and getattr(node, "keys", True):
+            rule = f"does not support {unsupported} ({node.name})"
             yield Problem("transport", rule, "kafka", "--transport flight")
     for name, value in request.options.items():
         if name.startswith(LOWERING) and value == "packed":
-            yield Problem(f"option {name}", "must not be packed with the transport kafka", value, "leave it out")
+            yield Problem(f"option {name}", "cannot be packed with the transport kafka", value, "leave it out")
     streams = {node.name for node in graph.operators(flow) if isinstance(node, Source)}
     if not any(isinstance(node, RunningAggregate | Distinct) for node in graph.operators(flow)):
         return
     if len(streams) > 1:
-        rule = "cuts no two streams at one event time, which updates and firsts of several streams need"
+        rule = "does not cut two streams at one event time, which updates and first rows of several streams need"
         yield Problem("transport", rule, "kafka", "--transport flight")
     if request.partitions > 1:
-        rule = "must be 1 for updates and firsts over a broker: its partitions are read at no common event time"
+        rule = "must be 1 for updates and first rows over a broker: its partitions are not cut at one event time"
         yield Problem("load.generators", rule, request.partitions, "--generators 1")
 
 
 def _own_options(options: dict[str, str], engine: Capabilities, rules: Mapping[str, Rule]) -> Iterator[Problem]:
-    misspelt = {name: meant for name in options if (meant := _is_spark_setting(name))}
-    for name, meant in misspelt.items():
-        yield Problem(f"option {name}", f"is not an option of {engine.name}", options[name], f"--option {meant}=...")
-    named = {name: value for name, value in options.items() if name not in misspelt}
-    yield from problems_of(named, engine.settings, engine.name)
-    yield from (problem for name, rule in rules.items() if name in named and (problem := rule(named[name])))
+    misspelt = {name: intended for name in options if (intended := _is_spark_setting(name))}
+    for name, intended in misspelt.items():
+        yield Problem(f"option {name}", f"is not an option of {engine.name}", options[name], f"--option {intended}=...")
+    valid_names = {name: value for name, value in options.items() if name not in misspelt}
+    yield from problems_of(valid_names, engine.settings, engine.name)
+    yield from (problem for name, rule in rules.items() if name in valid_names and (problem := rule(valid_names[name])))
 
 
 def _is_spark_setting(name: str) -> str:
-    """`sprak.sql.x` as `spark.sql.x`; nothing where it is no such slip."""
+    """`sprak.sql.x` as `spark.sql.x`; empty if the name is not a misspelt Spark setting."""
     first, dot, rest = name.partition(".")
     return f"spark.{rest}" if dot and difflib.get_close_matches(first, ["spark"], 1, 0.7) else ""
 
 
 def _lowerings(options: dict[str, str], flow: Flow) -> Iterator[Problem]:
-    there = {node.name: LOWERINGS[type(node)] for node in graph.operators(flow) if type(node) in LOWERINGS}
-    settings = [Setting(LOWERING + name, choices[0], "", choices) for name, choices in there.items()]
-    known = {name: value for name, value in options.items() if name.removeprefix(LOWERING) in there}
-    yield from problems_of(known, settings, "spark")
+    choices_by_operator = {
+        node.name: LOWERINGS[type(node)] for node in graph.operators(flow) if type(node) in LOWERINGS
+    }
+    settings = [Setting(LOWERING + name, choices[0], "", choices) for name, choices in choices_by_operator.items()]
+    existing = {name: value for name, value in options.items() if name.removeprefix(LOWERING) in choices_by_operator}
+    yield from problems_of(existing, settings, "spark")
     every = ", ".join(node.name for node in graph.operators(flow))
-    for name in options.keys() - known.keys():
-        rule = f"must name an operator that can be done in several ways; this flow's operators are {every}"
-        ways = {setting.name: f"--option {setting.name}={'|'.join(setting.choices)}" for setting in settings}
-        way_out = ways[nearest(name, tuple(ways))] if ways else "leave it out"
+    for name in options.keys() - existing.keys():
+        rule = f"must name an operator with several lowerings; this flow's operators are {every}"
+        examples = {setting.name: f"--option {setting.name}={'|'.join(setting.choices)}" for setting in settings}
+        way_out = examples[nearest(name, tuple(examples))] if examples else "leave it out"
         yield Problem(f"option {name}", rule, options[name], way_out)
 
 
-def _types(users: dict[str, str]) -> Iterator[Problem]:
-    for name, value in users.items():
+def _types(spark_settings: dict[str, str]) -> Iterator[Problem]:
+    for name, value in spark_settings.items():
         if not _NAME.fullmatch(name):
-            rule = "must be a setting's name: words after dots, none of them empty, without spaces or ="
+            rule = "must be a setting's name: words separated by single dots, without spaces or ="
             yield Problem(f"option {name}", rule, value, "--option spark.NAME=VALUE")
             continue
-        if name in _ELSEWHERE:
-            way_out = f"{_ELSEWHERE[name]}{'=' if ' ' in _ELSEWHERE[name] else ' '}{value}"
-            yield Problem(f"option {name}", "is asked for by a word of streamgauge", value, way_out)
-        for names, values, rule, right in _TYPES:
+        if name in _OWN_OPTIONS:
+            way_out = f"{_OWN_OPTIONS[name]}{'=' if ' ' in _OWN_OPTIONS[name] else ' '}{value}"
+            yield Problem(f"option {name}", "has its own option in streamgauge", value, way_out)
+        for names, values, rule, example in _TYPES:
             if re.fullmatch(names, name) and not re.fullmatch(values, value.strip(), re.IGNORECASE):
-                yield Problem(f"option {name}", f"must be {rule}", value, f"--option {name}={right}")
+                yield Problem(f"option {name}", f"must be {rule}", value, f"--option {name}={example}")
 
 
-def _master(master: str | None, users: dict[str, str]) -> Iterator[Problem]:
+def _master(master: str | None, spark_settings: dict[str, str]) -> Iterator[Problem]:
     if master is None or _LOCAL.fullmatch(master) or _STANDALONE.fullmatch(master):
         return
     if _KUBERNETES.fullmatch(master):
-        if not any(name in users for name in _IMAGES):
+        if not any(name in spark_settings for name in _IMAGES):
             rule = "on Kubernetes needs an image for its executors"
             yield Problem("master", rule, master, f"--option {_IMAGES[0]}=IMAGE")
     elif master == "yarn":
         if not any(Path(folder).is_dir() for name in _HADOOP if (folder := os.environ.get(name))):
-            rule = f"yarn needs {' or '.join(_HADOOP)}, a folder with the cluster's configuration"
+            rule = f"yarn needs {' or '.join(_HADOOP)} to name a folder with the cluster's configuration"
             yield Problem("master", rule, master, f"export {_HADOOP[0]}=DIR")
     else:
         rule = "must be local, local[N], local[*], spark://HOST:PORT, k8s://HOST:PORT or yarn"
@@ -176,16 +180,16 @@ def _master(master: str | None, users: dict[str, str]) -> Iterator[Problem]:
 
 
 def _reachable(master: str | None, bind: str) -> Iterator[Problem]:
-    """Executors on other machines would wait for their input until the start times out."""
-    if not _elsewhere(master or "") or not (_LOOPBACK.fullmatch(bind) or bind == _EVERYWHERE):
+    """A bind address that executors on other machines cannot reach: the start would time out."""
+    if not _has_remote_executors(master or "") or not (_LOOPBACK.fullmatch(bind) or bind == _ANY_ADDRESS):
         return
     rule = f"must be an address of this machine that the executors of {master} can reach"
     yield Problem("bind", rule, bind, "--bind ADDRESS, which Spark's driver then takes too")
 
 
-def _elsewhere(master: str) -> bool:
-    """Whether a master's executors may run where this machine's loopback is another one: in a pod it always is."""
+def _has_remote_executors(master: str) -> bool:
+    """Whether executors may run outside this machine's loopback. In a pod they always do."""
     if _STANDALONE.fullmatch(master):
-        hosts = [place.rpartition(":")[0] for place in master.removeprefix("spark://").split(",")]
+        hosts = [host.rpartition(":")[0] for host in master.removeprefix("spark://").split(",")]
         return not all(_LOOPBACK.fullmatch(host) for host in hosts)
     return master == "yarn" or bool(_KUBERNETES.fullmatch(master))

@@ -1,7 +1,7 @@
-"""How far behind the latest event the watermark stays; loads no Spark.
+"""The watermark delay: how far the watermark stays behind the latest event. Does not load Spark.
 
-Where all partitions are cut at one event time, nothing comes later than the watermark, and it need not wait. A broker's
-are not: each is read as far as it is, and rows of one that lags would be dropped as late.
+If all partitions are cut at one event time, no event is later than the watermark, so no delay is needed. A broker's
+partitions are read independently, and rows of a lagging one would be dropped as late.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from streamgauge.engines.spark.options import split
 from streamgauge.engines.spi import StartRequest
 
 NONE = "0 seconds"
-OVER_A_BROKER = "1 second"
-"""Of several partitions: some hundred times as much as generators of one machine were seen to come apart."""
+BROKER_DELAY = "1 second"
+"""About a hundred times the skew observed between generators on one machine."""
 
 
 def delay_of(requested: str, transport: str, partitions: int) -> str:
-    """What was asked for, in Spark's words; where that is `auto`, what the way of the events needs."""
+    """The requested delay in Spark's format; for `auto` the delay that the transport needs."""
     if requested != "auto":
         return requested
-    return OVER_A_BROKER if transport == "kafka" and partitions > 1 else NONE
+    return BROKER_DELAY if transport == "kafka" and partitions > 1 else NONE
 
 
 def delay_us(request: StartRequest) -> int:
-    """The same in microseconds, before a start."""
-    ours, _ = split(request.options)
-    return round(seconds(delay_of(ours["watermark_delay"], request.transport, request.partitions)) * US)
+    """The watermark delay in microseconds, before a start."""
+    own_options, _ = split(request.options)
+    return round(seconds(delay_of(own_options["watermark_delay"], request.transport, request.partitions)) * US)

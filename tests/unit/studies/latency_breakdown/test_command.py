@@ -99,7 +99,7 @@ RTM = {"workload": "identity", "engine": "spark-rtm", "transport": "kafka"}
         ({"workload": "windowed_aggregation"}, "must make rows of the rows of one stream"),
         ({"workload": "word_count"}, "must make rows of the rows of one stream"),
         ({"workload": "identity", "engine": "known"}, "must be spark or spark-rtm"),
-        ({"workload": "identity", "options": {"spark.eventLog.enabled": "true"}}, "is set by the anatomy itself"),
+        ({"workload": "identity", "options": {"spark.eventLog.enabled": "true"}}, "is set by anatomy itself"),
         ({"workload": "identity", "parameters": {"record_bytes": "25"}}, "is not a parameter of identity"),
         ({"workload": "identity", "options": {"trigger": "soon"}}, "trigger"),
         ({"workload": "identity", "options": {"probes": "off"}}, "must be progress or on"),

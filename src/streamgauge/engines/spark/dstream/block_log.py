@@ -1,7 +1,7 @@
-"""When Spark was told of the blocks that receivers made: by its own log, to the millisecond.
+"""Reads from Spark's log when received blocks were reported to the Spark driver, to the millisecond.
 
-The event log has blocks too, without a time. Spark's tracker of received blocks writes a line of each as it takes it
-in, if it is asked to. Receivers could say more, but would write a line for every record then.
+The event log lists blocks without a time. Spark's block tracker logs each block at debug level. Debug logs of
+receivers would have more, but one line per record.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from streamgauge.core.errors import Problem
 from streamgauge.engines.spark.observe.event_log import MS
 
 COUNTED = "spark.streamgauge.blocks"
-"""Where it is set, the SUT says which blocks a batch was made of, and how many lines are in each."""
+"""If set, the SUT reports the blocks of each batch and their number of lines."""
 JAVA = "spark.driver.extraJavaOptions"
 _SPARKS_OWN = "classpath:org/apache/spark/log4j2-defaults.properties"
 _TRACKER = "org.apache.spark.streaming.scheduler.ReceivedBlockTracker"
@@ -22,31 +22,29 @@ _LINE = re.compile(r"(\d+) Stream \d+ received block input-(\d+)-(\d+)")
 
 
 def options(folder: Path) -> dict[str, str]:
-    """Options of Spark's by which it writes this log into a folder, where it finds how; all else it logs as ever."""
-    how = folder / "log4j2.properties"
-    how.write_text(_how(folder / "blocks.log"), encoding="utf-8")
-    return {COUNTED: "told", JAVA: f"-Dlog4j2.configurationFile={_SPARKS_OWN},{how.resolve().as_uri()}"}
+    """Spark options to write this log into a folder. Other logging does not change."""
+    config = folder / "log4j2.properties"
+    config.write_text(_log4j_config(folder / "blocks.log"), encoding="utf-8")
+    return {COUNTED: "told", JAVA: f"-Dlog4j2.configurationFile={_SPARKS_OWN},{config.resolve().as_uri()}"}
 
 
-def taken(given: Mapping[str, str]) -> Iterator[Problem]:
-    """What is wrong with options that are those of the log already."""
+def conflicts(options_: Mapping[str, str]) -> Iterator[Problem]:
+    """Problems of user options that the block log needs."""
     for name in (COUNTED, JAVA):
-        if name in given:
-            yield Problem(f"option {name}", "is set by the anatomy itself", given[name], "leave it out")
+        if name in options_:
+            yield Problem(f"option {name}", "is set by anatomy itself", options_[name], "leave it out")
 
 
 def blocks_stored(folder: Path) -> dict[tuple[int, int], int]:
-    """Of each block, by its stream and number, when Spark was told of it, microseconds since the epoch; empty where
-    nothing was logged.
-    """
+    """(stream, block number) to the time of its report, microseconds since the epoch; empty without a log."""
     path = folder / "blocks.log"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    found = (_LINE.fullmatch(line) for line in lines)
-    return {(int(one[2]), int(one[3])): int(one[1]) * MS for one in found if one}
+    matches = (_LINE.fullmatch(line) for line in lines)
+    return {(int(one[2]), int(one[3])): int(one[1]) * MS for one in matches if one}
 
 
-def _how(log: Path) -> str:
-    """What is added to Spark's own configuration: the tracker's lines to a file, and none but warnings to the rest."""
+def _log4j_config(log: Path) -> str:
+    """Added to Spark's logging configuration: the tracker logs to a file, and only warnings to the console."""
     return f"""
 appender.blocks.type = File
 appender.blocks.name = blocks

@@ -1,7 +1,7 @@
-"""The operators of one batch of a DStream: those that are row by row as ever, the others over what batches have kept.
+"""Lowers the operators of one DStream batch: row-by-row operators as usual, stateful ones with stored state.
 
-Nothing here waits for a watermark of Spark's. A batch says up to which event time all events are there, so the windows
-that end until then, and did not before, are whole: over the parts that they need, those of earlier batches included.
+There is no watermark. A batch states up to which event time all events have arrived. Windows that end in this batch's
+range are complete, and are computed from this and earlier batches' parts.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class BatchLowering(Lowering):
     """Lowers a query of a flow for one batch.
 
     Args:
-        read: gives the rows of a source that are in this batch.
+        read: gives the rows of a source in this batch.
         choices: operator name to lowering name, as for `Lowering`.
-        state: what the batches before have left, in their order.
-        batch: this one.
+        state: the state of earlier batches.
+        batch: this batch.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class BatchLowering(Lowering):
         self._state, self._batch = state, batch
 
     def _marked(self, node: Node) -> DataFrame:
-        """Without a watermark: a batch has none."""
+        """Batches have no watermark."""
         return self.lower(node)
 
     def _windows(self, node: WindowAggregate) -> DataFrame:
@@ -56,10 +56,10 @@ class BatchLowering(Lowering):
         return _closed(pending.withColumn(WINDOW, window_of(window)), ends).drop(TIME)
 
     def _values(self, node: RunningAggregate) -> DataFrame:
-        """Those of the keys that have rows in this batch; the others' are kept as they are."""
+        """The values of keys with rows in this batch. Other keys keep their stored values."""
         part = aggregated(self.lower(node.input), node).withColumn(TOUCHED, F.lit(True))
         before = self._state.values(node.name)
-        # Joined even where there is nothing to join: every batch has rows of one type then, nulls or not.
+        # Merged even without earlier state, so that all batches have the same schema and nullability.
         both = part if before is None else part.unionByName(before.withColumn(TOUCHED, F.lit(False)))
         grouped = both.groupBy(*columns(node.keys))
         whole = grouped.agg(*merged_aggregates(node), F.max(TOUCHED).alias(TOUCHED))
@@ -67,11 +67,11 @@ class BatchLowering(Lowering):
         return now.where(TOUCHED).drop(TOUCHED)
 
     def _with_state(self, operator: str, part: DataFrame, window: Window) -> tuple[DataFrame, Closing]:
-        """What the windows that close are made of; where none does, this batch's part, for its columns alone."""
+        """The rows of the closing windows; if none closes, this batch's part, for its columns."""
         ends = closing(window, self._batch)
         pending = self._state.add(operator, part, self._batch.latest_us)
         if ends.any:
-            # A part has a task for each of its partitions, and a window may have many parts.
+            # Every part has one task per partition, and a window may have many parts.
             tasks = part.sparkSession.conf.get(SETTING)
             assert tasks is not None
             pending = self._state.all(operator).coalesce(int(tasks))
@@ -80,7 +80,7 @@ class BatchLowering(Lowering):
 
 
 def _closed(rows: DataFrame, ends: Closing) -> DataFrame:
-    """Those of the windows that close."""
+    """The rows of the windows that close."""
     if not ends.any:
         return rows.where(F.lit(False))
     first, last = (F.timestamp_micros(F.lit(end_us)) for end_us in (ends.first_us, ends.last_us))
@@ -88,7 +88,7 @@ def _closed(rows: DataFrame, ends: Closing) -> DataFrame:
 
 
 def _cast_to(frame: DataFrame) -> list[Any]:
-    """Columns with the types that they have there: a sum of sums may be wider than they are."""
+    """Columns cast to the types of `frame`, because a sum of sums may be wider."""
     return [column(field.name).cast(field.dataType).alias(field.name) for field in frame.schema]
 
 

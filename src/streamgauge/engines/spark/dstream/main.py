@@ -1,4 +1,4 @@
-"""The SUT with DStreams: one session with one stream, whose batches are lowered as those of a query are."""
+"""The SUT with DStreams: one session with one stream, whose batches are lowered like a query."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DStreamSut(Sut):
     settings: tuple[Setting, ...] = SETTINGS
 
     def status(self) -> dict[str, Any]:
-        """Alive while no batch has failed; Spark itself would go on with the next one."""
+        """Alive while no batch has failed. Spark alone would continue with the next one."""
         for stream in self._queries.values():
             if reason := stream.failed:
                 return {"alive": False, "reason": reason}
@@ -53,25 +53,27 @@ class DStreamSut(Sut):
         edges = self._job.edges
         if edges.transport != RECEIVERS:
             return QueueReceiver(edges, query.name, lambda more: self._reading(session, query, more))
-        ((stream, wanted),) = query.columns(self._job.flow, edges.columns).items()
+        ((stream, columns_needed),) = query.columns(self._job.flow, edges.columns).items()
         timed = any(isinstance(node, WindowAggregate | WindowJoin) for node in graph.operators(self._job.flow))
-        return SocketReceiver(session, edges, query.name, stream, wanted, timed, tells=COUNTED in self._users)
+        return SocketReceiver(session, edges, query.name, stream, columns_needed, timed, tells=COUNTED in self._users)
 
     def _configuration(self) -> dict[str, str]:
         return {**super()._configuration(), **receiving(self._own_options, self._job.edges.transport), **self._users}
 
     def _in_force(self) -> dict[str, str]:
-        """Without what this transport has no use for."""
-        found = super()._in_force()
+        """The settings in force, without those that do not apply to this transport."""
+        settings = super()._in_force()
         if self._job.edges.transport == RECEIVERS:
             count = len(self._job.edges.inputs)
-            return {**found, "receiver": f"Spark's own for sockets, {count}, blocks in memory and on disk, one copy"}
-        return {name: value for name, value in found.items() if name not in (BLOCK, PRESSURE)} | {"receiver": "queue"}
+            return {**settings, "receiver": f"Spark's own for sockets, {count}, blocks in memory and on disk, one copy"}
+        return {name: value for name, value in settings.items() if name not in (BLOCK, PRESSURE)} | {
+            "receiver": "queue"
+        }
 
     def _read(
         self, session: Any, source: Source, given: tuple[str, ...], who: dict[str, str], packing: Packing | None
     ) -> Any:
-        """A source's rows of one batch."""
+        """A source's rows in one batch."""
         return self._from_queue(session.read, source, given, who, packing)
 
 

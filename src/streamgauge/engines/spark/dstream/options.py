@@ -1,7 +1,7 @@
-"""Spark's DStreams: what they can do, and what is refused before they are started; loads no Spark.
+"""Spark's DStreams: capabilities and validation. Does not load Spark.
 
-The same flows and the same lowering, but the batches are those of `pyspark.streaming`: one at every batch interval,
-whose data is fixed when the batch is made, however long it then waits for the batches before it.
+The lowering is that of Structured Streaming, but batches are those of `pyspark.streaming`: one per batch interval. Its
+data is fixed when the batch is created, no matter how long it then waits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
 
 RECEIVERS = "socket"
-"""The transport of which Spark's own receivers take lines; over another one each batch is a range of the queue."""
+"""The transport that Spark's receivers read. Over another transport each batch is a range of the queue."""
 BATCH, BLOCK, PRESSURE = "batch_interval", "block_interval", "back_pressure"
 _ALIKE = ("source", "driver_memory", "jit")
 
@@ -37,14 +37,14 @@ BATCH_LEAST_S, BLOCK_LEAST_S = 0.05, 0.001
 UNSUPPORTED_REASONS = {
     "SessionAggregate": "DStreams have no session windows",
     "IntervalJoin": "DStreams join windows only",
-    "Distinct": "the earliest of each key is found by Structured Streaming's state here",
-    "Process": "its state is one of Structured Streaming here",
-    "NativeJob": "an own job is written for Structured Streaming",
+    "Distinct": "the earliest row of each key needs Structured Streaming's state",
+    "Process": "keyed processes need Structured Streaming's state",
+    "NativeJob": "a user job is written for Structured Streaming",
 }
-"""Of what they cannot do, the rule."""
+"""Node kind to the reason why it is not supported."""
 
 CARRIED = ("int", "bigint", "double", "boolean", "string")
-"""Types of fields that a line of text carries."""
+"""Field types that a line of text can carry."""
 
 CAPABILITIES = Capabilities(
     name="spark-dstream",
@@ -63,32 +63,32 @@ CAPABILITIES = Capabilities(
     fallback_engine="spark",
 )  # fmt: skip
 
-_ELSEWHERE = {
+_OWN_OPTIONS = {
     "spark.streaming.blockInterval": BLOCK,
     "spark.streaming.backpressure.enabled": PRESSURE,
 }
-"""Settings of Spark's that are asked for by options of ours."""
+"""Spark settings that have an option of streamgauge."""
 _JOBS_AT_ONCE = "spark.streaming.concurrentJobs"
 
 
 def seconds(interval: str) -> float:
-    """`200ms`, or `200 milliseconds` as Spark has it, as 0.2; 0 where it is not written so."""
-    found = re.fullmatch(r"([0-9]+)(?:(ms| milliseconds?)|s| seconds?)", interval)
-    return int(found.group(1)) * (0.001 if found.group(2) else 1.0) if found else 0.0
+    """`200ms` or `200 milliseconds` as 0.2; 0 if the format is invalid."""
+    match = re.fullmatch(r"([0-9]+)(?:(ms| milliseconds?)|s| seconds?)", interval)
+    return int(match.group(1)) * (0.001 if match.group(2) else 1.0) if match else 0.0
 
 
 def requested_value(options: Mapping[str, str], name: str) -> str:
-    """An option's value, its default where it was not given."""
+    """An option's value or its default."""
     return options.get(name) or next(setting.default for setting in SETTINGS if setting.name == name)
 
 
 def interval(request: StartRequest) -> BatchInterval:
-    """How far apart batches are, as far as it is known before a start."""
+    """The batch interval, before a start."""
     return BatchInterval(seconds(requested_value(request.options, BATCH)), BATCH)
 
 
 def receiving(options: Mapping[str, str], transport: str) -> dict[str, str]:
-    """Spark's settings of receivers, where there are any."""
+    """Spark's settings for receivers; empty without receivers."""
     if transport != RECEIVERS:
         return {}
     on = "true" if requested_value(options, PRESSURE) == "on" else "false"
@@ -99,17 +99,17 @@ def receiving(options: Mapping[str, str], transport: str) -> dict[str, str]:
 
 
 def receivers(transport: str, partitions: int) -> int:
-    """How many receivers there are, each of which takes a slot for good."""
+    """The number of receivers; each occupies a slot permanently."""
     return partitions if transport == RECEIVERS else 0
 
 
 def master_for(processors: int, transport: str, partitions: int) -> str:
-    """A local Spark with a slot for each processor, beside those of receivers, which work on no batch."""
+    """A local Spark with a slot per processor and one per receiver."""
     return f"local[{processors + receivers(transport, partitions)}]"
 
 
 def check(request: StartRequest) -> None:
-    """Refuse what DStreams cannot do, or would do without a word; InputError with every problem."""
+    """Raises InputError with every problem that DStreams would fail on or ignore."""
     problems = list(validate.option_problems(request, CAPABILITIES, {"driver_memory": RULES["driver_memory"]}))
     problems += [*_set_twice(request.options), *_frontier(request), *_of_batches(request.options)]
     if request.transport == RECEIVERS:
@@ -125,17 +125,17 @@ def check(request: StartRequest) -> None:
 def _of_flow(flow: Flow, request: StartRequest) -> Iterator[Problem]:
     for node in graph.operators(flow):
         if isinstance(node, RunningAggregate) and (names := non_mergeable(node)):
-            rule = f"keeps aggregates that are joined from parts, and {', '.join(names)} of {node.name} is none"
+            rule = f"needs mergeable running aggregates, and {', '.join(names)} of {node.name} is not mergeable"
             yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.fallback_engine}")
         if isinstance(node, RunningAggregate) and receivers(request.transport, request.partitions) > 1:
-            rule = "must be 1 for updates over sockets: receivers stand at no common event time"
+            rule = "must be 1 for updates over sockets: receivers are not cut at one event time"
             yield Problem("load.generators", rule, request.partitions, "--generators 1")
     if request.transport == RECEIVERS:
         yield from _lines(flow)
 
 
 def _lines(flow: Flow) -> Iterator[Problem]:
-    """What lines of text cannot carry."""
+    """Problems of flows whose input does not fit into lines of text."""
     sources = {node.name: node for node in graph.operators(flow) if isinstance(node, Source)}
     if len(sources) > 1:
         rule = f"carries one stream, and there are {', '.join(sources)}"
@@ -150,12 +150,14 @@ def _lines(flow: Flow) -> Iterator[Problem]:
 
 
 def _set_twice(options: Mapping[str, str]) -> Iterator[Problem]:
-    for name, ours in _ELSEWHERE.items():
+    for name, own_option in _OWN_OPTIONS.items():
         if name in options:
-            rule = "is asked for by an option of streamgauge"
-            yield Problem(f"option {name}", rule, options[name], f"--option {ours}={requested_value({}, ours)}")
+            rule = "has its own option in streamgauge"
+            yield Problem(
+                f"option {name}", rule, options[name], f"--option {own_option}={requested_value({}, own_option)}"
+            )
     if options.get(_JOBS_AT_ONCE, "1") != "1":
-        rule = "must be 1: a batch needs what the batches before it have left"
+        rule = "must be 1: a batch needs the state of earlier batches"
         yield Problem(f"option {_JOBS_AT_ONCE}", rule, options[_JOBS_AT_ONCE], "leave it out")
     for name, value in options.items():
         if name.startswith(LOWERING) and value == "packed":
@@ -178,7 +180,7 @@ def _of_batches(options: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _blocks(options: Mapping[str, str]) -> Iterator[Problem]:
-    """A block that two batches share would be one of the later, and batches would be uneven."""
+    """A block that spans two batches would go to the later one, so batches would be uneven."""
     batch, block = (round(1000 * seconds(requested_value(options, name))) for name in (BATCH, BLOCK))
     if batch and block and batch % block:
         rule = f"must be a multiple of {BLOCK} ({requested_value(options, BLOCK)})"
@@ -188,12 +190,12 @@ def _blocks(options: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _master(request: StartRequest) -> Iterator[Problem]:
-    """Receivers listen to this machine's loopback, and batches would wait for a slot without end."""
+    """Receivers use this machine's loopback, and without a free slot batches would wait forever."""
     needed = receivers(request.transport, request.partitions) + 1
-    found = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", request.master or "")
-    if request.master is None or (found is not None and int(found.group(1) or 1) >= needed):
+    match = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", request.master or "")
+    if request.master is None or (match is not None and int(match.group(1) or 1) >= needed):
         return
-    rule = f"must be local[N] with a slot for each receiver and one more at least: {needed} here"
+    rule = f"must be local[N] with a slot for each receiver and at least one more: {needed} here"
     yield Problem("master", rule, request.master, f"--master local[{needed}], or leave --master out")
 
 

@@ -1,6 +1,6 @@
-"""The receiver of a queue: each batch is the range of it that was there when the batch was made, read by its tasks.
+"""The receiver of a queue: each batch is the range available when the batch is created; its tasks read it.
 
-As with Spark's own `queueStream`, or its direct streams: nothing runs between two batches.
+As with Spark's `queueStream` or direct streams, nothing runs between two batches.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class QueueReceiver:
         self._reached_us = 0
 
     def stream(self, context: Any) -> Any:
-        """A batch's own RDD is empty: its rows are read as a frame, never as objects of Python."""
+        """An empty RDD: rows are read as a frame, not as Python objects."""
         nothing = context.sparkContext.emptyRDD()
         return context.queueStream([nothing], default=nothing)
 
@@ -35,13 +35,13 @@ class QueueReceiver:
         return Batch(number, from_us, to_us, to_us)
 
     def begin(self, _: int, made: Batch, __: Any) -> Batch:
-        """All is known of it."""
+        """The batch is already complete."""
         return made
 
     def progress_fields(self, _: Batch) -> dict[str, Any]:
-        """A range says all."""
+        """No additional fields."""
         return {}
 
     def reading(self, batch: Batch, _: Any) -> Callable[..., Any]:
-        """What reads a source's rows of a batch."""
+        """A function that reads a source's rows of a batch."""
         return self._reading({"from_us": str(batch.from_us), "to_us": str(batch.to_us), "batch": str(batch.number)})

@@ -1,7 +1,7 @@
-"""Spark's own socket receivers: each takes lines of one generator, and a batch is made of the blocks they have stored.
+"""Spark's socket receivers: each reads lines from one generator, and a batch consists of stored blocks.
 
-Lines stay strings of the JVM and are taken apart by native expressions. What a receiver has brought is known by number,
-as of a broker; each keeps the order in which events came, so that its last line says how far it is in event time.
+Lines stay JVM strings and are parsed by native expressions. The positions are line counts, as with a broker. Receivers
+keep the order of events, so the last line gives the event time reached.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ from streamgauge.transports.flight import client
 from streamgauge.transports.socket.lines import SEPARATOR
 
 _BLOCK = re.compile(r"\(input-\d+-(\d+),Some\((\d+)\)\)")
-"""What a block that was stored is called in Spark's own words, and how many records it has."""
+"""Spark's text for a stored block: its number and its number of records."""
 STORED = StorageLevel.MEMORY_AND_DISK
-"""Where blocks are kept. Spark's default makes a second copy elsewhere, and there is no elsewhere on one machine."""
+"""The storage of blocks. Spark's default adds a second copy on another machine, and there is only one."""
 
 
 @dataclass(frozen=True)
 class ReceivedBlocks:
-    """Of each receiver, its blocks in a batch in their order: the number of each, which is the time at which its
-    interval began, milliseconds since the epoch, and its lines.
+    """For each receiver, its blocks in a batch in order: (number, lines).
+
+    The number is the start of the block's interval, milliseconds since the epoch.
     """
 
     blocks: tuple[tuple[tuple[int, int], ...], ...]
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """How many each receiver has brought."""
+        """The number of lines of each receiver."""
         return tuple(sum(lines for _, lines in of) for of in self.blocks)
 
 
@@ -47,18 +48,18 @@ class SocketReceiver:
     """One receiver for each generator, all of one stream.
 
     Args:
-        given: the stream's columns, as they stand in a line.
-        wanted: those of them that the query reads.
-        timed: whether it has to be known how far a batch is in event time.
-        tells: whether every block is told of, which a run of hours had better not.
+        stream: the stream's name.
+        needed: the columns that the query reads.
+        timed: whether the event time reached by a batch is needed.
+        tells: whether to report every block, which is too much for long runs.
     """
 
     def __init__(
-        self, session: Any, edges: Edges, query: str, stream: str, wanted: Sequence[str], timed: bool, tells: bool
+        self, session: Any, edges: Edges, query: str, stream: str, needed: Sequence[str], timed: bool, tells: bool
     ) -> None:
         self._timed, self._tells = timed, tells
-        self._session, self._edges, self._query, self._stream, self._wanted = session, edges, query, stream, wanted
-        self._given = [name for name in edges.columns[stream] if name != INGEST_TIME]
+        self._session, self._edges, self._query, self._stream, self._needed = session, edges, query, stream, needed
+        self._line_columns = [name for name in edges.columns[stream] if name != INGEST_TIME]
         self._brought = [0] * len(edges.inputs)
         self._reached_us = [0] * len(edges.inputs)
         self._scheduler: Any = None
@@ -66,22 +67,22 @@ class SocketReceiver:
 
     def stream(self, context: Any) -> Any:
         places = [urlsplit(edge.location) for edge in self._edges.inputs]
-        streams = [context.socketTextStream(place.hostname, place.port, STORED) for place in places]
+        streams = [context.socketTextStream(index.hostname, index.port, STORED) for index in places]
         self._ids = [each._jdstream.receiverInputDStream().id() for each in streams]
         self._scheduler = context._jssc.ssc().scheduler()
         return streams[0] if len(streams) == 1 else context.union(*streams)
 
     def next(self, when_ms: int, _: int) -> ReceivedBlocks | None:
-        """Spark has given the batch its blocks before it asks for the batch."""
+        """The blocks of the batch, which Spark assigns before it creates the batch."""
         when = self._session._jvm.org.apache.spark.streaming.Time(when_ms)
         tracker = self._scheduler.receiverTracker()
-        # As one text: of many small blocks each call to the JVM would be felt.
+        # As one text, because a call to the JVM per block would be slow.
         texts = [tracker.getBlocksOfBatchAndStream(when, each).mkString("\n") for each in self._ids]
-        found = ReceivedBlocks(tuple(tuple(blocks_in(text)) for text in texts))
-        return found if any(found.lines) else None
+        received = ReceivedBlocks(tuple(tuple(blocks_in(text)) for text in texts))
+        return received if any(received.lines) else None
 
     def begin(self, number: int, made: ReceivedBlocks, rdd: Any) -> Batch:
-        """Tells the driver what the batch reads, and looks how far each receiver has come."""
+        """Reports the batch's positions to the driver, and updates the event time reached by each receiver."""
         self._brought = [before + new for before, new in zip(self._brought, made.lines, strict=True)]
         positions = [(self._stream, 0, partition, offset) for partition, offset in enumerate(self._brought)]
         output = self._edges.output
@@ -93,7 +94,7 @@ class SocketReceiver:
         return Batch(number, from_us, min(self._reached_us), max(self._reached_us) + 1)
 
     def progress_fields(self, made: ReceivedBlocks) -> dict[str, Any]:
-        """The blocks, as (partition, stream of Spark's, number, lines) each."""
+        """The blocks as (partition, Spark stream, number, lines)."""
         blocks = [
             (partition, stream, *block)
             for partition, (stream, of) in enumerate(zip(self._ids, made.blocks, strict=True))
@@ -102,33 +103,33 @@ class SocketReceiver:
         return {"blocks": blocks} if self._tells else {}
 
     def reading(self, _: Batch, rdd: Any) -> Callable[..., DataFrame]:
-        """What reads the source's rows of a batch."""
+        """A function that reads the source's rows of a batch."""
         jvm, session = self._session._jvm, self._session
         texts = session._jsparkSession.createDataset(rdd._jrdd.rdd(), jvm.org.apache.spark.sql.Encoders.STRING())
         fields = DataFrame(texts.toDF(), session).select(F.split("value", SEPARATOR).alias("fields"))
 
         def read(source: Source, *_: Any) -> DataFrame:
             types = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
-            place = {name: number for number, name in enumerate(self._given)}
-            return fields.select(*[F.col("fields")[place[name]].cast(types[name]).alias(name) for name in self._wanted])
+            index = {name: number for number, name in enumerate(self._line_columns)}
+            return fields.select(*[F.col("fields")[index[name]].cast(types[name]).alias(name) for name in self._needed])
 
         return read
 
     def _last_times(self, blocks: Sequence[int], rdd: Any) -> dict[int, int]:
-        """Receiver to the event time in its last line, of those that have brought any; only last blocks are looked at,
-        which lie at the ends of the receivers' partitions.
+        """Receiver to the event time in its last line, for receivers with lines. Reads only the last blocks, at the
+        ends of the receivers' partitions.
         """
         ends = [sum(blocks[: number + 1]) - 1 for number in range(len(blocks))]
-        there = [number for number, count in enumerate(blocks) if count]
-        asked = self._session.sparkContext._gateway.new_array(self._session._jvm.int, len(there))
-        for place, number in enumerate(there):
-            asked[place] = ends[number]
-        found = rdd._jrdd.collectPartitions(asked)
-        column = self._given.index(EVENT_TIME)
-        lasts = [found[place].get(found[place].size() - 1) for place in range(len(there))]
-        return {number: int(line.split(SEPARATOR)[column]) for number, line in zip(there, lasts, strict=True)}
+        active = [number for number, count in enumerate(blocks) if count]
+        partition_ids = self._session.sparkContext._gateway.new_array(self._session._jvm.int, len(active))
+        for index, number in enumerate(active):
+            partition_ids[index] = ends[number]
+        partitions = rdd._jrdd.collectPartitions(partition_ids)
+        column = self._line_columns.index(EVENT_TIME)
+        lasts = [partitions[index].get(partitions[index].size() - 1) for index in range(len(active))]
+        return {number: int(line.split(SEPARATOR)[column]) for number, line in zip(active, lasts, strict=True)}
 
 
 def blocks_in(text: str) -> Iterator[tuple[int, int]]:
-    """Number and lines of each block that Spark has named."""
+    """(number, lines) of each block in Spark's text."""
     return ((int(number), int(lines)) for number, lines in _BLOCK.findall(text))

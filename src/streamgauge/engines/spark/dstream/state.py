@@ -1,7 +1,7 @@
-"""What batches of DStreams leave for later ones, in Spark's memory: rows and parts of open windows, running values.
+"""The state of DStream batches in Spark's memory: rows or partial aggregates of open windows, running values.
 
-Every frame is cut off from how it was made (a local checkpoint): nothing is read twice, and plans do not grow from
-batch to batch. Whoever loses an executor loses what it kept, as with any DStream that has no checkpoint.
+Every frame is a local checkpoint, so nothing is read twice and plans do not grow. A lost executor loses its state, as
+with any DStream without a checkpoint.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from streamgauge.dataflow.nodes import Window
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of a stream, by its number. All events before `to_us` are in it or in earlier ones, and the batch before
-    had come to `from_us`; none in it is as late as `latest_us`. Event times, microseconds.
+    """A numbered batch of a stream. Event times in microseconds:
+
+    - `from_us`: all earlier events were in previous batches.
+    - `to_us`: all earlier events are in this or previous batches.
+    - `latest_us`: all events of this batch are earlier.
     """
 
     number: int
@@ -30,8 +33,8 @@ class Batch:
 
 @dataclass(frozen=True)
 class Closing:
-    """The windows that close in a batch, by their ends, from first to last; `open_us`: where the first window that
-    stays open begins. Where none closes, the last end lies before the first.
+    """The windows that close in a batch, by their first and last end. If none closes, the last end is before the
+    first. `open_us`: the start of the first window that stays open.
     """
 
     first_us: int
@@ -44,7 +47,7 @@ class Closing:
 
 
 def closing(window: Window, batch: Batch) -> Closing:
-    """Windows end at multiples of their slide after their range, counted from the epoch."""
+    """The windows that close in a batch. Windows end at the epoch plus range plus a multiple of the slide."""
 
     def last_until(when_us: int) -> int:
         return (when_us - window.range_us) // window.slide_us * window.slide_us + window.range_us
@@ -62,39 +65,39 @@ class StateStore:
         self._old: list[DataFrame] = []
 
     def add(self, operator: str, frame: DataFrame, latest_us: int) -> DataFrame:
-        """Keep a batch's part, all of which lies before `latest_us`; gives what is kept of it."""
+        """Stores a batch's part, whose events are before `latest_us`. Returns the stored frame."""
         self._parts[operator].append((latest_us, frame.localCheckpoint()))
         return self._parts[operator][-1][1]
 
     def all(self, operator: str) -> DataFrame:
-        """All parts that are kept, as one."""
+        """The union of all stored parts."""
         return reduce(DataFrame.unionByName, [part for _, part in self._parts[operator]])
 
     def forget(self, operator: str, before_us: int) -> None:
-        """Parts that lie before are needed no more once this batch is done."""
+        """Marks parts before this time for release after this batch."""
         self._old += [part for latest_us, part in self._parts[operator] if latest_us <= before_us]
         self._parts[operator] = [each for each in self._parts[operator] if each[0] > before_us]
 
     def values(self, operator: str) -> DataFrame | None:
-        """What was kept last; None before that."""
+        """The stored values, or None."""
         return self._values.get(operator)
 
     def replace(self, operator: str, frame: DataFrame) -> DataFrame:
-        """Keep these values, and the ones before them only until this batch is done."""
+        """Stores these values. The previous ones are released after this batch."""
         if operator in self._values:
             self._old.append(self._values[operator])
         self._values[operator] = frame.localCheckpoint()
         return self._values[operator]
 
     def release(self) -> None:
-        """A batch is done: free what is needed no more."""
+        """Frees unneeded frames after a batch."""
         for frame in self._old:
             rows = _rows_of(frame)
-            # The rows' own `unpersist` warns every time that they cannot be made again, as is meant.
+            # `unpersist` of a checkpointed RDD would log a warning each time.
             rows.context().unpersistRDD(rows.id(), False)
         self._old = []
 
 
 def _rows_of(frame: DataFrame) -> Any:
-    """The rows that a local checkpoint has put into memory; the frame itself has no word for them."""
+    """The RDD of a local checkpoint, which the frame does not expose."""
     return frame._jdf.queryExecution().logical().rdd()

@@ -1,7 +1,7 @@
-"""One DStream of `pyspark.streaming`: its batches are made at every batch interval, and worked off in their order.
+"""One DStream of `pyspark.streaming`: batches are created at every batch interval and processed in order.
 
-Spark calls a transformation when it makes a batch, and the function of an output when it comes to work on it. So the
-data of a batch is fixed in the first, and a batch that waits for others does not grow.
+Spark calls a transformation when it creates a batch, and the output function when it processes it. The transformation
+fixes the batch's data, so a waiting batch does not grow.
 """
 
 from __future__ import annotations
@@ -21,30 +21,27 @@ from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.observe.event_log import BATCH_ID
 
 PROGRESS_MAX = 100_000
-"""Batches of which it is kept what Spark said: a day's of one second."""
+"""The number of batches whose progress is kept: a day of one-second batches."""
 
 
 class Receiver(Protocol):
     """Where a stream's events come from."""
 
     def stream(self, context: StreamingContext) -> Any:
-        """The DStream of what comes in."""
+        """The DStream of incoming data."""
 
     def next(self, when_ms: int, number: int) -> Any:
-        """What is in the batch of that time, which is being made; None where it has nothing to do."""
+        """The data of the batch that is being created; None if it is empty."""
 
     def begin(self, number: int, made: Any, rdd: Any) -> Batch:
-        """A batch that was made has its turn; `rdd` is what Spark made of it."""
+        """Called when a batch is about to be processed; `rdd` is Spark's RDD of it."""
 
     def progress_fields(self, made: Any) -> dict[str, Any]:
-        """What more is told of a batch than Spark's listener does."""
+        """Additional progress fields of a batch."""
 
 
 class DStreamBatches:
-    """A stream that works on its batches once it is started.
-
-    `work` gets a batch with the RDD that Spark made of it.
-    """
+    """A stream that processes its batches after its start. `work` gets each batch with Spark's RDD."""
 
     def __init__(
         self, session: Any, query: str, interval_s: float, receiver: Receiver, work: Callable[[Batch, Any], None]
@@ -52,7 +49,7 @@ class DStreamBatches:
         self._context, self._query, self._interval_ms = session.sparkContext, query, round(1000 * interval_s)
         self._receiver, self._work = receiver, work
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # that DStreams are deprecated is why they are asked for
+            warnings.simplefilter("ignore", FutureWarning)  # DStreams are deprecated
             self._streaming = StreamingContext(self._context, interval_s)
         self._lock = Lock()
         self._made: dict[int, Any] = {}
@@ -62,9 +59,9 @@ class DStreamBatches:
         self._failed = ""
 
     def start(self) -> None:
-        """Start the receiver; the first batch is made an interval later at most."""
+        """Starts the receiver. The first batch is created at most one interval later."""
         stream = self._receiver.stream(self._streaming)
-        # Spark looks at how many arguments a function has, so these are none of the object's own.
+        # Lambdas, because Spark inspects the number of arguments.
         made = stream.transform(lambda when, rdd: self._on_made(_ms(when), rdd))
         made.foreachRDD(lambda when, rdd: self._on_batch(_ms(when), rdd))
         self._streaming.addStreamingListener(_Listener(self._on_done))
@@ -72,7 +69,7 @@ class DStreamBatches:
 
     @property
     def failed(self) -> str:
-        """Why a batch, or Spark's own part of the stream, failed; nothing while all is well."""
+        """Why a batch or the stream failed; empty if it did not."""
         if not self._failed:
             try:
                 if self._streaming.awaitTerminationOrTimeout(0):
@@ -83,15 +80,15 @@ class DStreamBatches:
 
     @property
     def working(self) -> bool:
-        """Whether a batch that has something to do is made and not done."""
+        """Whether a non-empty batch was created and is not finished."""
         return bool(self._made)
 
     def progress(self) -> list[dict[str, Any]]:
-        """What Spark said of the batches that had something to do, in the form of a query's progress."""
+        """The progress of non-empty batches, in the format of a query's progress."""
         return list(self._progress)
 
     def _on_made(self, when_ms: int, rdd: Any) -> Any:
-        """Never raises: Spark would go on to make batches without this one's."""
+        """Never raises, because Spark would continue with the next batch."""
         try:
             made = None if self._failed else self._receiver.next(when_ms, self._number(when_ms))
             if made is not None:
@@ -117,8 +114,8 @@ class DStreamBatches:
                 del self._made[when_ms]
 
     def _on_done(self, info: Any) -> None:
-        """Takes in what Spark says of a batch that had something to do, and when it ran by the times of its output:
-        those of the batch are taken by Spark's event loop when that comes round to it, behind what has happened since.
+        """Stores the progress of a finished non-empty batch. Uses the times of its output operation, because Spark's
+        event loop takes the times of the batch late.
         """
         when_ms = info.batchTime().milliseconds()
         if when_ms not in self._unreported:
@@ -143,7 +140,7 @@ class DStreamBatches:
         )
 
     def _number(self, when_ms: int) -> int:
-        """Batches follow each other at every interval, those with nothing to do among them."""
+        """The number of a batch; empty batches are counted too."""
         if self._first_ms is None:
             self._first_ms = when_ms
         return (when_ms - self._first_ms) // self._interval_ms
@@ -153,7 +150,7 @@ class DStreamBatches:
 
 
 class _Listener(StreamingListener):
-    """Hands on what Spark says at each batch's end."""
+    """Forwards Spark's information at each batch's end."""
 
     def __init__(self, done: Callable[[Any], None]) -> None:
         super().__init__()
@@ -164,5 +161,5 @@ class _Listener(StreamingListener):
 
 
 def _ms(when: datetime) -> int:
-    """Spark gives a batch's time in this machine's own zone, and means milliseconds since the epoch."""
+    """Milliseconds since the epoch of a batch's time, which Spark gives in the local time zone."""
     return round(when.timestamp() * 1000)

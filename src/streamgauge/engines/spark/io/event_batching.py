@@ -1,9 +1,8 @@
-"""How events enter Spark: one by one, or in bundles, some thousand as one row of arrays.
+"""Event batching: events enter Spark as single rows, or in bundles of thousands as one row of arrays.
 
-A row that comes from a Python source is copied, counted and checked on its own before the query sees it, which costs
-more than aggregating it; a bundle pays that once. The query then begins with `posexplode`, a native expression that is
-compiled into the same loop as what follows it. Most columns hold no nulls, and Spark that knows it does not ask. The
-ingest time is that of a whole hand-out, so a bundle carries it once.
+Spark copies, counts and checks each row of a Python source, which costs more than aggregating it. A bundle pays this
+once. The query starts with `posexplode`, which Spark compiles into one loop with the following operators.
+Columns without nulls are declared so, which saves checks. The ingest time is per delivery, so a bundle has it once.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from streamgauge.engines.spark.columns import column, columns
 
 EVENTS = 4096
 SHARED = (INGEST_TIME,)
-"""Columns that are the same for many events one after the other: a bundle ends where one changes."""
+"""Columns that are equal for many consecutive events. A bundle ends where one changes."""
 _PLACE = "_place"
 
 
 def row_schema(types: dict[str, DataType], nullable: Container[str] = ()) -> StructType:
-    """The row type of single events; only the columns `nullable` are ever null."""
+    """The row type of single events; only the columns `nullable` may be null."""
     return StructType([StructField(name, type_, nullable=name in nullable) for name, type_ in types.items()])
 
 
@@ -41,14 +40,14 @@ def packed_schema(types: dict[str, DataType], nullable: Container[str] = ()) -> 
 
 
 def pack(batches: Iterable[pa.RecordBatch], nullable: Container[str] = ()) -> Iterator[pa.RecordBatch]:
-    """The same events, `EVENTS` a row at most, without a copy; ValueError where a value is null that may not be."""
+    """Bundles of at most `EVENTS` events, without a copy. Raises ValueError for an undeclared null."""
     for batch in validate_rows(batches, nullable):
         if batch.num_rows:
             yield _bundles(batch, _borders(batch))
 
 
 def validate_rows(batches: Iterable[pa.RecordBatch], nullable: Container[str] = ()) -> Iterator[pa.RecordBatch]:
-    """The same events, declared as they are; ValueError where a value is null that may not be."""
+    """The same events with declared nullability. Raises ValueError for an undeclared null."""
     for batch in batches:
         fields = [field.with_nullable(field.name in nullable) for field in batch.schema]
         holed = [field.name for field, values in zip(fields, batch.columns, strict=True) if values.null_count]
@@ -58,12 +57,12 @@ def validate_rows(batches: Iterable[pa.RecordBatch], nullable: Container[str] = 
 
 
 def _each(names: Iterable[str]) -> list[str]:
-    """The columns that have a value for each event; where there is no other, a shared one has too."""
+    """The columns with one value per event. If all columns are shared, all of them."""
     return [name for name in names if name not in SHARED] or list(names)
 
 
 def _borders(batch: pa.RecordBatch) -> np.ndarray:
-    """The rows at which bundles begin, and the end: at most `EVENTS` apart, and where a shared column changes."""
+    """The first rows of bundles, and the end: at most `EVENTS` apart, and where a shared column changes."""
     borders = np.minimum(np.arange(0, batch.num_rows + EVENTS, EVENTS), batch.num_rows)
     for name in set(batch.schema.names) - set(_each(batch.schema.names)):
         values = batch.column(name).to_numpy()
@@ -82,17 +81,20 @@ def _bundles(batch: pa.RecordBatch, borders: np.ndarray) -> pa.RecordBatch:
 
 
 def unpack(frame: DataFrame, place_column: str = _PLACE) -> DataFrame:
-    """One row an event again, with the columns of `frame` in their order.
+    """One row per event, with the columns of `frame` in order.
 
-    `place_column`: a name for the column of places in bundles, by which the node that opens them is found in a plan.
+    `place_column` names the column of positions, by which probes recognise the node in a plan.
     """
     each = _each(frame.columns)
     first = each[0]
     while place_column.lower() in map(str.lower, frame.columns):
         place_column = f"_{place_column}"
-    others = [name for name in frame.columns if name != first]
-    placed = frame.select(F.posexplode(column(first)).alias(place_column, first), *columns(others))
-    place = column(place_column)
+    other_columns = [name for name in frame.columns if name != first]
+    placed = frame.select(F.posexplode(column(first)).alias(place_column, first), *columns(other_columns))
+    position = column(place_column)
     return placed.select(
-        *[column(name)[place].alias(name) if name in each and name != first else column(name) for name in frame.columns]
+        *[
+            column(name)[position].alias(name) if name in each and name != first else column(name)
+            for name in frame.columns
+        ]
     )

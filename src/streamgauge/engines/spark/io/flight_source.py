@@ -1,6 +1,6 @@
 """The Python Data Source at both edges of a Spark job: reads the transport, writes to the recorder.
 
-Runs inside Spark's Python workers, so it imports little of ours: the transport's small client, and packed blocks.
+It runs in Spark's Python workers, so it imports as little as possible.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ POSITIONS = "t"
 
 
 class Range(InputPartition):
-    """Events of [from_us, to_us) at one generator."""
+    """The events in [from_us, to_us) of one generator."""
 
     def __init__(self, location: str, from_us: int, to_us: int) -> None:
         super().__init__(None)
@@ -42,7 +42,7 @@ class Range(InputPartition):
 
 @dataclass
 class Committed(WriterCommitMessage):
-    """What one task attempt sent."""
+    """The rows that one task attempt sent."""
 
     partition: int
     attempt: int
@@ -50,8 +50,10 @@ class Committed(WriterCommitMessage):
 
 
 class StreamgaugeSource(DataSource):
-    """Options: query, token; for reading: stream, reader, columns, locations, frontier, nullable, bundled, packing, and
-    from_us, to_us, batch where one range is read as a batch; for writing: location, sinks, batch.
+    """Spark's data source. Options: query, token.
+
+    Reading: stream, reader, columns, locations, frontier, nullable, bundled, packing; for a batch read also from_us,
+    to_us, batch. Writing: location, sinks, batch.
     """
 
     def reader(self, schema: Any) -> DataSourceReader:
@@ -68,16 +70,16 @@ class StreamgaugeSource(DataSource):
 
 
 def named(format_name: str) -> type[StreamgaugeSource]:
-    """The source under a name of its own.
+    """The source under a unique name.
 
-    All queries that read a source by one name share one map of its workers' environment, which each writes to as it
-    starts and Spark serialises with every stage, unguarded: two at once can break it for good (OptionalDataException).
+    Queries that use one source name share one map of the workers' environment. Spark serialises it without a lock
+    while starting queries write to it, which can fail permanently (OptionalDataException).
     """
     return type("StreamgaugeSource", (StreamgaugeSource,), {"name": classmethod(lambda cls: format_name)})
 
 
 class _Reading:
-    """What both readers share: a range of one generator's events, as rows of a query's reader."""
+    """Common part of both readers: reads a range of one generator's events."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self._stream, self._token = options["stream"], options["token"]
@@ -108,7 +110,7 @@ class _Reading:
 
 
 class Reader(DataSourceStreamReader, _Reading):
-    """An offset is the event time up to which each generator was read, exclusive."""
+    """Streaming reader. An offset is the event time up to which each generator was read (exclusive)."""
 
     def __init__(self, options: dict[str, str]) -> None:
         _Reading.__init__(self, options)
@@ -122,8 +124,8 @@ class Reader(DataSourceStreamReader, _Reading):
             who = f"{self._stream}/{self._number}"
             cut_us = client.common_cut(self._locations, self._token, max(start[POSITIONS]), self._query, who)
             return {POSITIONS: [cut_us] * len(self._locations)}
-        reached = [client.act(location, self._token, "frontier") for location in self._locations]
-        return {POSITIONS: [max(old, new) for old, new in zip(start[POSITIONS], reached, strict=True)]}
+        frontiers = [client.act(location, self._token, "frontier") for location in self._locations]
+        return {POSITIONS: [max(old, new) for old, new in zip(start[POSITIONS], frontiers, strict=True)]}
 
     def partitions(self, start: dict[str, list[int]], end: dict[str, list[int]]) -> list[InputPartition]:
         spans = zip(self._locations, start[POSITIONS], end[POSITIONS], strict=True)
@@ -133,11 +135,11 @@ class Reader(DataSourceStreamReader, _Reading):
         return self._rows(partition, _batch_id())
 
     def commit(self, end: dict[str, list[int]]) -> None:
-        """Nothing: Spark calls this one batch late and never for the last; the sink's commit is what counts."""
+        """Not used: Spark calls it one batch late and not for the last batch. The sink's commit counts."""
 
 
 class RangeReader(DataSourceReader, _Reading):
-    """The events of [from_us, to_us) of all generators, as the batch of that number."""
+    """Batch reader of the events in [from_us, to_us) of all generators, for a given batch number."""
 
     def __init__(self, options: dict[str, str]) -> None:
         _Reading.__init__(self, options)
@@ -151,7 +153,7 @@ class RangeReader(DataSourceReader, _Reading):
 
 
 class _Sending:
-    """What both writers share: one task's rows to the recorder, then one commit for the batch of all sinks."""
+    """Common part of both writers: each task sends its rows to the recorder, then one commit covers all sinks."""
 
     def __init__(self, options: dict[str, str]) -> None:
         freeze_gc()
@@ -174,7 +176,7 @@ class _Sending:
             for writer in writers:
                 stack.enter_context(writer)
             for batch in batches:
-                parts = [batch] if len(writers) == 1 else _taken_apart(batch)
+                parts = [batch] if len(writers) == 1 else _split_by_sink(batch)
                 for writer, part in zip(writers, parts, strict=True):
                     if part.num_rows:
                         writer.write(part)
@@ -182,8 +184,8 @@ class _Sending:
 
     def _accept(self, messages: Sequence[Any], batch: int) -> None:
         accepted = [[message.partition, message.attempt] for message in messages if message is not None]
-        asked = {"query": self._query, "batch": batch, "accepted": accepted, "sinks": self._sinks}
-        client.act(self._location, self._token, "commit", **asked)
+        request = {"query": self._query, "batch": batch, "accepted": accepted, "sinks": self._sinks}
+        client.act(self._location, self._token, "commit", **request)
 
 
 class StreamWriter(DataSourceStreamArrowWriter, _Sending):
@@ -199,7 +201,7 @@ class StreamWriter(DataSourceStreamArrowWriter, _Sending):
         self._accept(messages, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing: what was not committed is not judged."""
+        """Nothing to undo: the recorder ignores uncommitted rows."""
 
 
 class BatchWriter(DataSourceArrowWriter, _Sending):
@@ -216,11 +218,11 @@ class BatchWriter(DataSourceArrowWriter, _Sending):
         self._accept(messages, self._batch)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing: what was not committed is not judged."""
+        """Nothing to undo: the recorder ignores uncommitted rows."""
 
 
-def _taken_apart(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
-    """The rows of each sink, of a batch with one nullable struct column for each."""
+def _split_by_sink(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    """The rows of each sink, from a batch with one nullable struct column per sink."""
     parts = []
     for column in batch.columns:
         rows = column.filter(column.is_valid())
@@ -228,9 +230,9 @@ def _taken_apart(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
     return parts
 
 
-def _packing(given: dict[str, Any]) -> Packing:
-    columns = tuple((ours, theirs) for ours, theirs in given["columns"])
-    return Packing(**{**given, "columns": columns, "keys": tuple(given["keys"])})
+def _packing(options: dict[str, Any]) -> Packing:
+    columns = tuple((block_name, stream_name) for block_name, stream_name in options["columns"])
+    return Packing(**{**options, "columns": columns, "keys": tuple(options["keys"])})
 
 
 def _attempt() -> int:
@@ -240,5 +242,5 @@ def _attempt() -> int:
 
 def _batch_id() -> int:
     context = TaskContext.get()
-    found = context.getLocalProperty(BATCH_ID) if context is not None else None
-    return int(found) if found is not None else -1
+    value = context.getLocalProperty(BATCH_ID) if context is not None else None
+    return int(value) if value is not None else -1

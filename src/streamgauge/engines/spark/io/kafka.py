@@ -1,8 +1,8 @@
-"""Both edges of a Spark job on a broker: Spark's own Kafka source and sink, with native expressions around them.
+"""Both edges of a Spark job on a broker: Spark's Kafka source and sink with native expressions.
 
-Each batch is written whole by `foreachBatch`, between two marks: the first says how far its sources are read, which is
-what Spark has just logged in the query's checkpoint; the second that all of its rows are there. So the recorder knows
-batches, and a batch that Spark repeats is known again.
+`foreachBatch` writes each batch between two marks. The first has the source positions, which Spark has just logged in
+the query's checkpoint. The second states that all rows were written. So the recorder knows batches and detects
+repeated ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WHOLE = {"startingOffsets": "earliest", "failOnDataLoss": "true"}
 """Without these a job would not read all that it is offered."""
 READING = {**WHOLE, "kafka.fetch.max.wait.ms": "10", "kafka.max.partition.fetch.bytes": "10485760"}
 WRITING = {"kafka.linger.ms": "50", "kafka.batch.size": "262144", "kafka.compression.type": "lz4", "kafka.acks": "all"}
-"""A task ends by a flush, so nothing waits for the time that records may linger; without it each goes alone."""
+"""The linger time batches records; it adds no latency, because each task ends with a flush."""
 FLUSH_S = 30.0
 
 
@@ -47,19 +47,19 @@ CLIENTS = {TUNED: ClientSettings(READING, WRITING), "kafka": ClientSettings(WHOL
 
 
 def in_force(clients: ClientSettings) -> dict[str, str]:
-    """What Spark's source and sink are told, as settings of a result."""
+    """The options of Spark's source and sink, as settings for the result."""
 
-    def words(options: Mapping[str, str]) -> str:
+    def joined(options: Mapping[str, str]) -> str:
         return " ".join(f"{name}={value}" for name, value in options.items()) or "Kafka's own defaults"
 
-    source, sink = words(clients.reading), words(clients.writing)
+    source, sink = joined(clients.reading), joined(clients.writing)
     return {"source": f"Spark's own for Kafka: {source}", "sink": f"Spark's own for Kafka: {sink}"}
 
 
 def read(
-    session: Any, source: Source, given: Sequence[str], edges: Edges, reading: Mapping[str, str] = READING
+    session: Any, source: Source, columns_needed: Sequence[str], edges: Edges, reading: Mapping[str, str] = READING
 ) -> DataFrame:
-    """A source's streaming frame: the given columns of what generators send."""
+    """A source's streaming frame with the needed columns."""
     types = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
     request = KafkaSettings.of(edges.transport_options)
     columns = tuple((name, types[name]) for name in edges.columns[source.name] if name != INGEST_TIME)
@@ -68,38 +68,46 @@ def read(
     messages = reader.option("subscribe", topic_of(edges.inputs[0].token, source.name)).load()
     opened = messages.select(F.expr(layout.opened("value")).alias("event"))
     texts = layout.expressions("event")
-    return opened.select(*[F.expr(texts[name]).alias(name) for name in given])
+    return opened.select(*[F.expr(texts[name]).alias(name) for name in columns_needed])
 
 
 class Marks:
-    """Sends the marks of one run to its topic of results, one at a time."""
+    """Sends the marks of one run to its results topic."""
 
     def __init__(self, edges: Edges) -> None:
         from confluent_kafka import Producer
 
         self._topic, request = results_of(edges.output.token), KafkaSettings.of(edges.transport_options)
-        own = {"bootstrap.servers": request.brokers, "linger.ms": 0, "log_level": 0, **ABSOLUTE_PATH_OPTIONS}
-        self._client: Any = Producer({**request.login, **own})
+        client_settings = {
+            "bootstrap.servers": request.brokers,
+            "linger.ms": 0,
+            "log_level": 0,
+            **ABSOLUTE_PATH_OPTIONS,
+        }
+        self._client: Any = Producer({**request.login, **client_settings})
 
     def send(self, mark: Mark) -> None:
-        """Returns when the broker has kept it; RuntimeError where it does not, or is silent for long."""
-        lost: list[str] = []
+        """Returns when the broker has acknowledged the mark. Raises RuntimeError on an error or timeout."""
+        errors: list[str] = []
         self._client.produce(
-            self._topic, mark.to_bytes(), MARK, on_delivery=lambda error, _: lost.append(error.str()) if error else None
+            self._topic,
+            mark.to_bytes(),
+            MARK,
+            on_delivery=lambda error, _: errors.append(error.str()) if error else None,
         )
-        if left := self._client.flush(FLUSH_S):
-            raise RuntimeError(f"the broker has not kept {left} marks after {FLUSH_S:g} s")
-        if lost:
-            raise RuntimeError(f"the broker did not keep a mark: {lost[0]}")
+        if unsent := self._client.flush(FLUSH_S):
+            raise RuntimeError(f"the broker has not kept {unsent} marks after {FLUSH_S:g} s")
+        if errors:
+            raise RuntimeError(f"the broker did not accept a mark: {errors[0]}")
 
 
 class Writer:
-    """What writes the batches of one query, in the process that starts it.
+    """Writes the batches of one query, in the process that starts it.
 
     Args:
         edges: where results go.
-        query: its name.
-        sinks: its sinks, in the order of the frame's struct columns; of one, the frame has its columns.
+        query: the query's name.
+        sinks: its sinks, in the order of the frame's struct columns. With one sink, the frame has its columns.
         checkpoint: the folder of the query's checkpoint.
         writing: what Spark's sink is told of how its client writes.
     """
@@ -118,8 +126,8 @@ class Writer:
         self._types: dict[str, Types] = {}
 
     def write(self, frame: DataFrame, batch: int) -> None:
-        """The rows of a batch, between its marks."""
-        # The same in every batch; to ask a frame is a call across processes.
+        """Writes the rows of a batch between its marks."""
+        # Cached, because asking a frame for its schema is a call to the JVM.
         self._types = self._types or types_of(frame, self._sinks)
         self._marks.send(Mark(self._query, batch, True, self._types, tuple(self._positions(batch))))
         rows = messages(frame, self._types, self._query, batch)
@@ -131,24 +139,24 @@ class Writer:
 
 
 def messages(frame: DataFrame, sinks: dict[str, Types], query: str, batch: int) -> DataFrame:
-    """What Spark's sink takes: a message for each row of a query's frame. Said in one text, as each expression that is
-    built from Python is several calls across processes, in every batch.
+    """One Kafka message (key, value) per row. As SQL text, because building expressions in Python needs several calls
+    to the JVM per batch.
     """
     return frame.selectExpr(f"'{key_of(query, batch)}' AS key", f"to_json({_struct(columns_of(sinks))}) AS value")
 
 
 def to(edges: Edges) -> dict[str, str]:
-    """Where Spark's sink writes."""
+    """Options of Spark's sink: brokers and topic."""
     return {**brokers(KafkaSettings.of(edges.transport_options)), "topic": results_of(edges.output.token)}
 
 
 def brokers(request: KafkaSettings) -> dict[str, str]:
-    """Where they are, and how to log in, as Spark's source and sink are told."""
+    """The brokers' addresses and credentials, as options of Spark's source and sink."""
     return {"kafka.bootstrap.servers": request.brokers, **request.java()}
 
 
 def types_of(frame: DataFrame, sinks: Sequence[str]) -> dict[str, Types]:
-    """Of each sink the types of its columns."""
+    """Sink to the types of its columns."""
     if len(sinks) == 1:
         return {sinks[0]: _types(frame.schema)}
     return {sink: _types(field.dataType) for sink, field in zip(sinks, frame.schema, strict=True)}
@@ -160,18 +168,16 @@ def _types(struct: Any) -> Types:
 
 
 def columns_of(sinks: dict[str, Types]) -> dict[str, str]:
-    """The columns of a message in Spark SQL: of one sink those of its row, of several an object for each, where there
-    is one.
-    """
+    """The fields of a message in Spark SQL: the columns of a single sink, or one nullable object per sink."""
     if len(sinks) == 1:
         (types,) = sinks.values()
         return {name: wire(name, kind) for name, kind in types.items()}
-    found = {}
+    expressions = {}
     for number, (sink, types) in enumerate(sinks.items()):
         of = f"_sink_{number}"
         row = _struct({name: wire(name, kind, of) for name, kind in types.items()})
-        found[sink] = f"CASE WHEN {of} IS NOT NULL THEN {row} END"
-    return found
+        expressions[sink] = f"CASE WHEN {of} IS NOT NULL THEN {row} END"
+    return expressions
 
 
 def _struct(columns: dict[str, str]) -> str:
@@ -179,11 +185,11 @@ def _struct(columns: dict[str, str]) -> str:
 
 
 def positions_in(log: str, run: str) -> Iterable[Position]:
-    """How far each reader is to read in a batch, out of what Spark logs of it: a line of offsets for each source."""
+    """The end positions of each reader in a batch, from Spark's offset log: one line of offsets per source."""
     readers: dict[str, int] = {}
     for line in log.splitlines():
-        said = json.loads(line) if line.startswith("{") else {}
-        for topic, offsets in said.items():
+        offsets_by_topic = json.loads(line) if line.startswith("{") else {}
+        for topic, offsets in offsets_by_topic.items():
             if not isinstance(offsets, dict) or not topic.startswith(topic_of(run, "")):
                 continue
             stream = stream_of(topic, run)

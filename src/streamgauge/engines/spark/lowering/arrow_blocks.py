@@ -1,6 +1,6 @@
-"""Packed blocks: rows of one (pane, bucket) as one Arrow IPC message, so that blocks move through shuffle and state.
+"""Packed blocks: the rows of one (pane, bucket) as one Arrow IPC message, which passes through shuffle and state.
 
-Arrow and NumPy, no Spark, for both ends of the packed join and of a keyed process; used inside Spark's Python workers.
+Used in Spark's Python workers by the packed join and by keyed processes. Does not load Spark.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 BUCKET, SIDE, SERIAL, TIME, BLOCK, ROWS = "_bucket", "_side", "_serial", "_time", "_block", "_rows"
-"""`_rows`: a column of how many rows a process made; they may stand beside blocks or parts of these."""
+"""`_rows`: the number of rows that a process gave."""
 PACKED = f"{BUCKET} int, {SIDE} int, {SERIAL} bigint, {TIME} timestamp, {BLOCK} binary"
 ROWS_A_BLOCK = 131_072
-"""A task packs after this many rows at the latest, so that its memory has a bound."""
+"""A task packs after this many rows at the latest, to bound its memory."""
 ONE_PANE_US = 2**62
-"""Blocks are cut by bucket alone."""
+"""A pane width for splitting by bucket only."""
 
 Ints = NDArray[np.int64]
 Part = tuple[int, int, bytes]
@@ -32,7 +32,7 @@ _MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E377
 
 @dataclass(frozen=True)
 class Packing:
-    """How a side is packed as it is read: `columns` are (name in the block, name in the stream), keys stream names."""
+    """How the reader packs a side. `columns`: (name in the block, name in the stream). `keys`: names in the stream."""
 
     side: int
     columns: tuple[tuple[str, str], ...]
@@ -42,15 +42,15 @@ class Packing:
     pane_us: int
 
     def bucket_of(self, table: pa.Table) -> Ints:
-        """The bucket of every row, from whole-number keys; the same on both sides of a join."""
+        """The bucket of each row from integer keys, shape (rows,); equal on both sides of a join."""
         return bucket_of([table.column(key) for key in self.keys], self.buckets, table.num_rows)
 
     def rows(self, batches: Iterable[pa.RecordBatch], serial: int) -> Iterator[pa.RecordBatch]:
-        """Packed rows of what was read; serial numbers count up from `serial`."""
+        """Packed rows of the batches; serial numbers start at `serial`."""
         for table in tables(batches):
             times = table.column(self.time).to_numpy()
-            retained = table.select([theirs for _, theirs in self.columns]).rename_columns(
-                [ours for ours, _ in self.columns]
+            retained = table.select([stream_name for _, stream_name in self.columns]).rename_columns(
+                [block_name for block_name, _ in self.columns]
             )
             parts = list(cut(retained, times, self.bucket_of(table), self.buckets, self.pane_us))
             yield packed_rows(self.side, parts, serial)
@@ -58,20 +58,20 @@ class Packing:
 
 
 def bucket_of(keys: Sequence[pa.ChunkedArray], buckets: int, rows: int | None = None) -> Ints:
-    """The bucket of every row by its keys, whole numbers or texts: the same in every process, shape (rows,).
+    """The bucket of each row by its keys (integers or strings), shape (rows,). It is the same in every process.
 
-    `rows` says how many there are where there may be no keys.
+    `rows` is the number of rows, needed if there may be no keys.
     """
     mixed = np.zeros(len(keys[0]) if rows is None else rows, np.uint64)
-    for place, key in enumerate(keys):
-        mixed ^= (_numbers(key) + np.uint64(place + 1)) * _MULTIPLIERS[place % len(_MULTIPLIERS)]
+    for index, key in enumerate(keys):
+        mixed ^= (_numbers(key) + np.uint64(index + 1)) * _MULTIPLIERS[index % len(_MULTIPLIERS)]
     return ((mixed >> np.uint64(33)) % np.uint64(buckets)).astype(np.int64)
 
 
 def _numbers(key: pa.ChunkedArray) -> NDArray[np.uint64]:
-    """A number for each key, equal ones for equal keys; a null is taken for 0 or nothing."""
+    """A number per key, shape (rows,); null counts as 0 or as the empty string."""
     if not pa.types.is_string(key.type):
-        # With nulls it would become floats, which do not tell large keys apart; a null matches nothing anyhow.
+        # With nulls NumPy would use floats, which merge large keys; null keys match nothing anyway.
         return pc.fill_null(key, 0).to_numpy().astype(np.int64, copy=False).view(np.uint64)
     encoded = pc.fill_null(key, "").combine_chunks().dictionary_encode()
     hashed = pd.util.hash_array(encoded.dictionary.to_numpy(zero_copy_only=False), categorize=False)
@@ -79,7 +79,7 @@ def _numbers(key: pa.ChunkedArray) -> NDArray[np.uint64]:
 
 
 def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Batches gathered into tables of at most about `ROWS_A_BLOCK` rows; no empty ones."""
+    """Batches combined into non-empty tables of about `ROWS_A_BLOCK` rows."""
     retained: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -93,10 +93,10 @@ def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def cut(rows: pa.Table, times_us: Ints, bucket: Ints, buckets: int, pane_us: int) -> Iterator[Part]:
-    """The rows by (pane, bucket), each part as a block; empty parts give none."""
+    """The rows split by (pane, bucket), each non-empty part as a block."""
     panes = times_us // pane_us
     codes = (panes - panes.min()) * buckets + bucket
-    # A stable sort of 16-bit numbers is a radix sort, ten times faster than one of 64 bits.
+    # NumPy's stable sort of 16-bit integers is a radix sort, ten times faster than for 64 bits.
     order = np.argsort(codes.astype(np.int16 if codes.max() < 2**15 else np.int64), kind="stable")
     ends = np.cumsum(np.bincount(codes))
     sorted_rows = rows.combine_chunks().take(pa.array(order))
@@ -125,7 +125,7 @@ def opened(blocks: Sequence[Any], schema: pa.Schema) -> pa.Table:
 
 
 def first_serial(task_attempt: int) -> int:
-    """Serial numbers of different tasks never meet: each has room for a million blocks."""
+    """The first serial number of a task. Serial numbers are unique for up to a million blocks per task."""
     return task_attempt << 20
 
 

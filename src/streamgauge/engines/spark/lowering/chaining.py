@@ -1,7 +1,6 @@
-"""Where a keyed process's results go that another keyed process takes as they are: as blocks, cut by its keys.
+"""Operator chaining of keyed processes: results pass as blocks, split by the keys of the next process.
 
-Between two such classes results would leave Python as blocks, become rows, be told their buckets, and be packed again
-in Python. So the first one cuts them by the keys of the second, and between lies a shuffle of blocks. Loads no Spark.
+Otherwise blocks would be unpacked to rows, assigned to buckets, and packed again in Python. Does not load Spark.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, ONE_PANE_US, ROWS, TIME
 
 CHAINED = f"{BUCKET} int, {TIME} bigint, {BLOCK} binary, {ROWS} bigint"
-"""One row a block; `_rows` add up to how many results the process gave."""
+"""One row per block; the sum of `_rows` is the number of results."""
 KEYS = ("int", "bigint", "string")
-"""Types of keys whose buckets Python tells."""
+"""Key types for which Python can compute buckets."""
 
 
 @dataclass(frozen=True)
 class ChainSpec:
-    """What the next process takes of results: its columns, and buckets of its keys."""
+    """The input of the next process: its columns, keys and number of buckets."""
 
     columns: tuple[str, ...]
     keys: tuple[str, ...]
@@ -44,14 +43,14 @@ class ChainSpec:
 
 
 def chain_into(node: Process, buckets: int) -> ChainSpec:
-    """How results come to a process that `chained_operators` says takes them so."""
+    """The chain specification for a process whose input is in `chained_operators`."""
     return ChainSpec(tuple(column_layouts(node).sides[0].names), node.keys, buckets)
 
 
 def chained_operators(inputs: Sequence[Node]) -> frozenset[Node]:
-    """The processes of one query, given what its sinks take, whose results one other process takes, and nobody else.
+    """The processes whose results only one other process reads. `inputs` are the inputs of a query's sinks.
 
-    Classes that state times themselves are not among them: their results may be older than others' in a block.
+    Classes that state times themselves are excluded, because their results are not in order of time.
     """
     nodes = list(dict.fromkeys(each for input_ in inputs for each in graph.walk(input_)))
     taken = Counter([*inputs, *(before for node in nodes for before in graph.inputs(node))])
@@ -60,7 +59,7 @@ def chained_operators(inputs: Sequence[Node]) -> frozenset[Node]:
 
 
 def _given_in_blocks(node: Node) -> Process | None:
-    """What a process takes, where that is a process that can cut its results by the first one's keys."""
+    """The input of a process, if it is a process that can split its results by the keys of `node`."""
     if not isinstance(node, Process) or not node.keys or len(node.inputs) > 1:
         return None
     before, kinds = node.inputs[0], schema.columns(node.inputs[0])

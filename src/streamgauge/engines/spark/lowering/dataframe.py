@@ -1,6 +1,6 @@
-"""Flow nodes to Spark DataFrame operations, one small function a node; Catalyst compiles the rest.
+"""Lowers flow nodes to Spark DataFrame operations, one function per node.
 
-Every relation carries one engine time column, `_time`, beside the BIGINT lineage columns; it leaves at the sink.
+Every relation has an engine time column `_time` beside the BIGINT lineage columns. It is dropped at the sink.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WINDOW = "_window"
 
 
 def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str]) -> str:
-    """The way in which an operator is done: the one asked for by its name, else the one that suits it."""
+    """The lowering of an operator: the one requested by its name, else the best one."""
     choice = choices.get(node.name, LOWERINGS[type(node)][0])
     if choice != "auto":
         return choice
@@ -62,18 +62,19 @@ def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str]) 
 
 
 class Probe(Protocol):
-    """Counts what leaves operators, by their names: `probes.Probes`."""
+    """Counts the rows that leave operators; implemented by `row_counts.RowCounters`."""
 
     def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
-        """The frame, counted; `rows` names a column that says how many they are, where they are not those of the frame.
-        An operator that a column was asked for is left as it is.
+        """The frame with a counter. `rows` names a column with the number of rows, if not the rows of the frame.
+
+        An operator for which `column` was called is not counted again.
         """
 
     def column(self, operator: str) -> str:
-        """A name for a column that is made with an operator's rows; empty where none is wanted."""
+        """The name of a column that marks an operator's rows in the plan; empty if not needed."""
 
     def alike(self, operator: str, before: str) -> None:
-        """An operator gives a row for each that the one before it gives."""
+        """States that an operator gives one row for each row of the operator `before`."""
 
 
 class Uncounted:
@@ -86,7 +87,7 @@ class Uncounted:
         return ""
 
     def alike(self, operator: str, before: str) -> None:
-        """Nobody asks."""
+        """Not counted."""
 
 
 class Lowering:
@@ -97,9 +98,9 @@ class Lowering:
         read_packed: gives a source as packed blocks instead of rows.
         choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
         buckets: how many parts packed lowerings cut their keys into.
-        delay: how far behind the latest event the watermark stays, in Spark's words.
-        probe: counts what leaves the operators; nothing without.
-        in_order: whether rows come in the order of events, and one task of each operator takes all of them.
+        delay: the watermark delay, in Spark's format.
+        probe: counts the rows that leave operators.
+        in_order: whether rows arrive in event order and one task per operator gets all of them.
     """
 
     def __init__(
@@ -115,28 +116,30 @@ class Lowering:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
         self._delay, self._probe, self._in_order = delay, probe or Uncounted(), in_order
         self._counted_by_spark: frozenset[Node] = frozenset()
-        self._handed_on: frozenset[Node] = frozenset()
+        self._chained: frozenset[Node] = frozenset()
 
     def output(self, query: Query) -> DataFrame:
-        """What leaves a query: the columns of its sink, or one nullable struct column for each where it has several."""
+        """The output of a query: the columns of its sink, or one nullable struct column per sink."""
         inputs = [sink.input for sink in query.sinks]
-        self._counted_by_spark, self._handed_on = natively_counted(inputs), chained_operators(inputs)
+        self._counted_by_spark, self._chained = natively_counted(inputs), chained_operators(inputs)
         if len(inputs) == 1:
             return self.lower(inputs[0]).drop(TIME)
         aggregates = [each for each in inputs if isinstance(each, RunningAggregate)]
         if len(aggregates) == len(inputs) and len(set(aggregates)) > 1:
-            return self._tagged(aggregates)
+            return self._fused_aggregates(aggregates)
         operator = operator_of(inputs[0])
         branches = [(steps_to(each, operator), schema.columns(each)) for each in inputs]
         return project_branches(self.lower(operator), branches)
 
-    def _tagged(self, aggregates: list[RunningAggregate]) -> DataFrame:
+    def _fused_aggregates(self, aggregates: list[RunningAggregate]) -> DataFrame:
         shared = last_shared(aggregates)
 
-        def made(process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[RowView]) -> DataFrame:
+        def aggregate_parts(
+            process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[RowView]
+        ) -> DataFrame:
             return self._probe.behind(process.name, partial_aggregates(process, aggregates, behind, frame, sides), ROWS)
 
-        return fuse_aggregates(self.lower(shared), shared, aggregates, made)
+        return fuse_aggregates(self.lower(shared), shared, aggregates, aggregate_parts)
 
     def lower(self, node: Node) -> DataFrame:
         """The rows that leave an operator."""
@@ -189,11 +192,11 @@ class Lowering:
         return aggregated(self.lower(node.input), node)
 
     def _so_far(self, node: RunningAggregate, each: InWindows) -> DataFrame:
-        """Values of windows that are still open, by Spark's own window, so that it forgets those that have closed."""
+        """Current values of open windows by Spark's `window`, so that Spark drops the state of closed ones."""
         keys = columns(key for key in node.keys if key not in (WINDOW_START, WINDOW_END))
         grouped = self._marked(each.input).groupBy(window_of(each.windows).alias(WINDOW), *keys)
-        found = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
-        return found.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates))
+        rows_out = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+        return rows_out.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates))
 
     @_lowered.register
     def _(self, node: WindowJoin) -> DataFrame:
@@ -210,17 +213,17 @@ class Lowering:
         if node.ordinal is None:
             made = marked or node.column
             return frame.select("*", F.explode(array).alias(made)).withColumnRenamed(made, node.column)
-        place = marked or node.ordinal
-        rows = frame.select("*", F.posexplode(array).alias(place, node.column))
-        return rows.withColumn(place, column(place).cast("bigint")).withColumnRenamed(place, node.ordinal)
+        index = marked or node.ordinal
+        rows = frame.select("*", F.posexplode(array).alias(index, node.column))
+        return rows.withColumn(index, column(index).cast("bigint")).withColumnRenamed(index, node.ordinal)
 
     @_lowered.register
     def _(self, node: Lookup) -> DataFrame:
         frame = self.lower(node.input)
         table = frame.sparkSession.createDataFrame(node.table.to_arrow())
         merged_aggregates = frame.join(F.broadcast(table), list(node.keys), node.how)
-        found = [name for name in table.columns if name not in node.keys]
-        return merged_aggregates.select(*columns([*frame.columns, *found]))
+        added = [name for name in table.columns if name not in node.keys]
+        return merged_aggregates.select(*columns([*frame.columns, *added]))
 
     @_lowered.register
     def _(self, node: Union) -> DataFrame:
@@ -231,8 +234,8 @@ class Lowering:
         session = F.session_window(TIME, f"{node.session.gap_us} microseconds").alias(WINDOW)
         keys = columns(node.keys)
         rows = self._marked(node.input).groupBy(session, *keys)
-        found = rows.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
-        return found.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates), *_window_time())
+        added = rows.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+        return added.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates), *_window_time())
 
     @_lowered.register
     def _(self, node: Distinct) -> DataFrame:
@@ -253,26 +256,26 @@ class Lowering:
     def _(self, node: Process) -> DataFrame:
         return self._processed(node)
 
-    def _processed(self, node: Process, onward: ChainSpec | None = None) -> DataFrame:
+    def _processed(self, node: Process, chain: ChainSpec | None = None) -> DataFrame:
         from streamgauge.engines.spark.lowering.process_operator import process
 
-        given, before = None, node.inputs[0]
-        if isinstance(before, Process) and before in self._handed_on:
-            handed = self._processed(before, chain_into(node, self._buckets))
-            given = self._probe.behind(before.name, handed, ROWS)
-        return process(node, self.lower, self._read_packed, self._buckets, given, onward)
+        chained_blocks, before = None, node.inputs[0]
+        if isinstance(before, Process) and before in self._chained:
+            blocks = self._processed(before, chain_into(node, self._buckets))
+            chained_blocks = self._probe.behind(before.name, blocks, ROWS)
+        return process(node, self.lower, self._read_packed, self._buckets, chained_blocks, chain)
 
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))
         merged_aggregates = left.join(right, [WINDOW, *node.keys], "inner")
-        kept = columns(name for name in merged_aggregates.columns if name not in (WINDOW, TIME))
-        return merged_aggregates.select(*kept, *_borders(), *_window_time())
+        retained_columns = columns(name for name in merged_aggregates.columns if name not in (WINDOW, TIME))
+        return merged_aggregates.select(*retained_columns, *_borders(), *_window_time())
 
     def _windowed(self, node: Node, window: Window) -> DataFrame:
         return self._marked(node).withColumn(WINDOW, window_of(window)).drop(TIME)
 
     def _marked(self, node: Node) -> DataFrame:
-        """The input of an operator that closes windows; marked here, not at the source: a mark cannot be set twice."""
+        """The input with a watermark. It is set here, not at the source, because it cannot be set twice."""
         frame = self.lower(node)
         return frame if _is_marked(frame) else frame.withWatermark(TIME, self._delay)
 

@@ -1,11 +1,10 @@
-"""The earliest row of each key on Spark, by order of events and not of arrival.
+"""The earliest row of each key on Spark, by event time instead of arrival.
 
-`dropDuplicates` keeps whichever row of a key comes first after the exchange. So rows are put in order between the
-exchange and it, where Spark allows no sort of a stream by its own check, which is switched off for such flows
-(`UNCHECKED`): a sort of a part of a batch has no state and changes no answer.
+`dropDuplicates` keeps the first row of a key after the exchange, so rows are sorted between the two. Spark's check
+refuses every sort of a stream and is switched off for such flows (`UNCHECKED_OPERATIONS`). Sorting within the
+partitions of a batch has no state and is safe.
 
-Real-time mode has no batch that could be sorted. There all rows come through one task after the other, in the order in
-which they are read, and whichever comes first is the earliest.
+Real-time mode has no batches to sort. There, one task per operator gets all rows in event order.
 """
 
 from __future__ import annotations
@@ -21,8 +20,9 @@ FIRST = "_first"
 
 
 def first_of_all(frame: DataFrame, node: Distinct, time: str, sorted_already: bool = False) -> DataFrame:
-    """Each key's first row, as soon as it comes; a mark on `time` is kept. `sorted_already`: rows come by their time
-    and `ties`, and one task takes all of them.
+    """Each key's first row, emitted at once; keeps the watermark on `time`.
+
+    `sorted_already`: rows arrive by time and `ties` in a single task.
     """
     if not sorted_already:
         frame = frame.repartition(*columns(node.keys)).sortWithinPartitions(time, *columns(node.ties))
@@ -30,12 +30,12 @@ def first_of_all(frame: DataFrame, node: Distinct, time: str, sorted_already: bo
 
 
 def first_of_each_window(marked: DataFrame, node: Distinct, time: str, window: Column) -> DataFrame:
-    """Each key's first row of each window, when the window closes: the input's columns, and the window."""
-    others = [name for name in marked.columns if name not in (time, *node.keys, *node.ties)]
+    """Each key's first row per window, when the window closes: the input's columns and the window."""
+    other_columns = [name for name in marked.columns if name not in (time, *node.keys, *node.ties)]
     ties = [name for name in node.ties if name not in node.keys]
-    first = F.min(F.struct(time, *columns([*ties, *others]))).alias(FIRST)
-    found = marked.groupBy(window, *columns(node.keys)).agg(first)
+    first = F.min(F.struct(time, *columns([*ties, *other_columns]))).alias(FIRST)
+    grouped = marked.groupBy(window, *columns(node.keys)).agg(first)
     of_first = [name for name in marked.columns if name not in (time, *node.keys)]
     picked = {name: F.col(f"{FIRST}.{backquote(name)}").alias(name) for name in of_first}
-    own = [picked.get(name, column(name)) for name in marked.columns if name != time]
-    return found.select(*own, *columns(name for name in found.columns if name not in (FIRST, *node.keys)))
+    selected = [picked.get(name, column(name)) for name in marked.columns if name != time]
+    return grouped.select(*selected, *columns(name for name in grouped.columns if name not in (FIRST, *node.keys)))

@@ -1,4 +1,4 @@
-"""The interval join on Spark: its own stream-stream join, with a watermark on each side and a bound between them."""
+"""The interval join on Spark: a stream-stream join with a watermark on each side and a time condition."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LEFT, RIGHT = "_left_time", "_right_time"
 
 
 def interval_join(left: DataFrame, right: DataFrame, node: IntervalJoin, time: str) -> DataFrame:
-    """Pairs of two marked frames; `time` becomes the greater of both, marked."""
-    ours = left.withColumnRenamed(time, LEFT)
-    theirs = right.withColumnsRenamed({time: RIGHT} | {key: f"_right_{key}" for key in node.keys})
+    """Pairs of two frames with watermarks; `time` becomes the greater of both, with the watermark."""
+    left_side = left.withColumnRenamed(time, LEFT)
+    right_side = right.withColumnsRenamed({time: RIGHT} | {key: f"_right_{key}" for key in node.keys})
     bounds = f"{RIGHT} >= {LEFT} + {_interval(node.earliest_us)} AND {RIGHT} <= {LEFT} + {_interval(node.latest_us)}"
     same = F.expr(bounds)
     for key in node.keys:
         same = (column(key) == column(f"_right_{key}")) & same
-    joined = ours.join(theirs, same, "inner")
+    joined = left_side.join(right_side, same, "inner")
     return joined.select(*columns(schema.columns(node)), F.greatest(LEFT, RIGHT).alias(time, metadata=MARK))
 
 

@@ -1,13 +1,12 @@
-"""The windowed join by packed blocks: rows travel through shuffle and state as Arrow blocks, not one by one.
+"""The windowed join by packed blocks: Arrow blocks instead of rows pass through shuffle and state.
 
-1. pack: each task cuts its rows by (pane, bucket of the keys) and writes every part as one Arrow IPC block; where a
-   side is nothing but columns of its stream and keys are whole numbers, the reader packs as it reads, and rows never
-   become Spark rows at all
-2. hold: a block is a state row of its own until the watermark passes its window: written once, never rewritten
-3. gather: the blocks of a closed (window, bucket) meet in one task
-4. open: Acero joins the two sides' rows
+1. Pack: each task splits its rows by (pane, key bucket) and writes each part as an Arrow IPC block. If a side has only
+   plain columns of its stream and integer keys, the reader packs, and rows never become Spark rows.
+2. Hold: each block is one state row until the watermark passes its window.
+3. Gather: the blocks of a closed (window, bucket) meet in one task.
+4. Open: Acero joins the rows of both sides.
 
-The answer is that of Spark's own stream-stream join; what is saved is a state read and write for every row.
+The result equals that of Spark's stream-stream join, without a state read and write per row.
 """
 
 from __future__ import annotations
@@ -40,10 +39,10 @@ def packed_join(
     read_packed: Callable[[Source, Packing], DataFrame],
     buckets: int,
 ) -> DataFrame:
-    """Join by blocks. `lower` gives an unmarked frame with `_time`; `read_packed` reads a source as packed rows."""
+    """Joins by blocks. `lower` gives a frame with `_time` and no watermark; `read_packed` reads packed rows."""
     window = F.window(TIME, f"{node.window.range_us} microseconds", f"{node.window.slide_us} microseconds")
     left, right = _sides(node, lower, read_packed, buckets)
-    held = (
+    stored_blocks = (
         left.unionByName(right)
         .withWatermark(TIME, "0 seconds")
         .groupBy(window.alias(WINDOW), BUCKET, SIDE, SERIAL)
@@ -52,9 +51,11 @@ def packed_join(
     borders = [
         F.unix_micros(f"{WINDOW}.{end}").alias(name) for end, name in (("start", WINDOW_START), ("end", WINDOW_END))
     ]
-    tasks = int(held.sparkSession.conf.get("spark.sql.shuffle.partitions"))
-    # By number: a batch closes one window, and a hash sends its few buckets anywhere, at times all to one task.
-    gathered = held.select(*borders, BUCKET, SIDE, BLOCK).repartitionById(tasks, F.pmod(F.col(BUCKET), F.lit(tasks)))
+    tasks = int(stored_blocks.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    # By number, because a hash may send the few buckets of a closed window to one task.
+    gathered = stored_blocks.select(*borders, BUCKET, SIDE, BLOCK).repartitionById(
+        tasks, F.pmod(F.col(BUCKET), F.lit(tasks))
+    )
     opened = gathered.mapInArrow(_opener(node), _ddl(node))
     inside = F.timestamp_micros(F.col(WINDOW_END) - 1).alias(TIME, metadata=MARK)
     borders_ = {name: F.timestamp_micros(name) for name in (WINDOW_START, WINDOW_END)}
@@ -67,7 +68,7 @@ def _sides(
     read_packed: Callable[[Source, Packing], DataFrame],
     buckets: int,
 ) -> tuple[DataFrame, DataFrame]:
-    """Both sides packed in the same way: their buckets must agree."""
+    """Both sides, packed by the same method, because their buckets must agree."""
     plans = [_packing(side, number, node, buckets) for number, side in enumerate((node.left, node.right))]
     if all(plans):
         left, right = (read_packed(*plan) for plan in plans if plan is not None)
@@ -76,28 +77,28 @@ def _sides(
 
 
 def _packing(side: Node, number: int, node: WindowJoin, buckets: int) -> tuple[Source, Packing] | None:
-    """How the reader itself can pack a side; None where it computes something or its keys are no whole numbers."""
-    found = plain_columns(side)
+    """How the reader can pack a side; None if it is computed or its keys are not integers."""
+    source_columns = plain_columns(side)
     kinds = schema.columns(side)
-    if found is None or any(kinds[key] not in ("int", "bigint") for key in node.keys):
+    if source_columns is None or any(kinds[key] not in ("int", "bigint") for key in node.keys):
         return None
-    source, columns = found
+    source, columns = source_columns
     names = dict(columns)
     keys = tuple(names[key] for key in node.keys)
     return source, Packing(number, columns, keys, EVENT_TIME, buckets, gcd(node.window.range_us, node.window.slide_us))
 
 
 def plain_columns(node: Node) -> tuple[Source, tuple[tuple[str, str], ...]] | None:
-    """(source, (name, source's column) pairs) where a node only picks and renames columns of a source."""
+    """(source, (name, source column) pairs) if a node only selects and renames source columns, else None."""
     if isinstance(node, Source):
         return node, tuple((name, name) for name in schema.columns(node))
-    if not isinstance(node, Select) or (below := plain_columns(node.input)) is None:
+    if not isinstance(node, Select) or (inner := plain_columns(node.input)) is None:
         return None
-    source, columns = below
-    there = by_reference(dict(columns))
-    if any(text not in there for _, text in node.columns):
+    source, columns = inner
+    available = by_reference(dict(columns))
+    if any(text not in available for _, text in node.columns):
         return None
-    return source, tuple((name, there[text]) for name, text in node.columns)
+    return source, tuple((name, available[text]) for name, text in node.columns)
 
 
 def _packed(frame: DataFrame, side: int, node: WindowJoin, buckets: int) -> DataFrame:
@@ -136,9 +137,9 @@ def _opener(node: WindowJoin) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
             for start, end, bucket, side, block in zip(*columns, strict=True):
                 both = sides.setdefault((start.as_py(), end.as_py(), bucket.as_py()), ([], []))
                 both[side.as_py()].append(block.as_buffer())
-        for (start, end, _), (ours, theirs) in sides.items():
-            if ours and theirs:
-                tables = arrow_blocks.opened(ours, left), arrow_blocks.opened(theirs, right)
+        for (start, end, _), (left_blocks, right_blocks) in sides.items():
+            if left_blocks and right_blocks:
+                tables = arrow_blocks.opened(left_blocks, left), arrow_blocks.opened(right_blocks, right)
                 joined = tables[0].join(tables[1], keys, join_type="inner", use_threads=False)
                 yield from _with_window(joined, start, end, names)
 
@@ -153,7 +154,7 @@ def _with_window(joined: pa.Table, start_us: int, end_us: int, names: list[str])
 
 
 def _ddl(node: WindowJoin) -> str:
-    """The joined rows' columns; window borders in microseconds until the last step."""
+    """The columns of joined rows, with window borders in microseconds."""
     return ddl(schema.columns(node) | {WINDOW_START: "bigint", WINDOW_END: "bigint"})
 
 

@@ -1,8 +1,8 @@
-"""The window aggregate by panes: each event is aggregated once, not once for every window it lies in.
+"""The window aggregate by panes: each event is aggregated once instead of once per window.
 
-Spark's `window` makes a row for every window and groups by a struct, which its fast hash map does not take. Here
-events are grouped by the end of their pane, a plain timestamp, and a second aggregate joins closed panes to windows.
-Both are native; only aggregates that can be joined from parts (sum, count, min, max) can be done so.
+Spark's `window` makes a row for every window and groups by a struct, which its fast hash map does not support. Here
+events are grouped by the end of their pane, a plain timestamp, and a second aggregate merges closed panes to windows.
+This works only for mergeable aggregates (sum, count, min, max).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from streamgauge.engines.spark.columns import columns
 from streamgauge.engines.spark.lowering.mergeable import merge_functions, non_mergeable
 
 MARK = {"spark.watermarkDelayMs": 0}
-"""What Spark keeps in a column's metadata to know it as marked; a computed column loses it and gets it back."""
+"""Spark's metadata of a column with a watermark. A computed column loses it, so it is set again."""
 
 
 def by_panes(marked: DataFrame, node: WindowAggregate, time: str, window: str) -> DataFrame:
-    """Keys, `window` and the aggregates of a marked frame; `time` is its engine time column."""
+    """Keys, `window` and the aggregates of a frame with a watermark on `time`. Raises EngineError."""
     if names := non_mergeable(node):
         raise EngineError(
-            f"lowering.{node.name}=panes joins aggregates from parts, and {', '.join(names)} has none: "
-            f"take --option lowering.{node.name}=window"
+            f"lowering.{node.name}=panes merges partial aggregates, which {', '.join(names)} does not have: "
+            f"use --option lowering.{node.name}=window"
         )
     return windows_of(panes_of(marked, node, time), node, time, window)
 
@@ -45,13 +45,13 @@ def panes_of(marked: DataFrame, node: WindowAggregate, time: str) -> DataFrame:
 
 
 def windows_of(panes: DataFrame, node: WindowAggregate, time: str, window: str) -> DataFrame:
-    """Keys, `window` and the aggregates of windows, joined from panes; there may be several parts of one pane."""
-    # The last microsecond of a pane lies in exactly the windows that its events lie in.
+    """Keys, `window` and the aggregates of windows, merged from panes. A pane may occur several times."""
+    # The last microsecond of a pane lies in exactly the windows that contain its events.
     inside = F.timestamp_micros(F.unix_micros(time) - F.lit(1)).alias(time, metadata=MARK)
     slid = F.window(time, f"{node.window.range_us} microseconds", f"{node.window.slide_us} microseconds")
     return panes.withColumn(time, inside).groupBy(slid.alias(window), *columns(node.keys)).agg(*merged_aggregates(node))
 
 
 def merged_aggregates(node: WindowAggregate | RunningAggregate) -> list[Column]:
-    """Every aggregate of a node, from those of parts."""
+    """Every aggregate of a node, merged from partials."""
     return [F.expr(f"{how}({backquote(name)})").alias(name) for name, how in merge_functions(node).items()]

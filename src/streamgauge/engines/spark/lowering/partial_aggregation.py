@@ -1,9 +1,8 @@
-"""Running aggregates beside a process without keys, by parts that its Python makes.
+"""Partial aggregation in Python for running aggregates that read a stateless process.
 
-Rows that a process made would each leave Python, become a row for every aggregate and be grouped by Spark. Here Python
-groups the rows that it has at a time, what the process made and what goes past it alike, and only the parts leave: one
-row for each group. Spark joins them as it joins its own. Only aggregates whose parts are as exact
-as the whole can be made so: counts, least and greatest of whole numbers and times, sums of `int`.
+Otherwise each row would leave Python and be grouped by Spark for every aggregate. Here Python groups the rows of a
+batch, both results of the process and rows that bypass it, and only partial aggregates leave Python. Spark merges them.
+Supported are aggregates with exact partials: counts, minimum and maximum of integers and times, sums of `int`.
 """
 
 from __future__ import annotations
@@ -35,9 +34,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True)
 class Part:
-    """What is made of a group in Python: its column, the function with its argument (empty: rows), its Spark type, and
-    the expression that joins it.
-    """
+    """A partial aggregate: its column, function and argument (empty: rows), Spark type, and merge expression."""
 
     name: str
     function: str
@@ -48,9 +45,9 @@ class Part:
 
 @dataclass(frozen=True)
 class RowView:
-    """Where in a row for Python are the columns of one aggregate, or of the process: name to the column there.
+    """The columns of one aggregate, or of the process, in a row for Python: name to column in the row.
 
-    `selected` names the column that says of which rows; empty: of all.
+    `selected` names a boolean column that selects rows; empty selects all.
     """
 
     columns: dict[str, str]
@@ -58,35 +55,33 @@ class RowView:
 
     def rows(self, batch: pa.RecordBatch) -> pa.Table:
         arrays = [batch.column(name_in_row) for name_in_row in self.columns.values()]
-        found = pa.Table.from_arrays(arrays, names=list(self.columns))
-        return found.filter(batch.column(self.selected)) if self.selected else found
+        rows_of_side = pa.Table.from_arrays(arrays, names=list(self.columns))
+        return rows_of_side.filter(batch.column(self.selected)) if self.selected else rows_of_side
 
 
 def aggregated(node: RunningAggregate) -> dict[str, str]:
-    """The columns that a running aggregate aggregates, with their types."""
-    named = check.columns_of_all(node.aggregates)
-    return {name: kind for name, kind in schema.columns(node.input).items() if name in named}
+    """The columns in a running aggregate's expressions, with their types."""
+    used_columns = check.columns_of_all(node.aggregates)
+    return {name: kind for name, kind in schema.columns(node.input).items() if name in used_columns}
 
 
-def taken(node: RunningAggregate) -> list[str]:
+def input_columns(node: RunningAggregate) -> list[str]:
     """The columns that a running aggregate reads, keys first."""
     return list(dict.fromkeys((*node.keys, *aggregated(node))))
 
 
-def given(process: Process) -> list[str]:
-    """The columns that a process without keys takes."""
+def process_input_columns(process: Process) -> list[str]:
+    """The input columns of a stateless process."""
     return column_layouts(process).sides[0].names
 
 
 def parts_of(node: RunningAggregate) -> tuple[Part, ...] | None:
-    """The part of each of its aggregates, in their order; None where one has none that is exact, or Arrow cannot group
-    by a key.
-    """
+    """The partial of each aggregate, in order. None if one has no exact partial or Arrow cannot group by a key."""
     kinds = schema.columns(node.input)
     if any(kinds[key].startswith("array<") for key in node.keys):
         return None
-    found = [_part(text, kinds) for _, text in node.aggregates]
-    return tuple(part for part in found if part is not None) if all(found) else None
+    parts = [_part(text, kinds) for _, text in node.aggregates]
+    return tuple(part for part in parts if part is not None) if all(parts) else None
 
 
 def _part(text: str, kinds: dict[str, str]) -> Part | None:
@@ -106,22 +101,23 @@ def partial_aggregates(
     process: Process, aggregates: Sequence[RunningAggregate], behind: Sequence[bool], frame: DataFrame,
     sides: Sequence[RowView],
 ) -> DataFrame:  # fmt: skip
-    """For each aggregate a nullable struct of its keys and parts, one not null a row; and the column ROWS.
+    """A nullable struct column of keys and partials per aggregate (one is set in each row), and the column ROWS.
 
-    `frame` has the columns of `sides`: of each aggregate that is not `behind` the process, and last of the process.
+    `behind`: whether each aggregate reads the process. `frame` has the columns of `sides`: those of each aggregate
+    that bypasses the process, then those of the process.
     """
     names = [f"_sink_{number}" for number in range(len(aggregates))]
-    grouped = [_grouping(node) for node in aggregates]
+    groupings = [_grouping(node) for node in aggregates]
     texts = [
         f"{name} struct<{', '.join(f'{backquote(each)}: {kind}' for each, kind in of_parts(node).items())}>"
         for name, node in zip(names, aggregates, strict=True)
     ]
-    made = _maker(process, grouped, behind, sides, [*names, ROWS])
-    return frame.mapInArrow(made, ", ".join((*texts, f"{ROWS} bigint")))
+    grouper = _maker(process, groupings, behind, sides, [*names, ROWS])
+    return frame.mapInArrow(grouper, ", ".join((*texts, f"{ROWS} bigint")))
 
 
 def of_parts(node: RunningAggregate) -> dict[str, str]:
-    """The columns of an aggregate's parts, with their types: its keys, then the parts."""
+    """The keys and partials of an aggregate, with their types."""
     kinds = schema.columns(node.input)
     return {key: kinds[key] for key in node.keys} | {part.name: part.kind for part in parts_of(node) or ()}
 
@@ -129,27 +125,27 @@ def of_parts(node: RunningAggregate) -> dict[str, str]:
 def _maker(
     process: Process, grouped: Sequence[_Grouping], behind: Sequence[bool], sides: Sequence[RowView], names: list[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
-    # Computed here: workers then need neither the binder nor the parser of expressions.
-    wanted = column_layouts(process)
+    # Computed here, so that workers need neither the binder nor the parser of expressions.
+    layouts = column_layouts(process)
 
-    def made(batches: Iterable[pa.RecordBatch]) -> Batches:
-        instance = OperatorRuntime(process, wanted)
+    def group_batches(batches: Iterable[pa.RecordBatch]) -> Batches:
+        instance = OperatorRuntime(process, layouts)
         for batch in batches:
-            *past, own = (side.rows(batch) for side in sides)
-            results = instance.each(own.cast(wanted.sides[0]))
-            remaining = iter(past)
+            *other_rows, process_rows = (side.rows(batch) for side in sides)
+            results = instance.each(process_rows.cast(layouts.sides[0]))
+            remaining = iter(other_rows)
             parts = [
                 group.parts(results if is_behind else next(remaining))
                 for group, is_behind in zip(grouped, behind, strict=True)
             ]
             yield _stack_columns([*parts, pa.array([len(results)], pa.int64())], names)
 
-    return made
+    return group_batches
 
 
 @dataclass(frozen=True)
 class _Grouping:
-    """How Arrow makes the parts of an aggregate; `functions`: of which column, empty for rows, by which function."""
+    """How Arrow computes partials; `functions` are (column or empty for rows, function) pairs."""
 
     keys: tuple[str, ...]
     functions: tuple[tuple[str, str], ...]
@@ -157,16 +153,16 @@ class _Grouping:
 
     def parts(self, rows: pa.Table) -> pa.StructArray:
         """One struct for each group of rows."""
-        # Under names of ours: Arrow calls a part by what it was made of, which may be what a key is called.
-        keys = {f"key{place}": rows.column(key) for place, key in enumerate(self.keys)}
-        values = {f"value{place}": rows.column(name) for place, (name, _) in enumerate(self.functions) if name}
+        # Renamed, because Arrow's names of aggregates may clash with those of keys.
+        keys = {f"key{index}": rows.column(key) for index, key in enumerate(self.keys)}
+        values = {f"value{index}": rows.column(name) for index, (name, _) in enumerate(self.functions) if name}
         requested = [
-            (f"value{place}", function) if name else ([], "count_all")
-            for place, (name, function) in enumerate(self.functions)
+            (f"value{index}", function) if name else ([], "count_all")
+            for index, (name, function) in enumerate(self.functions)
         ]
-        found = pa.table({**keys, **values}).group_by(list(keys), use_threads=False).aggregate(requested)
+        grouped = pa.table({**keys, **values}).group_by(list(keys), use_threads=False).aggregate(requested)
         names = [f"{value}_{function}" if value else function for value, function in requested]
-        columns = [found.column(name) for name in (*keys, *names)]
+        columns = [grouped.column(name) for name in (*keys, *names)]
         whole = pa.Table.from_arrays(columns, names=self.schema.names).cast(self.schema).combine_chunks()
         arrays = [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in whole.columns]
         return pa.StructArray.from_arrays(arrays, fields=list(self.schema))
@@ -180,9 +176,9 @@ def _grouping(node: RunningAggregate) -> _Grouping:
 
 
 def _stack_columns(columns: Sequence[pa.Array], names: list[str]) -> pa.RecordBatch:
-    """The rows of every column, one after the other; the other columns are null there."""
-    whole = []
-    for place, column in enumerate(columns):
-        before, after = sum(map(len, columns[:place])), sum(map(len, columns[place + 1 :]))
-        whole.append(pa.concat_arrays([pa.nulls(before, column.type), column, pa.nulls(after, column.type)]))
-    return pa.RecordBatch.from_arrays(whole, names)
+    """Stacks the columns: each row has a value in one column and nulls in the others."""
+    columns_out = []
+    for index, column in enumerate(columns):
+        before, after = sum(map(len, columns[:index])), sum(map(len, columns[index + 1 :]))
+        columns_out.append(pa.concat_arrays([pa.nulls(before, column.type), column, pa.nulls(after, column.type)]))
+    return pa.RecordBatch.from_arrays(columns_out, names)

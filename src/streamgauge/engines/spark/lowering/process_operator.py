@@ -1,18 +1,16 @@
-"""A process on Spark. Stateless: `mapInArrow`. Keyed: blocks of rows move through shuffle and state, never rows.
+"""The process operator on Spark. Stateless: `mapInArrow`. Keyed: blocks of rows pass through shuffle and state.
 
-1. pack: each task cuts its rows by bucket of the keys and writes every part as one Arrow IPC block; the reader does it
-   where the inputs are nothing but columns of their streams and keys are whole numbers
-2. gather: the blocks of a bucket meet in one task, in `transformWithStateInPandas`, one call a bucket and batch; those
-   of a broadcast input are packed whole, and go to every bucket
-3. process: the bucket's instance is restored from its snapshot, gets all rows of the batch in event-time order, gives
-   results as blocks, and its snapshot is the bucket's state
-4. unpack: blocks become rows again; or the process cuts its results by the keys of the next one (`onward`), which
-   gathers them as they are
+1. Pack: each task splits its rows by key bucket and writes each part as an Arrow IPC block. If the inputs are plain
+   columns of streams and keys are integers, the reader packs.
+2. Gather: the blocks of a bucket meet in one task of `transformWithStateInPandas`, one call per bucket and batch.
+   Blocks of a broadcast input go to every bucket.
+3. Process: restore the bucket's instance from its snapshot, pass all rows of the batch in event-time order, emit
+   results as blocks, store the snapshot.
+4. Unpack blocks to rows, or chain: the process splits its results by the keys of the next process.
 
-Batches are cut at one event time for all sources (the common frontier), so after a batch's rows of a bucket everything
-up to the latest of them has been given, and sorting within the batch is enough. A class that states times itself goes
-by Spark's watermark, which lags one batch, as windows do: so its results come in order of time from all buckets. A
-timer of each bucket wakes it whenever that watermark has moved.
+All sources of a batch are cut at one event time (the common frontier), so sorting within a batch is sufficient. A
+class that states times itself uses Spark's watermark, which lags one batch, as windows do. A timer per bucket fires
+when that watermark moves.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ PackedSource = tuple[Source, Packing]
 BLOCKS = f"{BLOCK} binary"
 STATE = "snapshot binary"
 IDS_TRIED = 16
-"""Numbers looked at, for each bucket, to find one that Spark sends where it should go."""
+"""Candidate ids per bucket, to find one that Spark's hash sends to the intended partition."""
 
 
 def process(
@@ -52,22 +50,23 @@ def process(
     read_packed: Callable[[Source, Packing], DataFrame],
     buckets: int,
     given: DataFrame | None = None,
-    onward: ChainSpec | None = None,
+    chain: ChainSpec | None = None,
 ) -> DataFrame:
-    """The results' columns and `_time`, marked where a watermark is kept. `lower` gives a frame with `_time`.
+    """The results' columns and `_time`, with its watermark if there is one. `lower` gives a frame with `_time`.
 
-    `given`: the input as a process before it handed it on; `onward`: how to hand results on, as rows of `CHAINED`.
+    `chained_blocks`: the output of a chained process upstream. `chain`: how to pack results for a chained process
+    downstream, as rows of `CHAINED`.
     """
     if not node.keys:
         return _stateless(node, lower(node.inputs[0]))
-    packed = _packed_inputs(node, lower, read_packed, buckets) if given is None else _handed(given)
+    packed = _packed_inputs(node, lower, read_packed, buckets) if given is None else _as_packed(given)
     spread = F.element_at(F.array(*map(F.lit, _bucket_ids(packed, buckets))), F.col(BUCKET) + 1)
-    # Names without an underscore at their front: pandas loses those on the way to the class.
+    # Without leading underscores, because pandas drops such names in named tuples.
     gathered = packed.select(spread.alias("bucket"), F.col(SIDE).alias("side"), F.col(BLOCK).alias("block"), TIME)
     results = gathered.groupBy("bucket").transformWithStateInPandas(
-        Bucket(node, onward), BLOCKS if onward is None else CHAINED, "append", "eventTime"
+        Bucket(node, chain), BLOCKS if chain is None else CHAINED, "append", "eventTime"
     )
-    if onward is not None:
+    if chain is not None:
         return results
     return _timed(results.mapInArrow(_unpack, _ddl(column_layouts(node).results, node)), marked=True)
 
@@ -87,13 +86,13 @@ def _stateless(node: Process, frame: DataFrame) -> DataFrame:
 
 
 def _rows(frame: DataFrame, side: pa.Schema, *more: Any) -> DataFrame:
-    """The columns that a process takes of an input, `_time` as microseconds."""
+    """The columns that a process reads from an input, `_time` in microseconds."""
     taken = [F.unix_micros(TIME).alias(TIME) if name == TIME else column(name) for name in side.names]
     return frame.select(*taken, *more)
 
 
 def _timed(frame: DataFrame, marked: bool) -> DataFrame:
-    """`_time` as an engine time again; what Python gave has lost the mark."""
+    """`_time` as a timestamp; restores the watermark metadata, which rows from Python lack."""
     time = F.timestamp_micros(TIME)
     return frame.withColumn(TIME, time.alias(TIME, metadata=MARK) if marked else time)
 
@@ -109,36 +108,38 @@ def _packed_inputs(
     read_packed: Callable[[Source, Packing], DataFrame],
     buckets: int,
 ) -> DataFrame:
-    """All inputs as blocks with a marked `_time`; all in one way, because their buckets must agree."""
+    """All inputs as blocks with a watermark on `_time`, packed by the same method, because buckets must agree."""
     plans = [_packing(node, number, buckets) for number in range(len(node.inputs))]
     if all(plans):
-        frames = [_placed(read_packed(*plan), node, plan[1].side, buckets) for plan in plans if plan is not None]
-        together = frames[0]
+        frames = [
+            _spread_broadcast(read_packed(*plan), node, plan[1].side, buckets) for plan in plans if plan is not None
+        ]
+        united = frames[0]
         for frame in frames[1:]:
-            together = together.unionByName(frame)
-        return together.withWatermark(TIME, "0 seconds")
+            united = united.unionByName(frame)
+        return united.withWatermark(TIME, "0 seconds")
     packed = [_packed(lower(input_), number, node, buckets) for number, input_ in enumerate(node.inputs)]
-    together = packed[0]
+    united = packed[0]
     for frame in packed[1:]:
-        together = together.unionByName(frame)
-    return together.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK))
+        united = united.unionByName(frame)
+    return united.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK))
 
 
 def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
-    """How the reader itself can pack an input; None where it computes something or its keys are no whole numbers.
+    """How the reader can pack an input; None if it is computed or its keys are not integers.
 
-    Such blocks have `event_time` instead of `_time`: of a source's rows they are one.
+    Such blocks have `event_time` instead of `_time`, which are equal for source rows.
     """
-    found = plain_columns(node.inputs[number])
+    source_columns = plain_columns(node.inputs[number])
     kinds = schema.columns(node.inputs[number])
     keys = () if node.is_broadcast(number) else node.keys
-    if found is None or any(kinds[key] not in ("int", "bigint") for key in keys):
+    if source_columns is None or any(kinds[key] not in ("int", "bigint") for key in keys):
         return None
-    source, columns = found
+    source, columns = source_columns
     names = {**dict(columns), EVENT_TIME: EVENT_TIME}
-    taken = dict.fromkeys([*column_layouts(node).sides[number].names, EVENT_TIME])
-    kept = tuple((name, names[name]) for name in taken if name != TIME)
-    return source, Packing(number, kept, tuple(names[key] for key in keys), EVENT_TIME, buckets, ONE_PANE_US)
+    needed = dict.fromkeys([*column_layouts(node).sides[number].names, EVENT_TIME])
+    retained = tuple((name, names[name]) for name in needed if name != TIME)
+    return source, Packing(number, retained, tuple(names[key] for key in keys), EVENT_TIME, buckets, ONE_PANE_US)
 
 
 def _packed(frame: DataFrame, number: int, node: Process, buckets: int) -> DataFrame:
@@ -146,19 +147,19 @@ def _packed(frame: DataFrame, number: int, node: Process, buckets: int) -> DataF
     by_key = F.pmod(F.hash(*columns(node.keys)), F.lit(buckets))
     bucket = (F.lit(0) if node.is_broadcast(number) else by_key).alias(BUCKET)
     rows = _rows(frame, column_layouts(node).sides[number], bucket).mapInArrow(_packer(number, buckets), PACKED)
-    packed = _placed(rows, node, number, buckets)
+    packed = _spread_broadcast(rows, node, number, buckets)
     if marked:
         return packed.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK))
     return packed.withWatermark(TIME, "0 seconds")
 
 
-def _handed(given: DataFrame) -> DataFrame:
-    """Blocks that another process cut, as if they had been packed here."""
-    return _timed(given.select(BUCKET, F.lit(0).alias(SIDE), TIME, BLOCK), marked=True)
+def _as_packed(blocks: DataFrame) -> DataFrame:
+    """Blocks of a chained process in the format of packed rows."""
+    return _timed(blocks.select(BUCKET, F.lit(0).alias(SIDE), TIME, BLOCK), marked=True)
 
 
-def _placed(packed: DataFrame, node: Process, number: int, buckets: int) -> DataFrame:
-    """The blocks of an input, those of a broadcast one for every bucket: they come in the first."""
+def _spread_broadcast(packed: DataFrame, node: Process, number: int, buckets: int) -> DataFrame:
+    """The blocks of an input; those of a broadcast input are repeated for every bucket."""
     if not node.is_broadcast(number):
         return packed
     return packed.withColumn(BUCKET, F.explode(F.sequence(F.lit(0), F.lit(buckets - 1))))
@@ -175,7 +176,7 @@ def _packer(side: int, buckets: int) -> Callable[[Iterable[pa.RecordBatch]], Bat
 
 
 def _bucket_ids(frame: DataFrame, buckets: int) -> list[int]:
-    """A number for each bucket, such that buckets go to shuffle partitions in turn; small numbers hash unevenly."""
+    """An id per bucket such that buckets are spread evenly over shuffle partitions; small ids hash unevenly."""
     session = frame.sparkSession
     partitions = int(str(session.conf.get("spark.sql.shuffle.partitions")))
     tried = max(buckets, partitions) * IDS_TRIED
@@ -187,11 +188,11 @@ def _bucket_ids(frame: DataFrame, buckets: int) -> list[int]:
 
 
 class Bucket(StatefulProcessor):
-    """One bucket of a process's keys: its blocks in, its results' blocks out, its snapshot as Spark's state."""
+    """One bucket of a process's keys: input blocks, output blocks, and the snapshot as Spark's state."""
 
-    def __init__(self, node: Process, onward: ChainSpec | None = None) -> None:
-        self._onward = onward
-        # Computed here: workers then need neither the binder nor the parser of expressions.
+    def __init__(self, node: Process, chain: ChainSpec | None = None) -> None:
+        self._chain = chain
+        # Computed here, so that workers need neither the binder nor the parser of expressions.
         self._node, self._shapes = node, column_layouts(node)
         self._ticks = bool(node.identity)
 
@@ -216,7 +217,7 @@ class Bucket(StatefulProcessor):
         self._wake_later(timerValues)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to release."""
 
     def _advance(self, sides: list[pa.Table], timer_values: Any) -> Iterator[pd.DataFrame]:
         instance = OperatorRuntime(self._node, self._shapes)
@@ -224,8 +225,8 @@ class Bucket(StatefulProcessor):
         if saved is not None:
             instance.restore(bytes(saved[0]))
         for results in instance.advance(sides, timer_values.getCurrentWatermarkInMs() * 1000):
-            if len(results) and self._onward is not None:
-                yield self._onward.blocks(results)
+            if len(results) and self._chain is not None:
+                yield self._chain.blocks(results)
             elif len(results):
                 yield pd.DataFrame({BLOCK: [arrow_blocks.block(results)]})
         self._state.update((instance.snapshot(),))
@@ -234,13 +235,13 @@ class Bucket(StatefulProcessor):
         self._handle.registerTimer(timer_values.getCurrentWatermarkInMs() + 1)
 
 
-def _opened(found: list[bytes], wanted: pa.Schema) -> pa.Table:
-    if not found:
-        return wanted.empty_table()
-    rows = pa.concat_tables([pa.ipc.open_stream(block).read_all() for block in found])
+def _opened(blocks: list[bytes], schema: pa.Schema) -> pa.Table:
+    if not blocks:
+        return schema.empty_table()
+    rows = pa.concat_tables([pa.ipc.open_stream(block).read_all() for block in blocks])
     if TIME not in rows.column_names:
         rows = rows.append_column(TIME, rows.column(EVENT_TIME))
-    return rows.select(wanted.names).cast(wanted)
+    return rows.select(schema.names).cast(schema)
 
 
 def _unpack(batches: Iterable[pa.RecordBatch]) -> Batches:

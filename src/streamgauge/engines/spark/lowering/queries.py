@@ -1,10 +1,13 @@
-"""Which sinks of a flow share a streaming query, and how one query serves several sinks.
+"""Assigns the sinks of a flow to streaming queries.
 
-Sinks whose last steps are row by row (select, where) on one and the same operator share a query: the operator is read
-once, and each row leaves with one nullable struct column for each sink, which the writer takes apart. So do running
-aggregates whose inputs are row by row on one operator, a process without keys among it (`side_by_side.tagged`). Sinks
-that end in different operators are different queries of the one session: each with its own checkpoint and batches, its
-own output mode, at its own pace, and each reads its sources itself.
+These sinks share a query:
+
+- Sinks with row-by-row steps (select, where) on the same operator. Each row has one nullable struct column per sink,
+  which the writer splits.
+- Running aggregates with row-by-row inputs on the same operator, stateless processes included
+  (`shared_scan.fuse_aggregates`).
+
+Other sinks are separate queries of the session, each with its own checkpoint, batches, output mode and readers.
 """
 
 from __future__ import annotations
@@ -21,9 +24,7 @@ Columns = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Query:
-    """One streaming query and the sinks that it serves, all of one mode and on one operator, or on running aggregates
-    over one operator.
-    """
+    """One streaming query and its sinks, which have one mode and share an operator."""
 
     name: str
     sinks: tuple[Sink, ...]
@@ -32,20 +33,20 @@ class Query:
     def mode(self) -> Mode:
         return self.sinks[0].mode
 
-    def columns(self, flow: Flow, given: Columns) -> Columns:
-        """Of the columns that the transport gives of each stream, those for this query.
+    def columns(self, flow: Flow, available: Columns) -> Columns:
+        """The columns of each stream that this query reads, out of those that the transport offers.
 
-        A column that only other sinks need is left out; one that no sink needs (a payload) is there to be carried.
+        Columns that only other sinks need are omitted. Columns that no sink needs (payload) are read.
         """
-        mine, anyones = needed_columns(Flow(self.sinks)), needed_columns(flow)
+        own, all_needed = needed_columns(Flow(self.sinks)), needed_columns(flow)
         return {
-            stream: tuple(name for name in given[stream] if name in wanted or name not in anyones[stream])
-            for stream, wanted in mine.items()
+            stream: tuple(name for name in available[stream] if name in needed or name not in all_needed[stream])
+            for stream, needed in own.items()
         }
 
 
 def queries(flow: Flow) -> tuple[Query, ...]:
-    """The queries that serve a flow's sinks, in the order of their first sinks; each has only what its sinks read."""
+    """The queries of a flow, in the order of their first sinks, each pruned to what its sinks read."""
     groups: dict[tuple[Node, Mode], list[Sink]] = {}
     for sink in flow.sinks:
         groups.setdefault((_shared_by(sink, flow), sink.mode), []).append(sink)
@@ -53,12 +54,12 @@ def queries(flow: Flow) -> tuple[Query, ...]:
 
 
 def operator_of(node: Node) -> Node:
-    """The last operator up to a node that is not merely row by row."""
+    """The last operator up to a node that is not a select or where."""
     return next(each for each in _back_from(node) if not isinstance(each, Select | Where))
 
 
 def steps_to(node: Node, operator: Node) -> list[Select | Where]:
-    """The row-wise steps from an operator to a node, in the order in which a row meets them."""
+    """The row-wise steps from an operator to a node, in order."""
     steps: list[Select | Where] = []
     for each in _back_from(node):
         if each == operator:
@@ -69,13 +70,13 @@ def steps_to(node: Node, operator: Node) -> list[Select | Where]:
 
 
 def last_shared(aggregates: Sequence[RunningAggregate]) -> Node:
-    """The node furthest along that what all of them aggregate has come through."""
+    """The last node that is upstream of all aggregates."""
     first, *others = [list(_before(each)) for each in aggregates]
     return next(node for node in first if all(node in other for other in others))
 
 
 def process_of(aggregates: Sequence[RunningAggregate], shared: Node) -> Process | None:
-    """The process that some of them have behind the node that all share."""
+    """The process between the shared node and some of the aggregates, or None."""
     found = {each: None for node in aggregates for each in _processes(node) if each in _until(node, shared)}
     return next(iter(found), None)
 
@@ -86,7 +87,7 @@ def _until(node: RunningAggregate, shared: Node) -> list[Node]:
 
 
 def _shared_by(sink: Sink, flow: Flow) -> Node:
-    """What a sink has to have in common with another to share its query; nothing follows a running aggregate."""
+    """The operator that sinks must have in common to share a query."""
     if not isinstance(sink.input, RunningAggregate):
         return operator_of(sink.input)
     *_, origin = _before(sink.input)
@@ -96,13 +97,12 @@ def _shared_by(sink: Sink, flow: Flow) -> Node:
 
 
 def _go_together(aggregates: Sequence[RunningAggregate]) -> bool:
-    """Whether what is aggregated under one name has one type and spelling in all, and they have one process between
-    them, or none. Where some have it and others do not, Python makes parts of all: each has parts, and nothing lies
-    between the process and its aggregates.
+    """Whether aggregates can share a query: columns of one name have one type and spelling, and there is at most one
+    process. With a process, all need partials, and no step may follow the process.
     """
     kinds: dict[str, tuple[str, str]] = {}
     named = [one for each in aggregates for one in aggregated(each).items()]
-    # Spark does not tell Price from price.
+    # Spark ignores case in column names.
     alike = all(kinds.setdefault(name.lower(), (name, kind)) == (name, kind) for name, kind in named)
     if len({process for each in aggregates for process in _processes(each)}) > 1:
         return False
@@ -112,7 +112,7 @@ def _go_together(aggregates: Sequence[RunningAggregate]) -> bool:
 
 
 def _before(node: RunningAggregate) -> Iterator[Node]:
-    """From what a running aggregate takes in back over what is row by row, processes without keys among it."""
+    """The input of a running aggregate and its row-wise upstream nodes, stateless processes included."""
     before = node.input
     while isinstance(before, Select | Where | Process) and _is_row_wise(before):
         yield before
@@ -129,7 +129,7 @@ def _is_row_wise(node: Node) -> bool:
 
 
 def _back_from(node: Node) -> Iterator[Node]:
-    """From a node back over its row-wise steps, the operator before them included."""
+    """A node, its upstream row-wise steps, and the operator before them."""
     while isinstance(node, Select | Where):
         yield node
         node = node.input

@@ -1,4 +1,4 @@
-"""One query for several sinks: each row once, as what it is for every sink, in one nullable struct column for each."""
+"""Shared scan: one query for several sinks. Each row has one nullable struct column per sink."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Process, RunningAggregate, Select, Where
 from streamgauge.dataflow.operators.api import TIME
 from streamgauge.engines.spark.columns import by_reference, column, columns
-from streamgauge.engines.spark.lowering.partial_aggregation import RowView, aggregated, given, parts_of, taken
+from streamgauge.engines.spark.lowering.partial_aggregation import (
+    RowView,
+    aggregated,
+    input_columns,
+    parts_of,
+    process_input_columns,
+)
 from streamgauge.engines.spark.lowering.queries import process_of, steps_to
 
 INPUT, SELECTED, TAG, ROW = "_input", "_kept", "_tag", "_row"
@@ -24,7 +30,7 @@ Branch = tuple[Sequence[Select | Where], Iterable[str]]
 
 
 class PartialAggregator(Protocol):
-    """Parts of all aggregates: `parts.partial_aggregates` for them, counted by probes."""
+    """Partial aggregates of all aggregates: `partial_aggregation.partial_aggregates`, counted by probes."""
 
     def __call__(
         self, process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[RowView]
@@ -32,9 +38,9 @@ class PartialAggregator(Protocol):
 
 
 def project_branches(rows: DataFrame, branches: Sequence[Branch]) -> DataFrame:
-    """A struct column for each branch, null where its conditions keep a row out; rows of no branch are left out.
+    """A struct column per branch, null if the branch filters the row out. Rows without any branch are dropped.
 
-    So one scan serves all sinks. What lies behind a condition is computed only where it holds, as it would be alone.
+    Expressions behind a condition are evaluated only if it holds, as in a separate query.
     """
     frame = rows.select(F.struct("*").alias(INPUT))
     made: list[str] = []
@@ -48,10 +54,7 @@ def project_branches(rows: DataFrame, branches: Sequence[Branch]) -> DataFrame:
 
 
 def split_by_sink(rows: DataFrame, branches: Sequence[Branch]) -> tuple[DataFrame, list[RowView]]:
-    """Each row with the columns of every branch, and which they are, for Python.
-
-    A column that branches leave as it came is there once.
-    """
+    """Rows for Python with the columns of every branch, and a view per branch. Unchanged columns are shared."""
     frame = rows.select(F.struct("*").alias(INPUT))
     unchanged_columns: dict[str, Column] = {}
     made: list[str] = []
@@ -59,22 +62,22 @@ def split_by_sink(rows: DataFrame, branches: Sequence[Branch]) -> tuple[DataFram
     for number, (steps, own) in enumerate(branches):
         unchanged = _unchanged(steps, rows.columns)
         renamed = {name: f"_as_{unchanged[name]}" if name in unchanged else f"_{number}_{name}" for name in own}
-        # From the row itself: behind a condition of this branch they are null where it keeps the row out.
+        # Taken from the input row, because behind a condition they would be null for filtered rows.
         passed = [name for name in own if name in unchanged]
         unchanged_columns |= {
             f"_as_{unchanged[name]}": F.col(f"{INPUT}.{backquote(unchanged[name])}") for name in passed
         }
-        kept = f"{SELECTED}_{number}" if any(isinstance(step, Where) for step in steps) else ""
-        sides.append(RowView(renamed, kept))
+        selected_column = f"{SELECTED}_{number}" if any(isinstance(step, Where) for step in steps) else ""
+        sides.append(RowView(renamed, selected_column))
         new = [_column(name).alias(name_in_row) for name, name_in_row in renamed.items() if name not in unchanged]
-        new += [F.col(SELECTED).alias(kept)] if kept else []
+        new += [F.col(SELECTED).alias(selected_column)] if selected_column else []
         frame = _apply_steps(frame, steps, [INPUT, *made]).select(INPUT, *columns(made), *new)
         made = frame.columns[1:]
     return frame.select(*columns(made), *[each.alias(name) for name, each in unchanged_columns.items()]), sides
 
 
 def _apply_steps(frame: DataFrame, steps: Iterable[Select | Where], aside: Sequence[str]) -> DataFrame:
-    """The columns `aside`, KEPT, and what the steps make of INPUT, null where a condition has kept the row out."""
+    """The columns `aside`, SELECTED, and the result of the steps on INPUT, null if a condition does not hold."""
     frame = frame.select(*columns(aside), F.lit(True).alias(SELECTED), f"{INPUT}.*")
     for step in steps:
         if isinstance(step, Where):
@@ -87,12 +90,12 @@ def _apply_steps(frame: DataFrame, steps: Iterable[Select | Where], aside: Seque
 
 
 def _column(name: str) -> Column:
-    """A column behind steps; a row's time goes along with it, whatever its columns are."""
+    """A column after the steps. The row's time is always available."""
     return F.col(f"{INPUT}.{TIME}") if name == TIME else column(name)
 
 
 def _unchanged(steps: Iterable[Select | Where], available: Iterable[str]) -> dict[str, str]:
-    """Columns after the steps that are columns before them: name to name."""
+    """Columns that the steps pass unchanged: name after to name before."""
     unchanged = {name: name for name in available}
     for step in steps:
         if isinstance(step, Select):
@@ -104,26 +107,27 @@ def _unchanged(steps: Iterable[Select | Where], available: Iterable[str]) -> dic
 def fuse_aggregates(
     rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate], partial_aggregates: PartialAggregator
 ) -> DataFrame:
-    """Running aggregates over one operator as a single one, by the number of each and its keys.
+    """Running aggregates over one operator, as a single aggregate by a tag and the keys of all.
 
-    `rows` are those of the node `shared`. Where some have a process behind it, `partial_aggregates` makes parts of all.
-    What differs from one to the next are keys and aggregates: keys of one type share a column, and an aggregate that
-    several have is computed once.
+    `rows` are the rows of the node `shared`. If a process lies between it and some aggregates, `partial_aggregates`
+    computes partials of all. Keys of one type share a column, and common aggregates are computed once.
     """
     process = process_of(aggregates, shared)
     if process is None:
-        branches = [(steps_to(node.input, shared), taken(node)) for node in aggregates]
+        branches = [(steps_to(node.input, shared), input_columns(node)) for node in aggregates]
         return _aggregated(project_branches(rows, branches), list(map(_of_rows, aggregates)))
     behind = [isinstance(node.input, Process) for node in aggregates]
-    past = [node for node, is_behind in zip(aggregates, behind, strict=True) if not is_behind]
-    own: list[Branch] = [(steps_to(node.input, shared), taken(node)) for node in past]
-    frame, sides = split_by_sink(rows, [*own, (steps_to(process.inputs[0], shared), given(process))])
+    direct = [node for node, is_behind in zip(aggregates, behind, strict=True) if not is_behind]
+    branches_: list[Branch] = [(steps_to(node.input, shared), input_columns(node)) for node in direct]
+    frame, sides = split_by_sink(
+        rows, [*branches_, (steps_to(process.inputs[0], shared), process_input_columns(process))]
+    )
     return _aggregated(partial_aggregates(process, behind, frame, sides), list(map(_of_parts, aggregates)))
 
 
 @dataclass(frozen=True)
 class _Aggregate:
-    """Keys and what is aggregated, each with its type, and the aggregates: name and expression."""
+    """Keys and input columns with their types, and the aggregates as (name, expression)."""
 
     keys: dict[str, str]
     inputs: dict[str, str]
@@ -142,15 +146,15 @@ def _of_parts(node: RunningAggregate) -> _Aggregate:
 
 
 def _aggregated(rows: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
-    """The aggregates of rows with a nullable struct column for each, given in the same way."""
-    places = [_key_columns(node.keys) for node in aggregates]
-    kinds = {place: kind for of_node in places for place, kind in of_node.values()}
+    """Aggregates rows that have a nullable struct column per aggregate. The result has the same form."""
+    key_columns = [_key_columns(node.keys) for node in aggregates]
+    kinds = {key_column: kind for of_node in key_columns for key_column, kind in of_node.values()}
     inputs = {name: kind for node in aggregates for name, kind in node.inputs.items()}
     each = []
-    for number, (node, of_node) in enumerate(zip(aggregates, places, strict=True)):
+    for number, (node, of_node) in enumerate(zip(aggregates, key_columns, strict=True)):
         sink = f"_sink_{number}"
-        key_of = {place: f"{sink}.{backquote(name)}" for name, (place, _) in of_node.items()}
-        values_ = [_or_null(key_of.get(place), kind).alias(place) for place, kind in kinds.items()]
+        key_of = {key_column: f"{sink}.{backquote(name)}" for name, (key_column, _) in of_node.items()}
+        values_ = [_or_null(key_of.get(key_column), kind).alias(key_column) for key_column, kind in kinds.items()]
         values_ += [
             _or_null(f"{sink}.{backquote(name)}" if name in node.inputs else None, kind).alias(name)
             for name, kind in inputs.items()
@@ -159,23 +163,23 @@ def _aggregated(rows: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
     exploded = rows.select(F.explode(F.array(*each)).alias(ROW)).where(f"{ROW} IS NOT NULL")
     texts = list(dict.fromkeys(text for node in aggregates for _, text in node.aggregates))
     computed = [F.expr(text).alias(f"_value_{number}") for number, text in enumerate(texts)]
-    found = exploded.select(f"{ROW}.*").groupBy(TAG, *columns(kinds)).agg(*computed)
+    grouped = exploded.select(f"{ROW}.*").groupBy(TAG, *columns(kinds)).agg(*computed)
     sinks = []
-    for number, (node, of_node) in enumerate(zip(aggregates, places, strict=True)):
+    for number, (node, of_node) in enumerate(zip(aggregates, key_columns, strict=True)):
         keys = [column(of_node[key][0]).alias(key) for key in node.keys]
         values = [F.col(f"_value_{texts.index(text)}").alias(name) for name, text in node.aggregates]
         sinks.append(F.when(F.col(TAG) == number, F.struct(*keys, *values)).alias(f"_sink_{number}"))
-    return found.select(*sinks)
+    return grouped.select(*sinks)
 
 
 def _key_columns(keys: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Key to (the column that it shares with keys of its type in other aggregates, its type)."""
-    found = {}
-    seen: dict[str, int] = defaultdict(int)
+    """Key to (column shared with keys of the same type in other aggregates, type)."""
+    key_columns = {}
+    type_counts: dict[str, int] = defaultdict(int)
     for key, kind in keys.items():
-        found[key] = (f"_key_{kind}_{seen[kind]}", kind)
-        seen[kind] += 1
-    return found
+        key_columns[key] = (f"_key_{kind}_{type_counts[kind]}", kind)
+        type_counts[kind] += 1
+    return key_columns
 
 
 def _or_null(text: str | None, kind: str) -> Column:

@@ -1,4 +1,4 @@
-"""The greatest n rows of each window on Spark: a second aggregate gathers a closed window's rows and sorts them."""
+"""The top n rows of each window on Spark: a second aggregate collects a closed window's rows and sorts them."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from streamgauge.dataflow.expressions import check as expressions
 from streamgauge.dataflow.nodes import TopN
 from streamgauge.engines.spark.columns import column, columns
 
-ROWS, ROW, PLACE, ORDER = "_rows", "_row", "_place", "_order"
+ROWS, ROW, POSITION, ORDER = "_rows", "_row", "_place", "_order"
 
 
 def top_n(marked: DataFrame, node: TopN, time: str) -> DataFrame:
-    """Ranked rows of a marked frame, whose `time` lies at its windows' ends."""
+    """Ranked rows of a frame with a watermark on `time`, which lies at the windows' ends."""
     ties = schema.tie_order(node)
-    numbered = marked.withColumn(ORDER, _downwards(node)).where(F.col(ORDER).isNotNull())
+    numbered = marked.withColumn(ORDER, _descending_key(node)).where(F.col(ORDER).isNotNull())
     rows = F.collect_list(F.struct(ORDER, *columns(ties))).alias(ROWS)
     latest = [F.max(column(name)).alias(name) for name in node.latest]
     windows = numbered.groupBy(time, *columns(node.groups)).agg(rows, *latest)
     best = F.slice(F.sort_array(ROWS), 1, node.n)
-    ranked = windows.select(time, *columns([*node.groups, *node.latest]), F.posexplode(best).alias(PLACE, ROW))
+    ranked = windows.select(time, *columns([*node.groups, *node.latest]), F.posexplode(best).alias(POSITION, ROW))
     tied = [F.col(f"{ROW}.{backquote(name)}").alias(name) for name in ties]
-    rank = (F.col(PLACE) + 1).alias(schema.RANK)
+    rank = (F.col(POSITION) + 1).alias(schema.RANK)
     return ranked.select(*columns(node.groups), rank, *tied, *columns(node.latest), time)
 
 
-def _downwards(node: TopN) -> Column:
-    """A number that is small where `by` is great; null where that is null or not a number."""
+def _descending_key(node: TopN) -> Column:
+    """A sort key that descends with `by`; null if `by` is null or NaN."""
     by = F.expr(node.by)
     if expressions.check(node.by, schema.columns(node.input), node.name) == "double":
         return F.when(~F.isnan(by), -by)

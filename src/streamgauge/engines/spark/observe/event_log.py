@@ -1,7 +1,4 @@
-"""What Spark's event log says of a query's batches: when their tasks ran.
-
-Spark writes the log by itself, to the millisecond, outside of the query. Nothing of it decides.
-"""
+"""Reads from Spark's event log when the tasks of each batch ran (to the millisecond). No verdict depends on it."""
 
 from __future__ import annotations
 
@@ -17,13 +14,13 @@ from streamgauge.core.errors import Problem
 MS = 1000
 """Microseconds."""
 BATCH_ID, BATCH_TIME = "streaming.sql.batchId", "spark.streaming.internal.batchTime"
-"""The properties of a job that say to which batch it belongs: of a query by number, which our DStreams set too, and of
-DStreams by time (ms)."""
+"""Job properties that identify its batch: by number (set for queries and by our DStreams), and for DStreams by time
+(ms)."""
 _JOB, _END = "SparkListenerJobStart", "SparkListenerTaskEnd"
 
 
 def options(folder: Path) -> dict[str, str]:
-    """Options of Spark's by which it writes its log into a folder: one file, as it goes."""
+    """Spark options to write its event log into a folder as one file."""
     return {
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": folder.resolve().as_uri(),
@@ -32,18 +29,16 @@ def options(folder: Path) -> dict[str, str]:
     }
 
 
-def taken(given: Mapping[str, str]) -> Iterator[Problem]:
-    """What is wrong with options that are those of the log already."""
+def conflicts(user_options: Mapping[str, str]) -> Iterator[Problem]:
+    """Problems of user options that the event log needs."""
     for name in options(Path()):
-        if name in given:
-            yield Problem(f"option {name}", "is set by the anatomy itself", given[name], "leave it out")
+        if name in user_options:
+            yield Problem(f"option {name}", "is set by anatomy itself", user_options[name], "leave it out")
 
 
 @dataclass(frozen=True)
 class BatchWork:
-    """A batch's tasks: when the first was launched and the last one finished, microseconds since the epoch; how long
-    they ran, all together.
-    """
+    """A batch's tasks: first launch, last finish (microseconds since the epoch), and total run time."""
 
     batch: int
     launched_us: int
@@ -52,25 +47,25 @@ class BatchWork:
 
 
 def work(folder: Path) -> dict[int, BatchWork]:
-    """Of each batch that has run a task; of a log with one query, or with DStreams."""
-    found: dict[int, BatchWork] = {}
+    """Batch number to its work. The log has one query, or DStreams."""
+    works: dict[int, BatchWork] = {}
     for one in _work_in(_events(folder, (_JOB, _END))):
-        found[one.batch] = _together(found[one.batch], one) if one.batch in found else one
-    return found
+        works[one.batch] = _together(works[one.batch], one) if one.batch in works else one
+    return works
 
 
 def batch_times(folder: Path) -> dict[int, int]:
-    """Of each batch of DStreams that has run a job: the time at which it was made, microseconds since the epoch."""
-    found: dict[int, int] = {}
+    """DStream batch number to its batch time, microseconds since the epoch."""
+    times: dict[int, int] = {}
     for event in _events(folder, (_JOB,)):
-        said = event.get("Properties") or {}
-        if BATCH_ID in said and BATCH_TIME in said:
-            found[int(said[BATCH_ID])] = int(said[BATCH_TIME]) * MS
-    return found
+        properties = event.get("Properties") or {}
+        if BATCH_ID in properties and BATCH_TIME in properties:
+            times[int(properties[BATCH_ID])] = int(properties[BATCH_TIME]) * MS
+    return times
 
 
 def _events(folder: Path, kinds: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Those that are wanted; the last line of a Spark that was ended may be half a one."""
+    """The events of these kinds. Skips a truncated last line."""
     for path in sorted(folder.iterdir()):
         with path.open(encoding="utf-8") as lines:
             for line in lines:
@@ -80,7 +75,7 @@ def _events(folder: Path, kinds: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def _work_in(events: Iterable[dict[str, Any]]) -> Iterator[BatchWork]:
-    """A task's work each."""
+    """The work of each task."""
     batches: dict[int, int] = {}
     for event in events:
         if event["Event"] == _JOB:

@@ -1,7 +1,7 @@
-"""Which operators Spark's own plan counts the rows of, so that nothing need be put behind them; loads no Spark.
+"""Operators whose rows Spark's plan already counts, so that they need no probe. Does not load Spark.
 
-An array is exploded by a node of its own (`Generate`), which counts the rows that it makes. That is the operator's
-count as long as no condition behind it is moved before it: then it would be given fewer rows than the operator takes.
+Spark explodes an array by a separate node (`Generate`), which counts its rows. The count is right unless Spark moves a
+later condition before the node.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
 )
 
-_HOLD = (Process, RunningAggregate, SessionAggregate, WindowAggregate)
+_BARRIERS = (Process, RunningAggregate, SessionAggregate, WindowAggregate)
 """They take every row, and what counts theirs lets no condition through."""
 
 
 def natively_counted(inputs: Sequence[Node]) -> frozenset[Node]:
-    """The operators of one query, given what its sinks take, whose rows Spark's own nodes count.
+    """The operators whose rows Spark's nodes count. `inputs` are the inputs of a query's sinks.
 
-    Where several sinks share a query, conditions of all of them are put together behind what they share: then none is.
+    Empty if several sinks share the query, because their conditions are combined behind the shared operator.
     """
     if len(inputs) != 1:
         return frozenset()
-    behind: dict[Node, list[Node]] = defaultdict(list)
+    readers: dict[Node, list[Node]] = defaultdict(list)
     for node in graph.walk(*inputs):
         for input_ in graph.inputs(node):
-            behind[input_].append(node)
+            readers[input_].append(node)
 
-    def is_left_alone(node: Node) -> bool:
+    def is_unfiltered(node: Node) -> bool:
         return all(
-            isinstance(each, _HOLD) or (isinstance(each, InWindows | Select) and is_left_alone(each))
-            for each in behind[node]
+            isinstance(each, _BARRIERS) or (isinstance(each, InWindows | Select) and is_unfiltered(each))
+            for each in readers[node]
         )
 
-    return frozenset(node for node in list(behind) + list(inputs) if isinstance(node, Explode) and is_left_alone(node))
+    return frozenset(node for node in list(readers) + list(inputs) if isinstance(node, Explode) and is_unfiltered(node))

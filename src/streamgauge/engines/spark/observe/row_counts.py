@@ -1,17 +1,18 @@
-"""Probes: how many rows left each operator in each batch, by Spark's own count.
+"""Probes: the number of rows that left each operator in each batch, from Spark's own metrics.
 
-Spark counts the rows of most of its own nodes anyhow. Where such a node makes an operator's rows and no others, it is
-only marked, by the name of a column that it makes: bundles that are opened, arrays that are exploded (`counted`). Rows
-that are only computed anew are as many as before. Behind every other operator stands a filter that lets every row
-through: because its condition depends on no row, it is neither moved nor removed. Its number says whose it is.
-`observe`, which is meant for this, costs a fifth to a half of the rate, so it is for those rows alone that state how
-many they stand for (`parts`, `onward`), of which there are few. What a filter costs: some nanoseconds for every row,
-and a plan in which Spark moves no other condition past it.
+How an operator is counted:
 
-Counts are read where Spark keeps finished executions for its own pages. What `foreachBatch` runs is not counted there,
-so of updates they are read in the batch itself, from its plan. What rows state stands in the query's progress. Where
-the probes are in a plan is found in its drawing or its text: asking each node would be a call across processes for
-every one.
+- A Spark node that makes exactly its rows (unpacked bundles, exploded arrays) is marked by the name of a column.
+- A projection has as many rows as its input.
+- Any other operator gets a filter that passes every row. Its condition depends on no row, so Spark neither moves nor
+  removes it. A number in the condition identifies the operator. It costs some nanoseconds per row, and Spark moves no
+  other condition past it.
+- Rows that stand for several rows (partial aggregates, chained blocks) are counted by `observe`. It costs 20 to 50 %
+  of the rate, so it is only used for these few rows.
+
+Counts are read from Spark's store of finished executions. `foreachBatch` is not in that store, so counts of updates are
+read in the batch from its plan. Probes are located in the plan's drawing or text, because asking each node would be a
+call to the JVM.
 """
 
 from __future__ import annotations
@@ -30,38 +31,38 @@ from streamgauge.core.operator_rows import OperatorRows
 from streamgauge.system.child_processes import wait_until
 
 WAITING_MAX = 400
-"""So many finished executions may wait to be read: a short trial reads none before its end."""
+"""Finished executions that may remain unread, so that a short trial reads none before its end."""
 READ_S = 0.5
-"""So long may somebody who asks how the engine is wait for the reading of more than that."""
+"""The longest delay of a status request by reading executions."""
 RETENTION_S = 5.0
-"""So long may Spark take to keep an execution whose batch a query has told of. It does that by the way, on its queue of
-events: in hundredths of a second, or in seconds where processors are scarce.
+"""How long Spark may take to store an execution after the query has reported its batch. It does so asynchronously:
+usually within 10 ms, but seconds if processors are busy.
 """
 _NODE = re.compile(r'\s*\d+ \[id="node\d+"')
 _COLUMN = "_counted_"
 _MARK = re.compile(
     rf"spark_partition_id\(\)\s*(?:>|&gt;)\s*-(\d+)|\bGenerate .*(?:true|false), \[{_COLUMN}(\d+)#", re.IGNORECASE
 )
-"""Of a filter; of what makes a column, those that it takes along stand before the word, those that it makes behind."""
+"""Matches a filter's condition, or the output columns of a `Generate` node."""
 _COUNT = re.compile(r"^(\d+) -> ([\d,]+)$", re.MULTILINE)
 _STATED = "rows of "
 ROWS_OUT = "numOutputRows"
 WORKED = "addBatch"
-"""Of the times that a batch tells, that in which its rows are made and written."""
+"""The duration in a batch's progress in which its rows are computed and written."""
 LONGEST = 25
-"""Fields of a node that its text names, as Spark itself does."""
+"""The number of fields in a node's text, Spark's default."""
 _BATCH = re.compile(r"runId = ([0-9a-f-]+).*?batch = (\d+)", re.DOTALL)
 
 
 class RowCounters:
-    """The probes of one session's queries, and what they counted.
+    """The probes of one session's queries, and their counts.
 
-    Requests read what is finished in one thread; batches of updates count in one of Spark's.
+    One thread reads finished executions; batches of updates are counted in Spark's threads.
 
     Args:
-        session: Spark's.
-        without: operators behind which none are put.
-        clock: gives seconds.
+        session: the Spark session.
+        without: operators that get no probe.
+        clock: seconds.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class RowCounters:
         self._adding = Lock()
 
     def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
-        """The same rows, counted as those of the operator; `rows`: a column of updates whose sum says how many."""
+        """The frame with a probe for the operator. `rows`: a column whose sum is the number of rows."""
         if operator in self._without:
             return frame
         if operator in self._own:
@@ -94,54 +95,54 @@ class RowCounters:
         return frame.where(f"spark_partition_id() > -{self._number(operator)}")
 
     def column(self, operator: str) -> str:
-        """What to call a column that a `Generate` node makes, whose rows are the operator's. Nothing goes behind it
-        then; another query may have to do the operator otherwise.
+        """The name of a `Generate` node's output column that marks the operator. `behind` then adds no probe in this
+        query.
         """
         self._own.add(operator)
         return f"{_COLUMN}{self._number(operator)}"
 
     def alike(self, operator: str, before: str) -> None:
-        """An operator gives a row for each that the one before it gives; to be said of those before it first."""
+        """States that an operator gives one row per row of `before`. Call it in topological order."""
         self._alike[operator] = before
 
     def _number(self, operator: str) -> int:
         self._operators.append(operator)
         return len(self._operators)
 
-    def started(self, query: str, running: Any) -> None:
-        """A query runs: its executions are known by its run."""
-        self._runs[str(running.runId)] = query
-        self._running[query] = running
+    def started(self, query: str, handle: Any) -> None:
+        """Registers a started query and its run id."""
+        self._runs[str(handle.runId)] = query
+        self._running[query] = handle
 
     def read(self) -> None:
-        """Reads every batch that is done, the last ones that queries have told of among them, for which it may wait."""
+        """Reads every finished batch. Waits up to `RETENTION_S` for the last ones that queries have reported."""
         if self._stated:
-            for query, running in list(self._running.items()):  # batches of updates take theirs out meanwhile
-                self._read_progress(query, running._jsq.recentProgress())
+            for query, handle in list(self._running.items()):  # batches of updates take theirs out meanwhile
+                self._read_progress(query, handle._jsq.recentProgress())
         if self._operators:
-            reported = {query: _last_progress(running) for query, running in list(self._running.items())}
+            reported = {query: _last_progress(handle) for query, handle in list(self._running.items())}
             wait_until(lambda: self._have_read(reported), RETENTION_S)
 
     def keep_up(self) -> None:
-        """Reads what has gathered beyond `WAITING_MAX`, for at most `READ_S`: Spark forgets the oldest."""
+        """Reads executions beyond `WAITING_MAX`, for at most `READ_S`, before Spark evicts the oldest."""
         if self._operators:
             until = self._clock() + READ_S
             self._read_while(lambda latest: latest - self._seen_until > WAITING_MAX and self._clock() < until)
 
-    def count_in(self, query: str, running: Any, batch: int) -> None:
-        """Reads a batch's counts from its plan, where nothing else of it has begun since."""
+    def count_in(self, query: str, handle: Any, batch: int) -> None:
+        """Reads a batch's counts from the plan of the query's last execution."""
         if not self._operators and not self._stated:
             return
-        self._running.pop(query, None)  # its progress would tell the same again
-        last = running._jsq.streamingQuery().lastExecution()
+        self._running.pop(query, None)  # its progress would report the same counts again
+        last = handle._jsq.streamingQuery().lastExecution()
         rows: dict[str, int] = {}
         for operator, node in self._within(last.executedPlan()):
             rows.setdefault(operator, int(node.metrics().apply(ROWS_OUT).value()))
         self._add(query, batch, rows | self._counts_in(last))
 
     def _within(self, plan: Any) -> Iterator[tuple[str, Any]]:
-        """(operator, node) of each probe in a plan that runs. Its text has a line for each node but those around the
-        code that Spark makes, so a node's number is that of its line or a little more.
+        """(operator, node) of each probe in a running plan. The plan's text omits nodes of code generation, so a
+        node's number is its line number or slightly more.
         """
         before, behind = -1, -1
         for line, text in enumerate(str(plan.treeString()).splitlines()):
@@ -155,28 +156,28 @@ class RowCounters:
                 yield self._operators[mark - 1], node
 
     def _counts_in(self, execution: Any) -> dict[str, int]:
-        """Operator to rows, of those that state them."""
+        """Operator to rows, for operators counted by `observe`."""
         if not self._stated:
             return {}
         observed = execution.observedMetrics()
-        found = {operator: observed.get(_STATED + operator) for operator in self._stated}
-        return {operator: _sum(one.get()) for operator, one in found.items() if one.isDefined()}
+        observed_rows = {operator: observed.get(_STATED + operator) for operator in self._stated}
+        return {operator: _sum(one.get()) for operator, one in observed_rows.items() if one.isDefined()}
 
     def _read_progress(self, query: str, reported: Any) -> None:
-        """What rows state, of the batches that a query has told since it was last read, latest first."""
+        """Adds the counts by `observe` of the batches reported since the last call, latest first."""
         until, latest = self._reported_until.get(query, -1), -1
-        for place in range(len(reported) - 1, -1, -1):
-            batch, observed = int(reported[place].batchId()), reported[place].observedMetrics()
+        for index in range(len(reported) - 1, -1, -1):
+            batch, observed = int(reported[index].batchId()), reported[index].observedMetrics()
             if batch <= until:
                 break
-            found = {operator: observed.get(_STATED + operator) for operator in self._stated}
-            if rows := {operator: _sum(row) for operator, row in found.items() if row is not None}:
+            observed_rows = {operator: observed.get(_STATED + operator) for operator in self._stated}
+            if rows := {operator: _sum(row) for operator, row in observed_rows.items() if row is not None}:
                 latest = max(latest, batch)
                 self._add(query, batch, rows)
         self._reported_until[query] = max(until, latest)
 
-    def taken(self) -> list[OperatorRows]:
-        """What was counted since it was last asked for."""
+    def take(self) -> list[OperatorRows]:
+        """The counts since the last call."""
         with self._adding:
             counted, self._counted = self._counted, []
         return counted
@@ -186,24 +187,24 @@ class RowCounters:
         return self._session._jsparkSession.sharedState().statusStore()
 
     def _have_read(self, reported: Mapping[str, int]) -> bool:
-        """Reads what there is; whether the batches that were `reported` of, the last of each query, are among it."""
+        """Reads available executions. Returns whether the last `reported` batch of each query was read."""
         self._read_while(lambda latest: True)
         return all(self._read_batches.get(query, -1) >= batch for query, batch in reported.items())
 
-    def _read_while(self, wanted: Callable[[int], bool]) -> None:
-        """Reads executions that were not read yet, oldest first, but those that still run: they are looked at again.
+    def _read_while(self, should_read: Callable[[int], bool]) -> None:
+        """Reads finished executions that were not read yet, oldest first. Running ones are read by a later call.
 
-        `wanted` is asked before each, with the number of the last one that has begun. The list is Spark's as it is now,
-        asked for once: places in it change whenever Spark forgets some. It stays in the JVM.
+        Stops when `should_read(number of the latest execution)` is False. The list is fetched once, because its
+        indices change when Spark evicts executions.
         """
         executions = self._store.executionsList()
         size = int(executions.size())
         latest = int(executions.apply(size - 1).executionId()) if size else -1
         oldest = min(self._open, default=self._seen_until + 1)
-        for place in range(max(0, size - (latest - oldest + 1)), size):
-            if not wanted(latest):
+        for index in range(max(0, size - (latest - oldest + 1)), size):
+            if not should_read(latest):
                 return
-            execution = executions.apply(place)
+            execution = executions.apply(index)
             number = int(execution.executionId())
             if number > self._seen_until or number in self._open:
                 self._seen_until = max(self._seen_until, number)
@@ -213,18 +214,18 @@ class RowCounters:
                     self._read_execution(number, str(execution.description()))
 
     def _read_execution(self, number: int, description: str) -> None:
-        said = _BATCH.search(description)
-        if said is not None and said.group(1) in self._runs:
-            query, batch = self._runs[said.group(1)], int(said.group(2))
+        match = _BATCH.search(description)
+        if match is not None and match.group(1) in self._runs:
+            query, batch = self._runs[match.group(1)], int(match.group(2))
             self._read_batches[query] = max(batch, self._read_batches.get(query, -1))
             try:
                 self._add(query, batch, self._rows_of(number))
             except Py4JJavaError as error:
                 if error.java_exception.getClass().getName() != "java.util.NoSuchElementException":
-                    raise  # else Spark has forgotten it since it was listed
+                    raise  # otherwise Spark has evicted it since it was listed
 
     def _rows_of(self, execution: int) -> dict[str, int]:
-        """Operator to rows. One that a query does twice has two probes with the same count, and stands once."""
+        """Operator to rows. An operator that a query computes twice has two equal probes and is counted once."""
         store = self._store
         counts = dict(_COUNT.findall(str(store.executionMetrics(execution).mkString("\n"))))
         rows: dict[str, int] = {}
@@ -234,11 +235,11 @@ class RowCounters:
         return rows
 
     def _probed(self, graph: Any) -> Iterator[tuple[str, int]]:
-        """(operator, accumulator of the rows that left it) of each probe in a plan."""
+        """(operator, id of its row accumulator) of each probe in a plan."""
         drawing, nodes = str(graph.makeDotFile(self._session._jvm.scala.Predef.Map().empty())), graph.allNodes()
-        for place, mark in enumerate(_marks(drawing)):
+        for index, mark in enumerate(_marks(drawing)):
             if mark:
-                yield self._operators[mark - 1], int(nodes.apply(place).metrics().apply(0).accumulatorId())
+                yield self._operators[mark - 1], int(nodes.apply(index).metrics().apply(0).accumulatorId())
 
     def _add(self, query: str, batch: int, rows: dict[str, int]) -> None:
         for operator, before in self._alike.items():
@@ -249,28 +250,26 @@ class RowCounters:
             self._counted += reported
 
 
-def _last_progress(running: Any) -> int:
-    """The last batch that a query has told of, -1 where there is none. While it waits it tells of the batch to come,
-    which has taken no time yet.
-    """
-    reported = running._jsq.recentProgress()
-    batches = (reported[place] for place in range(len(reported) - 1, -1, -1))
+def _last_progress(handle: Any) -> int:
+    """The last batch that a query has reported, or -1. Ignores the idle report of the next batch, without durations."""
+    reported = handle._jsq.recentProgress()
+    batches = (reported[index] for index in range(len(reported) - 1, -1, -1))
     return next((int(one.batchId()) for one in batches if WORKED in one.durationMs()), -1)
 
 
 def _sum(row: Any) -> int:
-    """Of what rows state; none have said anything where there were none."""
+    """The sum of observed rows; null (no rows) counts as 0."""
     return 0 if row.isNullAt(0) else int(row.getLong(0))
 
 
 def _mark(text: str) -> int:
-    """The number of the probe that a node's text tells of, 0 where it is none."""
-    found = _MARK.search(text)
-    return int(found.group(1) or found.group(2)) if found is not None else 0
+    """The number of the probe in a node's text, or 0."""
+    match = _MARK.search(text)
+    return int(match.group(1) or match.group(2)) if match is not None else 0
 
 
 def _marks(drawing: str) -> Iterator[int]:
-    """The number of each node's probe, 0 of one that is none, in Spark's order: a cluster follows its nodes."""
+    """The probe number of each node, or 0, in Spark's order, in which a cluster follows its nodes."""
     within = False
     for line in drawing.splitlines():
         if _NODE.match(line):

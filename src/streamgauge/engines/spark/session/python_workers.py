@@ -1,4 +1,4 @@
-"""What our code does to the Python workers of Spark that run it."""
+"""Set-up of Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ VARIABLE, UNCHANGED = "STREAMGAUGE_PYTHON_WORKERS", "spark"
 NOTICE = (
     "what a worker has imported is frozen: Spark looks through all of a worker's objects for rings after every task"
 )
-"""How it stands among the settings in force."""
-_settled = False
+"""Listed among the settings in force."""
+_is_frozen = False
 
 
 def freeze_gc() -> None:
-    """Called in a worker when what it works with is imported; frees that from Python's collector, once.
+    """Excludes imported modules from garbage collection, once. Call it in a worker after its imports.
 
-    Spark has it look through every object after every task. PySpark, pandas and Arrow are 77,000 objects and
-    100 ms, in each of six workers of every batch; those that a task leaves are a few.
+    Spark runs a full collection after every task. PySpark, pandas and Arrow are 77,000 objects, which cost 100 ms in
+    each of six workers of every batch.
     """
-    global _settled
-    if not _settled and os.environ.get(VARIABLE) != UNCHANGED:
-        _settled = True
+    global _is_frozen
+    if not _is_frozen and os.environ.get(VARIABLE) != UNCHANGED:
+        _is_frozen = True
         gc.freeze()

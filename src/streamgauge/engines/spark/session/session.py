@@ -1,4 +1,4 @@
-"""A Spark session in this process: for the stream under test, and for the batch run that answers an own job."""
+"""A Spark session in this process: for the stream under test, and for the batch run of a user job."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ _OPEN = (
     "spark.sql.catalog.", "spark.sql.hive.", "spark.sql.streaming.stateStore.",
     "spark.sql.streaming.checkpointFileManagerClass",
 )  # fmt: skip
-"""Settings that catalogs, Hive, state stores and Hadoop read by themselves: they are not on Spark's list."""
+"""Settings that catalogs, Hive, state stores and Hadoop read themselves, so they are not on Spark's list."""
 _EXTENSIONS = "spark.sql.extensions"
-_OF_THE_RUN = re.compile(
+_SET_PER_RUN = re.compile(
     r"spark\.(app\.|driver\.(host|port|defaultJavaOptions)|executor\.id|local\.dir|master|submit|rdd\.compress|ui\.)"
 )
-"""What Spark itself, or this house, sets for every run: names, ports and folders, other ones each time."""
+"""Settings that Spark or streamgauge sets differently for every run: names, ports, folders."""
 _EXTRA = re.compile(r"spark\.(driver|executor)\.extraJavaOptions")
-"""Spark puts options of its own, and the default ones, before what these name."""
+"""Spark prepends its own and the default options to these."""
 _IP = "-Djava.net.preferIPv6Addresses="
 _SECRET = re.compile(r"(?i)secret|password|passwd|token|access.?key|credential")
 _SOCKETS = "spark.python.unix.domain.socket.enabled"
 _SOCKET_PATH_BYTES_MAX = 107
-"""So long may the path of a socket be, by the kernel."""
+"""The kernel's limit."""
 _SOCKET_NAME = f"/.{'x' * 36}.sock"
-"""As long as what Spark calls one: by a UUID."""
+"""As long as Spark's socket names, which contain a UUID."""
 _ENVIRONMENT = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Variables that name configuration, which Spark reads where its master is on other machines."""
 _KIND = re.compile(r"^(.*: )?[\w.]*(Exception|Error): ")
-"""What an error's message begins with when it comes from the JVM."""
+"""The prefix of JVM error messages."""
 LOG_LEVEL = "WARN"
 JVM_ENDS_S = 1.0
 STOP_S, CLUSTER_STOP_S = 1.0, 3.0
-"""So long may Spark take to stop: a local one loses nothing, but executors elsewhere have to be let go."""
+"""How long Spark may take to stop. A local Spark can be killed; remote executors need to be released."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,7 @@ def open_session(
 ) -> Any:
     """A session with this configuration; workers run this very Python.
 
-    `folder` takes what Spark writes on its way and does not always remove, and what other machines need. `jvm_options`
-    are for a JVM of this machine.
+    `folder` gets Spark's temporary files and what other machines need. `jvm_options` are for a local JVM.
     """
     from pyspark.sql import SparkSession
 
@@ -92,92 +91,98 @@ def open_checked(
     jvm_options: Sequence[str] = (),
     local: LocalSession = _USUAL,
 ) -> Any:
-    """The same; SettingError where Spark does not know a setting of the user's, or refuses its value.
+    """As `open_session`. Raises SettingError if Spark does not know a user's setting or refuses its value.
 
-    `users` are those of the configuration that a user gave.
+    `users` is the part of the configuration that the user gave.
     """
     try:
         session = open_session(master, conf, folder, jvm_options, local)
-        session._jsparkSession.sessionState()  # made here, not at the first query: its settings are read then
+        session._jsparkSession.sessionState()  # forces Spark to read the settings now instead of at the first query
     except Exception as error:
         if (refused := _refused(users, str(error))) is not None:
             raise SettingError(refused) from None
         raise
-    if problems := unknown(users, known_names(session._jvm)):
+    if problems := unknown_settings(users, spark_setting_names(session._jvm)):
         raise SettingError(problems)
     return session
 
 
-def from_the_environment(session: Any) -> dict[str, str]:
+def inherited_settings(session: Any) -> dict[str, str]:
     """What is in force and was not asked for, by files or variables; and which variables were set aside.
 
     Secrets are named, their values left out.
     """
     conf = dict(session.sparkContext.getConf().getAll())
-    kept = {name: value for name, value in conf.items() if not (_OF_THE_RUN.match(name) or _EXTRA.fullmatch(name))}
-    asked = kept | _java_options(session, conf)
-    found = asked | {name: os.environ[name] for name in _ENVIRONMENT if os.environ.get(name)} | recorded()
-    hidden = {name for name, value in found.items() if _SECRET.search(name) or _SECRET.search(value)}
-    return {name: "(not shown)" if name in hidden else value for name, value in sorted(found.items())}
+    retained = {name: value for name, value in conf.items() if not (_SET_PER_RUN.match(name) or _EXTRA.fullmatch(name))}
+    with_java_options = retained | _java_options(session, conf)
+    in_force = (
+        with_java_options | {name: os.environ[name] for name in _ENVIRONMENT if os.environ.get(name)} | recorded()
+    )
+    hidden = {name for name, value in in_force.items() if _SECRET.search(name) or _SECRET.search(value)}
+    return {name: "(not shown)" if name in hidden else value for name, value in sorted(in_force.items())}
 
 
 def _java_options(session: Any, conf: Mapping[str, str]) -> dict[str, str]:
-    """What JVMs are told besides what Spark tells all of them, and what `_jvm` tells one of this machine."""
-    sparks = set(_module_options(session._jvm).split())
+    """JVM options except those that Spark gives every JVM and those of `_jvm`."""
+    spark_options = set(_module_options(session._jvm).split())
     if conf.get("spark.master", "").startswith("local"):
-        sparks |= set(conf.get("spark.driver.defaultJavaOptions", "").split())
-    given = {name: value.split() for name, value in conf.items() if _EXTRA.fullmatch(name)}
-    others = {
-        name: [option for option in options if option not in sparks and not option.startswith(_IP)]
-        for name, options in given.items()
+        spark_options |= set(conf.get("spark.driver.defaultJavaOptions", "").split())
+    extra_options = {name: value.split() for name, value in conf.items() if _EXTRA.fullmatch(name)}
+    user_options = {
+        name: [option for option in options if option not in spark_options and not option.startswith(_IP)]
+        for name, options in extra_options.items()
     }
-    return {name: " ".join(options) for name, options in others.items() if options}
+    return {name: " ".join(options) for name, options in user_options.items() if options}
 
 
 def _module_options(jvm: Any) -> str:
-    """What this version of Spark gives every JVM; empty where it cannot be asked, and then it is recorded as well."""
+    """The options that this Spark version gives every JVM; empty if unknown, then they are recorded too."""
     try:
         return str(jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions())
     except Exception:
         return ""
 
 
-def unknown(users: Mapping[str, str], known: frozenset[str]) -> list[Problem]:
-    """The user's `spark.sql.*` settings that are none of the names `known` to Spark: it would pass over them silently.
+def unknown_settings(users: Mapping[str, str], names: frozenset[str]) -> list[Problem]:
+    """The user's `spark.sql.*` settings that are not in `names`, because Spark would ignore them silently.
 
-    Where the user brings extensions, names may be theirs, and nothing is said. `known` is empty where Spark could not
-    be asked.
+    Returns nothing if the user loads extensions, which may define settings, or if `names` is empty (unknown).
     """
-    if not known or _EXTENSIONS in users:
+    if not names or _EXTENSIONS in users:
         return []
-    strange = [name for name in users if name.startswith(SQL) and name not in known and not name.startswith(_OPEN)]
-    return [Problem(f"option {name}", "is not a setting of Spark", users[name], _near(name, known)) for name in strange]
+    unknown_names = [
+        name for name in users if name.startswith(SQL) and name not in names and not name.startswith(_OPEN)
+    ]
+    return [
+        Problem(f"option {name}", "is not a setting of Spark", users[name], _suggestion(name, names))
+        for name in unknown_names
+    ]
 
 
-def _near(name: str, known: frozenset[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    return f"--option {near[0]}=..." if near else "leave it out, or mend its spelling"
+def _suggestion(name: str, names: frozenset[str]) -> str:
+    matches = difflib.get_close_matches(name, names, 1)
+    return f"--option {matches[0]}=..." if matches else "leave it out, or correct its spelling"
 
 
-def known_names(jvm: Any) -> frozenset[str]:
-    """Every name of Spark's own SQL settings, internal ones too; in one call, since each crosses to the JVM."""
+def spark_setting_names(jvm: Any) -> frozenset[str]:
+    """All names of Spark's SQL settings, internal ones too, in one call to the JVM."""
     try:
         module = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
         entries = module.getConfigEntries().toString()
-    except Exception:  # another Spark may keep its list elsewhere; then it is as silent as it is without us
+    except Exception:  # another Spark version may store its list elsewhere; then names are not checked
         return frozenset()
     return frozenset(re.findall(r"ConfigEntry\(key=([^,\s]+),", entries))
 
 
 def _refused(users: Mapping[str, str], message: str) -> Problem | None:
-    """A start's error as the problem of the user's one setting that it speaks of; None where it speaks of none."""
-    named = [name for name in users if re.search(rf"(?<![\w.]){re.escape(name)}(?!\.?\w)", message)]
-    if len(named) != 1:
+    """The error of a start as a problem of the user's setting that it names; None if it names none or several."""
+    names = [name for name in users if re.search(rf"(?<![\w.]){re.escape(name)}(?!\.?\w)", message)]
+    if len(names) != 1:
         return None
-    line = next(line.strip() for line in message.splitlines() if named[0] in line)
+    line = next(line.strip() for line in message.splitlines() if names[0] in line)
     reason = _KIND.sub("", line)[:300]
     return Problem(
-        f"option {named[0]}", f"is refused by Spark ({reason})", users[named[0]], "another value, or leave it out"
+        f"option {names[0]}", f"is refused by Spark ({reason})", users[names[0]], "change its value, or leave it out"
     )
 
 
@@ -186,19 +191,19 @@ def _jvm(
 ) -> dict[str, str]:
     """A JVM of this machine puts its temporary files into `folder`, which is removed whatever ends the JVM.
 
-    Its heap has its whole size from the start: how a heap grows in its first minutes is no property of a job.
-    It speaks with its Python workers by Unix sockets in that folder, which is its user's alone: over TCP a part of a
-    message waits for the acknowledgement of the one before, up to 40 ms, in each batch. A folder whose path is too long
-    for a socket leaves it at TCP.
+    - Temporary files go to `folder`, which is removed after the run.
+    - The heap has its full size from the start, because heap growth would distort the first minutes.
+    - Python workers are connected by Unix sockets in the private `folder`. TCP delays parts of messages by up to 40 ms
+      per batch (delayed acknowledgements). If the path is too long for a socket, TCP is used.
     """
     if not master.startswith("local"):
         return {}
-    here = folder / "jvm"
-    here.mkdir(parents=True, exist_ok=True)
+    jvm_folder = folder / "jvm"
+    jvm_folder.mkdir(parents=True, exist_ok=True)
     heap = [f"-Xms{memory}"] if memory and local.whole_heap else []
-    options = [f"-Djava.io.tmpdir={here}", *heap, *jvm_options]
-    told = {"spark.local.dir": str(here), "spark.driver.defaultJavaOptions": " ".join(options)}
-    return told | ({_SOCKETS: "true"} if local.unix_sockets and _holds_sockets(here) else {})
+    options = [f"-Djava.io.tmpdir={jvm_folder}", *heap, *jvm_options]
+    settings = {"spark.local.dir": str(jvm_folder), "spark.driver.defaultJavaOptions": " ".join(options)}
+    return settings | ({_SOCKETS: "true"} if local.unix_sockets and _holds_sockets(jvm_folder) else {})
 
 
 def _holds_sockets(folder: Path) -> bool:
@@ -206,14 +211,14 @@ def _holds_sockets(folder: Path) -> bool:
 
 
 def end_session() -> None:
-    """End Spark in this process, whatever state it is in: asked first, then killed, so that no JVM is left behind."""
+    """Stops Spark in this process, then kills the JVM if it is still alive."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context
     if context is not None:
-        asked = threading.Thread(target=_stop, args=(context,), daemon=True)
-        asked.start()
-        asked.join(STOP_S if str(context.master).startswith("local") else CLUSTER_STOP_S)
+        stopper = threading.Thread(target=_stop, args=(context,), daemon=True)
+        stopper.start()
+        stopper.join(STOP_S if str(context.master).startswith("local") else CLUSTER_STOP_S)
     with contextlib.suppress(Exception):
         jvm = SparkContext._gateway.proc
         jvm.kill()
@@ -221,9 +226,9 @@ def end_session() -> None:
 
 
 def jvm_ended() -> str:
-    """How the JVM that this process has started ended, by which signal where it was one; empty where it has not.
+    """How this process's JVM ended (signal or exit code); empty if it still runs.
 
-    To be asked when something went wrong with it: it is waited for a little, as a call to it may fail before its end.
+    Call it after a failed call to the JVM. It waits `JVM_ENDS_S`, because a call may fail shortly before the end.
     """
     from pyspark import SparkContext
 
@@ -238,7 +243,7 @@ def jvm_ended() -> str:
 
 
 def _by_signal(code: int) -> str:
-    """The name of the signal that an exit code stands for, as a child's or as a shell tells it."""
+    """The signal name of an exit code, which is -n for a child process and 128 + n from a shell."""
     number = -code if code < 0 else code - 128
     return signal.Signals(number).name if number in {each.value for each in signal.Signals} else ""
 

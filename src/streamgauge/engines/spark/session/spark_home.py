@@ -1,9 +1,8 @@
 """A SPARK_HOME in which Python workers start fast.
 
-Spark puts `python/lib/pyspark.zip` first on its workers' path, and Python compiles a zip's modules anew in every
-process: seconds for each of the six kinds of worker that a streaming query starts, all on the path of its
-first batches. The same package lies unpacked, with its compiled files, beside the running interpreter. So the view
-leaves the zip out.
+Spark puts `python/lib/pyspark.zip` first on its workers' path, and Python compiles modules of a zip again in every
+process. That costs seconds for each of six kinds of workers during the first batches. The installed package has
+compiled files, so the view omits the zip.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 NOTICE = "a view without pyspark.zip: Python workers of this JVM import the package beside the interpreter"
-"""How it stands among the settings in force."""
+"""Listed among the settings in force."""
 
 
 def installed_spark_home() -> Path:
@@ -22,7 +21,7 @@ def installed_spark_home() -> Path:
 
 
 def view_of_spark_home(at: Path) -> Path:
-    """Make a folder of links to the installed Spark without its `python` folder; returns it."""
+    """Creates a folder of links to the installed Spark without its `python` folder. Returns it."""
     at.mkdir(parents=True, exist_ok=True)
     for entry in installed_spark_home().iterdir():
         if entry.name not in ("python", "__pycache__") and entry.suffix != ".py":

@@ -1,4 +1,4 @@
-"""The SUT: a plain Python process with a Spark session and its streaming queries, on a lifeline to the runner."""
+"""The SUT process: a Spark session and its streaming queries, on a lifeline to the driver."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from streamgauge.engines.spark.options import (
     LOOPBACK,
     LOWERING,
     LOWERINGS,
-    PROBED,
-    REDACTED,
+    PROBE_SETTINGS,
+    REDACTION,
     SETTINGS,
-    UNCHECKED,
+    UNCHECKED_OPERATIONS,
     chosen_lowerings,
     defaults,
     keeps_first_rows,
@@ -51,7 +51,7 @@ from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
 from streamgauge.engines.spark.session.session import (
     LocalSession,
     end_session,
-    from_the_environment,
+    inherited_settings,
     jvm_ended,
     open_checked,
 )
@@ -68,12 +68,12 @@ STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 Write = Callable[[Any, int], None]
 """Writes a batch's frame, given its number."""
 BATCH_UNDER_WAY = ("Processing new data", "No new data but cleaning up state")
-"""What a query's status says in a batch; it is active while it looks for data, too."""
+"""A query's status messages during a batch. It is also active while it looks for data."""
 
 
 @dataclass(frozen=True)
 class SparkJob:
-    """What the runner hands over, by file."""
+    """The driver's request, passed by file."""
 
     flow: Flow
     edges: Edges
@@ -85,11 +85,11 @@ class SparkJob:
 
 
 class Sut:
-    """One session; one query for all sinks that can share one."""
+    """One session; sinks share a query where possible."""
 
     settings: tuple[Setting, ...] = SETTINGS
     in_order = False
-    """Whether rows come through one task after the other, in the order of events."""
+    """Whether one task per operator gets all rows in event order."""
 
     def __init__(self, job: SparkJob) -> None:
         self._job = job
@@ -101,7 +101,7 @@ class Sut:
         self._counting_ended = ""
 
     def start(self) -> dict[str, str]:
-        """Start session and queries; returns the settings in force that are not Spark's defaults."""
+        """Starts session and queries. Returns the settings in force that are not Spark's defaults."""
         conf = self._configuration()
         try:
             self._native = load(self._user_job) if self._user_job is not None else None
@@ -122,34 +122,32 @@ class Sut:
             raise
         except Exception as error:
             raise EngineError(error_message(str(error))) from None
-        return {**self._in_force(), **from_the_environment(self._session), **conf}
+        return {**self._in_force(), **inherited_settings(self._session), **conf}
 
     def status(self) -> dict[str, Any]:
-        """Alive where every query is, with those that work on a batch; else the reason of the first that is not, named
-        by its sinks.
-        """
-        for query, running in self._queries.items():
-            error = running.exception()
-            if error is not None or not running.isActive:
+        """Whether all queries are alive and which are busy with a batch; else the reason of the first failure."""
+        for query, handle in self._queries.items():
+            error = handle.exception()
+            if error is not None or not handle.isActive:
                 reason = self._reason(str(error)) if error is not None else ""
                 sinks = f"the query of {', '.join(sink.name for sink in query.sinks)}: "
                 return {"alive": False, "reason": (sinks if len(self._queries) > 1 else "") + reason}
         self._counting(RowCounters.keep_up)
-        return {"alive": True, "busy": [query.name for query, running in self._queries.items() if _works(running)]}
+        return {"alive": True, "busy": [query.name for query, handle in self._queries.items() if _in_batch(handle)]}
 
     def batch_progress(self) -> list[dict[str, Any]]:
-        return [json.loads(one.json) for running in self._queries.values() for one in running.recentProgress]
+        return [json.loads(one.json) for handle in self._queries.values() for one in handle.recentProgress]
 
     def operator_row_counts(self) -> dict[str, Any]:
-        """What was counted since it was last asked for, as `OperatorCounts`."""
+        """The counts since the last call, as `OperatorCounts`."""
         self._counting(RowCounters.read)
-        taken = self._probes.taken() if self._probes is not None else []
-        return asdict(OperatorCounts(taken, self._counting_ended))
+        counts = self._probes.take() if self._probes is not None else []
+        return asdict(OperatorCounts(counts, self._counting_ended))
 
     def _configuration(self) -> dict[str, str]:
         local = self._job.master.startswith("local")
         raw_files = self._user_job is None
-        # Executors elsewhere find Spark's driver where they find ours.
+        # Remote executors reach Spark's driver at the address of streamgauge's endpoints.
         host = LOOPBACK if local else self._job.edges.bind
         partitions = unless_set(len(self._job.edges.inputs))
         conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host, options=self._own_options)
@@ -157,10 +155,10 @@ class Sut:
             conf[f"spark.executorEnv.{VARIABLE}"] = UNCHANGED
         if needs_rocksdb(self._job.flow):
             conf = with_rocksdb(conf)
-        conf |= UNCHECKED if keeps_first_rows(self._job.flow) and not self.in_order else {}
-        conf |= PROBED if self._probed else {}
+        conf |= UNCHECKED_OPERATIONS if keeps_first_rows(self._job.flow) and not self.in_order else {}
+        conf |= PROBE_SETTINGS if self._probed else {}
         conf["spark.driver.memory"] = self._own_options["driver_memory"]
-        conf |= REDACTED if "client" in self._job.edges.transport_options else {}
+        conf |= REDACTION if "client" in self._job.edges.transport_options else {}
         if self._job.jars:
             conf["spark.jars"] = ",".join(self._job.jars)
         return {**conf, **self._users}
@@ -174,7 +172,7 @@ class Sut:
         return next((node for node in graph.operators(self._job.flow) if isinstance(node, NativeJob)), None)
 
     def _reason(self, text: str) -> str:
-        """Why the query ended: the user's own lines where an own job raised, else the engine's own words."""
+        """Why the query ended: the user's lines if a user job raised, else Spark's reason."""
         trace = self._native.trace_in(text) if self._native is not None else None
         return trace or error_message(text)
 
@@ -230,26 +228,26 @@ class Sut:
         return chosen_lowerings(graph.operators(self._job.flow), self._own_options)
 
     def _in_force(self) -> dict[str, str]:
-        """Our settings as what really runs; where we were left the choice, that stands beside it."""
+        """The options in force. Values chosen by streamgauge are marked `(auto)`."""
         told_below = ("lowering", *(() if self._on_kafka else ("kafka_clients",)))
-        found = {name: value for name, value in self._own_options.items() if not name.startswith(LOWERING)}
-        found = {name: value for name, value in found.items() if name not in told_below}
+        settings = {name: value for name, value in self._own_options.items() if not name.startswith(LOWERING)}
+        settings = {name: value for name, value in settings.items() if name not in told_below}
         if self._job.master.startswith("local"):
-            found["driver_memory"] += ", all of it from the start" if found.get("heap") != "grows" else ""
-            found["jit"] = " ".join((found["jit"], *JVM_OPTIONS[found["jit"]]))
+            settings["driver_memory"] += ", full size from the start" if settings.get("heap") != "grows" else ""
+            settings["jit"] = " ".join((settings["jit"], *JVM_OPTIONS[settings["jit"]]))
         else:
-            found["jit"] = "jvm (executors elsewhere are started with options of their own)"
+            settings["jit"] = "jvm (remote executors are started with their own options)"
         if self._on_kafka:
-            found |= self._edges_in_force()
+            settings |= self._edges_in_force()
         if "trigger" in self._own_options:
-            found["trigger"] = _with_choice(self._triggers(), self._own_options["trigger"])
+            settings["trigger"] = _with_choice(self._triggers(), self._own_options["trigger"])
         if "watermark_delay" in self._own_options:
-            found["watermark_delay"] = _with_choice(self._delay, self._own_options["watermark_delay"])
+            settings["watermark_delay"] = _with_choice(self._delay, self._own_options["watermark_delay"])
         for node in graph.operators(self._job.flow):
             if isinstance(node, WindowAggregate | WindowJoin):
                 requested = self._choices.get(node.name, LOWERINGS[type(node)][0])
-                found[LOWERING + node.name] = _with_choice(lowering_of(node, self._choices), requested)
-        return found
+                settings[LOWERING + node.name] = _with_choice(lowering_of(node, self._choices), requested)
+        return settings
 
     def _edges_in_force(self) -> dict[str, str]:
         from streamgauge.engines.spark.io.kafka import in_force
@@ -263,51 +261,49 @@ class Sut:
         return CLIENTS[self._own_options.get("kafka_clients", TUNED)]
 
     def _triggers(self) -> str:
-        """The interval in force; of several queries with different ones, each one's."""
+        """The interval in force; one per query if they differ."""
         intervals = {query.name: self._trigger(query) for query in self._queries}
         if len(set(intervals.values())) == 1:
             return next(iter(intervals.values()))
         return "; ".join(f"{name}: {interval}" for name, interval in intervals.items())
 
-    def _reading(self, session: Any, query: Query, more: Mapping[str, str] = {}) -> Callable[..., Any]:
-        """What reads a source for a query, with more options; each call is a reader of its own, numbered stream by
-        stream.
-        """
+    def _reading(self, session: Any, query: Query, extra_options: Mapping[str, str] = {}) -> Callable[..., Any]:
+        """A function that reads a source for a query. Each call is a new reader, numbered per stream."""
         numbers: dict[str, count[int]] = defaultdict(count)
-        given = query.columns(self._job.flow, self._job.edges.columns)
+        column_names = query.columns(self._job.flow, self._job.edges.columns)
 
         def read(source: Source, packing: Packing | None = None) -> Any:
-            who = {"query": query.name, "reader": str(next(numbers[source.name])), **more}
-            return self._read(session, source, given[source.name], who, packing)
+            who = {"query": query.name, "reader": str(next(numbers[source.name])), **extra_options}
+            return self._read(session, source, column_names[source.name], who, packing)
 
         return read
 
     def _read(
-        self, session: Any, source: Source, given: tuple[str, ...], who: dict[str, str], packing: Packing | None
+        self, session: Any, source: Source, column_names: tuple[str, ...], who: dict[str, str], packing: Packing | None
     ) -> Any:
-        """A source's streaming frame: the given columns, or packed blocks of them."""
+        """A source's streaming frame: the needed columns, or packed blocks of them."""
         if self._on_kafka:
             from streamgauge.engines.spark.io.kafka import read
 
-            return read(session, source, given, self._job.edges, self._kafka_clients.reading)
-        return self._from_queue(session.readStream, source, given, who, packing)
+            return read(session, source, column_names, self._job.edges, self._kafka_clients.reading)
+        return self._from_queue(session.readStream, source, column_names, who, packing)
 
     def _from_queue(
-        self, reader: Any, source: Source, given: tuple[str, ...], who: dict[str, str], packing: Packing | None
+        self, reader: Any, source: Source, column_names: tuple[str, ...], who: dict[str, str], packing: Packing | None
     ) -> Any:
-        """What a reader of Spark's, of a stream or of a batch, makes of the queue."""
+        """The frame of a Spark reader (streaming or batch) on the queue."""
         from pyspark.sql.types import _parse_datatype_string
 
         edges = self._job.edges
         types = {**source.schema.types(), **dict.fromkeys(("event_time", "ingest_time", "event_id"), "bigint")}
-        columns = {name: _parse_datatype_string(types[name]) for name in given}
+        columns = {name: _parse_datatype_string(types[name]) for name in column_names}
         nullable = [field.name for field in source.schema.fields if field.nullable]
         options = {
             "stream": source.name,
             "locations": json.dumps([edge.location for edge in edges.inputs]),
             "token": edges.inputs[0].token,
             "frontier": edges.frontier,
-            "columns": json.dumps(given),
+            "columns": json.dumps(column_names),
             "nullable": json.dumps(nullable),
             **who,
         }
@@ -324,7 +320,7 @@ class Sut:
         return {"location": edge.location, "token": edge.token, "query": query.name, "sinks": sinks}
 
     def _sender(self, query: Query) -> Write:
-        """What sends a batch of updates to the recorder."""
+        """A function that sends a batch of updates to the recorder."""
 
         def send(frame: Any, batch: int) -> None:
             options = {**self._output(query), "batch": str(batch)}
@@ -337,42 +333,40 @@ class Sut:
         if query in self._queries:
             self._counting(RowCounters.count_in, query.name, self._queries[query], batch)
 
-    def _counting(self, count: Callable[..., None], *what: Any) -> None:
-        """Lets the probes count. One that fails ends the counting, and neither the query nor what is said of it; what
-        was counted before is kept.
-        """
+    def _counting(self, count: Callable[..., None], *arguments: Any) -> None:
+        """Calls a method of the probes. An error ends the counting, but neither the query nor its status."""
         if self._probes is None or self._counting_ended:
             return
         try:
-            count(self._probes, *what)
+            count(self._probes, *arguments)
         except Exception as error:
             self._counting_ended = error_message(str(error))
-            print(f"streamgauge: the rows of operators are counted no more: {error}", file=sys.stderr, flush=True)
+            print(f"streamgauge: stopped counting rows of operators: {error}", file=sys.stderr, flush=True)
 
 
-def of_the_jvm(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `status` says; EngineError where the JVM has ended: what became of a call to it says nothing of that."""
+def checked_jvm(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Calls `status`. Raises EngineError if the JVM has ended, because the call's own error would not say so."""
     try:
-        if (said := status())["alive"]:
-            return said
+        if (reply := status())["alive"]:
+            return reply
     except Exception:
         if ended := jvm_ended():
             raise EngineError(ended) from None
         raise
     if ended := jvm_ended():
         raise EngineError(ended)
-    return said
+    return reply
 
 
 def format_of(query: str) -> str:
-    """What Spark calls the edges of a query."""
+    """The name of a query's data source."""
     return f"streamgauge_{query}"
 
 
-def _works(running: Any) -> bool:
-    """Whether a batch is under way, with data or to close windows; Spark has no other sign of it than its words."""
-    said = running.status
-    return said["isTriggerActive"] and said["message"].startswith(BATCH_UNDER_WAY)
+def _in_batch(handle: Any) -> bool:
+    """Whether a batch is in progress. Spark shows it only in a status message."""
+    query_status = handle.status
+    return query_status["isTriggerActive"] and query_status["message"].startswith(BATCH_UNDER_WAY)
 
 
 def _with_choice(used: str, requested: str) -> str:
@@ -380,13 +374,13 @@ def _with_choice(used: str, requested: str) -> str:
 
 
 def run(kind: type[Sut]) -> None:
-    """Serves the job of the file that is named on the command line, until the runner ends."""
+    """Serves the job in the file named on the command line, until the driver ends."""
     path = Path(sys.argv[1])
     sut = kind(cloudpickle.loads(path.read_bytes()))
     serve(
         {
             "start": sut.start,
-            "status": partial(of_the_jvm, sut.status),
+            "status": partial(checked_jvm, sut.status),
             "batch_progress": sut.batch_progress,
             "operator_row_counts": sut.operator_row_counts,
         },

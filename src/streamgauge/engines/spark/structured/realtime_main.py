@@ -1,4 +1,4 @@
-"""The SUT in Spark's real-time mode: one query from topic to topic, without batches of its own."""
+"""The SUT in Spark's real-time mode: one query from topic to topic, without batches."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from streamgauge.engines.spark.structured.realtime import INSTANCES, SETTINGS, t
 from streamgauge.transports.kafka.client.result_messages import Mark
 
 WRITING = {"kafka.linger.ms": "2", "kafka.compression.type": "none", "kafka.acks": "all"}
-"""Two milliseconds make some hundred requests a second of what would be thousands: less of the broker, and no later."""
+"""Two milliseconds of linger reduce thousands of requests per second to hundreds, without added latency."""
 SHUFFLE = {"spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1"}
-"""So long a row waits at most in an exchange for others to go with it; 50 of Spark's own."""
+"""The longest time that a row waits in an exchange buffer; Spark's default is 50 ms."""
 ALL = 0
-"""The number of the one batch that results are said to belong to."""
+"""The batch number of all results."""
 POLL_S = 0.5
 
 
@@ -64,8 +64,8 @@ class RealTimeSut(Sut):
         return running
 
     def _tell(self, running: Any, query: Query, marks: Marks) -> None:
-        """What the end of each of Spark's batches says for certain: how far all is read and written, rows that left
-        nothing, too. Ends with the query; what a broker that was away has not taken is told again.
+        """Reports the end positions of each Spark batch, which cover rows without results too. Retries if the broker
+        is unavailable. Ends with the query.
         """
         reported = -1
         try:
@@ -75,16 +75,16 @@ class RealTimeSut(Sut):
                     reported = last.batchId
                 time.sleep(POLL_S)
         except Exception as error:
-            print(f"streamgauge: how far is read is told no more: {error}", file=sys.stderr, flush=True)
+            print(f"streamgauge: stopped reporting read positions: {error}", file=sys.stderr, flush=True)
 
     def _report(self, progress: Any, query: Query, marks: Marks) -> bool:
-        """Whether the broker has taken how far a batch has read."""
+        """Sends a batch's end positions. Returns whether the broker accepted them."""
         ends = "\n".join(source.endOffset for source in progress.sources)
         positions = tuple(positions_in(ends, self._job.edges.inputs[0].token))
         try:
             marks.send(Mark(query.name, ALL, False, {}, positions, endless=True))
         except Exception as error:  # of the client, or of the broker that it does not reach
-            print(f"streamgauge: how far is read is not told yet: {error}", file=sys.stderr, flush=True)
+            print(f"streamgauge: could not report read positions yet: {error}", file=sys.stderr, flush=True)
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""The runner's side of an own job's batch run: Spark's batch mode as the truth of its streaming mode."""
+"""The driver's side of a user job's batch run: Spark's batch mode as the truth for its streaming mode."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def batch_answer(
 
     `stage` says what that process does. Answers raise EngineError with the engine's, or the user's, own reason.
     """
-    ours, users = split(options)
+    own_options, users = split(options)
     conf = {
         **defaults(max(2, len(cpus())), local_checkpoint=False),
-        "spark.driver.memory": ours["driver_memory"],
+        "spark.driver.memory": own_options["driver_memory"],
         **users,
     }
-    asked = BatchJob(
+    batch_job = BatchJob(
         job, f"local[{len(cpus())}]", conf, {name: str(path) for name, path in inputs.items()}, str(folder)
     )
     path = folder / "batch.pkl"
-    path.write_bytes(pickle.dumps(asked))
-    environment = environment_of(view_of_spark_home(folder / "spark-home"), asked.master)
+    path.write_bytes(pickle.dumps(batch_job))
+    environment = environment_of(view_of_spark_home(folder / "spark-home"), batch_job.master)
     child = Child("spark batch", "streamgauge.engines.spark.user_job.batch_main", [str(path)], log, None, environment)
 
     if stage is not None:

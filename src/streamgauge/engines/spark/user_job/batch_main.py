@@ -1,4 +1,4 @@
-"""The process that answers an own job: the same function, run by Spark in batch over the whole input at once."""
+"""The batch process of a user job: the same function, run by Spark in batch over the whole input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamgauge.system.user_code import first_line
 
 @dataclass(frozen=True)
 class BatchJob:
-    """What the runner hands over, by file: the job, and a Parquet file of each input by stream name."""
+    """The driver's request, passed by file: the job, and a Parquet file per stream name."""
 
     job: NativeJob
     master: str
@@ -38,18 +38,18 @@ class BatchAnswerJob:
         self._answers = 0
 
     def answer(self, out: str, before_us: int | None = None) -> None:
-        """Write what the job gives for the input with event_time < `before_us` (None: all of it)."""
+        """Writes the job's results for the input with event_time < `before_us` (None: all input)."""
         if self._session is None:
             announce("starting Spark for the batch run")
             self._session = open_session(self._request.master, self._request.conf, Path(self._request.folder))
         self._answers += 1
         try:
             frames = [self._frame(each.name, before_us) for each in self._request.job.inputs]
-            found = self._native.batch(self._session, frames)
-            # Spark's default for timestamps, INT96, is read in nanoseconds and without a zone.
-            found.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+            results = self._native.batch(self._session, frames)
+            # Spark's default, INT96, would be read in nanoseconds and without a time zone.
+            results.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
             announce(f"running the job in batch{f', part {self._answers}' if before_us is not None else ''}")
-            found.write.parquet(out)
+            results.write.parquet(out)
             announce("comparing every answer")
         except InputError:
             raise

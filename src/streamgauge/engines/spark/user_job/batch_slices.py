@@ -1,4 +1,4 @@
-"""One timed slice of an operator, as the process that times hands it to who asked."""
+"""One timed slice of an operator, the reply of the benchmark process."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 
 class Slice(NamedTuple):
-    """Rows of a slice, seconds with the operator and seconds of only reading them.
+    """Rows of a slice, seconds with the operator, and seconds of only reading.
 
-    `fixed_seconds` is the same difference where there are no rows: what a job of the operator costs anyhow.
+    `fixed_seconds` is the same difference without rows: the fixed cost of a job with the operator.
     """
 
     rows: int

@@ -1,18 +1,16 @@
-"""The process that times operators alone: Spark fuses what follows each other, so nothing else tells them apart.
+"""The process that times operators in isolation, because Spark fuses consecutive operators.
 
 For each slice of an operator's input:
 
-1. the rows are put into Spark's memory, as one partition; the engine has one task, so this is what one instance takes
-2. two frames are made over them: one that only reads, and the operator, lowered as it is for every run, in batch
-3. both are planned and compiled, tables for lookups are sent: all that is paid once a batch, and not for each row
-4. both are run with their rows thrown away, each timed, and then over no rows at all, or the other way round from slice
-   to slice
+1. Cache the rows in Spark's memory as one partition (one task, so the cost of one instance).
+2. Create two frames: one only reads, the other applies the operator with the usual lowering, in batch.
+3. Plan and compile both, and broadcast lookup tables: costs per batch, not per row.
+4. Run both and discard the rows, then both without any rows. The order alternates between slices.
 
-The difference of the two is the operator's; over no rows it is what a job of the operator costs anyhow.
+The difference is the operator's cost; without rows it is the fixed cost of a job with the operator.
 
-In batch a stateful operator begins each slice with no state and stores none. A keyed process would lose what it knows,
-so its class is run by itself in this Python, where its state goes on: without Spark's exchange, its blocks and its
-state store.
+In batch, a stateful operator starts each slice without state. A keyed process would lose its state, so its class runs
+in this Python process instead: without Spark's exchange, blocks and state store.
 """
 
 from __future__ import annotations
@@ -50,20 +48,19 @@ from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
 from streamgauge.system.child_processes import serve
 
 MASTER = "local[1]"
-"""One task at a time: what a row takes at one instance."""
-SMALL_AT_FIRST = "-Xms64m"
-"""A heap that has its whole size from the start, as in every run, would say nothing of what operators take. The last
-one counts."""
-CLASS_ALONE, DIFFERENCE = "class_alone", "difference"
+"""One task at a time: the cost of a row at one instance."""
+SMALL_INITIAL_HEAP = "-Xms64m"
+"""Overrides the full initial heap, which would hide the operators' memory use. The JVM uses the last such option."""
+CLASS_ONLY, DIFFERENCE = "class_alone", "difference"
 Clock = Callable[[], float]
 Read = Callable[..., DataFrame]
 
 
 @dataclass(frozen=True)
 class IsolatedOperator:
-    """An operator that reads nothing but sources, and where the slices of each are, by the source's name.
+    """An operator that reads only sources, and the folder of slices per source name.
 
-    `job`: an own job as it is written, whose streams have the names that its function knows.
+    `job`: a user job in its original form, with the stream names that its function expects.
     """
 
     name: str
@@ -77,13 +74,13 @@ class IsolatedOperator:
         return tuple(each for each in graph.walk(self.node) if isinstance(each, Source))
 
     def files(self, source: Source, number: int) -> list[str]:
-        """Where the rows of a slice are; nowhere where it has none."""
+        """The files of a slice; empty if it has no rows."""
         folder = Path(self.folders[source.name]) / f"{self.folder_of_a_slice}={number}"
         return sorted(map(str, folder.glob("*.parquet")))
 
     @property
     def method(self) -> str:
-        return CLASS_ALONE if isinstance(self.node, Process) and self.node.keys else DIFFERENCE
+        return CLASS_ONLY if isinstance(self.node, Process) and self.node.keys else DIFFERENCE
 
 
 @dataclass(frozen=True)
@@ -97,11 +94,11 @@ class IsolatedJob:
 
 class OperatorTimer(Protocol):
     def sample(self, number: int) -> Slice | None:
-        """Times the slice of that number; None where it has no rows."""
+        """Times slice `number`; None if it has no rows."""
 
 
 class SparkTimer:
-    """The difference of two runs of Spark over the same rows in its memory."""
+    """The difference of two Spark runs over the same cached rows."""
 
     def __init__(
         self, session: Any, operator: IsolatedOperator, choices: dict[str, str], buckets: int, clock: Clock
@@ -111,7 +108,7 @@ class SparkTimer:
         self._empty: dict[str, DataFrame] = {}
 
     def sample(self, number: int) -> Slice | None:
-        frames = {source.name: self._held(source, number) for source in self._operator.sources}
+        frames = {source.name: self._cached_slice(source, number) for source in self._operator.sources}
         try:
             rows = sum(frame.count() for frame in frames.values())
             return self._difference(frames, rows, number) if rows else None
@@ -121,24 +118,24 @@ class SparkTimer:
 
     def _difference(self, frames: dict[str, DataFrame], rows: int, number: int) -> Slice:
         runs = {**self._runs(frames, ""), **self._runs(self._without_rows(), "no ")}
-        took = {}
+        seconds = {}
         for name in list(runs) if number % 2 else list(reversed(runs)):
-            begun = self._clock()
+            started_at = self._clock()
             runs[name].count()
-            took[name] = self._clock() - begun
-        return Slice(rows, took["operator"], took["reading"], took["no operator"] - took["no reading"])
+            seconds[name] = self._clock() - started_at
+        return Slice(rows, seconds["operator"], seconds["reading"], seconds["no operator"] - seconds["no reading"])
 
     def _runs(self, frames: dict[str, DataFrame], prefix: str) -> dict[str, Any]:
-        """Both runs over the same frames, planned."""
+        """Both runs over the same frames, already planned."""
         node, lowering = self._operator.node, Lowering(_reader(frames), _reader(frames), self._choices, self._buckets)
         inputs = [_input(lowering, frames, each) for each in graph.inputs(node)]
         return {
-            f"{prefix}reading": _planned(_together(inputs)),
+            f"{prefix}reading": _planned(_united(inputs)),
             f"{prefix}operator": _planned(lowering.lower(node).drop(TIME)),
         }
 
     def _without_rows(self) -> dict[str, DataFrame]:
-        """Every source without a row, in memory as the others: else Spark would plan nothing at all for it."""
+        """Every source without rows, cached, because Spark would optimise an empty uncached source away."""
         if not self._empty:
             for source in self._operator.sources:
                 frame = self._session.createDataFrame([], ddl(_kinds(source)))
@@ -147,23 +144,25 @@ class SparkTimer:
                 self._empty[source.name] = frame
         return self._empty
 
-    def _held(self, source: Source, number: int) -> DataFrame:
-        """A slice of a source as a frame of one partition that stays in memory once it has been counted."""
+    def _cached_slice(self, source: Source, number: int) -> DataFrame:
+        """A slice of a source as a frame with one partition, cached on the first count."""
         kinds = _kinds(source)
         files = self._operator.files(source, number)
         if not files:
             return self._session.createDataFrame([], ddl(kinds)).persist(StorageLevel.MEMORY_ONLY)
-        there = {name: kinds[name] for name in pq.ParquetFile(files[0]).schema_arrow.names}
-        # Told what is there, Spark does not run a job to find out; times are the exception: see below.
-        reader = self._session.read if "timestamp" in there.values() else self._session.read.schema(ddl(there))
-        found = reader.parquet(*files)
-        # The reference writes times without a zone, which are another type to Spark; a session's zone is UTC.
-        typed = [column(name).cast(kind).alias(name) for name, kind in there.items()]
-        return found.select(*typed).coalesce(1).persist(StorageLevel.MEMORY_ONLY)
+        stored_types = {name: kinds[name] for name in pq.ParquetFile(files[0]).schema_arrow.names}
+        # With a schema, Spark runs no job to infer it. Timestamps are the exception, see below.
+        reader = (
+            self._session.read if "timestamp" in stored_types.values() else self._session.read.schema(ddl(stored_types))
+        )
+        frame = reader.parquet(*files)
+        # The oracle writes timestamps without a zone, another type in Spark; the session's zone is UTC.
+        typed = [column(name).cast(kind).alias(name) for name, kind in stored_types.items()]
+        return frame.select(*typed).coalesce(1).persist(StorageLevel.MEMORY_ONLY)
 
 
 class UserJobTimer(SparkTimer):
-    """An own job's function in batch, in the place of an operator's lowering."""
+    """A user job's function in batch instead of an operator's lowering."""
 
     def __init__(self, session: Any, operator: IsolatedOperator, native: PySparkJob, clock: Clock) -> None:
         super().__init__(session, operator, {}, 1, clock)
@@ -172,7 +171,7 @@ class UserJobTimer(SparkTimer):
     def _runs(self, frames: dict[str, DataFrame], prefix: str) -> dict[str, Any]:
         inputs = [frames[source.name] for source in graph.inputs(self._operator.node)]
         return {
-            f"{prefix}reading": _planned(_together(inputs)),
+            f"{prefix}reading": _planned(_united(inputs)),
             f"{prefix}operator": _planned(self._native.batch(self._session, inputs)),
         }
 
@@ -182,9 +181,9 @@ def _kinds(source: Source) -> dict[str, str]:
 
 
 def _reader(frames: dict[str, DataFrame]) -> Read:
-    """Reads a source out of memory: as rows, or as the packed blocks that a reader of streams would make of them.
+    """Reads a cached source: as rows, or as the packed blocks that a streaming reader would give.
 
-    Rows have the engine's time alone: `event_time` is lineage, and two sides of a join would both have it.
+    Rows have only the engine time, because both sides of a join would have `event_time`.
     """
 
     def read(source: Source, packing: Packing | None = None) -> DataFrame:
@@ -206,25 +205,25 @@ def _packer(packing: Packing) -> Callable[[Iterable[pa.RecordBatch]], Iterator[p
 
 
 def _input(lowering: Lowering, frames: dict[str, DataFrame], node: Node) -> DataFrame:
-    """What an operator reads; where that has arrays, they are made on the way, in both runs."""
+    """The input of an operator. Arrays in it are computed in both runs."""
     return frames[node.name] if isinstance(node, Source) else lowering.lower(node).drop(TIME)
 
 
-def _together(frames: list[DataFrame]) -> DataFrame:
-    """All rows of all frames, each under names of its own, so that one run reads them all."""
+def _united(frames: list[DataFrame]) -> DataFrame:
+    """All rows of all frames under distinct column names, so that one run reads them all."""
     if len(frames) == 1:
         return frames[0].select("*")
-    apart = [frame.toDF(*[f"_{n}_{name}" for name in frame.columns]) for n, frame in enumerate(frames)]
-    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), apart)
+    renamed = [frame.toDF(*[f"_{n}_{name}" for name in frame.columns]) for n, frame in enumerate(frames)]
+    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), renamed)
 
 
 def _planned(frame: DataFrame) -> Any:
-    """A frame's rows inside the engine, planned and compiled; `count()` runs it and throws them away."""
+    """A frame's planned and compiled RDD; `count()` runs it and discards the rows."""
     return frame._jdf.queryExecution().toRdd()
 
 
 class PythonTimer:
-    """A keyed process's class by itself, over slices in order; what it knows goes on from one to the next."""
+    """Times a keyed process's class alone, over slices in order. Its state persists between slices."""
 
     def __init__(self, operator: IsolatedOperator, clock: Clock) -> None:
         assert isinstance(operator.node, Process)
@@ -239,14 +238,14 @@ class PythonTimer:
         if not rows:
             return None
         watermark_us = max(pc.max(side.column(TIME)).as_py() for side in sides if len(side))
-        begun = self._clock()
+        started_at = self._clock()
         for _ in self._instance.advance(sides, watermark_us):
             pass
-        return Slice(rows, self._clock() - begun, 0.0)
+        return Slice(rows, self._clock() - started_at, 0.0)
 
     def _rows(self, input_: Node, side: pa.Schema, number: int) -> pa.Table:
         if not isinstance(input_, Source):
-            raise ValueError("its input has arrays, which no process takes")
+            raise ValueError("its input has arrays, which a process cannot read")
         files = self._operator.files(input_, number)
         if not files:
             return side.empty_table()
@@ -255,7 +254,7 @@ class PythonTimer:
 
 
 class Timing:
-    """One session; slice after slice of every operator. One that fails is told once, with its reason."""
+    """One session that times slices of every operator. A failed operator is reported once and then skipped."""
 
     def __init__(self, job: IsolatedJob, clock: Clock = time.perf_counter) -> None:
         self._job, self._clock = job, clock
@@ -264,19 +263,19 @@ class Timing:
         self._timed: dict[str, OperatorTimer] = {}
 
     def start(self) -> dict[str, str]:
-        """Start the session; returns the settings in force that are not Spark's defaults."""
+        """Starts the session. Returns the settings in force that are not Spark's defaults."""
         conf = {
             **defaults(1, local_checkpoint=False, options=self._own_options),
             # An adaptive plan would run its first stages while it is planned, and so before they are timed.
             "spark.sql.adaptive.enabled": "false",
-            # Small tables at rest would be joined by sending one of them along; streams never are.
+            # Small static tables would be joined by broadcast, which streams never are.
             "spark.sql.autoBroadcastJoinThreshold": "-1",
             "spark.driver.memory": self._own_options["driver_memory"],
             **self._users,
         }
         self._natives = {each.name: load(each.job) for each in self._job.operators if each.job is not None}
         try:
-            options = (*JVM_OPTIONS[self._own_options["jit"]], SMALL_AT_FIRST)
+            options = (*JVM_OPTIONS[self._own_options["jit"]], SMALL_INITIAL_HEAP)
             local = LocalSession(unix_sockets=self._own_options["python_workers"] != UNCHANGED)
             session = open_checked(MASTER, conf, self._users, Path(self._job.folder), options, local)
         except InputError:
@@ -288,7 +287,7 @@ class Timing:
         return {"master": MASTER, **conf}
 
     def _of(self, session: Any, operator: IsolatedOperator) -> OperatorTimer:
-        if operator.method == CLASS_ALONE:
+        if operator.method == CLASS_ONLY:
             return PythonTimer(operator, self._clock)
         if operator.name in self._natives:
             return UserJobTimer(session, operator, self._natives[operator.name], self._clock)
@@ -296,21 +295,21 @@ class Timing:
         return SparkTimer(session, operator, choices, int(self._own_options["buckets"]), self._clock)
 
     def slice(self, number: int) -> dict[str, Any]:
-        """Operator to its sample of a slice as plain data, None where it has no rows, or the reason why it failed."""
-        found: dict[str, Any] = {}
+        """Operator to its sample of a slice as plain data, None if it has no rows, or the reason of its failure."""
+        samples: dict[str, Any] = {}
         for name, timed in list(self._timed.items()):
             try:
                 sample = timed.sample(number)
             except Exception as error:
-                found[name] = _reason(str(error)) or type(error).__name__
+                samples[name] = _reason(str(error)) or type(error).__name__
                 del self._timed[name]
             else:
-                found[name] = list(sample) if sample else None
-        return found
+                samples[name] = list(sample) if sample else None
+        return samples
 
 
 def _reason(text: str) -> str:
-    """An error's own last reason, out of the stack that an engine wraps it in."""
+    """The innermost reason of an error."""
     return error_message(text).splitlines()[-1]
 
 

@@ -1,4 +1,4 @@
-"""The runner's side of timing operators alone: starts the process, asks for slice after slice, ends it."""
+"""The driver's side of timing isolated operators: starts the process, requests slices, stops it."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ SLICE_TIMEOUT_S = 3600.0
 
 @dataclass(frozen=True)
 class Samples:
-    """One slice of every operator: those that had rows, and the reasons of those that failed, by name."""
+    """One slice of every operator: samples of those with rows, and the reasons of failures, by name."""
 
     samples: dict[str, Slice] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
 
 class BenchmarkProcess:
-    """The process that times; `settings` are those in force that are not the engine's defaults."""
+    """The benchmark process; `settings` are those in force that are not the engine's defaults."""
 
     def __init__(self, child: Child, settings: dict[str, str]) -> None:
         self._child, self.settings = child, settings
 
     def slice(self, number: int) -> Samples:
-        """Times a slice of every operator; EngineError where the engine itself ends."""
+        """Times a slice of every operator. Raises EngineError if the engine ends."""
         try:
             answer = self._child.ask("slice", SLICE_TIMEOUT_S, number=number)
         except ChildFailed as error:
@@ -42,7 +42,7 @@ class BenchmarkProcess:
         return Samples(samples, {name: each for name, each in answer.items() if isinstance(each, str)})
 
     def memory_bytes(self) -> int | None:
-        """Resident memory of the process and its children, JVM and Python workers; None where it has ended."""
+        """Resident memory of the process and its children in bytes; None if it has ended."""
         try:
             process = psutil.Process(self._child.pid)
             every = [process, *process.children(recursive=True)]
@@ -59,9 +59,9 @@ class BenchmarkProcess:
 def benchmark_operators(
     operators: Sequence[IsolatedOperator], options: dict[str, str], folder: Path, log: Path
 ) -> Iterator[BenchmarkProcess]:
-    """A process that times operators; ended at the end. `folder` takes what it writes, `log` what it says.
+    """A process that times operators. It writes to `folder`, and its output goes to `log`.
 
-    Raises InputError for a setting that Spark refuses, or a job that is none; EngineError where it does not start.
+    Raises InputError for a refused setting or an invalid job, EngineError if it does not start.
     """
     job = IsolatedJob(tuple(operators), options, str(folder))
     child = spark_process("streamgauge.engines.spark.user_job.operator_benchmark", job, folder, log, options=options)

@@ -1,6 +1,6 @@
-"""Own jobs on Spark: the user's function instead of a lowering, looked at before anything is measured.
+"""User jobs on Spark: the user's function instead of a lowering, validated before anything is measured.
 
-Workers find the user's module, and what lies beside it, by PYTHONPATH, which the JVM hands on to them.
+Workers find the user's module and its neighbours by PYTHONPATH, which the JVM passes to them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from streamgauge.engines.spark.user_job.user_function import WITHOUT_SINK, no_qu
 from streamgauge.system.user_code import first_line, import_file, own_trace_in, place_of, user_errors
 
 WINDOW = "window"
-"""Spark's own name for a window's column: it leaves as window_start and window_end."""
+"""Spark's name for a window column, which is split into window_start and window_end."""
 
 
 def load(job: NativeJob) -> PySparkJob:
-    """The job with its function, imported by path. To be called before the JVM starts."""
+    """The job with its function, imported by path. Call it before the JVM starts."""
     root = place_of(Path(job.path))[0]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     return PySparkJob(job, getattr(import_file(Path(job.path)), job.name))
@@ -40,48 +40,47 @@ def load(job: NativeJob) -> PySparkJob:
 
 @dataclass(frozen=True)
 class PySparkJob:
-    """An own job and its function."""
+    """A user job and its function."""
 
     job: NativeJob
     function: Callable[[SparkSession, dict[str, DataFrame]], DataFrame]
 
     def streaming(self, session: SparkSession, frames: Sequence[DataFrame], folder: Path) -> DataFrame:
-        """The results as they go to the sink; `frames` are the inputs as the transport gives them.
+        """The results for the sink; `frames` are the inputs from the transport.
 
-        `folder` takes what executors on other machines need.
-
-        JobError where the function fails, or gives something that cannot be measured.
+        Files for executors on other machines go to `folder`. Raises JobError if the function fails or its result
+        cannot be measured.
         """
         if not session.sparkContext.master.startswith("local"):
             _ship(session, Path(self.job.path), folder)
-        given = self._given(session, frames)
-        if not given.isStreaming:
+        result = self._call_function(session, frames)
+        if not result.isStreaming:
             way_out = 'make the result from inputs["..."], which are streams; spark.read, spark.range give batch frames'
             raise self._refuse("must return a streaming DataFrame", "a batch DataFrame", way_out)
-        found = self._checked(_plain_windows(given))
+        checked = self._checked(_plain_windows(result))
         if self.job.reference is None:
             self._try_batch(session, frames)
-        return found
+        return checked
 
     def batch(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
-        """The same over batch frames: what the job should have given."""
-        return self._checked(_plain_windows(self._given(session, frames)))
+        """The expected results, from batch frames."""
+        return self._checked(_plain_windows(self._call_function(session, frames)))
 
     def trace_in(self, text: str) -> str | None:
-        """The user's own lines out of an engine's reason, where their code raised."""
+        """The user's lines in an engine's error, if the user's code raised it."""
         return own_trace_in(text, Path(self.job.path))
 
     @contextmanager
     def refusals(self) -> Iterator[None]:
-        """What Spark refuses when the query starts is the job's: a mode that it cannot have, an operator."""
+        """Turns Spark's refusal of the query (output mode, operator) into a JobError."""
         try:
             yield
         except AnalysisException as error:
             way_out = self._advice(error) or f"change what Spark names there; the function: {self._place}"
             raise self._refuse("must be a query that Spark can stream", first_line(error), way_out) from None
 
-    def _given(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
-        """What the function gives, a DataFrame."""
+    def _call_function(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
+        """Calls the function. Raises JobError unless it returns a DataFrame."""
         timed = [
             frame.withColumn(time, F.timestamp_micros(F.col(EVENT_TIME)))
             for frame, time in zip(frames, self.job.times, strict=True)
@@ -89,11 +88,11 @@ class PySparkJob:
         inputs = {source.name: frame for source, frame in zip(self.job.inputs, timed, strict=True)}
         path, rule = Path(self.job.path), f"{self.job.name}() must run without an error"
         with user_errors(path, rule, self._advice), reported(path, self.job.name), no_query(path, self._refuse):
-            found = self.function(session, inputs)
-        if not isinstance(found, DataFrame):
-            way_out = WITHOUT_SINK if isinstance(found, DataStreamWriter) else f"end {self.job.name}() with return"
-            raise self._refuse("must return a DataFrame", type(found).__name__, way_out)
-        return found
+            result = self.function(session, inputs)
+        if not isinstance(result, DataFrame):
+            way_out = WITHOUT_SINK if isinstance(result, DataStreamWriter) else f"end {self.job.name}() with return"
+            raise self._refuse("must return a DataFrame", type(result).__name__, way_out)
+        return result
 
     def _advice(self, error: BaseException) -> str | None:
         """The way out of a window or a watermark on event_time, which is a number, and of errors that Spark names."""
@@ -102,35 +101,35 @@ class PySparkJob:
             return f'F.window("{time}", ...), withWatermark("{time}", ...): event_time is the same, as a number'
         return advice_for(error, time) if isinstance(error, PySparkException) else None
 
-    def _checked(self, found: DataFrame) -> DataFrame:
-        names = [name.lower() for name in found.columns]
+    def _checked(self, result: DataFrame) -> DataFrame:
+        names = [name.lower() for name in result.columns]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise self._refuse("must give each column once", twice, "drop or rename one of them")
         if EMISSION_TIME in names:
-            rule = f"must have no column {EMISSION_TIME}, which is the moment at which the recorder has a result"
-            raise self._refuse(rule, found.columns, "rename it")
-        if EVENT_TIME not in found.columns:
-            rule = "must keep event_time, by which results are told apart in time and their latency is counted"
-            raise self._refuse(rule, found.columns, _LINE_TO_ADD)
-        kind = found.schema[EVENT_TIME].dataType
+            rule = f"must have no column {EMISSION_TIME}, which the recorder adds"
+            raise self._refuse(rule, result.columns, "rename it")
+        if EVENT_TIME not in result.columns:
+            rule = "must keep event_time, which results need for their latency and their place in the trial"
+            raise self._refuse(rule, result.columns, _LINE_TO_ADD)
+        kind = result.schema[EVENT_TIME].dataType
         if not isinstance(kind, LongType | TimestampType):
             raise self._refuse(
                 "must keep event_time as it is (bigint, microseconds)", kind.simpleString(), _LINE_TO_ADD
             )
         reference = dict(self.job.reference or ())
-        lacking = [name for name in (*self.job.keys, *reference) if name not in found.columns]
+        lacking = [name for name in (*self.job.keys, *reference) if name not in result.columns]
         if lacking:
             rule = f"must give the columns that its keys and its reference name: {', '.join(lacking)}"
-            raise self._refuse(rule, found.columns, f"add {lacking[0]} to the result, or take it out of @job")
-        if wrong := list(result_types.problems(self._who, found.schema, self.job.keys, reference)):
+            raise self._refuse(rule, result.columns, f"add {lacking[0]} to the result, or take it out of @job")
+        if wrong := list(result_types.problems(self._who, result.schema, self.job.keys, reference)):
             raise JobError(wrong)
         time = F.unix_micros(F.col(EVENT_TIME)) if isinstance(kind, TimestampType) else F.col(EVENT_TIME)
-        # Rows of an outer join may have none; 0 lies in no measured span, and the answers say how many there were.
-        return found.withColumn(EVENT_TIME, F.coalesce(time, F.lit(0)))
+        # Rows of an outer join may have none. 0 lies in no measured span, and verification counts such rows.
+        return result.withColumn(EVENT_TIME, F.coalesce(time, F.lit(0)))
 
     def _try_batch(self, session: SparkSession, frames: Sequence[DataFrame]) -> None:
-        """Without a reference the truth is the batch run: whether Spark can plan one is found out now."""
+        """Without a reference the truth is the batch run, so check now that Spark can plan it."""
         empty = [session.createDataFrame([], frame.schema) for frame in frames]
         try:
             self.batch(session, empty)._jdf.queryExecution().executedPlan()
@@ -140,7 +139,7 @@ class PySparkJob:
             reason = first_line(error)
         else:
             return
-        rule = "must also run in batch, which is its truth as long as it has no reference"
+        rule = "must also run in batch, because without a reference the batch run is its truth"
         raise self._refuse(
             rule, reason, 'in @job: reference="SELECT ..." (DuckDB SQL over tables named as the streams)'
         )
@@ -167,7 +166,7 @@ _LINE_TO_ADD = (
 
 
 def _plain_windows(frame: DataFrame) -> DataFrame:
-    """Spark's window column, a struct, as two columns."""
+    """Splits Spark's window column, a struct, into two columns."""
     kind = frame.schema[WINDOW].dataType if WINDOW in frame.columns else None
     if not isinstance(kind, StructType) or kind.names != ["start", "end"]:
         return frame
@@ -176,7 +175,7 @@ def _plain_windows(frame: DataFrame) -> DataFrame:
 
 
 def _ship(session: SparkSession, path: Path, folder: Path) -> None:
-    """The user's module and what lies beside it, for executors on other machines; packed in `folder`."""
+    """Sends the user's module and its neighbours to executors on other machines, packed in `folder`."""
     root = place_of(path)[0]
     for file in root.rglob("*.py"):
         if not any(part.startswith(".") or part == "site-packages" for part in file.relative_to(root).parts):

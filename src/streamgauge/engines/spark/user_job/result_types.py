@@ -1,4 +1,4 @@
-"""The types of an own job's results, and which of them answers cannot be compared in."""
+"""The types of a user job's results, and which of them cannot be compared."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NAMES = {
 
 
 def value_type(type_: DataType) -> ValueType:
-    """Of a type of Spark's; one that results cannot have is called as Spark calls it."""
+    """The value type of a Spark type. An unsupported type keeps Spark's name."""
     if isinstance(type_, spark.UserDefinedType):
         return value_type(type_.sqlType())
     if isinstance(type_, spark.ArrayType):
@@ -58,16 +58,16 @@ def value_type(type_: DataType) -> ValueType:
 def problems(
     job: str, schema: StructType, keys: tuple[str, ...], reference: Mapping[str, ValueType]
 ) -> Iterator[Problem]:
-    """What keeps these results from being compared with those of a reference, or of a batch run where that is empty."""
+    """Problems that prevent a comparison with the reference, or with a batch run if `reference` is empty."""
     types = {field.name: value_type(field.dataType) for field in schema}
     for name, type_ in types.items():
         for place, found in incomparable(type_, name):
             way_out = f'cast {name} to a type that can be compared, .cast("string") for example, or .drop("{name}")'
-            yield Problem(job, f"must give columns whose types can be compared, and {place} is none", found, way_out)
+            yield Problem(job, f"must give columns whose types can be compared, and {place} cannot", found, way_out)
     for name in keys:
         if types[name].has(MAP):
             way_out = "name other columns in keys; F.array_sort(F.map_entries(...)) makes a key of a map"
-            rule = f"must have keys that are told apart by value, and {name} has a map"
+            rule = f"must have keys without maps, and {name} has one"
             yield Problem(job, rule, str(types[name]), way_out)
     for name, wanted in reference.items():
         for place, expected, found in differences(wanted, types[name], name):

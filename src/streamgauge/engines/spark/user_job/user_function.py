@@ -22,13 +22,13 @@ REPORT_S = 1.0
 _QUERY_CALLS = (
     (DataStreamWriter, "start"), (DataStreamWriter, "toTable"), (StreamingQueryManager, "awaitAnyTermination"),
 )  # fmt: skip
-NO_QUERY = "must return a DataFrame and start no query: the query that is measured, and its sink, are made from that"
+NO_QUERY = "must return a DataFrame and start no query: streamgauge makes the measured query and its sink from that"
 WITHOUT_SINK = "leave writeStream...start() and awaitTermination() out, and return the DataFrame before them"
 
 
 @contextmanager
 def reported(path: Path, name: str) -> Iterator[None]:
-    """Announces every second that the function runs in this thread, and at which of the user's lines."""
+    """Announces every second which line of the user's function runs in this thread."""
     thread, over = threading.get_ident(), threading.Event()
 
     def report() -> None:
@@ -51,9 +51,9 @@ def reported(path: Path, name: str) -> Iterator[None]:
 
 @contextmanager
 def no_query(path: Path, refusal: Callable[[str, object, str], JobError]) -> Iterator[None]:
-    """Refuses a query at the line that starts it, since waiting for its end would never return.
+    """Refuses a query at the line that starts it, because waiting for its end would never return.
 
-    `refusal` makes an error of a rule, a value and a way out. It is raised even if the function handles it.
+    `refusal` builds an error from rule, value and way out. It is raised even if the function handles it.
     """
     refused: list[JobError] = []
 

@@ -41,9 +41,9 @@ class DStream:
         return seconds(interval)
 
     def problems(self, trial: Experiment) -> Iterator[Problem]:
-        yield from event_log.taken(trial.options)
+        yield from event_log.conflicts(trial.options)
         if trial.transport == RECEIVERS:
-            yield from block_log.taken(trial.options)
+            yield from block_log.conflicts(trial.options)
 
     def evidence(self, trial: Experiment, private: Path) -> IntervalProbe:
         between = {QUEUED: "fixed_us"}

@@ -70,7 +70,7 @@ class MicroBatch:
         return seconds(interval)
 
     def problems(self, trial: Experiment) -> Iterator[Problem]:
-        yield from event_log.taken(trial.options)
+        yield from event_log.conflicts(trial.options)
         if trial.options.get(PROBES) == "off":
             rule = "must be progress or on: batches are known by it"
             yield Problem(f"option {PROBES}", rule, "off", "leave it out")

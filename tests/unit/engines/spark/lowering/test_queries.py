@@ -10,7 +10,7 @@ from streamgauge.dataflow.builder import Stream, flow, hop, source, tumble
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow, WindowAggregate
 from streamgauge.dataflow.operators.api import Processor
-from streamgauge.engines.spark.io.flight_source import _taken_apart
+from streamgauge.engines.spark.io.flight_source import _split_by_sink
 from streamgauge.engines.spark.lowering.queries import operator_of, queries
 
 BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int", note="string"))
@@ -150,10 +150,10 @@ def test_rows_are_told_apart_by_what_is_not_null() -> None:
     """A row may be for one sink, for several, or for none; a null inside a row is a value like another."""
     dear = pa.array([{"price": 95, "note": None}, None, {"price": 99, "note": "x"}, None])
     even = pa.array([None, {"half": 2}, {"half": None}, None])
-    first, second = _taken_apart(pa.record_batch({"_sink_0": dear, "_sink_1": even}))
+    first, second = _split_by_sink(pa.record_batch({"_sink_0": dear, "_sink_1": even}))
     assert first.to_pylist() == [{"price": 95, "note": None}, {"price": 99, "note": "x"}]
     assert second.to_pylist() == [{"half": 2}, {"half": None}]
-    sliced, empty = _taken_apart(pa.record_batch({"_sink_0": dear, "_sink_1": even}).slice(3))
+    sliced, empty = _split_by_sink(pa.record_batch({"_sink_0": dear, "_sink_1": even}).slice(3))
     assert (sliced.num_rows, empty.num_rows, sliced.schema.names) == (0, 0, ["price", "note"])
 
 

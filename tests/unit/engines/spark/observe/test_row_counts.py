@@ -159,7 +159,7 @@ def progress(batch: int, worked: bool = True, **said: int | None) -> Any:
 
 def read(found: RowCounters) -> list[OperatorRows]:
     found.read()
-    return found.taken()
+    return found.take()
 
 
 def test_each_finished_batch_is_read_once() -> None:
@@ -213,7 +213,7 @@ def test_rows_that_stand_for_more_are_counted_by_what_they_state(monkeypatch: py
         found.behind(operator, Frame(), rows="_rows")
     found.count_in("q0", running_one(said={"rows of long": 7, "rows of short": None}), 3)
     stated = {("long", 7), ("short", 0)}
-    assert {(one.operator, one.rows) for one in found.taken()} == {("purchases", 500), *stated}
+    assert {(one.operator, one.rows) for one in found.take()} == {("purchases", 500), *stated}
 
 
 def test_what_rows_state_stands_in_the_progress_of_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +261,7 @@ def test_every_probe_is_found_by_its_mark() -> None:
     found = probed(Store([]))
     nodes = (*WITHOUT_A_LINE, "Project", *WITHOUT_A_LINE, SECOND, "Project", *WITHOUT_A_LINE, FIRST)
     found.count_in("q0", running_one(Plan(*nodes)), 2)
-    assert {(one.operator, one.rows) for one in found.taken()} == {("dear", 500), ("purchases", 900)}
+    assert {(one.operator, one.rows) for one in found.take()} == {("dear", 500), ("purchases", 900)}
 
 
 OPENED = "Generate posexplode(price#1), [_counted_7#2, false], false, [_counted_1#3, price#4]"
@@ -279,7 +279,7 @@ def test_a_node_that_makes_a_column_of_that_name_is_a_probe(monkeypatch: pytest.
     assert found._operators == ["purchases", "words"]
     other = "Generate explode(x#1), [_counted_2#9], false, [word#4]"
     found.count_in("q0", running_one(Plan("Project [_counted_2#9 AS word#10]", other, EXPLODED, OPENED)), 3)
-    assert {(one.operator, one.rows) for one in found.taken()} == {("words", 200), ("purchases", 300)}
+    assert {(one.operator, one.rows) for one in found.take()} == {("words", 200), ("purchases", 300)}
     found.behind("words", frame)
     assert found._operators == ["purchases", "words", "words"]
     drawn = f'  4 [id="node4" label="Generate" tooltip="{OPENED}"];'
@@ -295,7 +295,7 @@ def test_an_operator_that_computes_rows_anew_gives_as_many() -> None:
     for operator, before in (("join.lineage", "purchases"), ("named", "join.lineage"), ("other", "elsewhere")):
         found.alike(operator, before)
     found.count_in("q0", running_one(), 4)
-    assert {(one.operator, one.rows) for one in found.taken()} == {("purchases", 500), ("named", 500)}
+    assert {(one.operator, one.rows) for one in found.take()} == {("purchases", 500), ("named", 500)}
 
 
 def test_an_operator_that_spark_did_not_count_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,7 +311,7 @@ def test_where_nothing_is_probed_nothing_is_asked(monkeypatch: pytest.MonkeyPatc
     found.read()
     found.keep_up()
     found.count_in("q0", None, 0)
-    assert found.taken() == []
+    assert found.take() == []
 
 
 def test_what_the_rewrite_adds_is_not_probed() -> None:
@@ -336,6 +336,6 @@ def test_rows_are_handed_over_while_batches_count() -> None:
     counting.start()
     taken = []
     while counting.is_alive():
-        taken += found.taken()
-    taken += found.taken()
+        taken += found.take()
+    taken += found.take()
     assert [one.batch for one in taken] == list(batches)

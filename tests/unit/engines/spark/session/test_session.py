@@ -14,7 +14,7 @@ import pytest
 
 from streamgauge.core.errors import SettingError
 from streamgauge.engines.spark.session import session
-from streamgauge.engines.spark.session.session import unknown
+from streamgauge.engines.spark.session.session import unknown_settings
 from streamgauge.workloads.helpers.places import place_of
 
 KNOWN = frozenset({"spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled"})
@@ -22,7 +22,7 @@ KNOWN = frozenset({"spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled"}
 
 def test_a_setting_that_spark_does_not_know_is_named_with_the_nearest() -> None:
     """Spark would pass over it, and the run would be another than was asked for."""
-    (problem,) = unknown({"spark.sql.shufle.partitions": "4", "spark.sql.adaptive.enabled": "true"}, KNOWN)
+    (problem,) = unknown_settings({"spark.sql.shufle.partitions": "4", "spark.sql.adaptive.enabled": "true"}, KNOWN)
     assert (problem.setting, problem.got) == ("option spark.sql.shufle.partitions", "4")
     assert problem.way_out == "--option spark.sql.shuffle.partitions=..."
 
@@ -32,14 +32,14 @@ def test_a_setting_that_spark_does_not_know_is_named_with_the_nearest() -> None:
 )
 def test_names_that_spark_keeps_no_list_of_pass(name: str) -> None:
     """Those outside `spark.sql.`, and families that others read."""
-    assert unknown({name: "x"}, KNOWN) == []
+    assert unknown_settings({name: "x"}, KNOWN) == []
 
 
 def test_nothing_is_said_where_names_may_be_an_extensions_or_are_not_known() -> None:
     """A refusal must be sure."""
     strange = {"spark.sql.shufle.partitions": "4"}
-    assert unknown(strange | {"spark.sql.extensions": "com.example.Mine"}, KNOWN) == []
-    assert unknown(strange, frozenset()) == []
+    assert unknown_settings(strange | {"spark.sql.extensions": "com.example.Mine"}, KNOWN) == []
+    assert unknown_settings(strange, frozenset()) == []
 
 
 MODULES = "-XX:+IgnoreUnrecognizedVMOptions --add-opens=java.base/java.io=ALL-UNNAMED -Dio.netty.allocator.type=pooled"
@@ -72,7 +72,7 @@ def test_java_options_of_the_environment_stand_in_the_result(
     for name in session._ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
     given = {"master": master, "driver_defaultJavaOptions": OURS, "executor_extraJavaOptions": SPARKS}
-    found = session.from_the_environment(made_session(**given, driver_extraJavaOptions=extra))
+    found = session.inherited_settings(made_session(**given, driver_extraJavaOptions=extra))
     assert found == ({} if recorded is None else {"spark.driver.extraJavaOptions": recorded})
 
 

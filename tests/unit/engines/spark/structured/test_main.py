@@ -108,7 +108,7 @@ class Failing:
 
     keep_up = read = count_in = _fail
 
-    def taken(self) -> list[OperatorRows]:
+    def take(self) -> list[OperatorRows]:
         return [OperatorRows("q0", 3, "purchases", 10)]
 
 
@@ -217,8 +217,8 @@ def test_a_call_that_fails_because_the_jvm_ended_says_so(monkeypatch: pytest.Mon
     for status in (refused, lambda: dead):
         monkeypatch.setattr(main, "jvm_ended", lambda: "Spark's JVM ended (SIGKILL)")
         with pytest.raises(EngineError, match=r"JVM ended \(SIGKILL\)"):
-            main.of_the_jvm(status)
+            main.checked_jvm(status)
     monkeypatch.setattr(main, "jvm_ended", lambda: "")
-    assert main.of_the_jvm(lambda: dead) == dead
+    assert main.checked_jvm(lambda: dead) == dead
     with pytest.raises(ConnectionRefusedError):
-        main.of_the_jvm(refused)
+        main.checked_jvm(refused)

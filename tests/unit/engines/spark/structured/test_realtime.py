@@ -62,10 +62,15 @@ def test_how_often_progress_is_kept() -> None:
         (FILTERED, {"trigger": "1 minute"}, None, r"at most 10 seconds where rows may leave no result \(dear\)"),
         (FIRSTS, {"trigger": "1 minute"}, None, r"where rows may leave no result \(firsts\)"),
         (COUNTED_FIRSTS, {}, "local[2]", "a slot for each task, .*: 3 here"),
-        (OF_WINDOWS, {}, None, "gives nothing at a window's end, and the first rows of firsts are those of windows"),
-        (WORDS, {}, None, "makes an update of every row, and each_word makes several of one event"),
+        (OF_WINDOWS, {}, None, "emits no results at a window's end, and firsts gives the first rows of windows"),
+        (
+            WORDS,
+            {},
+            None,
+            "makes an update of every row, and each_word makes several indistinguishable ones of one event",
+        ),
         (COUNTED, {"buckets": "8"}, None, "option buckets: is not an option of spark-rtm"),
-        (COUNTED, {"spark.master": "local[4]"}, None, "spark.master: is asked for by a word of streamgauge"),
+        (COUNTED, {"spark.master": "local[4]"}, None, "spark.master: has its own option in streamgauge"),
     ],
 )
 def test_what_it_would_choke_on_is_refused(flow: Flow, options: dict[str, str], master: str | None, said: str) -> None:
