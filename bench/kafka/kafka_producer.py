@@ -77,7 +77,7 @@ def produced(broker: str, plan: Plan, sent: Sent, messages: Messages, topic: str
     events = 0
     for batch in chunks(plan):
         # As fast as it goes, without filling memory: an open loop would be judged by its slip.
-        while producer.waiting > 20 * batch.num_rows:
+        while producer.pending > 20 * batch.num_rows:
             producer.check()
             time.sleep(0.001)
         events += producer.send({STREAM: sent(batch)})

@@ -1,7 +1,6 @@
-"""One instance of a process: its class, and what surrounds it on every engine.
+"""One instance of a process operator, independent of the engine.
 
-Rows are put in order, handed over in pieces, and results get their lineage back. Arrow in, Arrow out; nothing here
-knows how an engine brought the rows.
+It sorts rows, passes them to the class in pieces, and adds lineage to the results. Input and output are Arrow tables.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from streamgauge.dataflow.nodes import Process
 from streamgauge.dataflow.operators.api import BEFORE_ALL, INPUT, ORDINAL, ROW, TIME
 
 PIECE_ROWS = 131_072
-"""A class gets about this many rows at a time, at most: memory has a bound, and caches are used."""
+"""About the largest number of rows per call, to bound memory and use caches."""
 _STATED = (EVENT_TIME, INGEST_TIME)
 
 Ints = NDArray[np.int64]
@@ -30,7 +29,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Columns on the way: `sides`, of each input's rows; `batch`, what the class is given; `results`, what leaves.
+    """The schemas of each input (`sides`), of the class's input (`batch`) and of the results.
 
     Sides and results end with `_time`, int64 microseconds.
     """
@@ -41,10 +40,10 @@ class ColumnLayout:
 
 
 def column_layouts(node: Process) -> ColumnLayout:
-    carried = dict.fromkeys([*node.reads, *(name for _, name in node.lineage if name != ORDINAL), *node.order])
+    copied = dict.fromkeys([*node.reads, *(name for _, name in node.lineage if name != ORDINAL), *node.order])
     inputs = [schema.columns(input_) for input_ in node.inputs]
-    sides = tuple(_arrow({name: there[name] for name in carried if name in there}) for there in inputs)
-    types = {name: type_ for there in inputs for name, type_ in there.items()}
+    sides = tuple(_arrow({name: columns[name] for name in copied if name in columns}) for columns in inputs)
+    types = {name: type_ for columns in inputs for name, type_ in columns.items()}
     batch = _arrow({name: types[name] for name in node.reads})
     batch = batch.append(pa.field(INPUT, pa.int8())) if len(sides) > 1 else batch
     if node.identity:
@@ -57,15 +56,15 @@ def _arrow(types: dict[str, str]) -> pa.Schema:
 
 
 class OperatorRuntime:
-    """A process's class, made and opened; `known` are the node's shapes, where they were computed before.
+    """A process's class, made and opened. `layout` are the precomputed column layouts of the node, if available.
 
-    Raises ValueError where the class gives something else than its node says; what the class itself raises goes on.
+    Raises ValueError if the class's output does not match its node. Exceptions of the class propagate.
     """
 
-    def __init__(self, node: Process, known: ColumnLayout | None = None) -> None:
-        self._node, self._shapes = node, known or column_layouts(node)
+    def __init__(self, node: Process, layout: ColumnLayout | None = None) -> None:
+        self._node, self._layout = node, layout or column_layouts(node)
         self._class = node.operator(**dict(node.parameters))
-        self._class.open(self._shapes.batch)
+        self._class.open(self._layout.batch)
 
     def restore(self, state: bytes) -> None:
         self._class.restore(state)
@@ -74,46 +73,48 @@ class OperatorRuntime:
         return bytes(self._class.snapshot())
 
     def advance(self, sides: Sequence[pa.Table], watermark_us: int) -> Iterator[pa.Table]:
-        """Results of all rows of an instance up to a watermark; `sides` are its inputs' rows, in any order.
+        """The results of all rows of an instance up to a watermark. `sides` are the rows per input, in any order.
 
-        Where there are no rows the class is called once, with an empty batch.
+        Without rows, the class is called once with an empty batch.
         """
         rows = in_order(_union(sides), self._node.order)
         times = rows.column(TIME).to_numpy()
         for start, end in pieces(times, PIECE_ROWS):
-            yield self._called(rows.slice(start, end - start), self._reached(times[:end], len(times), watermark_us))
+            yield self._called(
+                rows.slice(start, end - start), self._watermark_after(times[:end], len(times), watermark_us)
+            )
 
-    def _reached(self, given: Ints, rows: int, watermark_us: int) -> int:
-        """The watermark to tell after `given`, the first of `rows` times.
+    def _watermark_after(self, seen: Ints, rows: int, watermark_us: int) -> int:
+        """The watermark after the rows with the times `seen`, the first of `rows` rows.
 
-        Rows themselves show how far time has come. But results of the watermark must come in one order from all
-        instances, so those that give them are told the engine's own, and never more.
+        The rows advance the watermark. A class with an identity gets at most the engine's watermark, so that results
+        of the watermark come in one order from all instances.
         """
-        so_far = int(given[-1]) if len(given) else watermark_us
+        so_far = int(seen[-1]) if len(seen) else watermark_us
         if self._node.identity:
-            return watermark_us if len(given) == rows else min(so_far, watermark_us)
-        return max(so_far, watermark_us) if len(given) == rows else so_far
+            return watermark_us if len(seen) == rows else min(so_far, watermark_us)
+        return max(so_far, watermark_us) if len(seen) == rows else so_far
 
     def each(self, rows: pa.Table) -> pa.Table:
-        """Results of a stateless process, for rows as they come."""
+        """The results of a stateless process, for rows in any order."""
         return self._called(rows, BEFORE_ALL)
 
     def _called(self, rows: pa.Table, watermark_us: int) -> pa.Table:
-        given = self._batch(rows)
-        results = self._class.process(given, watermark_us)
-        own = self._own(results)
-        lineage = self._stated(results) if self._node.identity else self._of_rows(results, rows)
-        columns = [(own | lineage)[name] for name in self._shapes.results.names]
-        return pa.Table.from_arrays(columns, schema=self._shapes.results)
+        batch = self._batch(rows)
+        results = self._class.process(batch, watermark_us)
+        outputs = self._output_columns(results)
+        lineage = self._times_of_results(results) if self._node.identity else self._of_rows(results, rows)
+        columns = [(outputs | lineage)[name] for name in self._layout.results.names]
+        return pa.Table.from_arrays(columns, schema=self._layout.results)
 
     def _batch(self, rows: pa.Table) -> pa.RecordBatch:
         columns = [
             _whole(rows.column(field.name)) if field.name in rows.column_names else _zeros(len(rows))
-            for field in self._shapes.batch
+            for field in self._layout.batch
         ]
-        return pa.RecordBatch.from_arrays(columns, schema=self._shapes.batch)
+        return pa.RecordBatch.from_arrays(columns, schema=self._layout.batch)
 
-    def _own(self, results: Any) -> dict[str, pa.Array]:
+    def _output_columns(self, results: Any) -> dict[str, pa.Array]:
         if not isinstance(results, pa.RecordBatch):
             raise ValueError(f"process {self._node.name!r}: gave {type(results).__name__}, and must give a RecordBatch")
         needed = [name for name, _ in self._node.gives]
@@ -122,10 +123,10 @@ class OperatorRuntime:
         if missing:
             had = ", ".join(results.schema.names)
             raise ValueError(f"process {self._node.name!r}: gave no column {', '.join(missing)}; it gave {had}")
-        types = self._shapes.results
+        types = self._layout.results
         return {name: results.column(name).cast(types.field(name).type) for name, _ in self._node.gives}
 
-    def _stated(self, results: pa.RecordBatch) -> dict[str, pa.Array]:
+    def _times_of_results(self, results: pa.RecordBatch) -> dict[str, pa.Array]:
         names = {TIME: TIME, **dict(self._node.lineage)}
         return {name: results.column(column).cast(pa.int64()) for name, column in names.items()}
 
@@ -135,21 +136,21 @@ class OperatorRuntime:
             raise ValueError(f"process {self._node.name!r}: {ROW} has nulls; a result without a row needs an identity")
         numbers = index.cast(pa.int64()).to_numpy()
         if self._node.broadcast and (rows.column(INPUT).to_numpy()[numbers] == len(self._node.inputs) - 1).any():
-            rule = "gave a result of a row of its broadcast input, which every instance would give"
+            rule = "gave a result for a row of its broadcast input, which every instance would repeat"
             raise ValueError(f"process {self._node.name!r}: {rule}")
         every = len(numbers) == len(rows) and bool(np.array_equal(numbers, np.arange(len(rows))))
 
-        def of(column: str) -> pa.Array:
+        def lineage_column(column: str) -> pa.Array:
             if column == ORDINAL:
                 return pa.array(ordinals(numbers))
-            there = _whole(rows.column(column))
-            return there if every else there.take(pa.array(numbers))
+            values = _whole(rows.column(column))
+            return values if every else values.take(pa.array(numbers))
 
-        return {TIME: of(TIME)} | {name: of(column) for name, column in self._node.lineage}
+        return {TIME: lineage_column(TIME)} | {name: lineage_column(column) for name, column in self._node.lineage}
 
 
 def in_order(rows: pa.Table, ids: Sequence[str]) -> pa.Table:
-    """Rows by time, then input, then `ids`."""
+    """Rows sorted by time, then input, then `ids`."""
     times = rows.column(TIME).to_numpy()
     if (np.diff(times) > 0).all():
         return rows
@@ -159,7 +160,7 @@ def in_order(rows: pa.Table, ids: Sequence[str]) -> pa.Table:
         columns = [rows.column(key).to_numpy() for key in keys]
         if _are_sorted(columns):
             return rows
-        # Rows come as a few sorted runs, which NumPy's stable sort joins without sorting them again.
+        # Rows come as a few sorted runs, which NumPy's stable sort only merges.
         order = pa.array(np.lexsort(columns[::-1]))
     else:
         order = pc.sort_indices(rows, sort_keys=[(key, "ascending") for key in keys])
@@ -167,7 +168,7 @@ def in_order(rows: pa.Table, ids: Sequence[str]) -> pa.Table:
 
 
 def _are_sorted(columns: Sequence[Ints]) -> bool:
-    """Whether rows are in the order of the first of them, equal ones in that of the second, and so on."""
+    """Whether rows are sorted by these columns."""
     equal = np.ones(max(len(columns[0]) - 1, 0), np.bool_)
     for column in columns:
         before, after = column[:-1], column[1:]
@@ -178,7 +179,7 @@ def _are_sorted(columns: Sequence[Ints]) -> bool:
 
 
 def pieces(times: Ints, rows_max: int) -> Iterator[tuple[int, int]]:
-    """[start, end) of parts of about `rows_max` rows, cut between different times; one empty part of no rows."""
+    """[start, end) of parts of about `rows_max` rows, split between different times. No rows give one empty part."""
     start = 0
     while True:
         end = min(start + rows_max, len(times))
@@ -191,14 +192,14 @@ def pieces(times: Ints, rows_max: int) -> Iterator[tuple[int, int]]:
 
 
 def ordinals(rows: Ints) -> Ints:
-    """How often each number was there before: 5, 7, 5, 5 gives 0, 0, 1, 2."""
+    """The number of earlier occurrences of each number, shape (rows,): 5, 7, 5, 5 gives 0, 0, 1, 2."""
     order = np.argsort(rows, kind="stable")
     grouped = rows[order]
     first = np.flatnonzero(np.append(True, grouped[1:] != grouped[:-1])) if len(rows) else np.empty(0, np.int64)
     lengths = np.diff(np.append(first, len(rows)))
-    found = np.empty(len(rows), np.int64)
-    found[order] = np.arange(len(rows)) - np.repeat(first, lengths)
-    return found
+    earlier = np.empty(len(rows), np.int64)
+    earlier[order] = np.arange(len(rows)) - np.repeat(first, lengths)
+    return earlier
 
 
 def _union(sides: Sequence[pa.Table]) -> pa.Table:

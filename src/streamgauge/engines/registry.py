@@ -1,4 +1,4 @@
-"""What there is: workloads and engines by name, and what each can do."""
+"""The registry of engines and their capabilities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamgauge.transports import registry as transports
 
 
 def _on_spark(mode: str) -> Callable[[Sequence[int] | None], Engine]:
-    """What starts Spark in one of its ways; loaded only then."""
+    """A function that starts Spark in an execution mode. It loads Spark only when called."""
 
     def make(cpus: Sequence[int] | None) -> Engine:
         from streamgauge.engines.spark import execution_modes
@@ -79,11 +79,11 @@ _ENGINES: dict[str, Callable[[], EnginePlugin]] = {
     "known": _synthetic,
     "oracle": _oracle,
 }
-"""Every engine there is; an engine is loaded only when one is made."""
+"""All engines by name. An engine is only loaded when it is started."""
 
 
 def capabilities() -> dict[str, Capabilities]:
-    """Every engine's capabilities, the reference included."""
+    """The capabilities of every engine, including the oracle."""
     return {name: entry(name).capabilities for name in _ENGINES}
 
 
@@ -92,27 +92,25 @@ def streaming_engines() -> tuple[str, ...]:
 
 
 def entry(engine: str) -> EnginePlugin:
-    """What an engine can be asked before it is started."""
+    """The plugin of an engine."""
     return _ENGINES[engine]()
 
 
 def starter_of(engine: str, cpus: Sequence[int] | None) -> Callable[[], Engine]:
-    """What makes a fresh start of an engine that runs streams, on the processors given."""
+    """A function that makes a fresh start of a streaming engine on the given processors."""
     make = entry(engine).make
     assert make is not None
     return lambda: make(cpus)
 
 
 def require(engine: str, transport: str, options: Mapping[str, str]) -> None:
-    """MachineError where this machine lacks what a transport needs with its options, or the engine to read it, and
-    cannot get it.
-    """
+    """Raises MachineError if this machine lacks what the transport or the engine needs and cannot get it."""
     transports.transport(transport).require(options)
     entry(engine).require(transport, options)
 
 
 def matrix() -> list[dict[str, Any]]:
-    """The capability table, one row an engine."""
+    """The capability matrix as plain data, one row per engine."""
     return [
         {
             "name": each.name,

@@ -1,4 +1,4 @@
-"""The interface that every engine implements, and what it is given: a job and the endpoints of the transport."""
+"""The engine interface: what every engine plugin implements, and the data it is given."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from streamgauge.transports.spi import Edge
 class Edges:
     """Where a job's input comes from and where its results go.
 
-    `columns` says, for each stream, which columns the transport gives; `transport_options` what its ends were told;
-    `bind` the driver's own address.
+    `columns`: the columns that the transport gives for each stream. `transport_options`: the options of the transport.
+    `bind`: the driver's address.
     """
 
     inputs: tuple[Edge, ...]
@@ -47,7 +47,7 @@ class TuningProfile:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What an engine can do, as data; the matrix in the docs and in `streamgauge engines` is made of it.
+    """The capabilities of an engine. The matrix in the docs and in `streamgauge engines` is generated from them.
 
     `unsupported_reasons`: why the engine cannot run a node, by the node's name; `fallback_engine`: the engine to take
     then. `chunk_us`: how much event time travels at once at usual rates, where the engine's latencies are far below
@@ -78,11 +78,13 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class StartRequest:
-    """What a start would be, for an engine to refuse; `flow` is None where what was asked gave none.
+    """A planned start, for an engine to validate.
 
-    `queue_bytes` is how much memory the driver's queue may take beside the engine, `generators_bytes` how much is to be
-    left to its generators, 0 where that is not known; `bind` the address that the driver listens on, nothing where that
-    is not known. `partitions`: of each stream.
+    - `flow`: None if the flow itself is invalid.
+    - `queue_bytes`: the memory limit of the driver's queue. `generators_bytes`: memory reserved for generators. Both
+      are 0 if unknown.
+    - `bind`: the driver's address; empty if unknown.
+    - `partitions`: the number of partitions per stream.
     """
 
     flow: Flow | None
@@ -98,7 +100,7 @@ class StartRequest:
 
 @dataclass(frozen=True)
 class BatchInterval:
-    """How long after one batch's begin the next one begins, at least, and the option that says so; 0: not known."""
+    """The shortest time between the starts of two batches, and the option that sets it. 0 means unknown."""
 
     seconds: float = 0.0
     option: str = ""
@@ -106,9 +108,7 @@ class BatchInterval:
 
 @dataclass(frozen=True)
 class EngineStatus:
-    """How the engine says it is; `reason` is its own last words where it failed, `busy` the queries of which it works
-    on a batch, where it knows.
-    """
+    """The engine's own status: `reason` of a failure, and `busy` queries that process a batch, if known."""
 
     alive: bool
     reason: str = ""
@@ -119,10 +119,10 @@ class Engine(Protocol):
     """One start of one engine for one job."""
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
-        """Start the SUT and wait until its query runs; raises EngineError with the engine's own reason."""
+        """Starts the SUT and waits until its query runs. Raises EngineError with the engine's reason."""
 
     def stage(self) -> str:
-        """What a start that is under way works on, in words; empty if the engine does not say."""
+        """The current step of a start, as text; empty if unknown."""
 
     def status(self) -> EngineStatus: ...
 
@@ -130,10 +130,10 @@ class Engine(Protocol):
         """The SUT's processes, children included."""
 
     def batch_progress(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
-        """What the engine says about its batches (extra series; never decides); nothing where it does not answer."""
+        """The engine's own report on its batches (extra series, no verdict depends on it); empty without an answer."""
 
     def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
-        """What left each operator in each batch, as far as it was not told before; no rows where nobody counts."""
+        """The rows that left each operator in each batch since the last call; empty without probes."""
 
     def settings(self) -> dict[str, str]:
         """The settings in force that are not the engine's defaults."""
@@ -143,7 +143,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class EnginePlugin:
-    """An engine as the catalogue has it.
+    """An engine in the registry.
 
     `check` refuses what the engine could not use, with one InputError that holds every problem. `interval` says
     how far apart its batches would be, `watermark_delay_us` how far behind the latest event its watermark would stay,

@@ -1,4 +1,4 @@
-"""How long an end of the transport kept the system under test waiting: what is slow there looks like a slow system."""
+"""How long an endpoint kept the SUT waiting, because a slow transport would look like a slow SUT."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ BusyInterval = tuple[int, int]
 
 
 class BusyTracker:
-    """When at least one thread was inside; a context manager. Threads that are inside together count once.
+    """A context manager that records when at least one thread was inside. Overlapping threads count once.
 
-    Twice a reading of the clock for each time inside, so that it is for work on thousands of events, not on each one.
+    Each use reads the clock twice, so use it per batch, not per event.
     """
 
     def __init__(self, now_us: Callable[[], int]) -> None:
@@ -35,7 +35,7 @@ class BusyTracker:
                 self._spent.append((self._since_us, self._now_us()))
 
     def news(self) -> list[BusyInterval]:
-        """The times since the last call, ascending and apart; one that goes on is given as far as it is known."""
+        """The intervals since the last call, ascending and disjoint. An open interval is reported up to now."""
         with self._lock:
             if self._inside:
                 now_us = self._now_us()

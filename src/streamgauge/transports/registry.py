@@ -1,4 +1,4 @@
-"""The transports there are, by name. One more is a folder that implements the interface, and its entry here."""
+"""The registry of transports. To add one, implement the interface in a package and register it here."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ Options = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Transport:
-    """A transport as the catalogue has it: what opens its two ends on the driver's side, which alone loads its
-    libraries, and what is to be known before.
+    """A transport in the registry. Only the `open_*` functions load its libraries.
 
-    `open_broker` opens what stands between both ends; None where nothing does. `stamps`: it sees every hand-out, so
-    that events carry the time of theirs. `settings` are its options, of which `files` name files of the user's;
-    `problems` says what is wrong with those given, where names and choices are not all. `in_force` are its settings as
-    a result tells them. `require` raises MachineError where this machine lacks what it needs, and cannot get it.
+    - `open_outlet`, `open_inlet`: open the two endpoints on the driver's side.
+    - `open_broker`: starts or connects the broker; None if there is none.
+    - `stamps`: whether it observes every delivery, so that events carry an ingest time.
+    - `settings`: its options. `files`: those that name user files.
+    - `problems`: additional validation of options.
+    - `in_force`: settings for the result.
+    - `require`: raises MachineError if this machine lacks what it needs and cannot get it.
     """
 
     open_outlet: Callable[[EndpointConfig, OutletConfig], Outlet]
@@ -44,10 +46,10 @@ class Transport:
 
 
 def _flight() -> Transport:
-    def outlet(at: EndpointConfig, held: OutletConfig) -> Outlet:
+    def outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
         from streamgauge.transports.flight.endpoint import FlightOutlet
 
-        return FlightOutlet(at, held)
+        return FlightOutlet(at, config)
 
     return Transport(outlet, _flight_inlet, stamps=True)
 
@@ -61,10 +63,10 @@ def _flight_inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
 def _kafka() -> Transport:
     from streamgauge.transports.kafka.client.settings import SETTINGS, KafkaSettings, problems
 
-    def outlet(at: EndpointConfig, held: OutletConfig) -> Outlet:
+    def outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
         from streamgauge.transports.kafka.client.outlet import KafkaOutlet
 
-        return KafkaOutlet(at, held)
+        return KafkaOutlet(at, config)
 
     def inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
         from streamgauge.transports.kafka.client.inlet import KafkaInlet
@@ -85,7 +87,7 @@ def _kafka() -> Transport:
 
             require_jars()
 
-    # A broker hands out unseen: no `stamps`.
+    # The driver does not observe a broker's deliveries: no `stamps`.
     return Transport(
         outlet, inlet, broker, settings=SETTINGS, files=("client",), problems=problems, in_force=in_force,
         require=require,
@@ -93,12 +95,12 @@ def _kafka() -> Transport:
 
 
 def _socket() -> Transport:
-    def outlet(at: EndpointConfig, held: OutletConfig) -> Outlet:
+    def outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
         from streamgauge.transports.socket.outlet import SocketOutlet
 
-        return SocketOutlet(at, held)
+        return SocketOutlet(at, config)
 
-    # Of what went into a socket nobody knows when it is in a batch: no `stamps`.
+    # The driver does not observe when a batch reads from the socket: no `stamps`.
     return Transport(outlet, _flight_inlet)
 
 
@@ -113,22 +115,22 @@ def transport(name: str) -> Transport:
 
 
 STAMPS = tuple(name for name in NAMES if transport(name).stamps)
-"""Those that see every hand-out."""
+"""Transports that observe every delivery."""
 BROKERED = tuple(name for name in NAMES if transport(name).open_broker is not None)
-"""Those whose ends meet at a place of its own."""
+"""Transports with a broker."""
 
-_ALTERNATIVES = "leave it out, or --transport kafka"
+_ALTERNATIVES = "leave it out, or use --transport kafka"
 
 
 def problems(name: str, options: Options) -> list[Problem]:
-    """What is wrong with a transport's options."""
-    there = transport(name)
-    if there.problems is not None:
-        return list(there.problems(options))
-    return list(problems_of(options, there.settings, f"the transport {name}", "transport option", _ALTERNATIVES))
+    """The problems of a transport's options."""
+    spec = transport(name)
+    if spec.problems is not None:
+        return list(spec.problems(options))
+    return list(problems_of(options, spec.settings, f"the transport {name}", "transport option", _ALTERNATIVES))
 
 
 def with_absolute_paths(name: str, options: Options) -> dict[str, str]:
-    """Options with the whole paths of files; an empty one stays so, and is refused as what it is."""
+    """Options with absolute file paths. An empty value stays empty, so that validation refuses it."""
     files = transport(name).files if name in NAMES else ()
     return {key: os.path.abspath(value) if key in files and value else value for key, value in options.items()}

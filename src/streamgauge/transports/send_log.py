@@ -1,6 +1,4 @@
-"""What outlets have in common that send events away and see no reads: an account of what was sent, and of how far it is
-said to be read.
-"""
+"""Base of outlets that do not observe reads: logs what was sent, and how far it was reported as read."""
 
 from __future__ import annotations
 
@@ -14,26 +12,26 @@ from streamgauge.transports.spi import Chunk, Delivery, OutletConfig
 
 
 class WriteOnlyOutlet:
-    """Implements `Outlet` but for the way out: `location`, `prepared` and `offer`.
+    """Implements `Outlet` except `location`, `prepared` and `offer`.
 
     Args:
-        held: the streams and the bounds.
+        config: the streams and the limits.
     """
 
-    def __init__(self, held: OutletConfig) -> None:
-        self._held = held
+    def __init__(self, config: OutletConfig) -> None:
+        self._config = config
         self._lock = threading.RLock()
         self._chunks: list[Chunk] = []
         self._frontier_us = self._read_us = 0
         self._first_us: int | None = None
-        self._sent = dict.fromkeys(held.schemas, 0)
+        self._sent = dict.fromkeys(config.schemas, 0)
         self.overflowed = False
         self.memory_full_us: int | None = None
 
     def waiting_us(self, to_us: int) -> int:
-        """How much event time would wait to be read, were everything sent up to `to_us`."""
-        begun_us = to_us if self._first_us is None else self._first_us
-        return to_us - max(self._read_us, begun_us)
+        """The event time that would wait to be read if everything up to `to_us` were sent."""
+        first_us = to_us if self._first_us is None else self._first_us
+        return to_us - max(self._read_us, first_us)
 
     def frontier(self) -> int:
         return self._frontier_us
@@ -46,10 +44,10 @@ class WriteOnlyOutlet:
         self._read_us = max(self._read_us, before_us)
 
     def commit(self, before_us: int) -> None:
-        """What was sent is not kept here."""
+        """Nothing to drop: sent events are not stored here."""
 
     def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
-        """What was offered; what batches read is told by the recorder."""
+        """The offered chunks. The recorder reports what batches read."""
         with self._lock:
             chunks, self._chunks = self._chunks, []
             return chunks, []
@@ -58,16 +56,16 @@ class WriteOnlyOutlet:
         return []
 
     def drain_handing_out(self) -> list[BusyInterval]:
-        """Nothing: nobody waits for us longer than until an event is due."""
+        """Empty: readers only wait until an event is due."""
         return []
 
     def _begin(self, from_us: int) -> None:
-        """Before a chunk is held against the bound: a gap between two plans counts for nothing."""
+        """Call it before a chunk is checked against the limit, because a gap between two plans does not count."""
         if self._first_us is None or from_us != self._frontier_us:
             self._first_us = from_us
 
     def _count(self, chunk: Chunk, batches: Mapping[str, pa.RecordBatch]) -> None:
-        """A chunk that is on its way; the caller has the lock."""
+        """Logs a sent chunk. The caller holds the lock."""
         self._frontier_us = chunk.to_us
         self._chunks.append(chunk)
         for stream, batch in batches.items():

@@ -1,10 +1,10 @@
-"""The interface that every transport implements: its two ends on the driver's side, and what it counts.
+"""The transport interface: the two endpoints on the driver's side, and what they log.
 
-An outlet stands beside each generator and hands events out; an inlet stands beside the recorder and takes results in.
-The other sides, in the system under test, are the engine's own: it says in `Capabilities.transports` which it knows.
+An outlet beside each generator delivers events. An inlet beside the recorder receives results. The engine implements
+the other sides, and lists supported transports in `Capabilities.transports`.
 
-Offsets are times. In a plan, offset and time are functions of each other, so a position in a partition is written as
-the event time up to which (exclusive) everything was taken: exact, small, and the same for every partition and stream.
+Positions are times. In a plan, offset and time determine each other, so a position is the event time (exclusive) up to
+which everything was read. It is exact and has the same form for every partition and stream.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 
 class Overflow(StreamgaugeError):
-    """The queue's bound was reached: the SUT took too little for too long."""
+    """The queue's limit was reached: the SUT read too little for too long."""
 
 
 def new_token() -> str:
-    """A run's own: who does not have it gets nothing and brings nothing."""
+    """A random access token for one run."""
     return secrets.token_urlsafe(24)
 
 
 def new_run() -> str:
-    """A word of a run's own, fit for names: what is called by it is nobody else's."""
+    """A unique run id that is valid in names of topics and files."""
     return secrets.token_hex(6)
 
 
 @dataclass(frozen=True)
 class EndpointConfig:
-    """Where an end of the transport listens, the token that it asks for, and what was asked of the transport.
+    """Address, access token and options of an endpoint.
 
-    An end that finds what stands between both does not listen, and looks where the options say.
+    If there is a broker, the endpoint does not listen. It connects to the address in `options`.
     """
 
     host: str
@@ -51,7 +51,7 @@ class EndpointConfig:
 
 @dataclass(frozen=True)
 class Edge:
-    """Where a SUT finds one end of the transport, and the token that opens it."""
+    """The address of an endpoint and its access token, for the SUT."""
 
     location: str
     token: str
@@ -59,7 +59,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One hand-over to the queue: events of [from_us, to_us) became available at `published_us`."""
+    """Events in [from_us, to_us) that became available at `published_us`."""
 
     from_us: int
     to_us: int
@@ -69,11 +69,12 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One read by the SUT: events of [from_us, to_us) of one stream, first handed out at `ingest_us`.
+    """One delivery to the SUT: events in [from_us, to_us) of one stream, first delivered at `ingest_us`.
 
-    `query` and `reader` say who read: a job may consist of several queries, and a query may read a stream at several
-    places. `again` marks a re-read by the same reader; `shared` marks what only others had read before: work that the
-    SUT does twice. Both carry the stamp of the first hand-out of all; `read_us`, where given, is when this read was.
+    - `query`, `reader`: a job may have several queries, and a query may have several readers of a stream.
+    - `again`: redelivery to the same reader.
+    - `shared`: only other readers have read these events before (work that the SUT does twice).
+    - `read_us`: the time of this read, if known. `ingest_us` is always that of the first delivery to any reader.
     """
 
     stream: str
@@ -90,20 +91,20 @@ class Delivery:
 
     @property
     def first(self) -> bool:
-        """Whether these events were handed out for the first time: only then they count as ingested."""
+        """Whether this is the first delivery of these events. Only first deliveries count as ingested."""
         return not (self.again or self.shared)
 
     @property
     def when_us(self) -> int:
-        """When this read was."""
+        """The time of this read."""
         return self.read_us or self.ingest_us
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
-    """How far a batch read one partition of a stream, by number of events, where the transport does not see reads.
+    """The offset up to which a batch read a partition, for transports that do not observe reads.
 
-    `when_us` is when the batch had begun. One that is begun anew is told of again.
+    `when_us` is the start of the batch. A restarted batch is reported again.
     """
 
     query: str
@@ -117,7 +118,7 @@ class ReadPosition:
 
 @dataclass(frozen=True, slots=True)
 class OutputProgress:
-    """The event time up to which, exclusive, results of a query show that it has read, where nothing else says so."""
+    """The event time (exclusive) up to which a query has read, inferred from its results."""
 
     query: str
     batch: int
@@ -126,14 +127,12 @@ class OutputProgress:
 
 
 IndexSampler = Callable[[int], Sequence[int]]
-"""Of so many things the numbers of some, which ascend."""
+"""Sampler: given a count n, returns ascending indices below n."""
 
 
 @dataclass(frozen=True)
 class BrokerRequest:
-    """What something that stands between both ends is told: the run's own word, what it carries, where it may write,
-    which processors it may use (None: all), and what was asked of the transport.
-    """
+    """Settings of a broker: run id, streams, partitions, folders, processors (None: all) and transport options."""
 
     run: str
     streams: tuple[str, ...]
@@ -146,44 +145,47 @@ class BrokerRequest:
 
 
 class ManagedBroker(Protocol):
-    """What stands between both ends for the time of a test bed, in processes of its own."""
+    """A broker between both endpoints, in separate processes, for the lifetime of a test bed."""
 
     at: EndpointConfig
-    """Where both ends find it."""
+    """The configuration with which both endpoints connect to it."""
 
     @property
     def alive(self) -> bool:
-        """Whether it still works."""
+        """Whether it still runs."""
 
     def missing(self) -> str:
-        """What it should hold and does not, in words; nothing where all of it is there. It may take a while."""
+        """A description of missing topics; empty if all exist. May take seconds."""
 
     def lost(self, sent: Sequence[Mapping[str, int]]) -> str:
-        """Which partitions hold less than was sent there, in words; `sent` is, of each generator, how many events of
-        each stream. What is still on its way is waited for.
+        """A description of partitions with fewer events than were sent; empty if there are none.
+
+        `sent` has the number of events per stream for each generator. Waits for events in flight.
         """
 
     def pids(self) -> list[int]:
         """Its processes."""
 
     def appended_us(self, stream: str, partition: int, offsets: Sequence[int]) -> list[int]:
-        """When it had taken the events of a partition that have these numbers, by its own clock; nothing where that is
-        another than ours. DriverError where it does not say.
+        """The append times of the events at these offsets, by the broker's clock, microseconds.
+
+        Empty if the broker does not share the driver's clock. Raises DriverError if it does not answer.
         """
 
     def results(self, since_us: int, choose: IndexSampler) -> Mapping[str, pa.Table]:
-        """Of each sink some of the results that it has taken since then: those whose numbers `choose` gives of so many.
-        `emission_time` is when it had each, as with `appended_us`; nothing where its clock is another than ours, and
-        where there is none. DriverError where it does not say.
+        """Sink to a sample of its results appended since `since_us`; `choose` selects their indices.
+
+        `emission_time` is the append time. Empty without results, or if the broker does not share the driver's clock.
+        Raises DriverError if the broker does not answer.
         """
 
     def close(self) -> None:
-        """End it; nothing of it is left."""
+        """Stops the broker and removes its data."""
 
 
 @dataclass(frozen=True)
 class OutletConfig:
-    """What an outlet holds: the streams' schemas, lineage included; at most `bound_us` of event time and `bytes_max`.
+    """Schemas of the streams (with lineage), and the limits of the outlet: `bound_us` of event time, `bytes_max`.
 
     `now_us` is the run's clock, `partition` the generator's number.
     """
@@ -196,52 +198,52 @@ class OutletConfig:
 
 
 class Outlet(Protocol):
-    """One generator's end: events go out here, and are counted."""
+    """The endpoint of one generator: it delivers events and logs deliveries."""
 
     overflowed: bool
     memory_full_us: int | None
-    """Of an overflow by bytes: the event time that waited to be handed out then, microseconds. None of any other."""
+    """After an overflow by bytes: the event time that waited for delivery, microseconds. Otherwise None."""
 
     @property
     def location(self) -> str:
-        """Where the system under test finds it."""
+        """The address for the SUT."""
 
     def prepared(self, stream: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Events as they will be offered, in parts, when their time has come: what can be done before is done here."""
+        """Encodes events ahead of time; slices of the result are offered when they are due."""
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
-        """Make the events of [from_us, to_us) of every stream available; raises Overflow at the bound.
+        """Makes the events in [from_us, to_us) of every stream available. Raises Overflow at the limit.
 
-        Where there are none, only the frontier moves, and nothing is raised.
+        Without events, only the frontier moves, and nothing is raised.
         """
 
     def waiting_us(self, to_us: int) -> int:
-        """How much event time would wait to be handed out, were everything offered up to `to_us`."""
+        """The event time that would wait for delivery if everything up to `to_us` were offered."""
 
     def frontier(self) -> int:
         """The event time that this generator has reached."""
 
     def positions(self) -> dict[str, int]:
-        """How many events of each stream were sent so far, where reads are known by number; else nothing."""
+        """Stream to the number of sent events, if reads are reported by offset; else empty."""
 
     def handed_out(self, before_us: int) -> None:
-        """What lies before was read: told to an outlet that does not see reads."""
+        """Reports that everything before `before_us` was read, to an outlet that does not observe reads."""
 
     def commit(self, before_us: int) -> None:
-        """Forget what lies before `before_us`: nobody will ask for it again."""
+        """Drops events before `before_us`, which will not be read again."""
 
     def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
-        """What was offered and what was handed out since the last call."""
+        """The chunks offered and the deliveries made since the last call."""
 
     def drain_aborted(self) -> list[int]:
-        """When readers cut a read off since the last call, microseconds."""
+        """The times of aborted reads since the last call, microseconds."""
 
     def drain_handing_out(self) -> list[BusyInterval]:
-        """When at least one reader waited for a hand-out since the last call."""
+        """The intervals since the last call in which at least one reader waited for a delivery."""
 
 
 class Receiver(Protocol):
-    """What an inlet calls; DriverError where results could not be kept, which their sender then hears."""
+    """The recorder, as an inlet sees it. Raises DriverError if results cannot be stored; the sender gets the error."""
 
     def now_us(self) -> int:
         """The run's clock."""
@@ -249,38 +251,40 @@ class Receiver(Protocol):
     def receive(
         self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch], stamped: bool = False
     ) -> None:
-        """One attempt's results for one sink; `address` is query, batch, partition, attempt, sink.
+        """Receives one attempt's results for one sink; `address` is query, batch, partition, attempt, sink.
 
-        Each row is stamped as it comes in here. `stamped`: the inlet did so before, in the column `emission_time`.
+        Each row is stamped on arrival, unless the inlet has already set `emission_time` (`stamped`).
         """
 
     def read(
         self, query: str, batch: int, positions: list[tuple[str, int, int, int]], when_us: int | None = None
     ) -> None:
-        """A batch has begun, once more where it is begun anew: (stream, reader, partition, offset) up to which it
-        reads. Called where the transport itself does not see reads; at `when_us`, now where that is not given.
+        """Reports the start (or restart) of a batch and its end positions (stream, reader, partition, offset).
+
+        For transports that do not observe reads. `when_us` defaults to now.
         """
 
     def reached(self, query: str, batch: int, until_us: int) -> None:
-        """A batch's results show that its query has read all that lies before `until_us`, event time."""
+        """Reports that a query has read all events before `until_us`, as its results show."""
 
     def fail(self, reason: str) -> None:
-        """Nothing more can be taken in."""
+        """Reports that no more results can be received."""
 
     def commit(
         self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
     ) -> bool:
-        """The (partition, attempt) pairs of a batch that count; False where the batch was committed before. It was at
-        `when_us`, now where that is not given.
+        """Commits a batch with its accepted (partition, attempt) pairs. Returns False if it was already committed.
+
+        `when_us` defaults to now.
         """
 
 
 class Inlet(Protocol):
-    """The recorder's end: results come in here."""
+    """The endpoint of the recorder: it receives results."""
 
     @property
     def location(self) -> str:
-        """Where the system under test finds it."""
+        """The address for the SUT."""
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Stops receiving."""

@@ -85,5 +85,5 @@ def test_one_that_stays_away_ends_the_trial(tmp_path: Path, engine: str, capsys:
             judged = trial(resolved, testbed, folder, on_progress=InMidTrial(broker.kill))
     assert judged.result.verdict.value == "invalid"
     assert CLIENTS_WORDS.search(judged.record.driver_failed), judged.record.driver_failed
-    assert "topics of this run may be left" in capsys.readouterr().err
+    assert "topics of this run may remain" in capsys.readouterr().err
     assert wait_until(lambda: not any(map(psutil.pid_exists, processes)), GONE_S)

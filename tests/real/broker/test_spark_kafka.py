@@ -134,12 +134,12 @@ def test_answers_are_right_across_a_restart_on_brokers_of_ones_own(tmp_path: Pat
         with started(tmp_path / "runs", "log_processing", "3k", transport_options=options, **parameters) as started_:
             resolved, testbed, folder = started_
             judged = trial(resolved, testbed, folder, on_progress=restart.once(testbed))
-            assert topics.there()
+            assert topics.names()
         restart.check(judged)
         check_answers(judged, 100)
         assert judged.result.driver is not None
         assert judged.result.driver.append_latency_us is not None
-        assert wait_until(lambda: topics.there() == [], GONE_S)  # a broker removes them when it comes to it
+        assert wait_until(lambda: topics.names() == [], GONE_S)  # a broker removes them when it comes to it
     texts = [path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file()]
     assert texts
     assert not any(PASSWORD.encode() in text for text in texts)

@@ -1,4 +1,4 @@
-"""The reference: DuckDB computes a flow's answer from the planned input, by another statement of the semantics."""
+"""The oracle: DuckDB computes a flow's expected results from the planned input, independent of any engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the oracle can do, as data."""
+"""The capabilities of the oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle as an engine: it answers, and does nothing else [design 5]."""
+"""The oracle as an engine: it computes expected results and runs no streams."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Oracle:
-    """Computes the right answer of a flow over given inputs."""
+    """Computes the expected results of a flow over given inputs."""
 
     capabilities = CAPABILITIES
 
@@ -29,14 +29,14 @@ class Oracle:
         con: duckdb.DuckDBPyConnection,
         points: str | None = None,
     ) -> duckdb.DuckDBPyRelation:
-        """The results of a flow of one sink over `inputs`, as a relation of `con`, not computed yet.
+        """The results of a flow with one sink over `inputs`, as a lazy relation of `con`.
 
-        Of a flow of several sinks, each is answered by itself: `flow.each()`.
+        For several sinks, use `flow.each()`.
 
-        `inputs`: stream name to Arrow data, or to the name of a relation of `con`; each has the fields the flow needs
-        (`dataflow.lineage.needed_columns`), `event_time` (BIGINT, us), and the lineage columns that a flow with lineage
-        reads. A reader can be read once, so a flow that reads its stream twice needs a table or a relation.
-        `points`: see `lower.sql`. Take the result with `.create(name)`, `.to_arrow_table()` or as a reader.
+        `inputs`: stream name to Arrow data, or to the name of a relation of `con`. Each has the fields that the flow
+        needs (`dataflow.lineage.needed_columns`), `event_time` (BIGINT, us), and the lineage columns that the flow
+        reads. A reader can be read only once, so a flow that reads a stream twice needs a table or relation.
+        `points`: see `lower.sql`. Raises InputError if a stream is missing.
         """
         relations = {source.name: _relation(source.name, inputs, con) for source in graph.sources(flow)}
         return con.sql(lower.sql(flow, computed(con, flow, relations), points))
@@ -47,10 +47,10 @@ def _relation(
 ) -> str:
     if stream not in inputs:
         raise InputError(
-            Problem("inputs", f"stream {stream!r} of the flow is not there", sorted(inputs), "give its data")
+            Problem("inputs", f"stream {stream!r} of the flow is missing", sorted(inputs), "give its data")
         )
-    given = inputs[stream]
-    if isinstance(given, str):
-        return given
-    con.register(f"input_{stream}", given)
+    data = inputs[stream]
+    if isinstance(data, str):
+        return data
+    con.register(f"input_{stream}", data)
     return f'"input_{stream}"'

@@ -1,10 +1,11 @@
-"""A flow as DuckDB SQL: one function a node, each a statement of its semantics that shares nothing with any engine.
+"""Lowers a flow to DuckDB SQL, one function per node, independent of any engine.
 
-Terms. *time*: every step carries a hidden column `__time`, BIGINT microseconds: the event time of a source's row, the
-last microsecond of its window for a result of a window (so windows chain as on engines). *w* (`__w`): the start of a
-window, a multiple of the slide; an event of time t lies in the windows with w <= t < w + range. All of it is
-whole-number arithmetic, right before 1970 too; only the finished columns are TIMESTAMP. No column of a flow begins with
-two underscores, so the hidden ones clash with none.
+- `__time`: hidden column of every step, BIGINT microseconds. It is the event time of a source row, or the last
+  microsecond of the window of a window's result (so windows chain as on engines).
+- `__w`: the start of a window, a multiple of the slide. An event at t lies in the windows with w <= t < w + range.
+
+All time arithmetic is on integers and also correct before 1970. Only output columns are TIMESTAMP. Flow columns never
+start with two underscores, so hidden columns cannot clash.
 """
 
 from __future__ import annotations
@@ -46,18 +47,18 @@ from streamgauge.engines.duckdb_oracle.static_table import relation_of
 TIME = "__time"
 Relations = Mapping[str, str]
 
-# A join's candidates are looked for in buckets of so many ranges: wide ones repeat fewer rows, narrow ones pair fewer.
+# The width of a join's time buckets in window ranges. Wide buckets repeat fewer rows; narrow ones give fewer pairs.
 _BUCKET_RANGES = 4
 
 
 def sql(flow: Flow, relations: Relations, points: str | None = None) -> str:
-    """DuckDB SQL that computes the results of a flow of one sink.
+    """DuckDB SQL that computes the results of a flow with one sink.
 
-    `relations` maps each stream to a relation (or a bracketed query).
-    Relations have the fields that the flow needs and `event_time`, BIGINT microseconds; those of processes without a
-    truth are made by `oracle.process.computed`. A running aggregate gives its
-    value at every event time; `points`, a relation with its keys and `event_time`, asks for the values at those event
-    times only, and the last one of each key: ten times faster, where its aggregates are sums, counts, minima, maxima.
+    `relations` maps each stream to a relation or a bracketed query with the fields that the flow needs and
+    `event_time` (BIGINT, us). `process_operator.computed` adds relations of processes without a truth.
+    A running aggregate gives its value at every event time. With `points`, a relation of keys and `event_time`, it
+    gives only the values at these times and the last value of each key, which is ten times faster for sums, counts,
+    minima and maxima.
     """
     last = flow.sink.input
     names = quoted(schema.columns(last))
@@ -68,10 +69,10 @@ def sql(flow: Flow, relations: Relations, points: str | None = None) -> str:
 
 
 def last_of_spans(flow: Flow, relations: Relations, cuts: str) -> str:
-    """DuckDB SQL of the last event time of each key in each span that has events of it: keys, `event_time`.
+    """DuckDB SQL for the last event time of each key in each span: keys, `event_time`.
 
-    For a flow of one sink, a running aggregate. `cuts`, a relation with the column `cut`, are the spans' ends; what
-    lies behind the last one is left out.
+    The flow has one sink, a running aggregate. `cuts` is a relation with a column `cut`, the ends of the spans. Later
+    events are ignored.
     """
     last = flow.sink.input
     assert isinstance(last, RunningAggregate)
@@ -84,24 +85,23 @@ def last_of_spans(flow: Flow, relations: Relations, cuts: str) -> str:
 
 
 def retained_rows(flow: Flow, relations: Relations, table: str) -> tuple[str, Flow]:
-    """DuckDB SQL that keeps in `table` what the running aggregate of a flow of one sink takes in, and the same
-    aggregate over a stream `table`: where several questions are asked of it, the rest of the flow is done once.
+    """DuckDB SQL that stores the input of a flow's running aggregate in `table`, and the same aggregate over a stream
+    `table`. So several queries share the computation of that input.
     """
     last = flow.sink.input
     assert isinstance(last, RunningAggregate)
-    there = schema.columns(last.input)
-    named = {EVENT_TIME, *last.keys} | expressions.columns_of_all(last.aggregates)
+    available = schema.columns(last.input)
+    used = {EVENT_TIME, *last.keys} | expressions.columns_of_all(last.aggregates)
     relations, once = _read_once(last, relations)
-    names = quoted(name for name in there if name in named)
+    names = quoted(name for name in available if name in used)
     query = f"CREATE TABLE {quote(table)} AS {once}SELECT {names} FROM ({lower(last.input, relations)})"
-    fields = Schema.of(**{name: kind for name, kind in there.items() if name in named and name not in LINEAGE})
-    kept = Source(table, fields, tuple(name for name in LINEAGE if name in named and name in there))
-    return query, Flow((replace(flow.sink, input=replace(last, input=kept)),))
+    fields = Schema.of(**{name: kind for name, kind in available.items() if name in used and name not in LINEAGE})
+    retained = Source(table, fields, tuple(name for name in LINEAGE if name in used and name in available))
+    return query, Flow((replace(flow.sink, input=replace(last, input=retained)),))
 
 
 def _read_once(last: Node, relations: Relations) -> tuple[Relations, str]:
-    """A stream that is read on several ways is kept for all of them: its relation may be a reader, which gives rows
-    only once."""
+    """Materialises streams that are read several times, because a reader gives its rows only once."""
     reads: Counter[str] = Counter()
 
     def count(node: Node) -> None:
@@ -112,9 +112,9 @@ def _read_once(last: Node, relations: Relations) -> tuple[Relations, str]:
             count(input_)
 
     count(last)
-    often = {name: quote(f"__stream_{name}") for name, times in reads.items() if times > 1}
-    kept = ", ".join(f"{kept} AS MATERIALIZED (SELECT * FROM {relations[name]})" for name, kept in often.items())
-    return {**relations, **often}, f"WITH {kept} " if kept else ""
+    repeated = {name: quote(f"__stream_{name}") for name, times in reads.items() if times > 1}
+    views = ", ".join(f"{views} AS MATERIALIZED (SELECT * FROM {relations[name]})" for name, views in repeated.items())
+    return {**relations, **repeated}, f"WITH {views} " if views else ""
 
 
 def kinds() -> tuple[type, ...]:
@@ -123,13 +123,13 @@ def kinds() -> tuple[type, ...]:
 
 
 def lower(node: Node, relations: Relations) -> str:
-    """One node as a query that gives its columns and `__time`; where its rows are kept somewhere, from there."""
-    kept = relations.get(retained_name(node))
-    return f"SELECT * FROM {kept}" if kept is not None else _lowered(node, relations)
+    """A node as a query of its columns and `__time`. Reads stored rows if `relations` has them."""
+    stored = relations.get(retained_name(node))
+    return f"SELECT * FROM {stored}" if stored is not None else _lowered(node, relations)
 
 
 def retained_name(node: Node) -> str:
-    """What stands among relations for the rows of an operator that were computed before, `__time` among them."""
+    """The key in `relations` for the stored rows of an operator, including `__time`."""
     return f"@{node.name}"
 
 
@@ -140,14 +140,14 @@ def _lowered(node: Node, relations: Relations) -> str:
 
 @_lowered.register
 def _(node: Source, relations: Relations) -> str:
-    # Columns that nothing reads may be missing from the relation, so they are not named: the query above picks.
+    # Columns are not listed, because unread ones may be missing from the relation.
     return f"SELECT *, {quote(EVENT_TIME)} AS {TIME} FROM {relations[node.name]}"
 
 
 @_lowered.register
 def _(node: Select, relations: Relations) -> str:
-    there = schema.columns(node.input)
-    columns = ", ".join(f"{expressions.to_duckdb(text, there)} AS {quote(name)}" for name, text in node.columns)
+    available = schema.columns(node.input)
+    columns = ", ".join(f"{expressions.to_duckdb(text, available)} AS {quote(name)}" for name, text in node.columns)
     return f"SELECT {columns}, {TIME} FROM ({lower(node.input, relations)})"
 
 
@@ -168,10 +168,10 @@ def _(node: WindowAggregate, relations: Relations) -> str:
 
 @_lowered.register
 def _(node: RunningAggregate, relations: Relations) -> str:
-    """The value at every event time: all rows of the key up to and with that time; rows of one time give one row."""
-    there = schema.columns(node.input)
+    """The value at every event time over all rows of the key up to and including it. One row per time."""
+    available = schema.columns(node.input)
     aggregates = ", ".join(
-        f"{expressions.checked(text, there, node.name).over} AS {quote(name)}" for name, text in node.aggregates
+        f"{expressions.checked(text, available, node.name).over} AS {quote(name)}" for name, text in node.aggregates
     )
     keys = quoted(node.keys)
     return (
@@ -210,9 +210,9 @@ def _(node: InWindows, relations: Relations) -> str:
 @_lowered.register
 def _(node: Lookup, relations: Relations) -> str:
     on = " AND ".join(f"__rows.{quote(key)} = __table.{quote(key)}" for key in node.keys)
-    found = "".join(f", __table.{quote(name)}" for name in node.table.schema.names if name not in node.keys)
+    table_columns = "".join(f", __table.{quote(name)}" for name in node.table.schema.names if name not in node.keys)
     return (
-        f"SELECT __rows.*{found} FROM ({lower(node.input, relations)}) AS __rows"
+        f"SELECT __rows.*{table_columns} FROM ({lower(node.input, relations)}) AS __rows"
         f" {node.how.upper()} JOIN {relation_of(node.table)} AS __table ON {on}"
     )
 
@@ -266,22 +266,22 @@ def _(node: IntervalJoin, relations: Relations) -> str:
 
 @_lowered.register
 def _(node: TopN, relations: Relations) -> str:
-    there = schema.columns(node.input)
-    by = expressions.to_duckdb(node.by, there)
+    available = schema.columns(node.input)
+    by = expressions.to_duckdb(node.by, available)
     ties = ", ".join(f"{quote(name)} NULLS FIRST" for name in schema.tie_order(node))
     groups = f"PARTITION BY {quoted(node.groups)}"
     latest = ", ".join(f"max({quote(name)}) OVER ({groups}) AS {quote(name)}" for name in node.latest)
     columns = f"* REPLACE ({latest})" if latest else "*"
-    place = f"row_number() OVER ({groups} ORDER BY ({by}) DESC{', ' if ties else ''}{ties})"
+    row_number = f"row_number() OVER ({groups} ORDER BY ({by}) DESC{', ' if ties else ''}{ties})"
     return (
-        f"SELECT {columns}, CAST({place} AS INTEGER) AS {quote(schema.RANK)} FROM ({lower(node.input, relations)})"
+        f"SELECT {columns}, CAST({row_number} AS INTEGER) AS {quote(schema.RANK)} FROM ({lower(node.input, relations)})"
         f" WHERE ({by}) IS NOT NULL AND NOT isnan(CAST({by} AS DOUBLE)) QUALIFY {quote(schema.RANK)} <= {node.n}"
     )
 
 
 @_lowered.register
 def _(node: Process, relations: Relations) -> str:
-    """By its truth; without one, by what its class gave (`oracle.process`), which is then among the relations."""
+    """By its truth; without one, the results of its class (`process_operator`) are in `relations`."""
     if node.truth is None:
         return f"SELECT * FROM {relations[node.name]}"
     inputs = [lower(input_, relations) for input_ in node.inputs]
@@ -289,7 +289,7 @@ def _(node: Process, relations: Relations) -> str:
 
 
 def _floor(time: str, step: int) -> str:
-    """The greatest multiple of `step` that is not after `time` (DuckDB's own division rounds towards zero)."""
+    """The greatest multiple of `step` <= `time` (DuckDB's division rounds towards zero)."""
     return f"({time} - (({time} % {step}) + {step}) % {step})"
 
 
@@ -301,12 +301,12 @@ def _window_columns(window: Window) -> str:
 
 
 def _aggregate_checks(node: WindowAggregate | RunningAggregate | SessionAggregate) -> list[tuple[str, Checked]]:
-    there = schema.columns(node.input)
-    return [(name, expressions.checked(text, there, node.name)) for name, text in node.aggregates]
+    available = schema.columns(node.input)
+    return [(name, expressions.checked(text, available, node.name)) for name, text in node.aggregates]
 
 
 def _divisible(node: WindowAggregate | RunningAggregate) -> list[tuple[str, Checked]] | None:
-    """The aggregates, where each can be computed in parts that are then joined; None where one cannot."""
+    """The aggregates if all can be merged from partials, else None."""
     checks = _aggregate_checks(node)
     return checks if all(check.combine for _, check in checks) else None
 
@@ -316,7 +316,7 @@ def _combined(name: str, check: Checked, over: str = "") -> str:
 
 
 def _windows_of(window: Window, time: str, rows: str) -> str:
-    """Each row once for every window that `time` lies in, with `w`."""
+    """Each row once per window that contains `time`, with `__w`."""
     last = _floor(time, window.slide_us)
     if window.panes == 1:
         return f"SELECT *, {last} AS __w FROM ({rows})"
@@ -331,7 +331,7 @@ def _each_window(node: WindowAggregate, rows: str) -> str:
 
 
 def _by_panes(node: WindowAggregate, rows: str, parts: list[tuple[str, Checked]]) -> str:
-    """Aggregates each pane once, then joins the panes of each window: rows are not repeated for every window."""
+    """Aggregates each pane once, then merges the panes of each window."""
     keys = quoted(node.keys)
     pane = _floor(TIME, math.gcd(node.window.range_us, node.window.slide_us))
     partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
@@ -341,7 +341,7 @@ def _by_panes(node: WindowAggregate, rows: str, parts: list[tuple[str, Checked]]
 
 
 def _sides(left: str, right: str) -> tuple[str, str]:
-    """Both sides with their times under names of their own."""
+    """Both sides with their times renamed to `__left` and `__right`."""
     return (
         f"SELECT * EXCLUDE ({TIME}), {TIME} AS __left FROM ({left})",
         f"SELECT * EXCLUDE ({TIME}), {TIME} AS __right FROM ({right})",
@@ -358,9 +358,9 @@ def _pairs_tumbling(node: WindowJoin, left: str, right: str) -> str:
 
 
 def _pairs_hopping(node: WindowJoin, left: str, right: str) -> str:
-    """Pairs with equal keys that lie less than a range apart, then the windows that hold both.
+    """Pairs with equal keys less than a range apart, expanded to the windows that contain both.
 
-    Candidates meet in buckets of time; the right side's rows are repeated into the one or two buckets they can meet in.
+    Candidates are matched by time buckets. Rows of the right side are repeated in the one or two buckets that apply.
     """
     a, b = _sides(left, right)
     reach, bucket = node.window.range_us, _BUCKET_RANGES * node.window.range_us
@@ -378,19 +378,20 @@ def _pairs_hopping(node: WindowJoin, left: str, right: str) -> str:
 
 
 def _running_at(node: RunningAggregate, relations: Relations, points: str) -> str:
-    """Values at the asked event times, and at the end: each row goes to the next asked time of its key, then sums run.
+    """Values at the requested event times and at the end.
 
-    The asked times of all rows past the last one are null, and sort last.
+    Each row is assigned to the next requested time of its key, then aggregates accumulate. Rows after the last
+    requested time get null, which sorts last.
     """
     keys, parts = quoted(node.keys), _aggregate_checks(node)
-    asked = f"SELECT DISTINCT {keys}, {quote(EVENT_TIME)} AS __point FROM {points}"
+    requested = f"SELECT DISTINCT {keys}, {quote(EVENT_TIME)} AS __point FROM {points}"
     same = " AND ".join(f"__rows.{quote(key)} IS NOT DISTINCT FROM __asked.{quote(key)}" for key in node.keys)
-    met = (
+    assigned = (
         f"SELECT __rows.*, __asked.__point FROM ({lower(node.input, relations)}) AS __rows"
-        f" ASOF LEFT JOIN ({asked}) AS __asked ON {same} AND __rows.{TIME} <= __asked.__point"
+        f" ASOF LEFT JOIN ({requested}) AS __asked ON {same} AND __rows.{TIME} <= __asked.__point"
     )
     partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
-    groups = f"SELECT {keys}, __point, {partial}, max({TIME}) AS {TIME} FROM ({met}) GROUP BY {keys}, __point"
+    groups = f"SELECT {keys}, __point, {partial}, max({TIME}) AS {TIME} FROM ({assigned}) GROUP BY {keys}, __point"
     combined = ", ".join(_combined(name, check, " OVER running") for name, check in parts)
     return (
         f"SELECT DISTINCT {keys}, {combined}, {TIME} FROM ({groups})"

@@ -1,7 +1,7 @@
-"""Processes without a `truth`: the reference runs their class itself, over the whole input in event order.
+"""Processes without a `truth`: the oracle runs their class itself over the whole input in event order.
 
-That shows what streaming did to the answer (rows lost, doubled, out of order), not what the class does wrong; so
-verification says that it was not independent.
+This finds errors of streaming (lost, duplicate or misordered rows), but not errors of the class. So verification
+reports that it was not independent.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ if TYPE_CHECKING:
 
 
 def is_independent(flow: Flow) -> bool:
-    """Whether the flow's answer is computed without running any of its own classes."""
+    """Whether the oracle computes the flow without running its classes."""
     return not any(isinstance(node, Process) and node.truth is None for node in graph.walk(flow.sink.input))
 
 
 def computed(
-    con: duckdb.DuckDBPyConnection, flow: Flow, relations: Mapping[str, str], keep: str = "process"
+    con: duckdb.DuckDBPyConnection, flow: Flow, relations: Mapping[str, str], prefix: str = "process"
 ) -> dict[str, str]:
-    """`relations`, and one more for each process without a truth, by the operator's name: its results, kept in `con`.
+    """`relations` plus the results of each process without a truth, by operator name.
 
-    The table of a process is `<keep>_<name>`; one of that name is replaced.
+    The results are stored in `con` as table `<prefix>_<name>`, which is replaced if it exists.
     """
-    found = dict(relations)
+    with_results = dict(relations)
     for node in graph.walk(flow.sink.input):
         if isinstance(node, Process) and node.truth is None:
-            con.register("__results", _run(con, node, found))
-            table = quote(f"{keep}_{node.name}")
+            con.register("__results", _run(con, node, with_results))
+            table = quote(f"{prefix}_{node.name}")
             con.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM __results")
             con.unregister("__results")
-            found[node.name] = table
-    return found
+            with_results[node.name] = table
+    return with_results
 
 
 def _run(con: duckdb.DuckDBPyConnection, node: Process, relations: Mapping[str, str]) -> pa.Table:
-    wanted = column_layouts(node)
-    sides = [_read(con, lower(input_, relations), side) for input_, side in zip(node.inputs, wanted.sides, strict=True)]
+    layout = column_layouts(node)
+    sides = [_read(con, lower(input_, relations), side) for input_, side in zip(node.inputs, layout.sides, strict=True)]
     results = pa.concat_tables(list(OperatorRuntime(node).advance(sides, AFTER_ALL)))
     names = [HIDDEN if name == TIME else name for name in results.column_names]
-    kinds = [_without_zone(type_) for type_ in wanted.results.types]
+    kinds = [_without_zone(type_) for type_ in layout.results.types]
     return results.rename_columns(names).cast(pa.schema(list(zip(names, kinds, strict=True))))
 
 
 def _without_zone(type_: pa.DataType) -> pa.DataType:
-    """As the reference has timestamps: UTC, without a zone that DuckDB would turn into its own."""
+    """Timestamps in UTC without a zone, because DuckDB would convert them to its own zone."""
     return pa.timestamp("us") if pa.types.is_timestamp(type_) else type_
 
 
 def _read(con: duckdb.DuckDBPyConnection, query: str, side: pa.Schema) -> pa.Table:
     columns = ", ".join(f"{HIDDEN if name == TIME else quote(name)} AS {quote(name)}" for name in side.names)
-    found: pa.Table = con.sql(f"SELECT {columns} FROM ({query})").to_arrow_table()
-    return found.cast(side)
+    rows: pa.Table = con.sql(f"SELECT {columns} FROM ({query})").to_arrow_table()
+    return rows.cast(side)

@@ -1,4 +1,4 @@
-"""Static tables for DuckDB: each one as a Parquet file of this process, which any connection can read by its path."""
+"""Static tables for DuckDB: each one is a Parquet file of this process, which any connection can read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamgauge.system.scratch import Scratch
 
 @lru_cache(maxsize=64)
 def relation_of(table: Table) -> str:
-    """A relation with the table's rows, for the text of a query; timestamps are UTC without a zone, as everywhere."""
+    """A relation with the table's rows, as SQL. Timestamps are UTC without a zone."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,1 +1,1 @@
-"""The engine of known capacity with planted faults: it proves the instrument."""
+"""The synthetic engine: known capacity and planted faults, for the self-test."""

@@ -1,6 +1,6 @@
-"""The two flows that the known engine computes: rows passed through, and windows that close when the cut passes them.
+"""The flows of the synthetic engine: filtered rows, and windows that close when the cut passes them.
 
-`rows` are Arrow tables of the source's columns; results have the columns of the flow (lineage included), in its order.
+`rows` are Arrow tables with the source's columns. Results have the flow's columns, including lineage, in order.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _MERGE = {"sum": "sum", "count": "sum", "max": "max", "min": "min"}
 
 class Operator(Protocol):
     def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
-        """The results that are due when all events before `cut_us` were seen; `rows` are the new ones."""
+        """The results that are due after all events before `cut_us`; `rows` are the new events."""
 
 
 def source_of(flow: Flow) -> Source:
-    """The one stream that the flow reads."""
+    """The flow's only source."""
     return graph.sources(flow)[0]
 
 
 def build(flow: Flow) -> Operator:
-    """What computes the flow; InputError for a flow that this engine does not know."""
+    """The operator that computes the flow. Raises InputError for an unsupported flow."""
     result = pa.schema([(name, arrow_type(kind)) for name, kind in schema.columns(flow.sink.input).items()])
     last = flow.sink.input
     if isinstance(last, WindowAggregate):
@@ -55,7 +55,7 @@ def _row_wise(node: Node) -> Callable[[pa.Table], pa.Table]:
 
 
 class PassThrough:
-    """Row by row: every result is due at once."""
+    """Row-by-row flow: every result is due at once."""
 
     def __init__(self, row_wise: Callable[[pa.Table], pa.Table], result: pa.Schema) -> None:
         self._row_wise, self._result = row_wise, result
@@ -85,7 +85,7 @@ class Windows:
         return self._group(pa.concat_tables(panes), lambda kind, source, _: (source, kind))
 
     def _pane(self, rows: pa.Table, pane: int) -> pa.Table:
-        """The rows of the `pane`-th last window that they may lie in."""
+        """The rows that lie in the `pane`-th last window that can contain them."""
         times = rows.column(EVENT_TIME).to_numpy()
         starts = (times // self._window.slide_us - pane) * self._window.slide_us
         inside = times < starts + self._window.range_us
@@ -96,18 +96,18 @@ class Windows:
 
     def _group(self, rows: pa.Table, call: Callable[[str, str, str], tuple[str, str]]) -> pa.Table:
         calls = [call(kind, source, name) for name, kind, source in self._aggregates]
-        asked: list[Any] = [([], "count_all") if pair == ("*", "count") else pair for pair in calls]
-        grouped = rows.group_by(self._by).aggregate(asked)
-        given = ["count_all" if pair == ("*", "count") else "_".join(pair) for pair in calls]
-        columns = [grouped.column(name) for name in (*self._by, *given)]
+        aggregations: list[Any] = [([], "count_all") if pair == ("*", "count") else pair for pair in calls]
+        grouped = rows.group_by(self._by).aggregate(aggregations)
+        result_names = ["count_all" if pair == ("*", "count") else "_".join(pair) for pair in calls]
+        columns = [grouped.column(name) for name in (*self._by, *result_names)]
         return pa.table(columns, [*self._by, *(name for name, *_ in self._aggregates)])
 
     def _finished(self, closed: pa.Table) -> pa.Table:
         starts = closed.column(WINDOW_START).to_numpy()
-        stamps = {WINDOW_START: starts, WINDOW_END: starts + self._window.range_us}
+        borders = {WINDOW_START: starts, WINDOW_END: starts + self._window.range_us}
         columns = [
-            pa.array(np.asarray(stamps[field.name]), pa.int64()).cast(field.type)
-            if field.name in stamps
+            pa.array(np.asarray(borders[field.name]), pa.int64()).cast(field.type)
+            if field.name in borders
             else closed.column(field.name).cast(field.type)
             for field in self._result
         ]
@@ -116,8 +116,8 @@ class Windows:
 
 def _aggregate(text: str) -> tuple[str, str]:
     """`sum(price)` as ("sum", "price")."""
-    found = _AGGREGATE.match(text)
-    if found is None or (found.group(2) == "*" and found.group(1).lower() != "count"):
+    match = _AGGREGATE.match(text)
+    if match is None or (match.group(2) == "*" and match.group(1).lower() != "count"):
         rule = "must be sum, count, max or min of a column on the engine known"
         raise InputError(Problem("aggregate", rule, text, "another workload, or another --engine"))
-    return found.group(1).lower(), found.group(2)
+    return match.group(1).lower(), match.group(2)

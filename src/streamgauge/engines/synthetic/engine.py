@@ -1,4 +1,4 @@
-"""The runner's side of the known engine: starts its process, asks how it is and what it planted, ends it."""
+"""The driver's side of the synthetic engine: starts its process, requests status and planted faults, stops it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START_TIMEOUT_S = 60.0
 
 
 class SyntheticEngine:
-    """One start of the known engine for one flow."""
+    """One start of the synthetic engine for one flow."""
 
     capabilities = CAPABILITIES
 
@@ -31,7 +31,7 @@ class SyntheticEngine:
         self._settings: dict[str, str] = {}
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
-        """Start its process. InputError for a flow that it does not know."""
+        """Starts the process. Raises InputError for an unsupported flow."""
         build(flow)
         self._settings = with_defaults(options)
         folder.mkdir(parents=True, exist_ok=True)
@@ -62,22 +62,24 @@ class SyntheticEngine:
             return EngineStatus(False, str(error))
 
     def stage(self) -> str:
-        """Nothing: it starts at once."""
+        """Empty, because it starts at once."""
         return ""
 
     def pids(self) -> list[int]:
         return [self._child.pid] if self._child is not None and self._child.alive else []
 
     def batch_progress(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
-        """Nothing: its batches are seen from outside."""
+        """Empty, because the driver observes its batches."""
         return []
 
     def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
-        """Nothing: the driver counts what goes in and comes out."""
+        """Empty, because the driver counts input and output."""
         return OperatorCounts()
 
     def facts(self) -> dict[str, Any]:
-        """`worked` events, `overrun_us_max`, `planted_us` (event time of each planted fault), `held` rows waiting."""
+        """`worked`: processed events; `overrun_us_max`; `planted_us`: event time of each planted fault; `held`: whether
+        rows are held back.
+        """
         return dict(self._ask("facts"))
 
     def settings(self) -> dict[str, str]:

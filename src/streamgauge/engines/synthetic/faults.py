@@ -1,6 +1,6 @@
-"""Faults planted in the rows on their way from the engine to the recorder, each one counted.
+"""Plants faults in results between the engine and the recorder.
 
-Every `every`-th result gets the fault. `planted_us` holds the event time of each row that got it.
+Every `every`-th result gets the fault. `planted_us` has the event time of each affected row.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import pyarrow as pa
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
 
 FAR_ID = 2**42
-"""Added to an event's id it gives one that no event has: above every sequence number of a run."""
+"""Added to an event's id, it gives an id that no event has."""
 
 
 class Faults:
-    """Applies one kind of fault; `keys` are columns that it leaves alone."""
+    """Applies one kind of fault. It does not change the columns `keys`."""
 
     def __init__(self, fault: str, every: int, clock_skew_us: int, keys: tuple[str, ...] = ()) -> None:
         self._fault, self._every, self._clock_skew_us, self._keys = fault, every, clock_skew_us, keys
@@ -24,7 +24,7 @@ class Faults:
         self.planted_us: list[int] = []
 
     def apply(self, results: pa.Table) -> pa.Table:
-        """The results as the recorder shall get them."""
+        """The results for the recorder."""
         chosen = self._choose(results)
         if chosen is not None:
             self.planted_us += results.column(EVENT_TIME).filter(chosen).to_pylist()
@@ -32,11 +32,11 @@ class Faults:
         return self._skewed(results) if self._clock_skew_us else results
 
     def held(self) -> pa.Table:
-        """The rows held back; they count as held until `released`."""
+        """The rows held back until `released` is called."""
         return pa.concat_tables(self._held)
 
     def released(self) -> None:
-        """The rows held back have reached the recorder."""
+        """Call it when the rows held back have reached the recorder."""
         self._held = []
 
     @property
@@ -50,19 +50,19 @@ class Faults:
         return pa.array(chosen) if self._fault != "none" and chosen.any() else None
 
     def _injected(self, results: pa.Table, chosen: pa.Array) -> pa.Table:
-        rest = pa.array(~chosen.to_numpy(zero_copy_only=False))
+        others = pa.array(~chosen.to_numpy(zero_copy_only=False))
         match self._fault:
             case "drop":
-                return results.filter(rest)
+                return results.filter(others)
             case "late":
                 self._held.append(results.filter(chosen))
-                return results.filter(rest)
+                return results.filter(others)
             case "double":
                 return pa.concat_tables([results, results.filter(chosen)])
             case "alter":
-                return pa.concat_tables([results.filter(rest), self._altered(results.filter(chosen))])
+                return pa.concat_tables([results.filter(others), self._altered(results.filter(chosen))])
             case "untime":
-                return pa.concat_tables([results.filter(rest), _without_event_time(results.filter(chosen))])
+                return pa.concat_tables([results.filter(others), _without_event_time(results.filter(chosen))])
         return pa.concat_tables([results, self._invented(results.filter(chosen))])
 
     def _altered(self, rows: pa.Table) -> pa.Table:
@@ -95,7 +95,7 @@ def _moved(rows: pa.Table, name: str, by: int) -> pa.Table:
     """The rows with `by` added to a column (to a timestamp: microseconds)."""
     index = rows.schema.get_field_index(name)
     field = rows.schema.field(index)
-    stamps = pa.types.is_timestamp(field.type)
-    column = rows.column(index).cast(pa.int64()) if stamps else rows.column(index)
+    is_timestamp = pa.types.is_timestamp(field.type)
+    column = rows.column(index).cast(pa.int64()) if is_timestamp else rows.column(index)
     moved = pa.array(column.to_numpy() + by).cast(field.type)
     return rows.set_column(index, field, moved)

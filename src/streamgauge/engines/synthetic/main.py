@@ -1,9 +1,8 @@
-"""The SUT of the known engine: a loop of its own that reads, works at its pace, and sends results.
+"""The SUT process of the synthetic engine: a loop that reads, works at its pace, and sends results.
 
-1. see which common cuts there are; while a batch is being worked at, they are noted too, so that a consumer that lags
-   behind still reads in small steps
-2. read the events up to the next cut (continuous) or up to the last one (micro-batch, at fixed times)
-3. compute, sleep until the work is paid for, plant the fault, send, commit
+1. Poll common cuts, also while working on a batch, so that a lagging consumer still reads in small steps.
+2. Read the events up to the next cut (continuous) or the last cut (micro-batch, at fixed times).
+3. Compute, plant the fault, sleep until the work is paid for, send, commit.
 """
 
 from __future__ import annotations
@@ -35,16 +34,14 @@ from streamgauge.transports.flight import client
 QUERY = "q"
 POLL_US = 10_000
 REST_US = 6 * US
-"""Rows that are held back are sent when nothing came for so long: after the deadline of any trial that had all else,
-windows that close late included.
-"""
+"""Rows that are held back are sent after this idle time: after the deadline of any trial, so that they are late."""
 PHASE_US = 30_000
-"""Micro-batches begin so long past a multiple of their interval: chunks end at such times, and would race with them."""
+"""The phase of micro-batches against multiples of their interval, at which chunks end; it avoids a race with them."""
 
 
 @dataclass(frozen=True)
 class SyntheticJob:
-    """What the runner hands over, by file."""
+    """The driver's request, passed by file."""
 
     flow: Flow
     edges: Edges
@@ -52,7 +49,7 @@ class SyntheticJob:
 
 
 class Sut:
-    """One job; the loop runs in a thread, requests are answered beside it."""
+    """One job. The loop runs in a thread; requests are answered concurrently."""
 
     def __init__(self, job: SyntheticJob) -> None:
         self._edges, self._options = job.edges, read_options(job.options)
@@ -79,7 +76,7 @@ class Sut:
         return {"alive": not self._failed, "reason": self._failed}
 
     def facts(self) -> dict[str, Any]:
-        """What it did: events worked off, how far behind its pace its own work ever was, and what was planted where."""
+        """Processed events, the largest lateness against its pace, and the planted faults."""
         return {
             "worked": self._pace.worked,
             "overrun_us_max": self._pace.overrun_us_max,
@@ -103,17 +100,17 @@ class Sut:
             self._sleep_through_stall()
             self._work(self._next_cut())
         else:
-            self._rest()
+            self._idle()
 
     def _poll(self) -> None:
-        """Note the common cut, if it has moved."""
+        """Stores the common cut if it has moved."""
         cut_us = client.common_cut(self._locations, self._token, self._seen_us)
         if cut_us > self._seen_us:
             self._seen_us = cut_us
             self._cuts.append(cut_us)
 
     def _await_trigger(self) -> None:
-        """A micro-batch begins at its fixed time, or at once where the one before took longer."""
+        """Waits for the fixed time of the next micro-batch; returns at once if the previous one took longer."""
         interval_us = self._options.batch_us
         if not interval_us:
             return
@@ -131,7 +128,7 @@ class Sut:
         self._cuts.clear()
         return cut_us
 
-    def _rest(self) -> None:
+    def _idle(self) -> None:
         if self._faults.holds and self._clock.now_us() - self._active_us > REST_US:
             self._send(self._faults.held())
             self._faults.released()
@@ -188,12 +185,12 @@ class Sut:
 
 
 def degradation_us(degradation: float, first_us: int | None, cut_us: int) -> int:
-    """How much longer than its events ask for a batch takes that reads up to `cut_us`."""
+    """The additional duration of a batch that reads up to `cut_us`."""
     return round(degradation * (cut_us - first_us)) if first_us is not None else 0
 
 
 def main() -> None:
-    # Written by the runner that started this process, into a folder of its own: never from a socket.
+    # Unpickling is safe: the driver wrote the file into its private folder.
     path = Path(sys.argv[1])
     sut = Sut(pickle.loads(path.read_bytes()))
     serve({name: getattr(sut, name) for name in ("start", "status", "facts")}, scratch=path.parent)

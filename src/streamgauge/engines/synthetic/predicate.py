@@ -1,6 +1,6 @@
-"""A row's condition on Arrow: comparisons of columns and numbers, joined by and, or, not. Nothing else.
+"""Evaluates a condition on Arrow: comparisons of columns and numbers with and, or, not.
 
-Of its own, not DuckDB's: otherwise the reference would be compared with itself.
+It is independent of DuckDB, because otherwise the oracle would be compared with itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def where(text: str) -> Callable[[pa.Table], pa.Table]:
-    """A function that keeps the rows for which the predicate is true; InputError for one that is not of this kind."""
+    """A function that filters rows by the predicate. Raises InputError for an unsupported predicate."""
     tree = sqlglot.parse_one(text, dialect="spark")
     _check(tree, text)
     return lambda rows: rows.filter(_value(tree, rows))

@@ -1,4 +1,4 @@
-"""The known engine's options: how fast it is, how it batches, and which faults are planted in it."""
+"""The options of the synthetic engine: its capacity, batches and planted faults."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class SyntheticOptions:
-    """The options as values. `clock_skew_us` is added to every latency, by stamps moved the other way."""
+    """The parsed options. `clock_skew_us` is added to every latency by shifting the times in results."""
 
     capacity_per_s: float
     batch_us: int
@@ -62,21 +62,21 @@ class SyntheticOptions:
 
 
 def check(request: StartRequest) -> None:
-    """Refuse what this engine cannot do; InputError with every problem."""
+    """Raises InputError with every problem of a start."""
     problems: list[Problem] = []
     attempt(partial(read_options, request.options), problems)
     if request.frontier != "common":
-        rule, way_out = "must be common for the engine known", "--frontier common, or another --engine"
+        rule, way_out = "must be common for the engine known", "--frontier common, or use another --engine"
         problems.append(Problem("load.frontier", rule, request.frontier, way_out))
     if request.master is not None:
-        rule, way_out = "means nothing to the engine known", "leave --master out, or another --engine"
+        rule, way_out = "does not apply to the engine known", "leave --master out, or use another --engine"
         problems.append(Problem("master", rule, request.master, way_out))
     if problems:
         raise InputError(problems)
 
 
 def interval(request: StartRequest) -> BatchInterval:
-    """The time from batch to batch; not known where the options are refused anyway."""
+    """The batch interval; unknown if the options are invalid."""
     try:
         return BatchInterval(read_options(request.options).batch_us / US, "batch")
     except InputError:
@@ -88,12 +88,12 @@ def with_defaults(options: dict[str, str]) -> dict[str, str]:
 
 
 def read_options(options: dict[str, str]) -> SyntheticOptions:
-    """The options as values; one InputError that holds every problem."""
-    given, problems = with_defaults(options), list(problems_of(options, SETTINGS, "known"))
+    """Parses the options. Raises one InputError with every problem."""
+    values, problems = with_defaults(options), list(problems_of(options, SETTINGS, "known"))
 
     def read(name: str, of: Callable[[str], Any]) -> Any:
         try:
-            return of(given[name])
+            return of(values[name])
         except InputError as error:
             problems.extend(error.problems)
             return None
@@ -106,7 +106,7 @@ def read_options(options: dict[str, str]) -> SyntheticOptions:
         stall=read("stall", _stall),
         jitter=read("jitter", lambda text: _share("jitter", text)),
         degradation=read("slowing", lambda text: _share("slowing", text)),
-        fault=given["fault"],
+        fault=values["fault"],
         fault_every=read("fault_every", _every),
         clock_skew_us=read("lie", _clock_skew),
     )

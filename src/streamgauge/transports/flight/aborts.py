@@ -1,8 +1,7 @@
-"""Reads that ended before the reader had all of them: it died, or it gave up.
+"""Detects aborted reads: the reader died or gave up.
 
-The server sees of it that batches were left over, or that the call was cancelled: the second may come to be known a
-moment after the call has ended, so the first is asked too. A range so short that it was on its way whole before the
-reader went is not always seen here; where the task is run again, its reading again is.
+The server sees remaining batches or a cancelled call. The cancellation may become visible only after the call, so both
+are checked. A short range that was already sent is not always detected, but a retried task is seen as a redelivery.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ WATCH = "aborts"
 
 
 class Watch(flight.ServerMiddleware):
-    """Of one call: `read` names it as one that hands out events; at its end it is told whether it was cut off."""
+    """Watches one call. `read` marks it as a read; at its end, `aborted` is called if it was incomplete."""
 
     def __init__(self, aborted: Callable[[], None]) -> None:
         super().__init__()
@@ -28,7 +27,7 @@ class Watch(flight.ServerMiddleware):
         self._read = context, batches
 
     def call_completed(self, exception: Any) -> None:
-        # The context is valid until this returns, and no longer.
+        # The context is only valid until this returns.
         read, self._read = self._read, None
         if read is not None and (read[0].is_cancelled() or _has_more(read[1])):
             self._aborted()
@@ -39,7 +38,7 @@ def _has_more(batches: pa.RecordBatchReader) -> bool:
 
 
 class WatchReads(flight.ServerMiddlewareFactory):
-    """Calls `aborted` for every read that its reader cut off."""
+    """Calls `aborted` for every aborted read."""
 
     def __init__(self, aborted: Callable[[], None]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Who may talk to an endpoint: a random token per run, sent with every call, compared before anything is read."""
+"""Access control: every call carries the run's random token, which is checked before anything is read."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class TokenCheck(flight.ServerMiddlewareFactory):
         self._expected = f"Bearer {token}".encode()
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> flight.ServerMiddleware:
-        given = next((values[0] for name, values in headers.items() if name.lower() == HEADER), "")
-        if not hmac.compare_digest(given.encode(), self._expected):
+        credentials = next((values[0] for name, values in headers.items() if name.lower() == HEADER), "")
+        if not hmac.compare_digest(credentials.encode(), self._expected):
             raise flight.FlightUnauthenticatedError("the run's token is missing or wrong")
         return _Checked()
 

@@ -1,7 +1,4 @@
-"""What the SUT's adapter uses: ask for the frontier, read a range, send results.
-
-Small, because it is shipped to executors.
-"""
+"""The client for engines: query the frontier, read a range, send results. Small, because it is shipped to executors."""
 
 from __future__ import annotations
 
@@ -19,29 +16,29 @@ _clients: dict[str, flight.FlightClient] = {}
 
 
 def connect(location: str) -> flight.FlightClient:
-    """A client per location and process: workers are reused, so connections are too."""
+    """One client per location and process, so that reused workers reuse connections."""
     if location not in _clients:
         _clients[location] = flight.FlightClient(location)
     return _clients[location]
 
 
 def act(location: str, token: str, action: str, **arguments: Any) -> Any:
-    """One small JSON question to an endpoint."""
+    """One JSON request to an endpoint. Returns the decoded reply."""
     client, options = connect(location), call_options(token, _TIMEOUT_S)
     answers = client.do_action(flight.Action(action, json.dumps(arguments).encode()), options)
     return json.loads(next(iter(answers)).body.to_pybytes())
 
 
 def common_frontier(locations: Sequence[str], token: str) -> int:
-    """The earliest event time that all generators have reached."""
+    """The event time that all generators have reached."""
     return min(act(location, token, "frontier") for location in locations)
 
 
 def common_cut(locations: Sequence[str], token: str, position_us: int, query: str = "", reader: str = "") -> int:
-    """The next cut for a reader that stands at `position_us`; the same for all readers of an epoch of one query."""
+    """The next cut for a reader at `position_us`. It is equal for all readers of a query in one epoch."""
     frontier_us = common_frontier(locations, token)
-    asked = {"position_us": position_us, "frontier_us": frontier_us, "query": query, "reader": reader}
-    return int(act(locations[0], token, "cut", **asked))
+    request = {"position_us": position_us, "frontier_us": frontier_us, "query": query, "reader": reader}
+    return int(act(locations[0], token, "cut", **request))
 
 
 def read_range(
@@ -55,7 +52,7 @@ def read_range(
     query: str = "",
     reader: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """The events of one partition in [from_us, to_us); `reader` is which of the query's readers of the stream asks."""
+    """The events of one partition in [from_us, to_us). `reader` is the number of the query's reader."""
     ticket = {
         "stream": stream, "from_us": from_us, "to_us": to_us, "columns": list(columns), "batch": batch,
         "query": query, "reader": reader,
@@ -66,9 +63,9 @@ def read_range(
 
 
 class Results:
-    """One task's results for one sink on their way; opened with the first batch, so that nothing sent costs nothing.
+    """Sends one task's results for one sink; the call opens with the first batch.
 
-    `address` is query, batch, partition, attempt, sink. A context manager: at its end the recorder has everything.
+    `address` is query, batch, partition, attempt, sink. A context manager: on exit the recorder has all rows.
     """
 
     def __init__(self, location: str, token: str, address: dict[str, Any]) -> None:
@@ -97,7 +94,7 @@ class Results:
 
 
 def send_results(location: str, token: str, address: dict[str, Any], batches: Iterator[pa.RecordBatch]) -> int:
-    """Send one task's results for one sink; returns how many rows there were."""
+    """Sends one task's results for one sink. Returns the number of rows."""
     with Results(location, token, address) as results:
         for batch in batches:
             results.write(batch)

@@ -1,4 +1,4 @@
-"""The Flight server beside a generator: hands out what its queue holds, and keeps the common cut of all streams."""
+"""The Flight server beside a generator: delivers events from its queue, and keeps the common cut of all streams."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from streamgauge.transports.spi import EndpointConfig, OutletConfig
 
 
 class FlightOutlet(FlightQueue):
-    """A generator's queue with its server: what is offered here can be read there."""
+    """A generator's queue with its server."""
 
-    def __init__(self, at: EndpointConfig, held: OutletConfig) -> None:
-        super().__init__(tuple(held.schemas), held.bound_us, held.bytes_max, held.now_us)
+    def __init__(self, at: EndpointConfig, config: OutletConfig) -> None:
+        super().__init__(tuple(config.schemas), config.bound_us, config.bytes_max, config.now_us)
         self._host = at.host
-        self._endpoint = Endpoint(self, held.schemas, at.token, at.host, at.port)
+        self._endpoint = Endpoint(self, config.schemas, at.token, at.host, at.port)
 
     @property
     def location(self) -> str:
         return f"grpc://{self._host}:{self._endpoint.port}"
 
     def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """As it is: it travels by column."""
+        """Unchanged: Flight sends Arrow data."""
         return batch
 
 
@@ -45,16 +45,16 @@ class Endpoint(flight.FlightServerBase):
         self._actions: dict[str, Callable[..., Any]] = {"frontier": self._frontier, "cut": self._cuts.agree}
 
     def do_get(self, context: Any, ticket: flight.Ticket) -> flight.RecordBatchStream:
-        asked = json.loads(ticket.ticket)
-        columns = tuple(asked.pop("columns"))
+        request = json.loads(ticket.ticket)
+        columns = tuple(request.pop("columns"))
         try:
             with self._queue.handing_out:
-                batches = self._queue.take(columns=columns, **asked)
+                batches = self._queue.take(columns=columns, **request)
         except DriverError as error:
             raise flight.FlightServerError(str(error)) from None
-        full = self._schemas[asked["stream"]]
+        full = self._schemas[request["stream"]]
         schema = pa.schema([full.field(name) for name in columns])
-        # A table's reader runs in C++ without the interpreter's lock; a generator of batches would be ten times slower.
+        # A table's reader runs in C++ without the GIL; a Python generator of batches is ten times slower.
         reader = pa.Table.from_batches(batches, schema).to_reader()
         context.get_middleware(WATCH).read(context, reader)
         return flight.RecordBatchStream(reader)
@@ -68,11 +68,11 @@ class Endpoint(flight.FlightServerBase):
 
 
 class Cuts:
-    """One cut per epoch for all readers of a query: the one that asked first of all moves it, the others get the same.
+    """One cut per epoch for all readers of a query. Its first reader moves the cut; the others get the same one.
 
-    Queries of one job go each at its own pace, so each has cuts of its own. An engine asks its readers once an epoch,
-    in a fixed order; were any of them to move the cut, one that asks after a chunk came in would be an epoch ahead. A
-    reader that asks from beyond the cut (after a restart) is never sent back.
+    Each query has separate cuts. An engine asks its readers once per epoch in a fixed order. If every reader moved the
+    cut, one that asks after a new chunk would be an epoch ahead. A reader beyond the cut (after a restart) is never
+    sent back.
     """
 
     def __init__(self) -> None:

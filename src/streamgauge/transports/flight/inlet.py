@@ -13,11 +13,11 @@ from streamgauge.transports.flight.access import TokenCheck
 from streamgauge.transports.spi import EndpointConfig, Receiver
 
 ACTION_FIELDS = {"commit": ("query", "batch", "accepted", "sinks"), "read": ("query", "batch", "positions")}
-"""What a system says of a batch. When that was is never its word."""
+"""The fields that a SUT may report. It never reports times."""
 
 
 class FlightInlet(flight.FlightServerBase):
-    """Hands everything that comes with the run's token to a receiver."""
+    """Passes all calls with the run's token to a receiver."""
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
         super().__init__(f"grpc://{at.host}:{at.port}", middleware={"token": TokenCheck(at.token)})

@@ -18,22 +18,22 @@ from streamgauge.transports.read_log import Reader, ReadLog
 from streamgauge.transports.spi import Chunk, Delivery, Overflow
 
 SMALL_ROWS = 32_768
-"""Batches smaller than this are merged before they are handed out: many small ones cost the reader its throughput."""
+"""Smaller batches are merged before delivery, because many small ones slow the reader down."""
 LARGE_ROWS = 262_144
-"""Batches are cut to at most this many rows, so that a reader's copy stays in its cache."""
+"""Batches are split to at most this many rows, so that a reader's copy fits into its cache."""
 
 
 class FlightQueue:
-    """All streams of one partition. Positions are event times; chunk borders are the only cuts there are.
+    """All streams of one partition. Positions are event times; cuts are only possible at chunk borders.
 
     Args:
         streams: stream names.
-        bound_us: how much event time may wait to be handed out first.
-        bytes_max: how many bytes may be kept in all, forgotten ones excluded: those in flight count, and those that are
-            kept for a repeat, so it may be reached while little waits (`memory_full_us`).
+        bound_us: the limit of event time that waits for its first delivery.
+        bytes_max: the limit of stored bytes. Events in flight and events stored for redelivery count, so it may be
+            reached while little waits (`memory_full_us`).
         now_us: the run's clock.
 
-    `handing_out` is entered by who takes from it for a reader that waits.
+    Enter `handing_out` while a reader waits for `take`.
     """
 
     def __init__(self, streams: tuple[str, ...], bound_us: int, bytes_max: int, now_us: Callable[[], int]) -> None:
@@ -46,7 +46,7 @@ class FlightQueue:
         self._frontier_us = 0
         self._committed_us = 0
         self._chunk_log: list[Chunk] = []
-        self._hand_out_log: list[Delivery] = []
+        self._delivery_log: list[Delivery] = []
         self._aborted_log: list[int] = []
         self._reads = {name: ReadLog(name) for name in streams}
         self.handing_out = BusyTracker(now_us)
@@ -54,10 +54,10 @@ class FlightQueue:
         self.memory_full_us: int | None = None
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
-        """Make a chunk available. One without events only moves the frontier, for which there is always room.
+        """Makes a chunk available. A chunk without events only moves the frontier and never overflows.
 
         Raises:
-            Overflow: the bound in seconds or bytes is reached; nothing was added.
+            Overflow: the limit in seconds or bytes is reached; nothing was added.
         """
         size = sum(batch.nbytes for batch in batches.values())
         events = sum(batch.num_rows for batch in batches.values())
@@ -76,7 +76,7 @@ class FlightQueue:
             self._chunk_log.append(Chunk(from_us, to_us, events, published_us))
 
     def waiting_us(self, to_us: int) -> int:
-        """How much event time would wait to be handed out, were the queue filled up to `to_us`."""
+        """The event time that would wait for delivery if the queue were filled up to `to_us`."""
         with self._lock:
             return to_us - self._first_unread(to_us)
 
@@ -93,23 +93,23 @@ class FlightQueue:
         query: str = "",
         reader: int = 0,
     ) -> list[pa.RecordBatch]:
-        """The events of [from_us, to_us) with `columns`, merged; `ingest_time` is added where it is asked for.
+        """The events in [from_us, to_us) with `columns`, merged; `ingest_time` is added if requested.
 
         Raises:
-            DriverError: a part of the range was committed, or lies beyond the frontier, or it ends inside a chunk.
+            DriverError: the range is committed in part, lies beyond the frontier, or ends inside a chunk.
         """
         with self._lock:
             self._refuse_lost(stream, from_us, to_us)
-            parts = self._log_hand_out(stream, from_us, to_us, batch, (query, reader))
+            parts = self._log_deliveries(stream, from_us, to_us, batch, (query, reader))
             pieces = [(self._slice(stream, part.from_us, part.to_us), part.ingest_us) for part in parts]
-        return [made for chunk, ingest_us in pieces for made in _merged(chunk, columns, ingest_us)]
+        return [merged for chunk, ingest_us in pieces for merged in _merged(chunk, columns, ingest_us)]
 
     def positions(self) -> dict[str, int]:
-        """Nothing: every hand-out is seen here."""
+        """Empty: the queue observes every delivery."""
         return {}
 
     def handed_out(self, before_us: int) -> None:
-        """Nothing is news here."""
+        """Not needed: the queue observes every delivery."""
 
     def commit(self, before_us: int) -> None:
         with self._lock:
@@ -123,37 +123,37 @@ class FlightQueue:
                 reads.forget(before_us)
 
     def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
-        """What was logged since the last call."""
+        """The log entries since the last call."""
         with self._lock:
             chunks, self._chunk_log = self._chunk_log, []
-            hand_outs, self._hand_out_log = self._hand_out_log, []
-            return chunks, hand_outs
+            deliveries, self._delivery_log = self._delivery_log, []
+            return chunks, deliveries
 
     def note_aborted(self) -> None:
-        """A reader went before it had all that it had asked for."""
+        """Logs an aborted read."""
         with self._lock:
             self._aborted_log.append(self._now_us())
 
     def drain_aborted(self) -> list[int]:
-        """When reads were aborted since the last call, microseconds."""
+        """The times of aborted reads since the last call, microseconds."""
         with self._lock:
             aborted, self._aborted_log = self._aborted_log, []
             return aborted
 
     def drain_handing_out(self) -> list[BusyInterval]:
-        """When at least one hand-out was under way since the last call."""
+        """The intervals since the last call with at least one delivery in progress."""
         return self.handing_out.news()
 
     def _first_unread(self, otherwise_us: int) -> int:
-        """Where the first event lies that not every reader has had; a gap between two plans counts for nothing."""
+        """The time of the first event that not every reader has read. A gap between two plans does not count."""
         handed_us = min(reads.reached_us for reads in self._reads.values())
         index = bisect.bisect_right(self._borders, handed_us, key=lambda border: border[1])
         return max(handed_us, self._borders[index][0]) if index < len(self._borders) else otherwise_us
 
     def _refuse_lost(self, stream: str, from_us: int, to_us: int) -> None:
         if from_us < self._committed_us or to_us > self._frontier_us:
-            kept = f"[{self._committed_us}, {self._frontier_us})"
-            raise DriverError(f"{stream}: [{from_us}, {to_us}) was asked for; kept is {kept}")
+            available = f"[{self._committed_us}, {self._frontier_us})"
+            raise DriverError(f"{stream}: [{from_us}, {to_us}) was requested, but only {available} is stored")
         for cut_us in (from_us, to_us):
             index = bisect.bisect_right(self._borders, cut_us, key=lambda border: border[1])
             if index < len(self._borders) and self._borders[index][0] < cut_us:
@@ -164,11 +164,11 @@ class FlightQueue:
         last = bisect.bisect_right(self._borders, to_us, key=lambda border: border[1])
         return self._batches[stream][first:last]
 
-    def _log_hand_out(self, stream: str, from_us: int, to_us: int, batch: int, reader: Reader) -> list[Delivery]:
+    def _log_deliveries(self, stream: str, from_us: int, to_us: int, batch: int, reader: Reader) -> list[Delivery]:
         parts = self._reads[stream].note(from_us, to_us, batch, reader, self._now_us())
-        counted = [replace(part, events=self._count(part)) for part in parts]
-        self._hand_out_log += counted
-        return counted
+        deliveries = [replace(part, events=self._count(part)) for part in parts]
+        self._delivery_log += deliveries
+        return deliveries
 
     def _count(self, part: Delivery) -> int:
         return sum(batch.num_rows for batch in self._slice(part.stream, part.from_us, part.to_us))

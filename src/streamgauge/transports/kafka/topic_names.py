@@ -1,4 +1,4 @@
-"""What the topics of a run are called: each begins with the run's own word, so that nobody else's is touched."""
+"""Topic names of a run. Each contains the run id, so that other topics are not touched."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ def topic_of(run: str, stream: str) -> str:
 
 
 def results_of(run: str) -> str:
-    """The topic of all results: one partition, so that what a batch gave lies between its two marks."""
+    """The topic of all results. It has one partition, so that a batch's results lie between its two marks."""
     return f"streamgauge-{run}.results"
 
 
 def stream_of(topic: str, run: str) -> str:
-    """The stream of a topic of events."""
+    """The stream of an event topic."""
     return topic.removeprefix(topic_of(run, ""))

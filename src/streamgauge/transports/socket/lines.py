@@ -1,4 +1,4 @@
-"""Events as lines of text: fields apart by a character that texts do not have, one line for each event."""
+"""Events as lines of text, with a field separator that texts do not contain."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from streamgauge.core.errors import DriverError
 
 SEPARATOR, END = "\x1f", "\n"
 _ENDS = r"[\n\r\x1f]"
-"""What would be taken for the end of a field or of a line, by the separator or by who reads lines."""
+"""Characters that would end a field or a line."""
 
 
 def lines_of(batch: pa.RecordBatch) -> pa.Array:
-    """A line for each event, with its end.
+    """One line per event, including its end.
 
     Raises:
-        DriverError: a value is null, or a text holds what ends a field or a line.
+        DriverError: a value is null, or a text contains a character that ends a field or line.
     """
     pieces: list[pa.Array | pa.Scalar] = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
@@ -30,7 +30,7 @@ def lines_of(batch: pa.RecordBatch) -> pa.Array:
 
 
 def bytes_of(lines: pa.Array) -> pa.Buffer:
-    """The lines one after the other as they lie in memory, without a copy."""
+    """The concatenated lines, without a copy."""
     if not len(lines):
         return pa.py_buffer(b"")
     _, offsets, values = lines.buffers()

@@ -1,8 +1,7 @@
-"""A generator's end: it listens, takes one connection of this run, and sends lines there as fast as they are taken.
+"""The generator's endpoint for sockets: accepts one connection of this run, and sends lines as fast as they are read.
 
-Nothing is sent twice, and nothing can be asked for again: whoever loses the connection loses what it had not read. How
-far the system has come is told by `handed_out`, as soon as the recorder knows that a batch has begun: what a receiver
-took and no batch has yet counts as waiting.
+There is no redelivery: a lost connection loses unread events. `handed_out` reports progress when the recorder knows
+that a batch has started, so events in a receiver without a batch count as waiting.
 """
 
 from __future__ import annotations
@@ -21,23 +20,24 @@ from streamgauge.transports.socket.peer import of_this_run
 from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig, Overflow
 
 SEND_BUFFER = 65_536
-"""Bytes that the kernel keeps on our side, or twice as many: what lies there counts as taken, and is to be little."""
+"""The kernel's send buffer (it may double it). Bytes in it count as read, so it is small."""
 PIECE = 262_144
-"""Bytes given to the kernel at a time, so that what waits is known while it waits."""
+"""Bytes per send call, so that the number of waiting bytes is accurate."""
 
 
 class SocketOutlet(WriteOnlyOutlet):
     """Implements `Outlet`.
 
     Args:
-        at: where it listens; Spark's receiver can send no token, so `trusted` looks at who connects instead.
-        held: the stream and the bounds.
+        at: where it listens.
+        config: the stream and the limits.
+        trusted: checks who connects, because Spark's receiver cannot send a token.
     """
 
     def __init__(
-        self, at: EndpointConfig, held: OutletConfig, trusted: Callable[[tuple[str, int]], bool] = of_this_run
+        self, at: EndpointConfig, config: OutletConfig, trusted: Callable[[tuple[str, int]], bool] = of_this_run
     ) -> None:
-        super().__init__(held)
+        super().__init__(config)
         self._trusted, self._changed = trusted, threading.Condition(self._lock)
         self._pending: deque[memoryview] = deque()
         self._bytes = 0
@@ -53,7 +53,7 @@ class SocketOutlet(WriteOnlyOutlet):
 
     @property
     def bytes_waiting(self) -> int:
-        """Bytes that nobody has taken yet."""
+        """Bytes that were not read yet."""
         return self._bytes
 
     def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -61,11 +61,10 @@ class SocketOutlet(WriteOnlyOutlet):
         return pa.RecordBatch.from_arrays([lines_of(batch)], names=["line"])
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
-        """Send a chunk of what was `prepared`. One without events only moves the frontier.
+        """Sends a chunk of `prepared` events. A chunk without events only moves the frontier.
 
         Raises:
-            Overflow: more event time waits to be in a batch, or more bytes to be taken, than the bounds allow; nothing
-                was sent.
+            Overflow: more event time or bytes wait than the limits allow; nothing was sent.
         """
         events = sum(batch.num_rows for batch in batches.values())
         self._begin(from_us)
@@ -84,9 +83,9 @@ class SocketOutlet(WriteOnlyOutlet):
 
     def _refuse_beyond(self, to_us: int, more_bytes: int) -> None:
         waiting_us = self.waiting_us(to_us)
-        if more_bytes and (waiting_us > self._held.bound_us or self._bytes + more_bytes > self._held.bytes_max):
+        if more_bytes and (waiting_us > self._config.bound_us or self._bytes + more_bytes > self._config.bytes_max):
             self.overflowed = True
-            self.memory_full_us = waiting_us if waiting_us <= self._held.bound_us else None
+            self.memory_full_us = waiting_us if waiting_us <= self._config.bound_us else None
             raise Overflow(
                 f"{waiting_us / US:.1f} s wait to be in a batch, {self._bytes + more_bytes} bytes to be taken"
             )
@@ -101,16 +100,16 @@ class SocketOutlet(WriteOnlyOutlet):
                         self._bytes -= len(self._pending.popleft())
         except OSError:
             with self._changed:
-                self._aborted.append(self._held.now_us())
+                self._aborted.append(self._config.now_us())
 
     def _next(self) -> memoryview:
-        """The first of what waits; it stays there until it is taken."""
+        """The first waiting piece; it stays in the queue until it was sent."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self._pending))
             return self._pending[0]
 
     def _accepted(self) -> socket.socket:
-        """The one connection that is taken; nobody can connect after it."""
+        """The only accepted connection; the listener closes after it."""
         while True:
             connection, address = self._listener.accept()
             if self._trusted(address):

@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection: Spark's receiver sends nothing by which it could be known."""
+"""Identifies the process at the other end of a connection, because Spark's receiver sends no token."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ MAPPED = "::ffff:"
 
 
 def of_this_run(address: tuple[str, int]) -> bool:
-    """Whether a process of this run connected from that address of this machine: one that our own parent, or a process
-    of its, has started. One that belongs to another user cannot be looked at, and is none.
+    """Whether the connection comes from a process of this run, a descendant of our parent process.
+
+    Processes of other users cannot be inspected, and are not accepted.
     """
     for connection in psutil.net_connections("tcp"):
         if connection.pid is not None and _plain(connection.laddr) == address:
@@ -23,5 +24,5 @@ def of_this_run(address: tuple[str, int]) -> bool:
 
 
 def _plain(address: tuple[str, int]) -> tuple[str, int] | None:
-    """An address as it is in IPv4: a JVM's sockets are of IPv6, and have it behind a prefix."""
+    """The IPv4 address: a JVM's IPv6 sockets show it with a prefix."""
     return (address[0].removeprefix(MAPPED), address[1]) if address else None

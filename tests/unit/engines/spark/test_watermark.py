@@ -50,7 +50,7 @@ def test_the_tail_is_longer_by_it() -> None:
 def test_it_is_refused_where_it_would_do_nothing(workload: str, options: dict[str, Any], named: str) -> None:
     """Operators that keep to a watermark of their own."""
     asked = {"workload": workload, "options": {**options, "watermark_delay": "3 seconds"}}
-    with pytest.raises(InputError, match=f"option watermark_delay: is not for {named}"):
+    with pytest.raises(InputError, match=f"option watermark_delay: does not apply to {named}"):
         checked(build(asked))
 
 

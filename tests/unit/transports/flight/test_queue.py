@@ -167,7 +167,7 @@ def test_what_is_committed_or_not_yet_there_is_refused(low: int, high: int) -> N
         offer(queue, index)
     queue.commit(at(2))
     with pytest.raises(
-        DriverError, match=rf"ads: \[{at(low)}, {at(high)}\) was asked for; kept is \[{at(2)}, {at(4)}\)"
+        DriverError, match=rf"ads: \[{at(low)}, {at(high)}\) was requested, but only \[{at(2)}, {at(4)}\) is stored"
     ):
         queue.take("ads", at(low), at(high), COLUMNS, 0)
     assert queue.drain_logs()[1] == []

@@ -47,7 +47,7 @@ def kept_by_the_broker(outlet: KafkaOutlet) -> bool:
 
     def nothing_waits() -> bool:
         producer.check()
-        return producer.waiting == 0
+        return producer.pending == 0
 
     return wait_until(nothing_waits, SOON_S)
 
@@ -141,7 +141,7 @@ def test_when_the_broker_had_a_message_is_its_own_word(broker: Broker) -> None:
     found = topics.appended_us(topic, 1, [0, 7, 49])
     assert found == sorted(found)
     assert all(before_us <= when <= after_us + 1000 for when in found)
-    with pytest.raises(DriverError, match="offset 50 of partition 1 is not there"):
+    with pytest.raises(DriverError, match="offset 50 of partition 1 is missing"):
         topics.appended_us(topic, 1, [50])
 
 
@@ -158,7 +158,7 @@ def test_a_time_of_the_sender_is_not_the_brokers(broker: Broker) -> None:
         client.produce(topic, b"x", timestamp=claimed_ms)
     client.flush(SOON_S)
     assert topics.appended_us("claims-overwritten", 0, [0])[0] > 1e15
-    with pytest.raises(DriverError, match="have no time of the broker's"):
+    with pytest.raises(DriverError, match="have no append time"):
         topics.appended_us("claims-kept", 0, [0])
 
 
@@ -288,7 +288,7 @@ def test_a_batch_begins_and_ends_when_its_marks_are_here(broker: Broker, kept: K
         sut.whole("q0", 0, 1, 2)  # kept by nobody yet, so its end is waited for
         assert wait_until(lambda: kept.results != {} and inlet._batches == {}, SOON_S)
         sut.whole("q0", 1)
-        assert wait_until(lambda: inlet._taken.qsize() == 2, SOON_S)
+        assert wait_until(lambda: inlet._received.qsize() == 2, SOON_S)
         here_us = kept.now_us()
         kept.open.set()
         assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
@@ -388,7 +388,7 @@ def test_what_is_no_result_is_told(broker: Broker, kept: Kept, fault: str) -> No
         assert wait_until(lambda: not any(thread.is_alive() for thread in inlet._threads), SOON_S)
     finally:
         inlet.close()
-    assert kept.failed.startswith("results could not be taken from the broker: ")
+    assert kept.failed.startswith("results could not be received from the broker: ")
     assert kept.committed == []
 
 

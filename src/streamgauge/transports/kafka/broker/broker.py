@@ -1,7 +1,7 @@
-"""A broker of our own: one node, KRaft, on loopback, started for a run and ended with it.
+"""A local broker for one run: one KRaft node.
 
-A process of ours holds the lifeline and starts the JVM, which the kernel kills with it. Data lie in the folder that the
-starter gave, and are gone with that.
+A Python process holds the lifeline and starts the JVM. The kernel kills the JVM when this process ends. Data lie in the
+caller's folder.
 """
 
 from __future__ import annotations
@@ -25,9 +25,7 @@ from streamgauge.system.jars import JarSet, resolved
 from streamgauge.system.java import find_java, java_environment
 
 KAFKA = JarSet("kafka-4.2.0-that-logs", ("org.apache.kafka:kafka_2.13:4.2.0", "org.slf4j:slf4j-simple:1.7.36"))
-"""The version that the broker is of, and what writes down why one fails. Scala itself comes from Spark's own jars: Ivy
-leaves it out.
-"""
+"""The broker's version, and a logger for its failures. Scala comes from Spark's jars."""
 START_S = 60.0
 HEAP = "1g"
 LOGGED = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
@@ -36,28 +34,28 @@ _PDEATHSIG = 1
 
 
 def require_jars() -> list[Path]:
-    """The broker's jars; MachineError where they cannot be had."""
+    """The broker's jars. Raises MachineError if they cannot be downloaded."""
     return resolved([[KAFKA]])
 
 
 class Broker:
-    """One broker, running. A context manager: at its end it is gone.
+    """A running broker. A context manager that stops it on exit.
 
     Args:
-        folder: a folder of the caller's, for data and configuration; removed by the caller.
-        log: what the broker says.
+        folder: for data and configuration; the caller removes it.
+        log: the broker's output.
         host: the address that it listens on.
-        cpus: the processors that it may use; all without.
+        cpus: the processors that it may use; None means all.
     """
 
     def __init__(self, folder: Path, log: Path, host: str = "127.0.0.1", cpus: Sequence[int] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        # Before the process is started: where jars cannot be had, that is this machine's lack.
+        # Before the process starts, so that missing jars raise MachineError.
         jars = [str(path) for path in require_jars()]
         self._child = Child("broker", __name__, [str(folder), host, os.pathsep.join(jars)], log, cpus)
         try:
             self.location: str = self._child.ask("start", START_S + 10.0)
-        except BaseException:  # one that is interrupted as it starts, too
+        except BaseException:
             self.stop()
             raise
 
@@ -73,15 +71,15 @@ class Broker:
         return int(self._child.ask("jvm"))
 
     def kill(self) -> None:
-        """End the JVM at once, as a crash would; data stay."""
+        """Kills the JVM like a crash; data remain."""
         self._child.ask("kill")
 
     def restart(self) -> None:
-        """Start it again where it was, on the same data."""
+        """Starts it again on the same ports and data."""
         self._child.ask("start", START_S + 10.0)
 
     def pids(self) -> list[int]:
-        """Its processes: the one that holds the lifeline, and the JVM."""
+        """The Python process with the lifeline, and the JVM."""
         return [self._child.pid, self.jvm] if self.alive else []
 
     @property
@@ -94,7 +92,7 @@ class Broker:
 
 
 class _Node:
-    """The JVM, in the process that holds the lifeline."""
+    """The JVM of the broker, in the process with the lifeline."""
 
     def __init__(self, folder: Path, host: str, class_path: str) -> None:
         self._folder, self._host = folder, host
@@ -103,7 +101,7 @@ class _Node:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> str:
-        """Starts the JVM and waits until it answers; gives HOST:PORT."""
+        """Starts the JVM and waits until it answers. Returns HOST:PORT."""
         if self._ports is None:
             self._ports = _free_ports(self._host)
             self._configure()
@@ -125,7 +123,7 @@ class _Node:
         return self._process.pid
 
     def end(self) -> None:
-        """No farewell: nobody keeps its data."""
+        """Kills the JVM; a clean stop is not needed, because the data are discarded."""
         if self._process is not None:
             self.kill()
 
@@ -179,27 +177,27 @@ class _Node:
 
 
 def _answers(host: str, port: int) -> bool:
-    """Whether a broker there says what it has."""
+    """Whether a broker answers at this address."""
     from confluent_kafka.admin import AdminClient
 
     with contextlib.suppress(OSError), socket.create_connection((host, port), 1.0), contextlib.suppress(Exception):
-        asked: Any = AdminClient({"bootstrap.servers": f"{host}:{port}", "log_level": 0})
-        return bool(asked.list_topics(timeout=2.0).brokers)
+        client: Any = AdminClient({"bootstrap.servers": f"{host}:{port}", "log_level": 0})
+        return bool(client.list_topics(timeout=2.0).brokers)
     return False
 
 
 def _die_with_parent() -> None:
-    """In the new process, before it is a JVM: the kernel ends it with the thread that started it, our main one."""
+    """Called in the child before exec: the kernel kills it when the parent's main thread ends."""
     ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
 
 
 def _cluster_id() -> str:
-    """Sixteen bytes as Kafka writes them, the first one 0: so it begins with `A`, never with the `-` of an option."""
+    """A random cluster id. The first byte is 0, so that the text does not start with `-` like an option."""
     return urlsafe_b64encode(bytes(1) + os.urandom(15)).decode().rstrip("=")
 
 
 def _free_ports(host: str) -> tuple[int, int]:
-    """Two, which are held together: one after the other they might be the same."""
+    """Two free ports, reserved at the same time so that they differ."""
     with socket.create_server((host, 0)) as one, socket.create_server((host, 0)) as other:
         return int(one.getsockname()[1]), int(other.getsockname()[1])
 

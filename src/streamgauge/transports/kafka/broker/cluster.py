@@ -1,4 +1,4 @@
-"""The brokers of one test bed, a user's or the driver's own, with the run's topics."""
+"""The brokers of one test bed (the user's or a local one) with the run's topics."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 RETENTION_CHECK_S = 30.0
-"""A message that the brokers have not kept by then is lost to its sender too."""
+"""A message that the brokers have not stored by then is lost."""
 
 
 class KafkaCluster:
-    """Implements `ManagedBroker`: a topic for each stream, a partition in it for each generator, and one for
-    results.
+    """Implements `ManagedBroker`: a topic per stream with a partition per generator, and a topic of results.
 
-    On a broker of our own, which is gone at the end, and the topics with it; or on those that were named, where the
-    topics are removed at the end, unless they are to be kept.
+    Uses a local broker, which is removed at the end, or the user's brokers, where the topics are removed at the end
+    unless the user keeps them.
     """
 
     def __init__(self, request: BrokerRequest) -> None:
@@ -47,7 +46,7 @@ class KafkaCluster:
 
     def _prepare(self, request: BrokerRequest, settings: KafkaSettings) -> None:
         self._topics = Topics(settings.brokers, settings.login)
-        # Asked first of all: of brokers that do not answer no topic has to be removed.
+        # First, because no topic has to be removed from brokers that do not answer.
         hosts = self._topics.hosts()
         self._clock_is_local = self._broker is not None or on_this_machine(hosts)
         streams = [topic_of(request.run, stream) for stream in request.streams]
@@ -60,61 +59,65 @@ class KafkaCluster:
 
     @property
     def alive(self) -> bool:
-        """Of those that were named, who sends hears of it when they keep nothing more."""
+        """Whether the local broker runs. With the user's brokers, the producer reports failures."""
         return self._broker is None or self._broker.alive
 
     def missing(self) -> str:
         try:
-            there = self._topics.ids(self._ids)
-            gone = [name for name, once in self._ids.items() if there.get(name) != once]
+            current_ids = self._topics.ids(self._ids)
+            deleted = [name for name, original_id in self._ids.items() if current_ids.get(name) != original_id]
         except DriverError as error:
             return str(error)
-        return f"{', '.join(gone)}: deleted by somebody in the middle of the trial" if gone else ""
+        return f"{', '.join(deleted)}: deleted by another program during the trial" if deleted else ""
 
     def lost(self, sent: Sequence[Mapping[str, int]]) -> str:
-        """A broker may lose what it has said that it keeps, of which nobody else hears."""
-        return "" if wait_until(lambda: not self._short(sent), RETENTION_CHECK_S) else "; ".join(self._short(sent))
+        """Detects messages that a broker acknowledged and then lost."""
+        return (
+            ""
+            if wait_until(lambda: not self._incomplete_partitions(sent), RETENTION_CHECK_S)
+            else "; ".join(self._incomplete_partitions(sent))
+        )
 
-    def _short(self, sent: Sequence[Mapping[str, int]]) -> list[str]:
-        """Partitions that end before they should."""
-        found = []
+    def _incomplete_partitions(self, sent: Sequence[Mapping[str, int]]) -> list[str]:
+        """Descriptions of partitions with too few messages."""
+        problems = []
         for topic, stream in ((topic_of(self._run, stream), stream) for stream in (sent[0] if sent else ())):
             for partition, end in enumerate(self._topics.ends(topic, len(sent))):
                 if end < (events := sent[partition][stream]):
-                    found.append(f"{topic}: partition {partition} ends at {end}, and {events} events were sent there")
-        return found
+                    problems.append(
+                        f"{topic}: partition {partition} ends at {end}, and {events} events were sent there"
+                    )
+        return problems
 
     def pids(self) -> list[int]:
         return [] if self._broker is None else self._broker.pids()
 
     def appended_us(self, stream: str, partition: int, offsets: Sequence[int]) -> list[int]:
-        """Nothing where the brokers' clock is another than ours."""
+        """Empty if the brokers do not share the driver's clock."""
         if not self._clock_is_local:
             return []
         return self._topics.appended_us(topic_of(self._run, stream), partition, offsets)
 
     def results(self, since_us: int, choose: IndexSampler) -> Mapping[str, pa.Table]:
-        """Nothing where the brokers' clock is another than ours. The first message of all is the mark that says what
-        types the columns have.
-        """
+        """Empty if the brokers do not share the driver's clock. The first message is a mark with the column types."""
         if not self._clock_is_local:
             return {}
-        kept = self._topics.kept(results_of(self._run), 0)
-        first, end = kept.first_since(since_us), kept.end()
-        (mark,) = kept.at([0])
-        found = [one for one in kept.at([first + one for one in choose(end - first)]) if one.key() != MARK]
-        if not found:
+        log = self._topics.log(results_of(self._run), 0)
+        first, end = log.first_since(since_us), log.end()
+        (mark,) = log.at([0])
+        messages = [one for one in log.at([first + one for one in choose(end - first)]) if one.key() != MARK]
+        if not messages:
             return {}
-        when_us = [kept.appended_us(one) for one in found]
-        return table_of([one.value() for one in found], mark_of(mark.value()).sinks, when_us)
+        when_us = [log.appended_us(one) for one in messages]
+        return table_of([one.value() for one in messages], mark_of(mark.value()).sinks, when_us)
 
     def close(self) -> None:
         self._stack.close()
 
     def _remove(self) -> None:
-        """Those that are there: making them may have been cut off. What is left is told of, as nobody else would."""
+        """Removes this run's existing topics. Prints a note if some may remain."""
         try:
-            there = set(self._topics.there())
-            self._topics.remove(name for name in self._names if name in there)
+            existing = set(self._topics.names())
+            self._topics.remove(name for name in self._names if name in existing)
         except DriverError as error:
-            print(f"streamgauge: topics of this run may be left: {error}", file=sys.stderr)
+            print(f"streamgauge: topics of this run may remain, remove them: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The topics of a broker: made, removed, and how far each is written."""
+"""Creates, removes and inspects topics."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from streamgauge.transports.kafka.broker.partition_log import PartitionLog
 REQUEST_TIMEOUT_S = 15.0
 IN_TIME = {"operation_timeout": REQUEST_TIMEOUT_S, "request_timeout": REQUEST_TIMEOUT_S}
 COPIES = -1
-"""As many as the brokers make where nobody says how many."""
+"""The brokers' default replication factor."""
 CONFIG = {"message.timestamp.type": "LogAppendTime"}
 
 
 class Topics:
-    """What a broker has of topics.
+    """The topics of a cluster.
 
     Args:
         brokers: HOST:PORT,...
-        login: librdkafka's settings, of a user: how to log in.
+        login: librdkafka's settings for logging in.
 
     Raises:
-        DriverError: no client can be made of that.
+        DriverError: the client cannot be created.
     """
 
     def __init__(self, brokers: str, login: Mapping[str, str] | None = None) -> None:
@@ -41,56 +41,53 @@ class Topics:
             raise DriverError(f"no client for {brokers} can be made: {error.args[0].str()}") from None
 
     def make(self, names: Iterable[str], partitions: int, **config: str) -> None:
-        """New topics, of as many copies as the brokers make, which stamp messages as they append them; returns when
-        every partition of them answers, which is a little after they are made.
+        """Creates topics with append times. Returns when every partition answers.
 
         Raises:
-            DriverError: the broker does not answer, or refuses one, with its own reason.
+            DriverError: the broker does not answer, or refuses a topic, with its reason.
         """
         from confluent_kafka.admin import NewTopic
 
-        wanted = [NewTopic(name, partitions, COPIES, config={**CONFIG, **config}) for name in names]
-        self._each(lambda: self._client.create_topics(wanted, **IN_TIME), "made")
-        for topic in wanted:
+        new_topics = [NewTopic(name, partitions, COPIES, config={**CONFIG, **config}) for name in names]
+        self._wait_for_all(lambda: self._client.create_topics(new_topics, **IN_TIME), "made")
+        for topic in new_topics:
             if not wait_until(partial(self._answers, topic.topic, partitions), REQUEST_TIMEOUT_S):
                 raise DriverError(
                     f"{self._brokers}: topic {topic.topic} does not answer within {REQUEST_TIMEOUT_S:g} s"
                 )
 
     def remove(self, names: Iterable[str]) -> None:
-        """Topics that are there; whatever is refused, all others are removed.
+        """Removes existing topics. If one is refused, the others are removed nevertheless.
 
         Raises:
-            DriverError: as of `make`.
+            DriverError: as for `make`.
         """
-        wanted = list(names)
-        if wanted:  # the client takes no empty list
-            self._each(lambda: self._client.delete_topics(wanted, **IN_TIME), "removed")
+        existing = list(names)
+        if existing:  # the client takes no empty list
+            self._wait_for_all(lambda: self._client.delete_topics(existing, **IN_TIME), "removed")
 
-    def there(self) -> list[str]:
-        """Names of the brokers' topics, their own left out; DriverError where they do not answer."""
+    def names(self) -> list[str]:
+        """The topic names without internal topics. Raises DriverError."""
         return sorted(name for name in self._metadata().topics if not name.startswith("__"))
 
     def ids(self, names: Iterable[str]) -> dict[str, str]:
-        """What the brokers call each of these topics by themselves: one that was deleted and is made again has another
-        id, and one that is not there has none. DriverError where they do not answer.
-        """
+        """Name to topic id of existing topics. A deleted and recreated topic has another id. Raises DriverError."""
         from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-        asked = self._client.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S)
-        found = {}
-        for name, answer in asked.items():
+        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S)
+        ids = {}
+        for name, answer in futures.items():
             try:
-                found[name] = str(answer.result(REQUEST_TIMEOUT_S).topic_id)
+                ids[name] = str(answer.result(REQUEST_TIMEOUT_S).topic_id)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise self._silent(error) from None
             except TimeoutError:
                 raise DriverError(f"the brokers {self._brokers} do not answer within {REQUEST_TIMEOUT_S:g} s") from None
-        return found
+        return ids
 
     def hosts(self) -> set[str]:
-        """Where the brokers say that they are; DriverError where they do not answer."""
+        """The advertised hosts of the brokers. Raises DriverError."""
         return {broker.host for broker in self._metadata().brokers.values()}
 
     def _metadata(self) -> Any:
@@ -102,24 +99,20 @@ class Topics:
             raise self._silent(error) from None
 
     def ends(self, topic: str, partitions: int) -> list[int]:
-        """The offset after the last message of each partition, by the broker itself.
-
-        Raises:
-            DriverError: it does not answer.
-        """
-        return [self.kept(topic, number).end() for number in range(partitions)]
+        """The offset after the last message of each partition. Raises DriverError."""
+        return [self.log(topic, number).end() for number in range(partitions)]
 
     def appended_us(self, topic: str, partition: int, offsets: Iterable[int]) -> list[int]:
-        """When the broker appended the messages at these offsets, by its own clock, rounded up to a millisecond.
+        """The append times of the messages at these offsets, by the broker's clock, in microseconds.
 
         Raises:
-            DriverError: it does not answer, a message is not there, or its time is another than that.
+            DriverError: the broker does not answer, or a message is missing or has another kind of time.
         """
-        kept = self.kept(topic, partition)
-        return [kept.appended_us(message) for message in kept.at(list(offsets))]
+        log = self.log(topic, partition)
+        return [log.appended_us(message) for message in log.at(list(offsets))]
 
-    def kept(self, topic: str, partition: int) -> PartitionLog:
-        """What is in a partition."""
+    def log(self, topic: str, partition: int) -> PartitionLog:
+        """The log of a partition."""
         return PartitionLog(self._settings, topic, partition, REQUEST_TIMEOUT_S)
 
     def _answers(self, topic: str, partitions: int) -> bool:
@@ -129,12 +122,12 @@ class Topics:
             return False
         return True
 
-    def _each(self, asked: Callable[[], Mapping[str, Any]], done: str) -> None:
-        """Waits for every answer, ASKED_S for all of them; DriverError with those that are refusals."""
+    def _wait_for_all(self, request: Callable[[], Mapping[str, Any]], done: str) -> None:
+        """Waits for all answers, at most `REQUEST_TIMEOUT_S`. Raises DriverError with all refusals."""
         from confluent_kafka import KafkaException
 
         try:
-            answers = asked()
+            answers = request()
         except KafkaException as error:
             raise self._silent(error) from None
         until_s = time.monotonic() + REQUEST_TIMEOUT_S
@@ -157,7 +150,7 @@ class Topics:
 
     @property
     def _why(self) -> str:
-        """What the client said last by itself, which is where refused connections and log-ins are told of."""
+        """The client's last error, such as a refused connection or log-in, in brackets."""
         self._client.poll(0)
         return f" ({self._last_error})" if self._last_error else ""
 

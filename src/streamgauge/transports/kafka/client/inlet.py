@@ -1,9 +1,8 @@
-"""The recorder's end: consumes the topic of results, and hands each batch over as it comes.
+"""The recorder's endpoint: consumes the topic of results and passes batches to the receiver.
 
-What a sink's batch gave is one attempt, which begins with its first row and ends with the batch's second mark. A query
-that writes without batches is cut into slices of time here, each of which is a batch to the receiver. Messages are
-stamped as they are taken from the broker, marks as well, by a thread that does nothing else; another takes them apart,
-in larger pieces than they come. So however far that one is behind, nobody waits for it, and no stamp is later by it.
+A sink's batch is one attempt, from its first row to the batch's second mark. A query without batches is split into
+slices of time, each a batch for the receiver. One thread only receives and stamps messages; another parses them in
+larger pieces. So slow parsing delays no time stamp.
 """
 
 from __future__ import annotations
@@ -37,13 +36,13 @@ SETTINGS: dict[str, Any] = {
     **ABSOLUTE_PATH_OPTIONS,
     "log_level": 0,
 }
-AT_ONCE = 50_000
-"""Messages taken from the client at a time, at most."""
+CONSUME_MAX = 50_000
+"""The largest number of messages per consume call."""
 WAIT_S = 0.02
 PIECE_US = US // 20
-"""So long messages wait here to be taken apart together, which has a cost each time; they are stamped by then."""
+"""Stamped messages wait up to this time to be parsed together, because each call has a fixed cost."""
 SLICE_US = US // 4
-"""Of what comes without batches."""
+"""The length of a slice of a query without batches."""
 CLOSE_S = 5.0
 
 
@@ -51,19 +50,19 @@ class KafkaInlet:
     """Implements `Inlet`.
 
     Args:
-        at: the brokers, among the options, and the run's word in the place of a token.
-        receiver: whoever keeps results.
+        at: the brokers (in its options), and the run id as its token.
+        receiver: stores results.
     """
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
         from confluent_kafka import Consumer, TopicPartition
 
-        asked, self._receiver = KafkaSettings.of(at.options), receiver
-        self._brokers = asked.brokers
-        own = {"bootstrap.servers": asked.brokers, "group.id": f"streamgauge-{at.token}"}
-        self._client: Any = Consumer({**SETTINGS, **asked.login, **own, "error_cb": lambda _: None})
+        settings, self._receiver = KafkaSettings.of(at.options), receiver
+        self._brokers = settings.brokers
+        client_settings = {"bootstrap.servers": settings.brokers, "group.id": f"streamgauge-{at.token}"}
+        self._client: Any = Consumer({**SETTINGS, **settings.login, **client_settings, "error_cb": lambda _: None})
         self._client.assign([TopicPartition(results_of(at.token), 0, 0)])
-        self._taken: queue.SimpleQueue[tuple[list[Any], int]] = queue.SimpleQueue()
+        self._received: queue.SimpleQueue[tuple[list[Any], int]] = queue.SimpleQueue()
         self._batches: dict[tuple[str, int], _Batch] = {}
         self._attempts, self._mark_us = 0, 0
         self._closing = threading.Event()
@@ -90,55 +89,55 @@ class KafkaInlet:
         try:
             while not self._closing.is_set():
                 once()
-        except Exception as error:  # nobody waits for this thread: who judges has to hear of it
-            self._receiver.fail(f"results could not be taken from the broker: {error}")
-            self._closing.set()  # what the other one would still take would wait here for nobody
+        except Exception as error:  # reported, because no caller waits for this thread
+            self._receiver.fail(f"results could not be received from the broker: {error}")
+            self._closing.set()
 
     def _take(self) -> None:
-        """What is there, as soon as there is something; stamped when it is here, and never before."""
+        """Receives available messages and stamps them on arrival."""
         first = self._client.poll(WAIT_S)
         if first is None:
             return
-        self._taken.put(([first], self._receiver.now_us()))
-        if others := self._client.consume(AT_ONCE, timeout=0):
-            self._taken.put((others, self._receiver.now_us()))
+        self._received.put(([first], self._receiver.now_us()))
+        if more := self._client.consume(CONSUME_MAX, timeout=0):
+            self._received.put((more, self._receiver.now_us()))
 
     def _pass_on(self) -> None:
         with contextlib.suppress(queue.Empty):
-            self._sort(*self._taken.get(timeout=WAIT_S))
-            for _ in range(self._taken.qsize()):
-                self._sort(*self._taken.get_nowait())
+            self._sort(*self._received.get(timeout=WAIT_S))
+            for _ in range(self._received.qsize()):
+                self._sort(*self._received.get_nowait())
         for name, batch in list(self._batches.items()):
             self._go_on(name, batch)
 
-    def _sort(self, messages: list[Any], taken_us: int) -> None:
+    def _sort(self, messages: list[Any], received_at_us: int) -> None:
         if errors := [message.error() for message in messages if message.error() is not None]:
             raise DriverError(errors[0].str())
         for key, run in groupby(messages, key=lambda message: message.key()):
             values = [message.value() for message in run]
             if key == MARK:
                 for value in values:
-                    # One after the other, though they were taken at once: a batch begins after the one before it ended.
-                    self._mark_us = max(taken_us, self._mark_us + 1)
+                    # Marks received together get increasing times, because a batch starts after the previous one ended.
+                    self._mark_us = max(received_at_us, self._mark_us + 1)
                     self._marked(mark_of(value), self._mark_us)
             else:
-                self._open(key).hold(values, taken_us, self._receiver.now_us())
+                self._open(key).hold(values, received_at_us, self._receiver.now_us())
 
     def _go_on(self, name: tuple[str, int], batch: _Batch) -> None:
         now_us = self._receiver.now_us()
         if batch.held_us is not None and now_us - batch.held_us >= PIECE_US:
-            batch.take_apart()
+            batch.parse()
         if batch.mark.endless and batch.begun_us is not None and now_us - batch.begun_us >= SLICE_US:
             self._cut(name, batch)
 
     def _open(self, key: bytes) -> _Batch:
         query, _, batch = key.decode().rpartition("/")
-        found = self._batches.get((query, int(batch)))
-        if found is None:
+        batch_ = self._batches.get((query, int(batch)))
+        if batch_ is None:
             raise DriverError(f"results of batch {batch} of {query} came before it had begun, or after its end")
-        return found
+        return batch_
 
-    def _marked(self, mark: Mark, taken_us: int) -> None:
+    def _marked(self, mark: Mark, received_at_us: int) -> None:
         name = (mark.query, mark.batch)
         open_ = self._batches.get(name)
         if open_ is not None and open_.mark.endless:
@@ -148,23 +147,24 @@ class KafkaInlet:
                 open_.end()
             self._attempts += 1
             self._batches[name] = _Batch(mark, mark.batch, self._attempts, self._receiver)
-            self._receiver.read(mark.query, mark.batch, _positions(mark), taken_us)
+            self._receiver.read(mark.query, mark.batch, _positions(mark), received_at_us)
         elif open_ is not None:
             del self._batches[name]
-            self._commit(open_, taken_us)
+            self._commit(open_, received_at_us)
 
     def _report(self, name: tuple[str, int], mark: Mark) -> None:
-        """How far an endless batch has read for certain. In a batch of its own: were it one with results, which show
-        how far they come themselves, that would be two reads of one batch, of which the second is one begun anew. As of
-        now, like the slices that are cut off before it.
+        """Reports the read positions of an endless batch, in a separate batch without results.
+
+        A batch with results already reports its progress, and a second report would count as a restart. The time is
+        now, as for the slices before it.
         """
         self._cut(name, self._batches[name])
-        told = self._batches[name]
-        self._receiver.read(mark.query, told.number, _positions(mark))
-        self._cut(name, told)
+        current = self._batches[name]
+        self._receiver.read(mark.query, current.number, _positions(mark))
+        self._cut(name, current)
 
     def _cut(self, name: tuple[str, int], batch: _Batch) -> None:
-        """What has come of an endless batch since it was last cut is a batch of its own."""
+        """Commits the current slice of an endless batch and starts the next one."""
         self._commit(batch)
         self._batches[name] = _Batch(batch.mark, batch.number + 1, batch.attempt, self._receiver, batch.until_us)
 
@@ -181,10 +181,10 @@ def _positions(mark: Mark) -> list[tuple[str, int, int, int]]:
 
 @dataclass
 class _Batch:
-    """One attempt at a batch, or at a slice of one without end: of each sink what is on its way to the receiver.
+    """One attempt of a batch, or of a slice of an endless one.
 
-    `until_us`: just after the latest event time of its results, and of those before it. `begun_us`, `held_us`: since
-    when it has had a message, and one that is not taken apart yet.
+    `until_us`: just after the latest event time of its results and earlier ones. `begun_us`: arrival of the first
+    message. `held_us`: arrival of the first unparsed message.
     """
 
     mark: Mark
@@ -195,35 +195,35 @@ class _Batch:
     begun_us: int | None = None
     held_us: int | None = None
     values: list[bytes] = field(default_factory=list)
-    stamps_us: list[int] = field(default_factory=list)
+    received_us: list[int] = field(default_factory=list)
     streams: dict[str, _SinkStream] = field(default_factory=dict)
 
     @property
     def sinks(self) -> dict[str, Types]:
         return self.mark.sinks
 
-    def hold(self, values: list[bytes], taken_us: int, now_us: int) -> None:
-        # By now, not by when they were taken: whoever lags would cut ever smaller pieces, and lag more.
+    def hold(self, values: list[bytes], received_at_us: int, now_us: int) -> None:
+        # The current time, because with receive times a lagging parser would get ever smaller pieces.
         self.begun_us = now_us if self.begun_us is None else self.begun_us
         self.held_us = now_us if self.held_us is None else self.held_us
         self.values += values
-        self.stamps_us += [taken_us] * len(values)
+        self.received_us += [received_at_us] * len(values)
 
-    def take_apart(self) -> None:
+    def parse(self) -> None:
         if not self.values:
             return
-        values, stamps_us = self.values, self.stamps_us
-        # First: what cannot be taken apart is told of once, and not again at the end.
-        self.values, self.stamps_us, self.held_us = [], [], None
-        for sink, rows in table_of(values, self.sinks, stamps_us).items():
+        values, received_us = self.values, self.received_us
+        # Cleared first, so that a parse error is reported only once.
+        self.values, self.received_us, self.held_us = [], [], None
+        for sink, rows in table_of(values, self.sinks, received_us).items():
             if len(rows):
                 self._stream(sink).put(rows)
                 self.until_us = max(self.until_us, (pc.max(rows.column(EVENT_TIME)).as_py() or -1) + 1)
 
     def end(self) -> None:
-        self.take_apart()
-        for way in self.streams.values():
-            way.end()
+        self.parse()
+        for stream in self.streams.values():
+            stream.end()
 
     def _stream(self, sink: str) -> _SinkStream:
         if sink not in self.streams:
@@ -233,7 +233,7 @@ class _Batch:
 
 
 class _SinkStream:
-    """Rows of one attempt and sink on their way to the receiver, which takes them as they come."""
+    """Streams the rows of one attempt and sink to the receiver."""
 
     def __init__(self, address: dict[str, Any], types: Types, receiver: Receiver) -> None:
         self._rows: queue.SimpleQueue[pa.RecordBatch | None] = queue.SimpleQueue()
@@ -250,7 +250,7 @@ class _SinkStream:
         self._thread.join()
 
     def _bring(self, receiver: Receiver, address: dict[str, Any], schema: pa.Schema) -> None:
-        with contextlib.suppress(DriverError):  # the receiver has told its owner; the rest is taken and lost
+        with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
             receiver.receive(address, schema, self._coming(), stamped=True)
 
     def _coming(self) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,7 @@
-"""A generator's end: its events go to a partition of each stream's topic, and are counted.
+"""The generator's endpoint for Kafka: sends events to one partition of each stream's topic.
 
-What the system under test reads is not seen here: it asks the broker. How far it has come is told by `handed_out`, as
-soon as the recorder knows that a batch has begun.
+It does not observe reads, because the SUT reads from the broker. `handed_out` reports progress when the recorder knows
+that a batch has started.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class KafkaOutlet(WriteOnlyOutlet):
     """Implements `Outlet`.
 
     Args:
-        at: the brokers, among the options, and the run's word in the place of a token.
-        held: the streams, the bounds, and the partition of every topic which this generator's events go to.
+        at: the brokers (in its options), and the run id as its token.
+        config: the streams, the limits, and the partition for this generator's events.
     """
 
-    def __init__(self, at: EndpointConfig, held: OutletConfig) -> None:
-        super().__init__(held)
+    def __init__(self, at: EndpointConfig, config: OutletConfig) -> None:
+        super().__init__(config)
         self._settings, self._run = KafkaSettings.of(at.options), at.token
         self._producer: Producer | None = None
         self._encodings: dict[str, Encoding] = {}
@@ -40,22 +40,22 @@ class KafkaOutlet(WriteOnlyOutlet):
         return self._settings.brokers
 
     def prepared(self, stream: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The events as messages, in one column."""
+        """The events as messages in one column."""
         if stream not in self._encodings:
             self._encodings[stream] = encoding(self._settings.encoding, columns_of(batch.schema))
         return pa.RecordBatch.from_arrays([self._encodings[stream].encode(batch)], names=["message"])
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
-        """Send a chunk of what was `prepared`. One without events only moves the frontier.
+        """Sends a chunk of `prepared` events. A chunk without events only moves the frontier.
 
         Raises:
-            Overflow: more event time than the bound was not read yet; nothing was sent.
-            DriverError: the broker lost messages, takes too little, or has kept nothing for long.
+            Overflow: more event time than the limit is unread; nothing was sent.
+            DriverError: the broker lost messages, accepts too little, or has not stored messages for long.
         """
         events = sum(batch.num_rows for batch in batches.values())
         self._begin(from_us)
         waiting_us = self.waiting_us(to_us)
-        if events and waiting_us > self._held.bound_us:
+        if events and waiting_us > self._config.bound_us:
             self._refuse_unkept()
             self.overflowed = True
             raise Overflow(f"the broker holds {waiting_us / US:.1f} s that were not read")
@@ -73,25 +73,23 @@ class KafkaOutlet(WriteOnlyOutlet):
                 self._waiting.popleft()
 
     def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
-        """DriverError where the broker lost what was sent, which is also looked for after the last event."""
+        """Raises DriverError if the broker lost messages, also after the last event."""
         if self._producer is not None:
             self._producer.check()
         return super().drain_logs()
 
     def _refuse_unkept(self) -> None:
-        """What the broker has not kept nobody can read: where that is most of what waits to be read, it is no fault of
-        the system under test.
-        """
+        """Raises DriverError if the broker did not store most unread events: then the SUT is not at fault."""
         if self._producer is None:
             return
-        self._producer.check()  # which also counts what was kept in the meantime
+        self._producer.check()  # also updates the number of pending messages
         with self._lock:
             unread = sum(events for to_us, events in self._waiting if to_us > self._read_us)
-        if 2 * self._producer.waiting > unread:
-            unkept = f"{self._producer.waiting} of the {unread} events that wait to be read"
+        if 2 * self._producer.pending > unread:
+            unkept = f"{self._producer.pending} of the {unread} events that wait to be read"
             raise DriverError(f"the broker has not kept {unkept}")
 
     def _opened(self) -> Producer:
-        """When all streams are known: every chunk has those that the first one has."""
+        """Opens the producer at the first chunk with events; every chunk has the same streams."""
         streams = {name: (topic_of(self._run, name), each.messages) for name, each in self._encodings.items()}
-        return Producer(self._settings, self._held.partition, streams)
+        return Producer(self._settings, self._config.partition, streams)

@@ -1,7 +1,7 @@
-"""Events to a broker: one message each, in the order of the plan, every generator into a partition of its own.
+"""Sends events to a broker: one message per event, in planned order, one partition per generator.
 
-The producer is idempotent, so that the n-th event of a partition is at offset n, whatever was sent again on the way:
-offsets and the plan's times are functions of each other, as they are on every transport.
+The producer is idempotent, so the n-th event of a partition is at offset n despite retries. So offsets and planned
+times determine each other, as on every transport.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from streamgauge.transports.kafka.client.settings import ABSOLUTE_PATH_OPTIONS, 
 
 SETTINGS: dict[str, Any] = {
     "socket.nagle.disable": True,
-    # So many may go at once that the size of a batch decides.
+    # Large, so that only the batch size in bytes matters.
     "batch.num.messages": 1_000_000,
     "queue.buffering.max.messages": 2_000_000,
     "queue.buffering.max.kbytes": 1_048_576,
-    # Without it a callback of Python's for every message that was kept.
+    # Avoids a Python callback per delivered message.
     "delivery.report.only.error": True,
     "message.timeout.ms": 30_000,
     **ABSOLUTE_PATH_OPTIONS,
     "log_level": 0,
 }
-"""Of librdkafka's producer, beside what may be asked for."""
+"""Fixed settings of librdkafka's producer."""
 Messages = Callable[[pa.BinaryArray], list[bytes]]
-"""Of events that were encoded, or of a part of them."""
+"""Converts encoded events to a list of messages."""
 WAITING_MAX = int(SETTINGS["queue.buffering.max.messages"])
 
 
 class Producer:
-    """One partition's producer, of all streams.
+    """The producer of one partition, for all streams.
 
     Args:
-        settings: what was asked for.
-        partition: the one that all its messages go to.
-        ways: of each stream, its topic and what makes messages of encoded events.
+        settings: the transport's settings.
+        partition: the partition of all messages.
+        streams: stream to (topic, function that converts encoded events to messages).
     """
 
     def __init__(self, settings: KafkaSettings, partition: int, streams: Mapping[str, tuple[str, Messages]]) -> None:
@@ -50,60 +50,60 @@ class Producer:
         self._partition, self._streams = partition, dict(streams)
         self._lost: list[str] = []
         self._dicts: list[dict[str, bytes]] = []
-        asked = {**SETTINGS, "bootstrap.servers": settings.brokers, **settings.producing}
-        self._client: Any = Client({**asked, "error_cb": lambda _: None})
+        client_settings = {**SETTINGS, "bootstrap.servers": settings.brokers, **settings.producing}
+        self._client: Any = Client({**client_settings, "error_cb": lambda _: None})
 
     def send(self, encoded: Mapping[str, pa.BinaryArray]) -> int:
-        """Hands the events of each stream to the client, which sends them on its own; returns how many they were.
+        """Queues the events of each stream in the client, which sends asynchronously. Returns their number.
 
         Raises:
-            DriverError: the broker lost or refused a message, or takes so little that the client's queue is full.
+            DriverError: the broker lost or refused a message, or the client's queue is full.
         """
         return sum(self._send(*self._streams[stream], events) for stream, events in encoded.items() if len(events))
 
     def flush(self, timeout_s: float) -> None:
-        """Waits until the broker has kept everything.
+        """Waits until the broker has stored everything.
 
         Raises:
-            DriverError: it has not, after `timeout_s`.
+            DriverError: messages are pending after `timeout_s`.
         """
-        left = self._client.flush(timeout_s)
+        pending = self._client.flush(timeout_s)
         self._refuse_lost()
-        if left:
-            raise DriverError(f"the broker has not kept {left} messages after {timeout_s:g} s")
+        if pending:
+            raise DriverError(f"the broker has not kept {pending} messages after {timeout_s:g} s")
 
     def check(self) -> None:
-        """DriverError where a message was lost since it was sent."""
+        """Raises DriverError if a sent message was lost."""
         self._client.poll(0)
         self._refuse_lost()
 
     @property
-    def waiting(self) -> int:
-        """Messages that the broker has not kept yet."""
-        self._client.poll(0)  # what it has kept counts until the client was asked for news
+    def pending(self) -> int:
+        """The number of messages that the broker has not stored yet."""
+        self._client.poll(0)  # updates the count
         return len(self._client)
 
     def _send(self, topic: str, messages_of: Messages, encoded: pa.BinaryArray) -> int:
         messages = self._wrapped(messages_of(encoded))
-        waiting = self.waiting
+        pending = self.pending
         self._refuse_lost()
-        if waiting + len(messages) > WAITING_MAX:
-            raise DriverError(f"the broker takes too little: {waiting} messages wait to be sent")
-        taken = self._client.produce_batch(topic, messages, self._partition, on_delivery=self._note)
-        if taken != len(messages):
-            raise DriverError(f"the client took {taken} of {len(messages)} messages for {topic}")
-        return int(taken)
+        if pending + len(messages) > WAITING_MAX:
+            raise DriverError(f"the broker takes too little: {pending} messages wait to be sent")
+        accepted = self._client.produce_batch(topic, messages, self._partition, on_delivery=self._note)
+        if accepted != len(messages):
+            raise DriverError(f"the client took {accepted} of {len(messages)} messages for {topic}")
+        return int(accepted)
 
     def _wrapped(self, values: list[bytes]) -> list[dict[str, bytes]]:
-        """As the client takes them, which copies the values. The same dicts every time: to make them took a tenth of
-        the time, and the garbage collector looked at each.
+        """Messages in the client's format. Dicts are reused, because creating them took 10 % of the time and burdened
+        the garbage collector. The client copies the values.
         """
         self._dicts += [{} for _ in range(len(values) - len(self._dicts))]
         deque(map(setitem, self._dicts, repeat("value"), values), maxlen=0)
         return self._dicts[: len(values)]
 
     def _note(self, error: Any, message: Any) -> None:
-        """Called for what was lost alone."""
+        """Called only for lost messages."""
         if error is not None:
             self._lost.append(f"{message.topic()}: {error.str()}")
 

@@ -1,10 +1,11 @@
-"""Results as messages, for both ends: JSON objects, with marks before and after those of a batch.
+"""Results as messages: JSON objects, with marks before and after each batch.
 
-A result's key is that of its batch, a mark's is `MARK`. The first mark of a batch says what types its columns have and
-how far its sources were read; the second that the batch is whole. A first mark that comes again takes back what came
-since the one before: the batch was begun anew. A query that writes without batches has one first mark, which says so,
-and further ones as it learns how far it has read. JSON has no NaN, no time and no bytes, so those travel as texts and
-numbers (`wire`), and are made what they were where they arrive (`table_of`).
+- A result's key names its batch; a mark's key is `MARK`.
+- The first mark of a batch has the column types and the read positions. The second one completes the batch.
+- A repeated first mark discards the results since the previous one: the batch was restarted.
+- A query without batches has one first mark with `endless`, and more marks as its read positions advance.
+
+JSON has no NaN, timestamps or bytes, so `wire` converts them and `table_of` restores them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Types = dict[str, str]
 
 @dataclass(frozen=True)
 class Position:
-    """How far a reader of a stream had come, by offset, in one partition of its topic."""
+    """The offset that a reader of a stream reached in one partition."""
 
     stream: str
     reader: int
@@ -40,8 +41,10 @@ class Position:
 
 @dataclass(frozen=True)
 class Mark:
-    """`sinks`: of each sink the types of its columns; `positions`: of a first mark those at the batch's end, of a later
-    one of an `endless` batch those up to which everything has been read and written.
+    """A mark. `sinks`: sink to its column types.
+
+    `positions`: in a first mark, the end positions of the batch. In later marks of an `endless` batch, the positions up
+    to which all results were written.
     """
 
     query: str
@@ -56,9 +59,9 @@ class Mark:
 
 
 def mark_of(value: bytes) -> Mark:
-    said = json.loads(value)
-    positions = tuple(Position(**each) for each in said.pop("positions"))
-    return Mark(**said, positions=positions)
+    fields_ = json.loads(value)
+    positions = tuple(Position(**each) for each in fields_.pop("positions"))
+    return Mark(**fields_, positions=positions)
 
 
 def key_of(query: str, batch: int) -> str:
@@ -66,7 +69,7 @@ def key_of(query: str, batch: int) -> str:
 
 
 def wire(name: str, kind: str, of: str = "") -> str:
-    """Spark SQL that makes a column, or one of the struct `of`, fit for JSON, without loss."""
+    """Spark SQL that converts a column (or a field of the struct `of`) for JSON without loss."""
     column = f"{of}.{backquote(name)}" if of else backquote(name)
     if kind == "timestamp":
         return f"unix_micros({column})"
@@ -75,32 +78,33 @@ def wire(name: str, kind: str, of: str = "") -> str:
     return f"base64({column})" if kind == "binary" else column
 
 
-def table_of(values: Sequence[bytes], sinks: Mapping[str, Types], stamps_us: Sequence[int]) -> dict[str, pa.Table]:
-    """The results of each sink, in the order in which they came, `emission_time` added. Of one sink alone a message is
-    its row, of several it is an object of their rows. `stamps_us`: when each message was taken.
+def table_of(values: Sequence[bytes], sinks: Mapping[str, Types], received_us: Sequence[int]) -> dict[str, pa.Table]:
+    """Sink to its results in order of arrival, with `emission_time` from `received_us`, shape (messages,).
+
+    With one sink a message is its row, with several an object of rows.
 
     Raises:
-        pa.ArrowInvalid: a message is no such object.
+        pa.ArrowInvalid: a message is malformed.
     """
     fields = {sink: pa.schema([(name, _wired(kind)) for name, kind in types.items()]) for sink, types in sinks.items()}
     several = len(sinks) > 1
     structs = pa.schema([(sink, pa.struct(list(of))) for sink, of in fields.items()])
     whole = structs if several else next(iter(fields.values()))
     text = b"\n".join(values)
-    found = pa.json.read_json(
+    table = pa.json.read_json(
         io.BytesIO(text),
         pa.json.ReadOptions(use_threads=False, block_size=max(len(text) + 1, 1)),
         pa.json.ParseOptions(explicit_schema=whole, unexpected_field_behavior="error"),
     )
-    stamps = pa.array(stamps_us, pa.int64())
+    emission_times = pa.array(received_us, pa.int64())
     if not several:
-        return {sink: _restored(found, types, stamps) for sink, types in sinks.items()}
-    return {sink: _rows_in(found.column(sink), fields[sink], types, stamps) for sink, types in sinks.items()}
+        return {sink: _restored(table, types, emission_times) for sink, types in sinks.items()}
+    return {sink: _rows_in(table.column(sink), fields[sink], types, emission_times) for sink, types in sinks.items()}
 
 
-def _rows_in(column: pa.ChunkedArray, fields: pa.Schema, types: Types, stamps: pa.Array) -> pa.Table:
-    there, structs = column.is_valid(), column.combine_chunks().drop_null()
-    return _restored(pa.Table.from_arrays(structs.flatten(), schema=fields), types, stamps.filter(there))
+def _rows_in(column: pa.ChunkedArray, fields: pa.Schema, types: Types, emission_times: pa.Array) -> pa.Table:
+    valid, structs = column.is_valid(), column.combine_chunks().drop_null()
+    return _restored(pa.Table.from_arrays(structs.flatten(), schema=fields), types, emission_times.filter(valid))
 
 
 def _wired(kind: str) -> pa.DataType:
@@ -109,9 +113,9 @@ def _wired(kind: str) -> pa.DataType:
     return {"timestamp": pa.int64(), "double": pa.string(), "binary": pa.string()}.get(kind) or arrow_type(kind)
 
 
-def _restored(found: pa.Table, types: Types, stamps: pa.Array) -> pa.Table:
-    columns = [_column(found.column(name), kind) for name, kind in types.items()]
-    return pa.Table.from_arrays([*columns, stamps], names=[*types, EMISSION_TIME])
+def _restored(table: pa.Table, types: Types, emission_times: pa.Array) -> pa.Table:
+    columns = [_column(table.column(name), kind) for name, kind in types.items()]
+    return pa.Table.from_arrays([*columns, emission_times], names=[*types, EMISSION_TIME])
 
 
 def _column(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:

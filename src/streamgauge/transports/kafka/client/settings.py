@@ -1,8 +1,7 @@
-"""What may be asked of the way over Kafka, as options, and what both clients are told because of it.
+"""The options of the Kafka transport, and the resulting settings of both clients.
 
-A user's brokers may want a log-in. Its settings stand in a file of the user's, by librdkafka's names, of which only the
-path travels: no value of it is in a result, a log or a command line. Spark's client, which is Java's, gets the same by
-its own names.
+Credentials for the user's brokers are in a file with librdkafka's setting names. Only its path is passed on, so no
+value appears in a result, log or command line. Spark's Java client gets the same settings by its names.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ SETTINGS = (
     Setting("linger", "1ms", "how long the producer waits for more to send at once, at most 1s; 0ms in real-time mode"),
     Setting("batch", "1MB", "how much it sends at once at most, 1kB to 1MB"),
 )
-"""Defaults are those of `KafkaSettings`."""
+"""The defaults equal those of `KafkaSettings`."""
 _SIZES: dict[str, tuple[Callable[[str], float], float, float, str, str]] = {
     "linger": (parse_duration, 0.0, 1.0, "must be at most 1s", "5ms"),
     "batch": (parse_size, 1e3, 1e6, "must be 1kB to 1MB", "100kB"),
 }
-"""What reads a setting, its least and most, that as a rule, and a value that would do."""
+"""Setting to (parser, minimum, maximum, rule, example)."""
 CLIENT = (
     "security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location",
     "ssl.certificate.location", "ssl.key.location", "ssl.key.password", "ssl.endpoint.identification.algorithm",
 )  # fmt: skip
-"""The names that a client's file may have: those that mean the same to both clients."""
+"""The settings allowed in a client file: those with the same meaning for both clients."""
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _MODULES = {"PLAIN": "plain.PlainLoginModule", "SCRAM-SHA-256": "scram.ScramLoginModule"}
 _MODULES["SCRAM-SHA-512"] = _MODULES["SCRAM-SHA-256"]
@@ -48,15 +47,13 @@ _TOGETHER = (
     {"ssl.certificate.location", "ssl.key.location"},
 )
 ABSOLUTE_PATH_OPTIONS = {"reconnect.backoff.max.ms": 250}
-"""Of librdkafka's clients: so long they wait at most before they look again for brokers that are gone. By themselves
-they come to wait 10 s, and what ours wait would look like latency of the system under test.
-"""
+"""The longest reconnection delay of librdkafka's clients. Their default of 10 s would look like latency of the SUT."""
 _BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):(\d{1,5})")
 
 
 @dataclass(frozen=True)
 class KafkaSettings:
-    """Options, read: `of` takes what `problems` found nothing wrong with."""
+    """The options as values. `of` takes options that passed `problems`."""
 
     brokers: str = ""
     client: str = ""
@@ -73,20 +70,20 @@ class KafkaSettings:
 
     @cached_property
     def login(self) -> dict[str, str]:
-        """What a client of librdkafka is told to log in."""
+        """librdkafka's settings for logging in."""
         return read_client(Path(self.client)) if self.client else {}
 
     @property
     def producing(self) -> dict[str, Any]:
-        """What a producer of librdkafka is told. The n-th event has to be at offset n: an idempotent producer sees to
-        that, and wants all copies to have it. Without one nothing is sent once more that may be there, and one
-        request follows the other.
+        """librdkafka's producer settings. They ensure that the n-th event is at offset n.
+
+        With acks=all the producer is idempotent. Otherwise it does not retry, and sends one request at a time.
         """
-        alone = {"enable.idempotence": False, "retries": 0, "max.in.flight": 1}
-        once = {"enable.idempotence": True} if self.acks == "all" else alone
+        non_idempotent = {"enable.idempotence": False, "retries": 0, "max.in.flight": 1}
+        delivery = {"enable.idempotence": True} if self.acks == "all" else non_idempotent
         return {
             **self.login,
-            **once,
+            **delivery,
             "acks": self.acks,
             "compression.type": self.compression,
             "linger.ms": 1000 * parse_duration(self.linger),
@@ -95,24 +92,24 @@ class KafkaSettings:
 
     @property
     def in_force(self) -> str:
-        """What events are sent by, as a setting of a result."""
-        asked = ("encoding", "acks", "compression", "linger", "batch")
-        return " ".join(f"{name}={getattr(self, name)}" for name in asked)
+        """The producer's settings for the result."""
+        names = ("encoding", "acks", "compression", "linger", "batch")
+        return " ".join(f"{name}={getattr(self, name)}" for name in names)
 
     def java(self) -> dict[str, str]:
-        """The log-in by the names of Java's client, each after `kafka.`, as Spark's source and sink take them."""
+        """Log-in settings for Java's client with the prefix `kafka.`, as Spark's source and sink expect them."""
         return {f"kafka.{name}": value for name, value in _java(self.login)}
 
 
 def problems(options: Mapping[str, str]) -> Iterator[Problem]:
-    """What is wrong with options."""
+    """The problems of these options."""
     yield from problems_of(options, SETTINGS, "the transport kafka", "transport option")
     if "brokers" in options:
         yield from _broker_problems(options["brokers"])
     for name in ("client", "topics"):
         if name in options and not options.get("brokers"):
-            rule = "is for brokers of your own, and none are named"
-            yield _problem(name, rule, options[name], "--brokers HOST:PORT with it")
+            rule = "only applies to brokers of your own, and none are named"
+            yield _problem(name, rule, options[name], "add --brokers HOST:PORT")
     if "client" in options:
         try:
             read_client(Path(options["client"]))
@@ -122,15 +119,15 @@ def problems(options: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def on_this_machine(hosts: Collection[str]) -> bool:
-    """Whether brokers that say that they are there share our clock."""
+    """Whether all hosts are this machine, so that the brokers share the driver's clock."""
     return set(hosts) <= {"localhost", "127.0.0.1", "::1"}
 
 
 def read_client(path: Path) -> dict[str, str]:
-    """The settings in a client's file: NAME=VALUE lines, `#` before remarks.
+    """The settings in a client file: NAME=VALUE lines; comments start with `#`.
 
     Raises:
-        InputError: with every problem; none of them shows what is secret.
+        InputError: with every problem. The messages contain no secrets.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -138,26 +135,26 @@ def read_client(path: Path) -> dict[str, str]:
         reason = error.strerror if isinstance(error, OSError) else error.reason
         rule = f"must be a file that can be read ({reason})"
         raise InputError(_problem("client", rule, str(path), "client=FILE")) from None
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     wrong: list[Problem] = []
     for number, line in enumerate(text.splitlines(), 1):
         name, equals, value = (part.strip() for part in line.partition("="))
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        if not equals or name not in CLIENT or name in found:
+        if not equals or name not in CLIENT or name in settings:
             rule = "must have lines NAME=VALUE, each name once, of " + ", ".join(CLIENT)
-            wrong.append(_problem("client", rule, f"line {number} of {path}", "mend that line"))
-        found[name] = value
-    wrong += [] if wrong else _login_problems(found, path)
+            wrong.append(_problem("client", rule, f"line {number} of {path}", "correct that line"))
+        settings[name] = value
+    wrong += [] if wrong else _login_problems(settings, path)
     if wrong:
         raise InputError(wrong)
-    return found
+    return settings
 
 
 def _login_problems(login: Mapping[str, str], path: Path) -> Iterator[Problem]:
-    for together in _TOGETHER:
-        if 0 < len(together & set(login)) < len(together):
-            names = " and ".join(sorted(together))
+    for group in _TOGETHER:
+        if 0 < len(group & set(login)) < len(group):
+            names = " and ".join(sorted(group))
             yield _problem("client", f"must have {names}, or none of them", str(path), f"all of them in {path}")
     protocol = login.get("security.protocol", "").upper()
     if protocol not in PROTOCOLS:
@@ -165,9 +162,9 @@ def _login_problems(login: Mapping[str, str], path: Path) -> Iterator[Problem]:
         yield _problem("client", rule, protocol or "none", f"one of them in {path}")
         return
     for kind, part in (("sasl.", "SASL"), ("ssl.", "SSL")):
-        named = [name for name in login if name.startswith(kind)]
-        if named and part not in protocol.split("_"):
-            rule = f"must have a security.protocol with {part} where it has {named[0]}"
+        given = [name for name in login if name.startswith(kind)]
+        if given and part not in protocol.split("_"):
+            rule = f"must have a security.protocol with {part} where it has {given[0]}"
             yield _problem("client", rule, protocol, f"another one in {path}")
     if "SASL_" in protocol and "sasl.mechanism" not in login:
         rule = "must have sasl.mechanism, sasl.username and sasl.password"
@@ -206,7 +203,7 @@ def _problem(name: str, rule: str, got: object, way_out: str) -> Problem:
 
 
 def _java(login: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """PEM files of keys are given by their text, which Java takes where librdkafka takes paths."""
+    """Keys are passed as PEM text, because Java's client does not take paths of PEM keys."""
     if "security.protocol" in login:
         yield "security.protocol", login["security.protocol"].upper()
     if "sasl.username" in login:

@@ -1,4 +1,4 @@
-"""How an event becomes a message, and what an engine makes its columns of again: one of three encodings, by name."""
+"""Encodings of events as messages, and the expressions with which an engine decodes them."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _KINDS = {arrow_type(kind): kind for kind in TYPES}
 
 
 class Encoding(Protocol):
-    """Events are encoded ahead of their time, many at once, and given out in parts."""
+    """Encodes batches of events ahead of time; slices are sent when due."""
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
-        """One message an event; `batch` has the columns by name."""
+        """One message per event, shape (rows,); `batch` has the columns by name."""
 
     def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
-        """What `encode` gave, or a part of that, for a client."""
+        """The result of `encode`, or a slice of it, as a list for a Kafka client."""
 
     def opened(self, value: str) -> str:
-        """Spark SQL of what a message in the column `value` is made once, before its columns are."""
+        """Spark SQL that parses a message in the column `value` once."""
 
     def expressions(self, opened: str) -> dict[str, str]:
-        """Spark SQL that makes each column, of the column `opened`."""
+        """Column to Spark SQL that extracts it from the parsed column `opened`."""
 
 
 def encoding(name: str, columns: Columns) -> Encoding:
-    """That of a stream; `name` is one of `settings.ENCODINGS`."""
+    """The encoding of a stream; `name` is one of `settings.ENCODINGS`."""
     if name == "json":
         return JsonObjects(columns)
     return Avro(columns) if name == "avro" else Compact(columns)
 
 
 def columns_of(schema: pa.Schema) -> Columns:
-    """The columns of batches of a schema."""
+    """The columns of a schema with their Spark SQL types."""
     return tuple((field.name, _KINDS[field.type]) for field in schema)

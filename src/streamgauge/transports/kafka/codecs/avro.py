@@ -1,6 +1,6 @@
-"""Events in Avro's binary encoding, without a container: Spark takes it apart by `from_avro`, with Avro's jar.
+"""Events in Avro's binary encoding without a container. Spark decodes it with `from_avro` and Avro's jar.
 
-Written column by column and put together by NumPy: the libraries there are write one record at a time in Python.
+Columns are encoded and merged with NumPy, because Avro libraries encode one record at a time in Python.
 https://avro.apache.org/docs/1.12.0/specification/#binary-encoding
 """
 
@@ -20,7 +20,7 @@ from streamgauge.core.units import spark_text
 Bytes = npt.NDArray[np.uint8]
 Lengths = npt.NDArray[np.int64]
 Piece = tuple[Bytes, Lengths]
-"""A part of each message: all of them after each other, and how long each is."""
+"""One field of all messages: concatenated bytes, and the length per message."""
 
 _TYPES: dict[str, Any] = {
     "int": "int",
@@ -32,13 +32,13 @@ _TYPES: dict[str, Any] = {
     "timestamp": {"type": "long", "logicalType": "timestamp-micros"},
 }
 _NULL, _VALUE = 0, 2
-"""The branch of a union, as it is written: 0 and 1, zigzag."""
+"""The encoded branches 0 and 1 of a union (zigzag)."""
 _VARINT_MAX = 10
-"""Bytes of a long."""
+"""The longest encoding of a long in bytes."""
 
 
 class Avro:
-    """Fills `Encoding`: a record of which every field is a union of null and its type.
+    """Implements `Encoding`: a record whose fields are unions of null and their type.
 
     Args:
         columns: (name, Spark SQL type) of each.
@@ -49,7 +49,7 @@ class Avro:
 
     @property
     def schema(self) -> str:
-        """Avro's own, as JSON."""
+        """The Avro schema as JSON."""
         kinds = [["null", _TYPES[kind]] for _, kind in self._columns]
         fields = [{"name": name, "type": kind} for name, kind in zip(self._names, kinds, strict=True)]
         return json.dumps({"type": "record", "name": "event", "fields": fields})
@@ -59,31 +59,31 @@ class Avro:
         return _joined(pieces, batch.num_rows)
 
     def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
-        found: list[bytes] = encoded.to_pylist()
-        return found
+        values: list[bytes] = encoded.to_pylist()
+        return values
 
     def opened(self, value: str) -> str:
         return f"from_avro({value}, {spark_text(self.schema)})"
 
     def expressions(self, opened: str) -> dict[str, str]:
-        return {name: f"{opened}.{ours}" for (name, _), ours in zip(self._columns, self._names, strict=True)}
+        return {name: f"{opened}.{avro_name}" for (name, _), avro_name in zip(self._columns, self._names, strict=True)}
 
     @property
     def _names(self) -> list[str]:
-        """Those of the columns, or numbered ones: Avro allows ASCII letters, digits and _ alone."""
+        """Column names, or numbered names if one has characters that Avro does not allow."""
         names = [name for name, _ in self._columns]
         fit = all(name.isascii() and name.isidentifier() for name in names)
-        return names if fit else [f"column_{place}" for place in range(len(names))]
+        return names if fit else [f"column_{number}" for number in range(len(names))]
 
 
 def _pieces(column: pa.Array, kind: str) -> Iterator[Piece]:
-    """The union's branch, then the value where there is one."""
-    there = np.asarray(column.is_valid())
-    yield np.where(there, _VALUE, _NULL).astype(np.uint8), np.ones(len(column), np.int64)
+    """The union's branch, then the value unless it is null."""
+    valid = np.asarray(column.is_valid())
+    yield np.where(valid, _VALUE, _NULL).astype(np.uint8), np.ones(len(column), np.int64)
     values = column.drop_null()
     for flat, lengths in _values(values, kind):
         spread = np.zeros(len(column), np.int64)
-        spread[there] = lengths
+        spread[valid] = lengths
         yield flat, spread
 
 
@@ -102,20 +102,20 @@ def _values(values: pa.Array, kind: str) -> Iterator[Piece]:
 
 
 def _varints(values: npt.NDArray[np.int64]) -> Piece:
-    """Zigzag, then seven bits a byte, the lowest first; the highest bit says that more come."""
-    left = ((values << 1) ^ (values >> 63)).view(np.uint64)
+    """Zigzag varints: seven bits per byte, lowest first; the highest bit marks continuation."""
+    remaining = ((values << 1) ^ (values >> 63)).view(np.uint64)
     groups = np.empty((len(values), _VARINT_MAX), np.uint8)
     lengths = np.ones(len(values), np.int64)
-    for place in range(_VARINT_MAX):
-        groups[:, place] = left & 0x7F
-        left = left >> np.uint64(7)
-        lengths += left > 0
-        groups[:, place] |= np.where(left > 0, 0x80, 0).astype(np.uint8)
+    for index in range(_VARINT_MAX):
+        groups[:, index] = remaining & 0x7F
+        remaining = remaining >> np.uint64(7)
+        lengths += remaining > 0
+        groups[:, index] |= np.where(remaining > 0, 0x80, 0).astype(np.uint8)
     return groups[np.arange(_VARINT_MAX) < lengths[:, None]], lengths
 
 
 def _joined(pieces: list[Piece], rows: int) -> pa.BinaryArray:
-    """Each row's pieces one after the other."""
+    """Concatenates the pieces of each row."""
     widths = np.sum([lengths for _, lengths in pieces], axis=0, dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(widths)])
     whole, starts = np.empty(offsets[-1], np.uint8), offsets[:-1].copy()

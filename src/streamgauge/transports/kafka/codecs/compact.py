@@ -1,8 +1,8 @@
-"""The compact encoding of an event as a message: columns of a fixed width as text, then texts with their lengths.
+"""The compact encoding: columns of fixed width as text, then variable-length texts.
 
-Every engine can take it apart with functions that it computes natively, `substring` and `try_cast`, so nothing stands
-between a broker and its own source. Numbers are decimal, blanks before them; one that is null is blank. A text has the
-number of its bytes among the columns of a fixed width, and its bytes after them, in the order of the columns.
+Engines decode it with native functions (`substring`, `try_cast`) and their own Kafka source. Numbers are decimal and
+padded with spaces on the left; null is blank. The fixed part has the byte length of each text, and the texts follow in
+column order.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from streamgauge.core.errors import InputError, Problem
 from streamgauge.transports.kafka.codecs.digits import Bytes, write_numbers
 
 WIDTHS = {"int": 11, "bigint": 20, "double": 24, "boolean": 5, "timestamp": 20}
-"""Of the longest value of each type, sign included; a timestamp is its microseconds."""
+"""The longest value of each type, including the sign. A timestamp is encoded in microseconds."""
 LENGTH_WIDTH = 7
-"""Of a text's length: a broker takes messages of a megabyte."""
+"""The width of a text's length. By default a broker accepts messages up to 1 MB."""
 TEXTS = ("string", "binary")
 
 
 @dataclass(frozen=True)
 class Compact:
-    """Fills `Encoding`: how the columns of one stream stand in a message, (name, Spark SQL type) of each, in order."""
+    """Implements `Encoding` for the columns of one stream, (name, Spark SQL type) in order."""
 
     columns: tuple[tuple[str, str], ...]
 
@@ -39,11 +39,11 @@ class Compact:
         return [WIDTHS.get(kind, LENGTH_WIDTH) for _, kind in self.columns]
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
-        """InputError where a text is longer than a length can say."""
+        """Raises InputError if a text is too long."""
         rows = np.full((batch.num_rows, self._fixed), ord(" "), np.uint8)
-        places = accumulate(self._widths, initial=0)
-        for (name, kind), place, width in zip(self.columns, places, self._widths, strict=False):
-            _write(batch.column(name), kind, rows, place, width)
+        positions = accumulate(self._widths, initial=0)
+        for (name, kind), position, width in zip(self.columns, positions, self._widths, strict=False):
+            _write(batch.column(name), kind, rows, position, width)
         texts = [_text(batch.column(name)) for name, kind in self.columns if kind in TEXTS]
         parts = _binary(rows)
         return pc.binary_join_element_wise(parts, *texts, pa.scalar(b"", pa.binary())) if texts else parts
@@ -51,50 +51,50 @@ class Compact:
     def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
         if not any(kind in TEXTS for _, kind in self.columns):
             return _of_one_width(encoded, self._fixed)
-        found: list[bytes] = encoded.to_pylist()
-        return found
+        values: list[bytes] = encoded.to_pylist()
+        return values
 
     def opened(self, value: str) -> str:
         return value
 
     def expressions(self, opened: str) -> dict[str, str]:
         value = opened
-        place, found, before = 1, {}, [str(1 + self._fixed)]
+        position, texts, before = 1, {}, [str(1 + self._fixed)]
         for name, kind in self.columns:
             width = WIDTHS.get(kind, LENGTH_WIDTH)
-            digits = f"cast(substring({value}, {place}, {width}) AS string)"
-            place += width
+            digits = f"cast(substring({value}, {position}, {width}) AS string)"
+            position += width
             if kind not in TEXTS:
-                found[name] = _value(digits, kind)
+                texts[name] = _value(digits, kind)
                 continue
             length = f"try_cast({digits} AS int)"
-            found[name] = f"cast(substring({value}, {' + '.join(before)}, {length}) AS {kind})"
+            texts[name] = f"cast(substring({value}, {' + '.join(before)}, {length}) AS {kind})"
             before.append(f"coalesce({length}, 0)")
-        return found
+        return texts
 
 
 def _value(digits: str, kind: str) -> str:
-    """Of whole numbers `try_cast` skips blanks, and makes a null of nothing else: of others that takes an exception."""
+    """For integers `try_cast` skips spaces and maps blank to null; for other types a null would throw internally."""
     if kind in ("double", "boolean"):
         return f"cast(nullif(trim({digits}), '') AS {kind})"
     return f"timestamp_micros(try_cast({digits} AS bigint))" if kind == "timestamp" else f"try_cast({digits} AS {kind})"
 
 
-def _write(column: pa.Array, kind: str, rows: Bytes, place: int, width: int) -> None:
-    """Into each row's bytes from `place` to `place + width`, which are blank."""
+def _write(column: pa.Array, kind: str, rows: Bytes, position: int, width: int) -> None:
+    """Writes each value into its row's bytes from `position` to `position + width`, which are blank."""
     if kind in TEXTS:
         column = _lengths(column)
     if kind == "timestamp":
         column = column.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
     if _is_plain(column):
-        write_numbers(np.asarray(column).astype(np.uint64), rows, place, width)
+        write_numbers(np.asarray(column).astype(np.uint64), rows, position, width)
         return
     padded = pc.utf8_lpad(pc.fill_null(pc.cast(column, pa.string()), ""), width, " ")
-    rows[:, place : place + width] = _rows(padded, width)
+    rows[:, position : position + width] = _rows(padded, width)
 
 
 def _is_plain(column: pa.Array) -> bool:
-    """Whether it has whole numbers alone, none of them null or negative."""
+    """Whether the column has only non-negative integers without nulls."""
     return bool(
         len(column) and pa.types.is_integer(column.type) and not column.null_count and pc.min(column).as_py() >= 0
     )
@@ -113,20 +113,20 @@ def _text(column: pa.Array) -> pa.Array:
 
 
 def _binary(rows: Bytes) -> pa.BinaryArray:
-    """Rows of bytes as values, without a copy."""
+    """Rows of bytes as an Arrow array, without a copy."""
     count, width = rows.shape
     offsets = pa.py_buffer((width * np.arange(count + 1)).astype(np.int32))
     return pa.BinaryArray.from_buffers(pa.binary(), count, [None, offsets, pa.py_buffer(rows)])
 
 
 def _rows(values: pa.Array, width: int) -> Bytes:
-    """Values that are all so wide, as rows of bytes, without a copy."""
+    """Values of equal width as an array of bytes, shape (rows, width), without a copy."""
     start = values.offset * width
     whole = np.frombuffer(values.buffers()[2] or b"", np.uint8)
     return whole[start : start + len(values) * width].reshape(len(values), width)
 
 
 def _of_one_width(joined: pa.Array, width: int) -> list[bytes]:
-    """The values of an array whose values are all so wide: cut by NumPy, which is several times faster than Arrow."""
-    found: list[bytes] = np.ascontiguousarray(_rows(joined, width)).view(f"S{width}").ravel().tolist()
-    return found
+    """The values of an array of equal width. NumPy splits them several times faster than Arrow."""
+    values: list[bytes] = np.ascontiguousarray(_rows(joined, width)).view(f"S{width}").ravel().tolist()
+    return values

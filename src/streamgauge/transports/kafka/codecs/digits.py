@@ -1,6 +1,6 @@
-"""Whole numbers as decimal text of one width, blanks before them, four digits at a time out of a table.
+"""Integers as decimal text of fixed width, padded with spaces, four digits at a time from a table.
 
-Arrow's way, a text for each number that is padded and joined to others, takes several times as long.
+Arrow's casts and padding take several times as long.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ _SIZE = 10**GROUP
 
 
 def _table(zero: str) -> npt.NDArray[np.uint32]:
-    """Texts of all groups, as numbers of 32 bits: those after other digits, then those that a number begins with, of
-    which zero is written as `zero`.
+    """The texts of all groups of four digits as 32-bit integers, shape (20000,).
+
+    First the groups after other digits, then the leading groups, in which zero is written as `zero`.
     """
     within = (f"{number:0{GROUP}d}" for number in range(_SIZE))
     first = (f"{number:{GROUP}d}" for number in range(1, _SIZE))
@@ -29,11 +30,11 @@ def _table(zero: str) -> npt.NDArray[np.uint32]:
 _LAST, _BEFORE = _table("0"), _table("")
 
 
-def write_numbers(numbers: Numbers, rows: Bytes, place: int, width: int) -> None:
-    """Writes each number into its row's bytes from `place` to `place + width`, which are blank and hold the longest."""
-    end = place + width
+def write_numbers(numbers: Numbers, rows: Bytes, position: int, width: int) -> None:
+    """Writes each number into its row's bytes from `position` to `position + width`, which are blank."""
+    end = position + width
     for texts in _groups(numbers):
-        begin = max(place, end - GROUP)
+        begin = max(position, end - GROUP)
         if end - begin == GROUP:
             _words(rows, begin)[:] = texts
         else:
@@ -42,15 +43,15 @@ def write_numbers(numbers: Numbers, rows: Bytes, place: int, width: int) -> None
 
 
 def _groups(numbers: Numbers) -> Iterator[npt.NDArray[np.uint32]]:
-    """The text of each number's last four digits, of the four before, and so on to the first of the longest."""
+    """The texts of each number's last four digits, of the four before, and so on, shape (rows,) each."""
     table = _LAST
     while len(numbers) and (table is _LAST or numbers.any()):
-        left = numbers // np.uint64(_SIZE)
-        group = (numbers - left * np.uint64(_SIZE)).astype(np.intp)
-        yield table[group + _SIZE * (left == 0)]
-        numbers, table = left, _BEFORE
+        quotients = numbers // np.uint64(_SIZE)
+        group = (numbers - quotients * np.uint64(_SIZE)).astype(np.intp)
+        yield table[group + _SIZE * (quotients == 0)]
+        numbers, table = quotients, _BEFORE
 
 
 def _words(rows: Bytes, begin: int) -> npt.NDArray[np.uint32]:
-    """Each row's four bytes from `begin`, as a number that can be set at once."""
+    """A view of each row's four bytes from `begin` as 32-bit integers, shape (rows,)."""
     return np.ndarray((len(rows),), np.uint32, rows.data, begin, (rows.strides[0],))

@@ -1,7 +1,4 @@
-"""Events as JSON objects: what most topics hold.
-
-JSON has no time and no bytes: a timestamp is its microseconds since 1970, bytes are text in base64.
-"""
+"""Events as JSON objects. Timestamps are microseconds since 1970, bytes are base64 text."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _WIRED = {"timestamp": "bigint", "binary": "string"}
 
 
 class JsonObjects:
-    """Fills `Encoding`; DuckDB writes the objects.
+    """Implements `Encoding`; DuckDB writes the objects.
 
     Args:
         columns: (name, Spark SQL type) of each.
@@ -29,12 +26,12 @@ class JsonObjects:
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
         parts = ", ".join(f"{_text(name)}, {_written(quote(name), kind)}" for name, kind in self._columns)
         events = self._duckdb.from_arrow(pa.Table.from_batches([batch]))
-        found = events.project(f"encode(cast(json_object({parts}) AS varchar)) AS message").to_arrow_table()
-        return found.column(0).combine_chunks()
+        encoded = events.project(f"encode(cast(json_object({parts}) AS varchar)) AS message").to_arrow_table()
+        return encoded.column(0).combine_chunks()
 
     def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
-        found: list[bytes] = encoded.to_pylist()
-        return found
+        values: list[bytes] = encoded.to_pylist()
+        return values
 
     def opened(self, value: str) -> str:
         schema = ", ".join(f"{backquote(name)} {_WIRED.get(kind, kind)}" for name, kind in self._columns)
@@ -45,7 +42,7 @@ class JsonObjects:
 
     @cached_property
     def _duckdb(self) -> Any:
-        """Made where it is used: an encoding is also made where nothing is encoded."""
+        """Opened on first use, because engines use the encoding without encoding."""
         import duckdb
 
         return duckdb.connect(config={"threads": 1})
@@ -59,5 +56,5 @@ def _read(field: str, kind: str) -> str:
     return {"timestamp": f"timestamp_micros({field})", "binary": f"unbase64({field})"}.get(kind, field)
 
 
-def _text(word: str) -> str:
-    return "'" + word.replace("'", "''") + "'"
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -63,7 +63,7 @@ def test_what_was_asked_for_stands_as_it_was_asked() -> None:
     [
         ("local[2]", {}, "late -XX:Tier4InvocationThreshold="),
         ("local[2]", {"jit": "jvm"}, "jvm"),
-        ("spark://host:7077", {}, "jvm (executors elsewhere"),
+        ("spark://host:7077", {}, "jvm (remote executors"),
     ],
 )
 def test_how_the_jvm_compiles_stands_with_what_it_was_told(master: str, options: dict[str, str], stands: str) -> None:

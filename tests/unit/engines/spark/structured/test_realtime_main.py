@@ -55,7 +55,7 @@ def test_what_a_broker_has_not_taken_is_told_again(
     marks = Marks(away=4)
     sut._tell(Running(8), SimpleNamespace(name="q0"), marks)
     assert [(mark.endless, [place.offset for place in mark.positions]) for mark in marks.taken] == [(True, [500])]
-    assert capsys.readouterr().err.count("is not told yet") == 4
+    assert capsys.readouterr().err.count("could not report read positions yet") == 4
     straight = Marks(away=0)
     sut._tell(Running(8), SimpleNamespace(name="q0"), straight)
     assert len(straight.taken) == 3

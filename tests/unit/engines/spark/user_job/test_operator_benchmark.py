@@ -147,7 +147,7 @@ class Taking(SparkTimer):
         super().__init__(None, operator, {}, 1, lambda: self.now)
         self.now, self.order, self.frame, self._fails = 0.0, list[str](), Frame(rows), fails
 
-    def _held(self, source: Source, number: int) -> Any:
+    def _cached_slice(self, source: Source, number: int) -> Any:
         return self.frame
 
     def _without_rows(self) -> dict[str, Any]:

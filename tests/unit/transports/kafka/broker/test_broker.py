@@ -59,12 +59,12 @@ def test_topics_are_made_and_removed(broker: Broker) -> None:
     """A second one of that name is refused in the broker's own words, and so is the removal of none."""
     topics = Topics(broker.location)
     topics.make(["made"], 2)
-    assert "made" in topics.there()
+    assert "made" in topics.names()
     assert topics.ends("made", 2) == [0, 0]
     with pytest.raises(DriverError, match=r"topic made could not be made: .*exists"):
         topics.make(["made"], 2)
     topics.remove(["made"])
-    assert wait_until(lambda: "made" not in topics.there(), GONE_S)
+    assert wait_until(lambda: "made" not in topics.names(), GONE_S)
     with pytest.raises(DriverError, match="topic made could not be removed"):
         topics.remove(["made"])
 
@@ -76,7 +76,7 @@ def test_a_topic_that_is_refused_keeps_no_other_from_being_removed(broker: Broke
     topics.make(["after"], 1)
     with pytest.raises(DriverError, match="topic nobody-made could not be removed"):
         topics.remove(["nobody-made", "after"])
-    assert wait_until(lambda: "after" not in topics.there(), GONE_S)
+    assert wait_until(lambda: "after" not in topics.names(), GONE_S)
     assert topics.hosts() == {"127.0.0.1"}
 
 
@@ -106,7 +106,7 @@ def test_one_that_was_killed_has_its_topics_again(tmp_path: Path) -> None:
         broker.restart()
         assert broker.alive
         assert broker.location == before
-        assert topics.there() == ["kept"]
+        assert topics.names() == ["kept"]
         jvm = broker.jvm
     assert wait_until(lambda: gone(jvm), GONE_S)
 

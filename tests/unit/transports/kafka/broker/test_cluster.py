@@ -37,7 +37,7 @@ def asked(tmp_path: Path, run: str, **options: str) -> BrokerRequest:
 @pytest.mark.parametrize("kept", ["remove", "keep"])
 def test_topics_are_left_only_where_they_are_to_be_kept(broker: Broker, tmp_path: Path, kept: str) -> None:
     """The broker itself is somebody's own, and goes on."""
-    before = set(Topics(broker.location).there())
+    before = set(Topics(broker.location).names())
     carrier = KafkaCluster(asked(tmp_path, kept, brokers=broker.location, topics=kept))
     assert carrier.at.options["brokers"] == broker.location
     assert (carrier.alive, carrier.pids()) == (True, [])
@@ -46,7 +46,7 @@ def test_topics_are_left_only_where_they_are_to_be_kept(broker: Broker, tmp_path
     assert broker.alive
     every = {topic_of(kept, "ads"), topic_of(kept, "purchases"), results_of(kept)}
     left = every if kept == "keep" else set()
-    assert wait_until(lambda: set(Topics(broker.location).there()) - before == left, GONE_S)
+    assert wait_until(lambda: set(Topics(broker.location).names()) - before == left, GONE_S)
     assert not (tmp_path / "broker").exists()
 
 
@@ -57,9 +57,9 @@ def test_a_topic_that_is_made_again_is_another(broker: Broker, tmp_path: Path) -
     assert carrier.missing() == ""
     topics, name = Topics(broker.location), topic_of("again", "ads")
     topics.remove([name])
-    assert wait_until(lambda: name not in topics.there(), GONE_S)
+    assert wait_until(lambda: name not in topics.names(), GONE_S)
     topics.make([name], 2)
-    assert carrier.missing() == f"{name}: deleted by somebody in the middle of the trial"
+    assert carrier.missing() == f"{name}: deleted by another program during the trial"
     carrier.close()
 
 

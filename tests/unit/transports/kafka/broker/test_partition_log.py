@@ -33,14 +33,14 @@ def filled(broker: Broker, topic: str) -> Topics:
 @pytest.mark.broker
 def test_messages_are_those_of_their_offsets(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """In both ways; one that is not there is said, and is no other."""
-    kept = filled(broker, "kept-numbers").kept("kept-numbers", 0)
+    kept = filled(broker, "kept-numbers").log("kept-numbers", 0)
     assert kept.end() == COUNT
     through = [int(message.value()) for message in kept.at(WANTED)]
-    monkeypatch.setattr(module, "THROUGH", 0)
+    monkeypatch.setattr(module, "SCAN_MESSAGES", 0)
     alone = [int(message.value()) for message in kept.at(WANTED)]
     assert through == alone == WANTED
     assert kept.at([]) == []
-    with pytest.raises(DriverError, match=f"offset {COUNT} of partition 0 is not there"):
+    with pytest.raises(DriverError, match=f"offset {COUNT} of partition 0 is missing"):
         kept.at([5, COUNT])
 
 
@@ -48,7 +48,7 @@ def test_messages_are_those_of_their_offsets(broker: Broker, monkeypatch: pytest
 def test_the_first_message_since_a_time_is_found(broker: Broker) -> None:
     """By the broker's clock; of a time that has not come it is the end."""
     before_us = time.time_ns() // 1000
-    kept = filled(broker, "kept-times").kept("kept-times", 0)
+    kept = filled(broker, "kept-times").log("kept-times", 0)
     (middle,) = kept.at([COUNT // 2])
     first = kept.first_since(middle.timestamp()[1] * 1000)
     assert 0 <= first <= COUNT // 2
@@ -61,4 +61,4 @@ def test_the_first_message_since_a_time_is_found(broker: Broker) -> None:
 def test_a_topic_that_is_not_there_has_no_first_message(broker: Broker, since_us: int) -> None:
     """An error is none of its offsets."""
     with pytest.raises(DriverError, match="kept-nowhere"):
-        Topics(broker.location).kept("kept-nowhere", 0).first_since(since_us)
+        Topics(broker.location).log("kept-nowhere", 0).first_since(since_us)

@@ -52,7 +52,7 @@ def test_offsets_are_the_plans_numbers(broker: Broker) -> None:
         producer.send({"b": batch(7, 8)})
         producer.flush(30.0)
         assert sent == 10_000
-        assert producer.waiting == 0
+        assert producer.pending == 0
         assert kept(broker.location, "numbers", partition, 10_000) == list(range(10_000))
         assert kept(broker.location, "others", partition, 1) == [7]
     assert topics.ends("numbers", 2) == [10_000, 10_000]
