@@ -1,4 +1,4 @@
-"""The one clock of a run, microseconds since the epoch."""
+"""The clock of a run, in microseconds since the epoch."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ US = 1_000_000
 
 @dataclass(frozen=True)
 class Clock:
-    """One clock for all processes of a run: the host's monotonic clock, shown as microseconds since the epoch.
+    """The host's monotonic clock as microseconds since the epoch, the same in all processes of a run.
 
-    `offset_us` is fixed once, by the runner; a step of the wall clock during the run moves nothing.
+    The driver sets `offset_us` once, so a step of the wall clock has no effect.
     """
 
     offset_us: int
@@ -31,7 +31,7 @@ class Clock:
         return time.monotonic_ns() // 1000 + self.offset_us
 
     def sleep_until(self, when_us: int) -> None:
-        """Sleep until `when_us`; returns at once where that is past."""
+        """Sleeps until `when_us`. Returns at once if it is past."""
         wait_us = when_us - self.now_us()
         if wait_us > 0:
             time.sleep(wait_us / US)

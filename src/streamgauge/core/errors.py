@@ -1,16 +1,16 @@
 """Every error that streamgauge raises on purpose.
 
     StreamgaugeError
-    |-- InputError        what was asked cannot be done as asked (also a ValueError)      exit 2
-    |   |-- ExpressionError   an expression of a flow that the binder refuses
-    |   |-- JobError          an own job that cannot be run as its file stands
-    |   `-- SettingError      a setting that a started engine does not know, or refuses
-    |-- MachineError      this machine lacks something: Java, room on a disk               exit 3
-    |-- EngineError       the engine never started, or answered what cannot be used       exit 3
-    |-- DriverError       our own processes failed: generator, transport, recorder        exit 3
-    `-- Interrupted       a person or the system asked us to stop
+    |-- InputError        the request is invalid (also a ValueError)                      exit 2
+    |   |-- ExpressionError   an invalid expression in a flow
+    |   |-- JobError          a user job that cannot be run
+    |   `-- SettingError      a setting that a started engine does not know or refuses
+    |-- MachineError      this machine lacks something: Java, disk space                   exit 3
+    |-- EngineError       the engine did not start, or its results cannot be used         exit 3
+    |-- DriverError       a driver process failed: generator, transport, recorder         exit 3
+    `-- Interrupted       a person or the system stopped the run                          exit 1
 
-Each message names the setting, the rule, the value got and the way out; `Problem` is that, as data.
+Each message names the setting, the rule, the value and the way out. `Problem` holds them as data.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with what was asked: `setting` breaks `rule` with `got`; `way_out` is what to do next."""
+    """One problem of a request: `setting` breaks `rule` with the value `got`; `way_out` is what to do next."""
 
     setting: str
     rule: str
@@ -37,19 +37,19 @@ class Problem:
 
 
 def near(word: object, names: Iterable[str]) -> str | None:
-    """The name that was probably meant by a word, in whatever case it was written; None where none is like it."""
+    """The name most similar to a word, ignoring case; None if none is similar."""
     by_lower = {name.lower(): name for name in names}
     found = difflib.get_close_matches(str(word).lower(), by_lower, 1)
     return by_lower[found[0]] if found else None
 
 
 def nearest(word: object, choices: Sequence[str]) -> str:
-    """What to propose in the place of a value that is none of the choices: the one meant, else the first."""
+    """The choice to suggest instead of an invalid value: the most similar one, else the first."""
     return near(word, choices) or choices[0]
 
 
 def rule_of(item: Mapping[str, Any]) -> str:
-    """The rule that a value breaks, in our words, from one item of a pydantic `ValidationError.errors()`."""
+    """The broken rule as text, from one item of a pydantic `ValidationError.errors()`."""
     limits = item.get("ctx", {})
     for bound, says in (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below")):
         if bound in limits:
@@ -63,7 +63,7 @@ def rule_of(item: Mapping[str, Any]) -> str:
 
 
 def choices_of(item: Mapping[str, Any]) -> tuple[str, ...]:
-    """What a literal may be, out of the phrase that pydantic makes of it: `'a', 'b' or 'c'`."""
+    """The allowed values of a literal, parsed from pydantic's text `'a', 'b' or 'c'`."""
     return tuple(re.findall(r"'([^']*)'", str(item.get("ctx", {}).get("expected", ""))))
 
 
@@ -78,22 +78,22 @@ _RULES = {
     "model": "must be a table of settings",
     "tuple": "must be a list",
 }
-"""By the first word of pydantic's own type of error."""
+"""Keyed by the first word of pydantic's error type."""
 
 FULL_IN_WORDS = "No space left on device"
-"""What a system says of a full disk, and whoever passes that on."""
+"""The system's message for a full disk, which libraries pass on."""
 
 
 class StreamgaugeError(Exception):
-    """The base of all errors raised on purpose; anything else that escapes is a defect of ours."""
+    """The base of all deliberate errors. Any other exception is a defect of streamgauge."""
 
     exit_code = 3
     folder = ""
-    """The run folder that holds what is known, where one was made before."""
+    """The run folder, if one was created before the error."""
 
 
 class InputError(StreamgaugeError, ValueError):
-    """What was asked cannot be done as asked; holds every problem found, because nothing has been started yet."""
+    """The request is invalid. Has every problem, because validation comes before the start."""
 
     exit_code = 2
 
@@ -103,7 +103,7 @@ class InputError(StreamgaugeError, ValueError):
 
 
 def attempt(call: Callable[[], Any], problems: list[Problem]) -> Any:
-    """What a call gives, or None where it is refused, with what is wrong added to the problems."""
+    """The result of a call; if it raises InputError, None, and its problems are added to `problems`."""
     try:
         return call()
     except InputError as error:
@@ -112,23 +112,23 @@ def attempt(call: Callable[[], Any], problems: list[Problem]) -> Any:
 
 
 class ExpressionError(InputError):
-    """An expression of a flow is wrong: position and the columns there are stand in the message."""
+    """An invalid expression in a flow. The message has the position and the available columns."""
 
 
 class JobError(InputError):
-    """An own job cannot be run as its file stands; where its code raised, the way out shows the user's traceback."""
+    """A user job cannot be run. If its code raised, the way out shows the user's traceback."""
 
 
 class SettingError(InputError):
-    """A started engine does not know a setting, or refuses its value; nothing was measured."""
+    """A started engine does not know a setting or refuses its value. Nothing was measured."""
 
 
 class MachineError(StreamgaugeError):
-    """The machine lacks what is needed; the message says what and how to get it."""
+    """The machine lacks something. The message says what, and how to get it."""
 
 
 class EngineError(StreamgaugeError):
-    """The engine failed outside a measurement; `log` is the file with everything it said."""
+    """The engine failed outside a measurement; `log` is the file with its whole output."""
 
     def __init__(self, message: str, log: str | None = None) -> None:
         super().__init__(message if log is None else f"{message}\n  whole log: {log}")
@@ -136,7 +136,7 @@ class EngineError(StreamgaugeError):
 
 
 class DriverError(StreamgaugeError):
-    """A process of our own failed, so no figure of this run may be used; `disk_full` where that is why."""
+    """A driver process failed, so no figure of this run may be used. `disk_full`: whether a full disk is the cause."""
 
     def __init__(self, message: str, disk_full: bool = False) -> None:
         super().__init__(message)
@@ -144,12 +144,12 @@ class DriverError(StreamgaugeError):
 
 
 class Interrupted(StreamgaugeError):
-    """Someone asked the run to stop; what was measured is kept."""
+    """The run was stopped. Measurements so far are kept."""
 
     exit_code = 1
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error says that a disk is full; DuckDB's has no number, and says it in words."""
+    """Whether an error means a full disk. DuckDB's error has no errno, only a text."""
     known = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or getattr(error, "disk_full", False)
     return known or FULL_IN_WORDS in str(error)

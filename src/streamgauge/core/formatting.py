@@ -1,4 +1,4 @@
-"""Quantities as people read them: one formatter for each. What is not known is "-", never 0."""
+"""Formats quantities for people. Unknown values are shown as "-", never as 0."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def format_digits(value: float | None) -> str:
 
 
 def format_exact(value: float) -> str:
-    """A number in full, as the command line reads it: 1540000.0 is `1540000`."""
+    """A number in full, as the command line accepts it: 1540000.0 is `1540000`."""
     return f"{value:.9f}".rstrip("0").rstrip(".") if abs(value) >= 1e-9 else "0"
 
 
 def format_count(value: float | None) -> str:
-    """A whole number with its thousands apart: `24,000`."""
+    """An integer with thousands separators: `24,000`."""
     return NONE if value is None else f"{value:,.0f}"
 
 
@@ -108,12 +108,12 @@ def format_value(value: Any) -> str:
 
 
 def format_fact(name: str, value: Any) -> str:
-    """A named fact about the machine: sizes by their unit, everything else as it is."""
+    """A named property of the machine: sizes with a unit, other values unchanged."""
     return format_size(value) if name.endswith("_bytes") and isinstance(value, int | float) else format_value(value)
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested mappings as one, with dotted names, so that they can be shown as a table."""
+    """Flattens nested mappings to dotted names."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         if isinstance(value, Mapping) and value:
@@ -124,7 +124,7 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
-    """`value` in the first unit of which it makes at least one after rounding, so that 999.96 ms is 1 s."""
+    """`value` in the first unit in which it is at least one after rounding, so that 999.96 ms is 1 s."""
     factor, unit = next((one for one in units if abs(float(f"{value / one[0]:.2e}")) >= 1), units[-1])
     return f"{format_digits(value / factor)} {unit}"
 

@@ -1,4 +1,4 @@
-"""The columns that carry an event's origin, and how an event's id is made."""
+"""The lineage columns, and the format of event ids."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ INGEST_TIME = "ingest_time"
 EMISSION_TIME = "emission_time"
 EVENT_ID = "event_id"
 EVENT_ORDINAL = "event_ordinal"
-"""Which of the rows that one event became: its place in the array that was exploded, from 0."""
+"""The index of a row in the exploded array of its event, from 0."""
 EVENT_BRANCH = "event_branch"
-"""On which way an event came to a union, from 0, where its id alone does not tell."""
+"""The input of a union from which a row came, from 0, if ids alone are ambiguous."""
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
 LINEAGE = (EVENT_TIME, INGEST_TIME, EVENT_ID)
@@ -31,10 +31,10 @@ def event_id_base(stream: int, partition: int) -> int:
 
 
 def partitions_of(event_ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The partition of each event, by its id."""
+    """The partition of each event id, shape (events,)."""
     return (event_ids >> SEQUENCE_BITS) & (2**PARTITION_BITS - 1)
 
 
 def sequences_of(event_ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number of each event within its partition, by its id."""
+    """The sequence number of each event id within its partition, shape (events,)."""
     return event_ids & (2**SEQUENCE_BITS - 1)

@@ -1,4 +1,4 @@
-"""Rows that left each operator, as an engine counts them."""
+"""The engine's row counts per operator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class OperatorRows:
-    """How many rows left an operator in a batch of a query, as the engine counts them."""
+    """The number of rows that left an operator in a batch of a query."""
 
     query: str
     batch: int
@@ -17,7 +17,7 @@ class OperatorRows:
 
 @dataclass(frozen=True)
 class OperatorCounts:
-    """What an engine counted since it was last asked; `ended` says why it counts no more, where it does not."""
+    """The counts since the last request; `ended` is the reason if counting has stopped."""
 
     rows: list[OperatorRows] = field(default_factory=list)
     ended: str = ""

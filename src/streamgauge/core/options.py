@@ -1,4 +1,4 @@
-"""Options by name: which there are, and what is wrong with those given, as far as names and choices say."""
+"""Declarations of options, and validation of names and choices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamgauge.core.errors import Problem, near, nearest
 
 @dataclass(frozen=True)
 class Setting:
-    """One option: its name, default and meaning; `choices` where it has few values."""
+    """One option: name, default, meaning, and its values if they are fixed."""
 
     name: str
     default: str
@@ -25,10 +25,10 @@ def problems_of(
     word: str = "option",
     instead: str = "leave it out",
 ) -> Iterator[Problem]:
-    """Options that are none of the settings, and values that are not among a setting's choices.
+    """Problems of unknown options, and of values that are not among the choices.
 
-    `of` says whose they are, `word` what one is called; on the command line it is `--WORD`, with - for blanks.
-    `instead` is the way out where there are no settings at all.
+    `of`: the owner of the options. `word`: what an option is called, on the command line `--WORD` with - for spaces.
+    `instead`: the way out if there are no settings.
     """
     article = "an" if word[0] in "aeiou" else "a"
     known, flag = {setting.name: setting for setting in settings}, f"--{word.replace(' ', '-')}"

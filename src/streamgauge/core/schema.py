@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# The types a field may have, by their Spark SQL names.
+# The allowed field types, by Spark SQL names.
 TYPES = ("int", "bigint", "double", "boolean", "string", "binary", "timestamp")
 
 
 @dataclass(frozen=True)
 class Field:
-    """A column of a stream: its name, its type by Spark SQL name (one of `TYPES`), and whether it may hold nulls."""
+    """A column of a stream: name, Spark SQL type (one of `TYPES`), and whether it may hold nulls."""
 
     name: str
     type: str
@@ -25,7 +25,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a stream, in order; lineage columns are not among them."""
+    """The columns of a stream in order, without lineage columns."""
 
     fields: tuple[Field, ...]
 
@@ -49,17 +49,17 @@ class Schema:
 
 
 def quote(name: str) -> str:
-    """A name as DuckDB reads it, whatever is in it."""
+    """A quoted name for DuckDB."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Names as DuckDB reads a list of them."""
+    """A quoted list of names for DuckDB."""
     return ", ".join(map(quote, names))
 
 
 def arrow_type(name: str) -> pa.DataType:
-    """The Arrow type of a Spark SQL type name; `array<string>` too."""
+    """The Arrow type of a Spark SQL type name, including `array<...>`."""
     import pyarrow as pa
 
     if name.startswith("array<"):

@@ -1,4 +1,4 @@
-"""What a long piece of work does at the moment, in words, for whoever shows its progress from another thread."""
+"""The current step of a long task as text, which another thread shows as progress."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Stage:
-    """The text is the worker's own, or it is read from another process that works for it."""
+    """The current step, set by the worker or read from a process that works for it."""
 
     def __init__(self, text: str) -> None:
         self._read: Callable[[], str] = lambda: text
@@ -15,9 +15,9 @@ class Stage:
         return self._read()
 
     def set(self, text: str) -> None:
-        """From now on the work is this."""
+        """Sets the current step."""
         self._read = lambda: text
 
     def follow(self, read: Callable[[], str], otherwise: str) -> None:
-        """From now on it is what `read` gives, and `otherwise` while that is empty."""
+        """Shows the result of `read`, or `otherwise` while that is empty."""
         self._read = lambda: read() or otherwise

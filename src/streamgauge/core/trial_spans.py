@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrialSpans:
-    """The planned spans of a trial, microseconds: [start, measured_from) warm-up, [measured_from, measured_to), tail
-    until end.
+    """The planned spans of a trial in microseconds: warm-up [start, measured_from), measured span
+    [measured_from, measured_to), tail [measured_to, end).
     """
 
     start_us: int
@@ -24,7 +24,7 @@ class TrialSpans:
         return TrialSpans(self.start_us, self.measured_from_us, self.measured_to_us, max(self.end_us, end_us))
 
     def later(self, by_us: int) -> TrialSpans:
-        """The same with a longer warm-up."""
+        """The spans with a warm-up longer by `by_us`."""
         return TrialSpans(
             self.start_us, *(time + by_us for time in (self.measured_from_us, self.measured_to_us, self.end_us))
         )

@@ -1,4 +1,4 @@
-"""Rates, times, sizes and shares: read from text and written for people."""
+"""Parses rates, durations, sizes and shares from text."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 FAR_PAST_US, FAR_FUTURE_US = -(2**62), 2**62
-"""Before and after every time there is, with room in a BIGINT for what is added to one."""
+"""Before and after every valid time; sums with a valid time still fit into a BIGINT."""
 
 STREAM_BITS, PARTITION_BITS, SEQUENCE_BITS = 8, 12, 43
 
 
 def backquote(name: str) -> str:
-    """A name as Spark SQL reads it, whatever is in it."""
+    """A quoted name for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def spark_text(plain: str) -> str:
-    """A text as Spark SQL reads it."""
+    """A string literal for Spark SQL."""
     return "'" + plain.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -33,7 +33,7 @@ _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 36
 _SIZE_UNITS = {"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 _DIGITS = r"[0-9](?:_?[0-9])*"
 _NUMBER = re.compile(rf"\s*((?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z%/]*)\s*$")
-"""A number as Python writes it, such as 1e6 or 1_000_000, and a unit."""
+"""A number in Python's notation, such as 1e6 or 1_000_000, and a unit."""
 
 
 def _quantity(setting: str, text: str | float | int, units: dict[str, float], rule: str, way_out: str) -> float:
@@ -50,9 +50,9 @@ def _quantity(setting: str, text: str | float | int, units: dict[str, float], ru
 
 
 def parse_rate(text: str | float | int, setting: str = "rate", *, way_out: str | None = None) -> float:
-    """`100k`, `1.5M`, `2500`, `1e6` or `100k/s` as events per second; must be above zero.
+    """`100k`, `1.5M`, `2500`, `1e6` or `100k/s` as events per second. Raises InputError unless above zero.
 
-    `way_out` is what to write instead where the setting is no option `--{setting}`.
+    `way_out` is the suggestion if the setting is not an option `--{setting}`.
     """
     way_out = way_out or f"--{setting} 100k"
     units = _RATE_UNITS | {unit + "/s": factor for unit, factor in _RATE_UNITS.items()}
@@ -64,9 +64,9 @@ def parse_rate(text: str | float | int, setting: str = "rate", *, way_out: str |
 
 
 def parse_whole(text: str | int, setting: str, least: int, greatest: int, example: str) -> int:
-    """`10k`, `1e3` or `2500` as a whole number from `least` to `greatest`; `example` is one that is right."""
+    """`10k`, `1e3` or `2500` as an integer from `least` to `greatest`. Raises InputError, with `example`."""
     rule, way_out = f"must be a whole number from {least} to {greatest:,}", f"{setting} {example}"
-    # 1.005 * 1000 is a little below 1005.
+    # 1.005 * 1000 is slightly below 1005.
     number = round(_quantity(setting, text, _RATE_UNITS, rule, way_out), 6)
     if not least <= number <= greatest or number != int(number):
         raise InputError(Problem(setting, rule, text, way_out))
@@ -74,9 +74,9 @@ def parse_whole(text: str | int, setting: str, least: int, greatest: int, exampl
 
 
 def parse_duration(text: str | float | int, setting: str = "duration", *, way_out: str | None = None) -> float:
-    """`500ms`, `60s`, `2m` or `2min`, `1h`, or a bare number of seconds, as seconds; must not be negative.
+    """`500ms`, `60s`, `2m`, `2min`, `1h` or a bare number of seconds, as seconds. Raises InputError if negative.
 
-    `way_out` is what to write instead where the setting is no option `--{setting}`.
+    `way_out` is the suggestion if the setting is not an option `--{setting}`.
     """
     units = _TIME_UNITS | {"": 1.0}
     rule = "must be a time such as 500ms, 60s, 2m (or 2min) or 1h; a number alone is seconds"
@@ -84,13 +84,13 @@ def parse_duration(text: str | float | int, setting: str = "duration", *, way_ou
 
 
 def parse_size(text: str | float | int, setting: str = "size") -> int:
-    """`512MiB`, `2GB`, or a bare number of bytes, as bytes."""
+    """`512MiB`, `2GB` or a bare number of bytes, as bytes. Raises InputError."""
     rule = "must be a size such as 512MiB or 2GB"
     return int(_quantity(setting, text, _SIZE_UNITS | {"": 1}, rule, f"--{setting} 2GB"))
 
 
 def parse_share(text: str | float | int, setting: str = "share") -> float:
-    """`5%` or `0.05` as a share of 1."""
+    """`5%` or `0.05` as a share of 1. Raises InputError."""
     rule = "must be a share such as 5% or 0.05"
     number = _quantity(setting, text, {"": 1, "%": 1}, rule, f"--{setting} 5%")
     return number / 100 if str(text).rstrip().endswith("%") else number

@@ -1,6 +1,6 @@
-"""Types of result columns as answers are compared: one form for those of DuckDB and of an engine, nested ones too.
+"""Types of result columns for comparison, common to DuckDB and engines, including nested types.
 
-Widths of numbers, zones of timestamps and names of texts do not matter to a comparison, so they are not in it.
+They ignore what does not matter to a comparison: widths of numbers, time zones, kinds of text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ STRUCT, LIST, MAP = "struct", "array", "map"
 
 _PLAIN = frozenset({INT, FLOAT, DECIMAL, TIMESTAMP, INTERVAL, STRING, BINARY, BOOLEAN, DATE, TIME})
 _ALIKE = ({TIMESTAMP, INT}, {INTERVAL, INT}, {DECIMAL, FLOAT})
-"""Engines give times as such or as a number of microseconds; a decimal beside a float is compared as one."""
+"""Comparable pairs: engines may give times as microseconds; a decimal is compared with a float as a float."""
 _OF_DUCKDB = {
     **dict.fromkeys(("tinyint", "smallint", "integer", "bigint", "hugeint"), INT),
     **dict.fromkeys(("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"), INT),
@@ -24,12 +24,12 @@ _OF_DUCKDB = {
     "varchar": STRING,
     "blob": BINARY,
 }
-"""Those that DuckDB calls otherwise."""
+"""DuckDB type names that differ from ours."""
 
 
 @dataclass(frozen=True)
 class ValueType:
-    """A type by name, with the types in it: a struct's fields, an array's `element`, a map's `key` and `value`."""
+    """A type and its parts: a struct's fields, an array's `element`, a map's `key` and `value`."""
 
     name: str
     parts: tuple[tuple[str, ValueType], ...] = ()
@@ -44,7 +44,7 @@ class ValueType:
         return dict(self.parts)[part]
 
     def has(self, *names: str) -> bool:
-        """Whether it, or a type in it, is one of these."""
+        """Whether this type or a part of it has one of these names."""
         return self.name in names or any(part.has(*names) for _, part in self.parts)
 
     def with_parts(self, change: Callable[[str, ValueType], ValueType]) -> ValueType:
@@ -60,7 +60,7 @@ def map_of(key: ValueType, value: ValueType) -> ValueType:
 
 
 def from_duckdb(type_: Any) -> ValueType:
-    """Of a `DuckDBPyType`."""
+    """The value type of a `DuckDBPyType`."""
     if type_.id in ("list", "array"):
         return list_of(from_duckdb(type_.children[0][1]))
     if type_.id in (STRUCT, MAP):
@@ -71,7 +71,7 @@ def from_duckdb(type_: Any) -> ValueType:
 
 
 def incomparable(type_: ValueType, name: str) -> Iterator[tuple[str, str]]:
-    """The places in a column of that name, and their types, whose values cannot be compared."""
+    """(path, type) of each part of the column `name` whose values cannot be compared."""
     fields = [field.lower() for field, _ in type_.parts]
     if (type_.name not in _PLAIN and not fields) or len({*fields}) < len(fields):
         yield name, str(type_)
@@ -81,7 +81,7 @@ def incomparable(type_: ValueType, name: str) -> Iterator[tuple[str, str]]:
 
 
 def differences(expected: ValueType, received: ValueType, name: str) -> Iterator[tuple[str, str, str]]:
-    """The places in a column of that name whose values cannot be compared with each other, with both types."""
+    """(path, expected type, received type) of each part of the column `name` with incompatible types."""
     names = {expected.name, received.name}
     if (len(names) == 2 and names not in _ALIKE) or {*dict(expected.parts)} != {*dict(received.parts)}:
         yield name, str(expected), str(received)
@@ -91,7 +91,7 @@ def differences(expected: ValueType, received: ValueType, name: str) -> Iterator
 
 
 def common(expected: ValueType, received: ValueType) -> ValueType:
-    """What both are compared as, where there are no differences."""
+    """The type as which both are compared, if there are no differences."""
     if received.name == FLOAT:
         return received
     return expected.with_parts(lambda name, part: common(part, received[name]))

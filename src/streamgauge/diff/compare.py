@@ -1,17 +1,16 @@
-"""Answers: compares what arrived with what should have, row by row, and counts every kind of fault [method 9].
+"""Compares received with expected results row by row, and counts each kind of fault.
 
-Not the reference itself (the oracle computes that), and no verdict. Terms: *identity*, the columns that tell one result
-from another; *judged*, the expected rows that must be there (the measured span; others may be there or not, and their
-values are not looked at, but a row that was never expected is extra wherever it lies).
+- *identity*: the columns that identify a result.
+- *required*: the expected rows that must have come (the measured span). Other expected rows, such as those of the tail,
+  may be missing, and their values are not compared. A row that was never expected is always extra.
 
-How: both sides are reduced, in one pass each, to a count and two sums of row hashes for each bucket of identities.
-Equal buckets hold equal rows, and no join is done; only identities of unequal buckets are joined. Buckets of event ids
-are ranges, so what an engine failed to deliver at the end lies in few of them. Floats cannot be hashed within a
-tolerance, so a comparison of floats joins everything. All of it is DuckDB's, so it works out of core where the
-connection has a temp directory.
+Both sides are reduced in one pass to a count and two sums of row hashes per bucket of identities. Equal buckets hold
+equal rows; only identities of unequal buckets are joined. Buckets of event ids are ranges, so undelivered results at
+the end lie in few buckets. Floats are compared with a tolerance and cannot be hashed, so they need a full join. DuckDB
+does all of it, out of core if the connection has a temp directory.
 
-Counts are rows. Each judged identity is one of matched, missing, wrong or late, and they add up to `expected`; each
-identity never expected is extra; every further row of any identity is a duplicate.
+Counts are rows. Each required identity is matched, missing, wrong or late; these add up to `expected`. Each identity
+that was never expected is extra. Each further row of an identity is a duplicate.
 """
 
 from __future__ import annotations
@@ -48,13 +47,13 @@ EXAMPLES_MAX = 10
 _KEY = "__key"
 
 Relation = str | Callable[[], Any]
-"""A relation of the connection by name, or a function that gives the rows anew at each call (Arrow table, reader or
-dataset): for rows that are generated and never stored."""
+"""The name of a relation of the connection, or a function that returns the rows at each call (Arrow table, reader or
+dataset), for rows that are generated and not stored."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What a comparison found; the fields are those of `result.Verification` of the same names."""
+    """The counts of a comparison; the fields are those of `results.run.Verification`."""
 
     expected: int = 0
     matched: int = 0
@@ -66,7 +65,7 @@ class Counts:
     examples: tuple[dict[str, Any], ...] = ()
 
     def __add__(self, other: Counts) -> Counts:
-        """Both comparisons together; the first examples are kept."""
+        """The sums of both comparisons, with the first examples."""
         numbers = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self) if f.name != "examples"}
         return Counts(**numbers, examples=(self.examples + other.examples)[:EXAMPLES_MAX])
 
@@ -81,22 +80,24 @@ def compare(
     received: Relation,
     identity: Sequence[str],
     columns: Sequence[str],
-    judged: str = "true",
+    required: str = "true",
     float_tolerance: float = 1e-9,
     update: bool = False,
     deadline_us: int | None = None,
 ) -> Counts:
     """Compares `received` with `expected` in `columns` (and `identity`), null-safe.
 
-    `judged`: a DuckDB predicate over the columns of both sides, in which timestamps are BIGINT microseconds.
-    `float_tolerance`: relative. `update`: received rows are successive values; every one must be in `expected` (the
-    values at every event time, or at the received ones), and of those the last one of each key must be there, and
-    every one whose column `__due` is true.
-    `deadline_us`: a right row with a later `emission_time` is late. Identities of `expected` must differ.
-    Raises EngineError where received columns are missing or of another kind of type.
+    - `required`: a DuckDB predicate over the columns of both sides, in which timestamps are BIGINT microseconds.
+    - `float_tolerance`: relative.
+    - `update`: received rows are successive values. Each must be in `expected` (the values at every event time, or at
+      the received ones). The last value of each key and every row whose column `__due` is true must have come.
+    - `deadline_us`: a right row with a later `emission_time` is late.
+
+    Identities of `expected` must be unique. Raises EngineError if received columns are missing or have incompatible
+    types.
     """
     values = tuple(name for name in columns if name not in identity)
-    question = DiffQuery(tuple(identity), values, judged, float_tolerance, update, deadline_us)
+    question = DiffQuery(tuple(identity), values, required, float_tolerance, update, deadline_us)
     expected_types, received_types = _types(con, expected), _types(con, received)
     compared = compared_types(expected_types, received_types, (*question.identity, *values))
     if deadline_us is not None:
@@ -111,7 +112,7 @@ def compare(
 
 @dataclass(frozen=True)
 class _Sides:
-    """Both sides of a comparison, the types of their columns, and what those are `compared` as."""
+    """Both sides of a comparison, their column types, and the types as which they are `compared`."""
 
     con: duckdb.DuckDBPyConnection
     question: DiffQuery
@@ -123,8 +124,11 @@ class _Sides:
 
     @contextmanager
     def open(self) -> Iterator[tuple[str, str]]:
-        """Both as bracketed queries whose columns are in normal form."""
-        with _named(self.con, self.expected, "expected") as e, _named(self.con, self.received, "received") as r:
+        """Both sides as bracketed queries with columns in normal form."""
+        with (
+            _registered(self.con, self.expected, "expected") as e,
+            _registered(self.con, self.received, "received") as r,
+        ):
             yield (
                 sql.normal_rows(e, self.expected_types, self.compared),
                 sql.normal_rows(r, self.received_types, self.compared),
@@ -132,7 +136,7 @@ class _Sides:
 
 
 @contextmanager
-def _named(con: duckdb.DuckDBPyConnection, relation: Relation, side: str) -> Iterator[str]:
+def _registered(con: duckdb.DuckDBPyConnection, relation: Relation, side: str) -> Iterator[str]:
     if isinstance(relation, str):
         yield relation
         return
@@ -145,58 +149,60 @@ def _named(con: duckdb.DuckDBPyConnection, relation: Relation, side: str) -> Ite
 
 
 def _types(con: duckdb.DuckDBPyConnection, relation: Relation) -> dict[str, ValueType]:
-    with _named(con, relation, "described") as name:
+    with _registered(con, relation, "described") as name:
         return types_of(con, name)
 
 
 def types_of(con: duckdb.DuckDBPyConnection, relation: str) -> dict[str, ValueType]:
     """Column name to its type."""
-    found = con.sql(f"SELECT * FROM {relation}")
-    return dict(zip(found.columns, map(from_duckdb, found.types), strict=True))
+    relation_ = con.sql(f"SELECT * FROM {relation}")
+    return dict(zip(relation_.columns, map(from_duckdb, relation_.types), strict=True))
 
 
 def compared_types(
     expected: Mapping[str, ValueType], received: Mapping[str, ValueType], columns: Iterable[str]
 ) -> dict[str, ValueType]:
-    """What the values of these columns are compared as. EngineError where a column is missing or of another kind."""
-    found = {}
+    """Column to the type as which it is compared. Raises EngineError for missing or incompatible columns."""
+    types = {}
     for name in columns:
         if name not in received:
             raise EngineError(f"results have no column {name!r}; they have {', '.join(received)}")
-        wanted = expected.get(name, ValueType("missing"))
-        for place, one, other in differences(wanted, received[name], name):
-            raise EngineError(f"results have column {place!r} as {other}, and {one} is expected")
-        for place, type_ in incomparable(wanted, name):
-            raise EngineError(f"results have column {place!r} as {type_}, which cannot be compared")
-        found[name] = common(wanted, received[name])
-    return found
+        expected_type = expected.get(name, ValueType("missing"))
+        for path, one, other in differences(expected_type, received[name], name):
+            raise EngineError(f"results have column {path!r} as {other}, and {one} is expected")
+        for path, type_ in incomparable(expected_type, name):
+            raise EngineError(f"results have column {path!r} as {type_}, which cannot be compared")
+        types[name] = common(expected_type, received[name])
+    return types
 
 
 Fingerprints = dict[tuple[int, int], tuple[int, int, int]]
-"""(bucket, label) to the number of rows and two sums of their hashes. Labels: 0 not judged, 1 judged, 2 too late."""
+"""(bucket, label) to the row count and two hash sums. Labels: 0 not required, 1 required, 2 late."""
 
 
 def _by_fingerprint(sides: _Sides) -> Counts:
     with sides.open() as (expected, received):
-        wanted = _fingerprints(sides, expected, "true")
-        got = _fingerprints(sides, received, sides.question.in_time)
-    judged = {bucket: rows for (bucket, label), (rows, *_) in wanted.items() if label == 1}
-    empty = judged.keys() - {bucket for bucket, _ in got}
-    lost = sum(judged[bucket] for bucket in empty)
-    all_lost = Counts(expected=lost, missing=lost, examples=_lost_examples(sides, empty))
-    rest = sum(judged.values()) - lost
-    dirty = _unequal(wanted, got) - empty
+        expected_prints = _fingerprints(sides, expected, "true")
+        received_prints = _fingerprints(sides, received, sides.question.in_time)
+    required_rows = {bucket: rows for (bucket, label), (rows, *_) in expected_prints.items() if label == 1}
+    empty = required_rows.keys() - {bucket for bucket, _ in received_prints}
+    missing_rows = sum(required_rows[bucket] for bucket in empty)
+    missing = Counts(expected=missing_rows, missing=missing_rows, examples=_missing_examples(sides, empty))
+    remaining = sum(required_rows.values()) - missing_rows
+    dirty = _unequal(expected_prints, received_prints) - empty
     if not dirty:
-        return all_lost + Counts(expected=rest, matched=rest)
-    return all_lost + _joined(sides, sql.among(sides.question, dirty), rest)
+        return missing + Counts(expected=remaining, matched=remaining)
+    return missing + _joined(sides, sql.among(sides.question, dirty), remaining)
 
 
-def _unequal(wanted: Fingerprints, got: Fingerprints) -> set[int]:
-    """Buckets that need a join: judged rows differ, rows came too late, or rows not judged came that differ."""
-    judged = {bucket for bucket, label in wanted.keys() | got.keys() if label == 1}
-    differ = {bucket for bucket in judged if wanted.get((bucket, 1)) != got.get((bucket, 1))}
-    came = {bucket for bucket, label in got if label != 1 and got[bucket, label] != wanted.get((bucket, label))}
-    return differ | came
+def _unequal(expected: Fingerprints, received: Fingerprints) -> set[int]:
+    """Buckets that need a join: required rows differ, rows were late, or other rows came that differ."""
+    required = {bucket for bucket, label in expected.keys() | received.keys() if label == 1}
+    differ = {bucket for bucket in required if expected.get((bucket, 1)) != received.get((bucket, 1))}
+    unexpected = {
+        bucket for bucket, label in received if label != 1 and received[bucket, label] != expected.get((bucket, label))
+    }
+    return differ | unexpected
 
 
 def _fingerprints(sides: _Sides, rows: str, in_time: str) -> Fingerprints:
@@ -204,71 +210,71 @@ def _fingerprints(sides: _Sides, rows: str, in_time: str) -> Fingerprints:
     return {(bucket, label): tuple(sums) for bucket, label, *sums in sides.con.execute(query).fetchall()}
 
 
-def _lost_examples(sides: _Sides, buckets: Set[int]) -> tuple[dict[str, Any], ...]:
-    """Of buckets of which nothing came at all."""
+def _missing_examples(sides: _Sides, buckets: Set[int]) -> tuple[dict[str, Any], ...]:
+    """Examples of missing rows, from buckets without any received row."""
     if not buckets:
         return ()
     question = sides.question
-    lost = f"({question.judged}) AND {sql.among(question, buckets)}"
+    missing = f"({question.required}) AND {sql.among(question, buckets)}"
     with sides.open() as (expected, _):
-        query = f"SELECT {_example(question)} FROM {expected} WHERE {lost} LIMIT {EXAMPLES_MAX}"
+        query = f"SELECT {_example(question)} FROM {expected} WHERE {missing} LIMIT {EXAMPLES_MAX}"
         ids = [row[0] for row in sides.con.execute(query).fetchall()]
     return _examples(sides, [("missing", 0, 0, ids, None)])
 
 
 def _example(question: DiffQuery) -> str:
-    """An identity as one value, its key with it."""
+    """An identity and its key as one struct, as SQL."""
     ids = ", ".join(f"{quote(name)} := {quote(name)}" for name in question.identity)
     return f"struct_pack({ids}, {_KEY} := {sql.key(question)})"
 
 
-def _joined(sides: _Sides, suspects: str, judged: int | None) -> Counts:
+def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
     """Counts by joining the suspected identities; `judged` is how many expected rows are judged, where known."""
-    some = f"min({_example(sides.question)}, {EXAMPLES_MAX})"
+    examples = f"min({_example(sides.question)}, {EXAMPLES_MAX})"
     with sides.open() as (expected, received):
-        found = sides.con.execute(
-            f"SELECT __fault, count(*), sum(greatest(__n - 1, 0)), {some}, {some} FILTER (__n > 1)"
+        faults = sides.con.execute(
+            f"SELECT __fault, count(*), sum(greatest(__n - 1, 0)), {examples}, {examples} FILTER (__n > 1)"
             f" FROM ({sql.groups(sides.question, sides.compared, expected, received, suspects)}) GROUP BY __fault"
         ).fetchall()
-    number = {fault: count for fault, count, *_ in found}
+    number = {fault: count for fault, count, *_ in faults}
     bad = {fault: number.get(fault, 0) for fault in ("missing", "wrong", "late")}
-    total = sum(bad.values()) + number.get("matched", 0) if judged is None else judged
+    total = sum(bad.values()) + number.get("matched", 0) if required_rows is None else required_rows
     return Counts(
         expected=total,
         matched=total - sum(bad.values()),
         extra=number.get("extra", 0),
-        duplicate=sum(int(row[2]) for row in found),
-        examples=_examples(sides, found),
+        duplicate=sum(int(row[2]) for row in faults),
+        examples=_examples(sides, faults),
         **bad,
     )
 
 
-def _examples(sides: _Sides, found: list[tuple[Any, ...]]) -> tuple[dict[str, Any], ...]:
-    """Some of each fault, with what was expected and what came."""
-    bad = [(fault, id_) for fault, _, _, ids, _ in found if fault not in (None, "matched") for id_ in ids]
-    bad += [("duplicate", id_) for *_, ids in found for id_ in ids or ()]
+def _examples(sides: _Sides, faults: list[tuple[Any, ...]]) -> tuple[dict[str, Any], ...]:
+    """Examples of each fault with expected and received values."""
+    bad = [(fault, id_) for fault, _, _, ids, _ in faults if fault not in (None, "matched") for id_ in ids]
+    bad += [("duplicate", id_) for *_, ids in faults for id_ in ids or ()]
     chosen = sorted(bad, key=lambda pair: _turn(bad, pair))[:EXAMPLES_MAX]
     if not chosen:
         return ()
     keys = {id_[_KEY] for _, id_ in chosen}
     with sides.open() as (expected, received):
-        should = _rows_of(sides, expected, keys)
-        came = _rows_of(sides, received, keys)
+        expected_values = _rows_of(sides, expected, keys)
+        received_values = _rows_of(sides, received, keys)
     return tuple(
         {"fault": fault}
         | shown({name: id_[name] for name in sides.question.identity}, sides.compared)
-        | {"expected": should.get(id_[_KEY], []), "received": came.get(id_[_KEY], [])}
+        | {"expected": expected_values.get(id_[_KEY], []), "received": received_values.get(id_[_KEY], [])}
         for fault, id_ in chosen
     )
 
 
 def _turn(bad: list[tuple[str, dict[str, Any]]], pair: tuple[str, dict[str, Any]]) -> int:
-    """The place of an example among those of its fault, so that each kind of fault is shown."""
+    """The index of an example among those of its fault, so that each kind of fault is shown."""
     return [other for other in bad if other[0] == pair[0]].index(pair)
 
 
 def _rows_of(sides: _Sides, rows: str, keys: Set[int]) -> dict[int, list[dict[str, Any]]]:
-    """Key of an identity to the values that one side has for it, at most a few rows each."""
+    """Key of an identity to the values of one side, at most a few rows each."""
     question = sides.question
     columns = ", ".join([sql.key(question), *map(quote, question.values)])
     among = ", ".join(map(str, keys))
@@ -280,7 +286,7 @@ def _rows_of(sides: _Sides, rows: str, keys: Set[int]) -> dict[int, list[dict[st
 
 
 def shown(values: dict[str, Any], types: Mapping[str, ValueType]) -> dict[str, Any]:
-    """Values in normal form as JSON can hold them: times in ISO 8601, bytes in hexadecimal."""
+    """Values in normal form for JSON: times in ISO 8601, bytes in hexadecimal."""
     return {name: _plain(value, types[name]) for name, value in values.items()}
 
 

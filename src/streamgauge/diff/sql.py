@@ -1,7 +1,6 @@
-"""The SQL of a comparison of answers: columns in normal form, buckets, and what is wrong with each identity.
+"""The SQL of a comparison: columns in normal form, buckets, and the fault of each identity.
 
-Text only: nothing here runs a query (`diff.compare` does). Helper columns begin with two underscores, as no column
-of a flow does.
+It only builds text; `diff.compare` runs it. Helper columns start with two underscores, which flow columns never do.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from streamgauge.diff.value_sql import normal, same
 
 BUCKETS = 256
 DUE = "__due"
-"""Of expected updates: those that must be there though another value of their key follows."""
+"""Marks expected updates that must have come although another value of their key follows."""
 RANGE_BITS = 18
-"""Event ids of one bucket differ in so many low bits: a quarter of a million events of one partition."""
+"""The low bits of event ids within one bucket: a quarter of a million events of one partition."""
 
 
 @dataclass(frozen=True)
 class DiffQuery:
-    """What is compared: `identity`, `values` (the other columns), and by which rules; see `compare`."""
+    """The parameters of a comparison: `identity`, `values` (the other columns) and rules; see `compare`."""
 
     identity: tuple[str, ...]
     values: tuple[str, ...]
-    judged: str
+    required: str
     float_tolerance: float
     update: bool
     deadline_us: int | None
@@ -38,43 +37,43 @@ class DiffQuery:
 
 
 def normal_rows(relation: str, types: Mapping[str, ValueType], to: Mapping[str, ValueType]) -> str:
-    """The rows with each column in normal form, as `to` where that has it."""
+    """The rows with each column in normal form, as the type in `to` if it is there."""
     columns = [f"{normal(quote(name), type_, to.get(name, type_))} AS {quote(name)}" for name, type_ in types.items()]
     return f"(SELECT {', '.join(columns)} FROM {relation})"
 
 
 def key(question: DiffQuery) -> str:
-    """A number that tells an identity from others, to find its rows again."""
+    """A hash of the identity, to find its rows."""
     return f"hash(to_json(struct_pack({', '.join(f'{quote(name)} := {quote(name)}' for name in question.identity)})))"
 
 
 def bucket(question: DiffQuery) -> str:
-    """A number that all rows of an identity share: ranges of event ids, else hashes."""
+    """The bucket of an identity: a range of event ids, or a hash."""
     if question.identity == (EVENT_ID,):
         return f"coalesce({quote(EVENT_ID)} >> {RANGE_BITS}, -1)"
     return f"(hash({quoted(question.identity)}) & {BUCKETS - 1})::BIGINT"
 
 
 def among(question: DiffQuery, buckets: Set[int]) -> str:
-    """A predicate: the row's identity lies in one of the buckets."""
+    """A predicate: whether the row's identity is in one of the buckets."""
     return f"{bucket(question)} IN ({', '.join(map(str, sorted(buckets)))})"
 
 
 def fingerprints(question: DiffQuery, types: Mapping[str, ValueType], rows: str, in_time: str) -> str:
-    """Of each bucket and label (0 not judged, 1 judged, 2 judged and too late): rows, sum and xor of their hashes.
+    """Per bucket and label (0 not required, 1 required, 2 required and late): row count, sum and xor of row hashes.
 
-    The outer hash is needed: DuckDB combines columns linearly, so values exchanged between rows would cancel out.
-    Nested values are hashed as JSON: to DuckDB `[]` and NULL have one hash, and so have `[[1], [2]]` and `[[1, 2]]`.
+    The outer hash is needed because DuckDB combines columns linearly, so swapped values would cancel out. Nested values
+    are hashed as JSON, because for DuckDB `[]` and NULL have equal hashes, and so have `[[1], [2]]` and `[[1, 2]]`.
     """
     columns = (*question.identity, *question.values)
     whole = ", ".join(f"to_json({quote(name)})" if types[name].parts else quote(name) for name in columns)
-    label = f"CASE WHEN ({question.judged}) THEN CASE WHEN {in_time} THEN 1 ELSE 2 END ELSE 0 END"
+    label = f"CASE WHEN ({question.required}) THEN CASE WHEN {in_time} THEN 1 ELSE 2 END ELSE 0 END"
     hashed = f"SELECT {bucket(question)} AS __b, {label} AS __label, hash(hash({whole})) AS __h FROM {rows}"
     return f"SELECT __b, __label, count(*), sum(__h), bit_xor(__h) FROM ({hashed}) GROUP BY __b, __label"
 
 
 def groups(question: DiffQuery, types: Mapping[str, ValueType], expected: str, received: str, suspects: str) -> str:
-    """One row an identity: how often it came (`__n`), and its `__fault`; null where nothing was asked of it."""
+    """One row per identity: its number of received rows `__n`, and its `__fault` (null if it was not required)."""
     each = (
         same(f"e.{quote(name)}", f"r.{quote(name)}", types[name], question.float_tolerance) for name in question.values
     )
@@ -92,14 +91,14 @@ def groups(question: DiffQuery, types: Mapping[str, ValueType], expected: str, r
 
 
 def _expected(question: DiffQuery, expected: str, suspects: str) -> str:
-    """Expected rows with `__judged` (its value is looked at) and `__must` (missing it is a fault)."""
-    judged = f"coalesce({question.judged}, false)"
-    known = f"SELECT *, true AS __known, {judged} AS __judged"
+    """Expected rows with `__judged` (its value is compared) and `__must` (it must have come)."""
+    required = f"coalesce({question.required}, false)"
+    rows = f"SELECT *, true AS __known, {required} AS __judged"
     if not question.update:
-        return f"{known}, {judged} AS __must FROM {expected} AS x WHERE {suspects}"
+        return f"{rows}, {required} AS __must FROM {expected} AS x WHERE {suspects}"
     keys = quoted([name for name in question.identity if name != EVENT_TIME])
     last = f"{quote(EVENT_TIME)} = max({quote(EVENT_TIME)}) OVER (PARTITION BY {keys})"
-    return f"{known}, {judged} AND ({DUE} OR {last}) AS __must FROM {expected}"
+    return f"{rows}, {required} AND ({DUE} OR {last}) AS __must FROM {expected}"
 
 
 _FAULT = (

@@ -1,7 +1,7 @@
-"""The SQL of one value: its normal form, and whether two in normal form are the same. Nested values to any depth.
+"""The SQL of one value: its normal form, and equality of two normal forms, for any nesting.
 
-Normal forms: integers, timestamps and intervals are BIGINT (microseconds), floats DOUBLE, decimals their digits, maps
-lists of entries in the order of their keys. Floats are the same within a relative tolerance, wherever they are.
+Normal forms: integers, timestamps and intervals are BIGINT (microseconds), floats are DOUBLE, decimals are their
+digits, maps are lists of entries sorted by key. Floats are equal within a relative tolerance at any depth.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ that holds every one of 38 digits."""
 
 
 def normal(value: str, type_: ValueType, to: ValueType, floats: bool = True, depth: int = 0) -> str:
-    """The normal form, as `to`, of an expression of that type. `floats`: whether theirs are in it, or a constant."""
+    """The normal form of an expression as type `to`. `floats=False` replaces floats by a constant."""
     if to.name == FLOAT:
         return _FORMS[FLOAT].format(value) if floats else "0"
     if type_.name == STRUCT:
@@ -55,12 +55,12 @@ def normal(value: str, type_: ValueType, to: ValueType, floats: bool = True, dep
 
 
 def same(e: str, r: str, type_: ValueType, tolerance: float, depth: int = 0) -> str:
-    """Null-safe equality of two expressions in normal form; it is never null."""
+    """Null-safe equality of two expressions in normal form (never null)."""
     equal = f"{e} IS NOT DISTINCT FROM {r}"
     if not type_.has(FLOAT):
         return equal
     if type_.name == FLOAT:
-        # infinities and NaN are near nothing
+        # infinities and NaN only equal themselves
         near = f"abs({e} - {r}) <= {tolerance!r} * greatest(abs({e}), abs({r}))"
         return f"({equal} OR coalesce(isfinite({e}) AND isfinite({r}) AND {near}, false))"
     if type_.name == STRUCT:
@@ -70,7 +70,7 @@ def same(e: str, r: str, type_: ValueType, tolerance: float, depth: int = 0) -> 
 
 
 def _same_elements(e: str, r: str, type_: ValueType, tolerance: float, depth: int) -> str:
-    """Of two lists of one length, one after the other; of maps whose keys have floats, each with any other."""
+    """Equality of elements of two lists of equal length. Entries of maps with float keys are matched in any order."""
     if type_.name == MAP and type_["key"].has(FLOAT):
         entry = same(f"e{depth}", f"r{depth}", _entries(type_)["element"], tolerance, depth + 1)
         any_ = f"list_bool_or(list_transform({r}, lambda r{depth}: {entry}))"

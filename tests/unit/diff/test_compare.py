@@ -105,9 +105,9 @@ def test_only_judged_rows_must_be_there(con: duckdb.DuckDBPyConnection) -> None:
     """Outside the judged span rows may be missing or of another value, but never invented or doubled."""
     came = [row for row in _rows() if row["event_time"] != 1095]
     came[90]["price"] = 77
-    assert _numbers(_compare(con, _rows(), came, judged="event_time < 1090")) == Counts(90, matched=90)
+    assert _numbers(_compare(con, _rows(), came, required="event_time < 1090")) == Counts(90, matched=90)
     came += [came[91], {"price": 0, "event_time": 1099, "event_id": 7777}]
-    faulty = _compare(con, _rows(), came, judged="event_time < 1090")
+    faulty = _compare(con, _rows(), came, required="event_time < 1090")
     assert _numbers(faulty) == Counts(90, matched=90, extra=1, duplicate=1)
 
 
@@ -115,7 +115,7 @@ def test_a_row_moved_out_of_the_judged_span_is_wrong(con: duckdb.DuckDBPyConnect
     """Lineage that was altered does not hide a judged row."""
     came = _rows()
     came[5]["event_time"] = 9_999
-    found = _compare(con, _rows(), came, judged="event_time < 2000")
+    found = _compare(con, _rows(), came, required="event_time < 2000")
     assert _numbers(found) == Counts(100, matched=99, wrong=1)
 
 
@@ -269,7 +269,7 @@ def test_examples_can_be_read_and_written_as_json(con: duckdb.DuckDBPyConnection
             "received": [{"b": "7a7a"}],
         },
     )
-    verification = Verification(judged=True, independent=True, reference="test", **found.as_dict())
+    verification = Verification(required=True, independent=True, reference="test", **found.as_dict())
     assert not verification.right
     assert '"7a7a"' in verification.model_dump_json()
 
@@ -295,7 +295,7 @@ def test_what_is_due_may_not_be_skipped(con: duckdb.DuckDBPyConnection) -> None:
     last = [PREFIXES[2], PREFIXES[5]]
     assert _updates(con, last, due=(0,)) == Counts(3, matched=2, missing=1)
     assert _updates(con, [*last, PREFIXES[0]], due=(0,)) == Counts(3, matched=3)
-    assert _updates(con, [*last, PREFIXES[1]], due=(0,), judged="event_time > 10") == Counts(3, matched=3)
+    assert _updates(con, [*last, PREFIXES[1]], due=(0,), required="event_time > 10") == Counts(3, matched=3)
 
 
 def test_faults_of_updates_are_counted(con: duckdb.DuckDBPyConnection) -> None:
@@ -310,7 +310,7 @@ def test_faults_of_updates_are_counted(con: duckdb.DuckDBPyConnection) -> None:
 
 def test_an_early_end_of_updates_is_judged_up_to_there(con: duckdb.DuckDBPyConnection) -> None:
     """With updates judged up to a time, the last ones after it may be missing."""
-    assert _updates(con, [PREFIXES[0]], judged="event_time < 30") == Counts(1, matched=1)
+    assert _updates(con, [PREFIXES[0]], required="event_time < 30") == Counts(1, matched=1)
 
 
 def test_columns_that_did_not_come_are_the_engines_error(con: duckdb.DuckDBPyConnection) -> None:
