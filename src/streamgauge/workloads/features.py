@@ -1,6 +1,6 @@
-"""What a workload asks of an engine: the rows of the overview of the thesis's applications, and two of our own.
+"""The features that a workload requires of an engine: those in Bordin's overview of applications, and three more.
 
-Each workload states its own in its file. What can be read off a flow is held against it by `tests/workloads/`.
+Each workload declares its features. Tests compare them with features that can be derived from the flow.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Feature(StrEnum):
-    """A row of the overview, by its name there; `MEANING` has a sentence of each."""
+    """A feature by its name in Bordin's overview; `MEANING` describes each."""
 
     FLAT_MAP = "flat-map"
     FILTER = "filter"
@@ -56,4 +56,4 @@ MEANING = {
     Feature.ROWS: "Expressions over the columns of a row, and nothing else. Ours, not the overview's.",
     Feature.NOTHING: "No operator at all: the floor that all others stand on. Ours, not the overview's.",
 }
-"""What each is, in a sentence or two."""
+"""A description of each feature."""

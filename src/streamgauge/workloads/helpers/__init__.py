@@ -1,1 +1,1 @@
-"""What several workloads share: counts, places, decayed sums, Bloom filters."""
+"""Shared parts of workloads: counts, places, decayed sums, Bloom filters."""

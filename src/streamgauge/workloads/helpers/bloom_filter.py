@@ -1,13 +1,12 @@
-"""Which keys were seen lately, in Bloom filters of rbloom; and their cells as DuckDB SQL, which can judge them.
+"""Recently seen keys in Bloom filters of rbloom, and the same cells as DuckDB SQL for verification.
 
-Whether a filter takes a key for known depends on the keys before it, so each is asked for and then added, one after the
-other; filters in pure Python are too slow for that. What else is done goes by shard: there are `SHARDS` filters of a
-kind, and a flow is keyed by shard, for the reason given in `decayed`.
+Whether a filter reports a key as seen depends on earlier keys, so keys are tested and added one by one, which is too
+slow in pure Python. There are `SHARDS` filters, and flows are keyed by shard (see `decayed_sums`).
 
-To forget, there are two filters for each shard: of this span of time, and of it and the span before together.
+Each shard has two filters to forget old keys: one of the current span of time, one of the current and previous span.
 
-How rbloom finds a key's cells is no part of what it promises, so its version is pinned: each is the middle of a linear
-congruential generator's 128 bits that begins with the key. `BloomFilter.sql` says the same, and a test compares them.
+rbloom does not specify its cells, so its version is pinned. A key's cells are the middle bits of a 128-bit linear
+congruential generator seeded with the key. `BloomFilter.sql` restates this, and a test compares both.
 """
 
 from __future__ import annotations
@@ -29,76 +28,76 @@ P64, P96, P128 = 2**64, 2**96, 2**128
 
 @dataclass(frozen=True)
 class BloomFilter:
-    """Filters with room for so many keys in all of them together, of two numbers each, both 0 to 2**31 - 1.
+    """Filters for `capacity` keys in total. A key is two numbers, each from 0 to 2**31 - 1.
 
-    `error_rate`: share of the new keys that may pass for known where a filter is full; below 0.5.
+    `error_rate`: the share of new keys that a full filter reports as seen; below 0.5.
     """
 
     capacity: int
     error_rate: float
 
     def empty(self) -> rbloom.Bloom:
-        """The filter of one shard; keys are whole numbers, which are their own hashes."""
+        """An empty filter of one shard. Keys are integers and used as hashes."""
         return rbloom.Bloom(math.ceil(self.capacity / SHARDS), self.error_rate, operator.index)
 
     @property
     def hashes(self) -> int:
-        """How many cells a key has: what is saved of a filter begins with it."""
+        """The number of cells per key; a saved filter starts with it."""
         return int.from_bytes(self.empty().save_bytes()[:8], "little")
 
     @property
     def width(self) -> int:
-        """How many cells the filter of a shard has."""
+        """The number of cells in a shard's filter."""
         return self.empty().size_in_bits
 
     def sql(self, shard: str, first: str, second: str) -> tuple[str, ...]:
         """The cells of a row's key `first * WORD + second`, as DuckDB expressions."""
-        found, factor, added = [], 1, 0
+        cells, factor, added = [], 1, 0
         for _ in range(self.hashes):
             factor, added = factor * MULTIPLIER % P128, (added * MULTIPLIER + 1) % P128
             by_first = f"{first}::HUGEINT * {factor % P64} % {P64} * {WORD}"
             state = f"({by_first} + {second}::HUGEINT * {factor % P96} % {P96} + {added % P96}) % {P96}"
-            found.append(f"({shard} * {self.width} + {state} // {WORD} % {self.width})::BIGINT")
-        return tuple(found)
+            cells.append(f"({shard} * {self.width} + {state} // {WORD} % {self.width})::BIGINT")
+        return tuple(cells)
 
 
-class _Lately:
-    """The two filters of a shard, as they are in one span."""
+class _FilterPair:
+    """The two filters of a shard in one span."""
 
-    def __init__(self, span: int, now: rbloom.Bloom, lately: rbloom.Bloom) -> None:
-        self.span, self.now, self.lately = span, now, lately
+    def __init__(self, span: int, current: rbloom.Bloom, recent: rbloom.Bloom) -> None:
+        self.span, self.current, self.recent = span, current, recent
 
-    def at(self, span: int) -> _Lately:
-        """The same in this span or a later one."""
+    def at(self, span: int) -> _FilterPair:
+        """Advances to this span or a later one."""
         if span > self.span:
-            self.now, self.lately = self.lately, self.now
-            self.now.clear()
+            self.current, self.recent = self.recent, self.current
+            self.current.clear()
             if span > self.span + 1:
-                self.lately.clear()
+                self.recent.clear()
             self.span = span
         return self
 
     def add(self, keys: list[int]) -> list[bool]:
-        """Which of them were new, each when it came."""
-        lately, new = self.lately, []
+        """Whether each key was new when it came."""
+        recent, new = self.recent, []
         for key in keys:
-            is_new = key not in lately
+            is_new = key not in recent
             if is_new:
-                lately.add(key)
+                recent.add(key)
             new.append(is_new)
-        self.now.update(keys)
+        self.current.update(keys)
         return new
 
 
-class SeenInBloom:
-    """`decayed.Seen` in filters: some keys that are new pass for known, and none that is known for new."""
+class RecentKeysInBloom:
+    """`decayed_sums.RecentKeys` with Bloom filters: new keys may be reported as seen, but not the reverse."""
 
     def __init__(self, memory_us: int, size: BloomFilter) -> None:
         self._memory_us, self._size = memory_us, size
-        self._shards: dict[int, _Lately] = {}
+        self._shards: dict[int, _FilterPair] = {}
 
     def add(self, keys: Ints, times_us: Ints) -> Bools:
-        """Takes rows in order of time, keys of two numbers as `first * WORD + second`; tells which are new."""
+        """Adds rows in order of time; keys are `first * WORD + second`. Returns whether each is new, shape (rows,)."""
         new = np.zeros(len(keys), np.bool_)
         if not len(keys):
             return new
@@ -110,11 +109,11 @@ class SeenInBloom:
             new[rows] = filters.add(keys[rows].tolist())
         return new
 
-    def _filters(self, shard: int, span: int) -> _Lately:
-        there = self._shards.get(shard)
-        if there is None:
-            there = self._shards[shard] = _Lately(span, self._size.empty(), self._size.empty())
-        return there.at(span)
+    def _filters(self, shard: int, span: int) -> _FilterPair:
+        pair = self._shards.get(shard)
+        if pair is None:
+            pair = self._shards[shard] = _FilterPair(span, self._size.empty(), self._size.empty())
+        return pair.at(span)
 
     @property
     def state(self) -> dict[str, pa.Array]:
@@ -123,13 +122,15 @@ class SeenInBloom:
         return {
             "shards": pa.array(list(self._shards), pa.int64()),
             "spans": pa.array([each.span for each in filters], pa.int64()),
-            "now": pa.array([each.now.save_bytes() for each in filters], pa.large_binary()),
-            "lately": pa.array([each.lately.save_bytes() for each in filters], pa.large_binary()),
+            "now": pa.array([each.current.save_bytes() for each in filters], pa.large_binary()),
+            "lately": pa.array([each.recent.save_bytes() for each in filters], pa.large_binary()),
         }
 
     def restore(self, shards: pa.Array, spans: pa.Array, now: pa.Array, lately: pa.Array) -> None:
         rows = zip(*(each.to_pylist() for each in (shards, spans, now, lately)), strict=True)
-        self._shards = {shard: _Lately(span, _loaded(first), _loaded(second)) for shard, span, first, second in rows}
+        self._shards = {
+            shard: _FilterPair(span, _loaded(first), _loaded(second)) for shard, span, first, second in rows
+        }
 
 
 def _loaded(saved: bytes) -> rbloom.Bloom:

@@ -1,8 +1,7 @@
-"""Where an address is: country and city from a database in MaxMind's format, for a web server's log and for clicks.
+"""Looks up country and city of an address in a database of MaxMind's format.
 
-The database that ships with the package is made data: its 1024 networks, countries and cities are invented, and stand
-in `networks`, of which `tools/make_places.py` wrote it. A database of one's own (GeoLite2 City, DB-IP) is read as well;
-an address that it does not know, or knows no country of, is in no place, and a city may be unknown.
+The packaged database is synthetic: 1024 invented networks (`networks`), written by `tools/make_places.py`. A user's
+database (GeoLite2 City, DB-IP) works too. An address without a country has no place; its city may be unknown.
 """
 
 from __future__ import annotations
@@ -24,24 +23,25 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, flow
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.workloads.helpers.counts import counted
+from streamgauge.workloads.helpers.counts import count_by_key
 
 DATA = "data"
 MADE = Path(__file__).parent / DATA / "places.mmdb"
 PREFIX_BITS = 10
-"""Of the made networks: 1024 of them, of four million addresses each."""
+"""The prefix of synthetic networks: 1024 networks of four million addresses."""
 COUNTRIES, CITIES = 24, 5
-"""So many invented countries, and cities of each."""
+"""The number of invented countries, and of cities per country."""
 REMEMBERED = 2**17
-"""Addresses whose places a process of the engine keeps: most come again and again."""
+"""The number of cached addresses per process; most addresses repeat."""
 
 Place = tuple[str | None, str | None]
 """Country and city."""
 
 
 def networks() -> Iterator[tuple[int, int, str, str | None]]:
-    """The made networks: first and last address as numbers, country, city. One in twenty networks is nowhere, and of
-    one in six the city is not known; the first countries have most.
+    """The synthetic networks: (first address, last address, country, city or None).
+
+    One in twenty networks has no place, one in six has no city, and the first countries have most networks.
     """
     size = 2 ** (32 - PREFIX_BITS)
     for number in range(2**PREFIX_BITS):
@@ -58,47 +58,47 @@ def networks() -> Iterator[tuple[int, int, str, str | None]]:
 def _reader(database: str) -> Any:
     if database:
         return maxminddb.open_database(database)
-    # Executors on other machines have this package as an archive; what the reader has mapped may be removed.
+    # Executors on other machines have this package as an archive, so it is extracted; the file may be removed later.
     with as_file(files(__package__) / DATA / MADE.name) as path:
         return maxminddb.open_database(path)
 
 
 @lru_cache(maxsize=REMEMBERED)
 def place_of(database: str, address: str) -> Place:
-    """Where an address is, by a database's file (empty: the made one); (None, None) where nobody knows."""
+    """The place of an address in a database file (empty: the synthetic one); (None, None) if unknown."""
     try:
-        # The reader itself takes 1.2.3 for an address.
-        found = _reader(database).get(ipaddress.ip_address(address))
-    except ValueError:  # no address, or of a kind that the database has none of
+        # Parsed first, because the reader accepts 1.2.3.
+        record = _reader(database).get(ipaddress.ip_address(address))
+    except ValueError:  # not an address, or of a kind that the database does not cover
         return None, None
-    names = [((found or {}).get(part) or {}).get("names", {}).get("en") for part in ("country", "city")]
+    names = [((record or {}).get(part) or {}).get("names", {}).get("en") for part in ("country", "city")]
     return (names[0], names[1]) if names[0] else (None, None)
 
 
 class GeoFinder(Processor):
-    """Country and city of each address that has a country."""
+    """Gives country and city of each address that has a country."""
 
     def __init__(self, database: str) -> None:
         self._database = database
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         encoded = pc.dictionary_encode(batch.column("address"))
-        known = [place_of(self._database, address) for address in encoded.dictionary.to_pylist()]
-        columns = [pa.array([place[part] for place in known], pa.string()).take(encoded.indices) for part in range(2)]
+        places = [place_of(self._database, address) for address in encoded.dictionary.to_pylist()]
+        columns = [pa.array([place[part] for place in places], pa.string()).take(encoded.indices) for part in range(2)]
         rows = pa.array(np.flatnonzero(pc.is_valid(columns[0]).to_numpy(zero_copy_only=False)))
         return pa.RecordBatch.from_arrays([*(one.take(rows) for one in columns), rows], ["country", "city", ROW])
 
 
 def truth() -> str:
-    """Where an address is by the made networks, as DuckDB SQL: ranges of numbers, without the database.
+    """The lookup in the synthetic networks as DuckDB SQL: ranges of numbers, without the database file.
 
-    Each address is looked up once, however often it comes.
+    Each distinct address is looked up once.
     """
     rows = ", ".join(
         f"({first}, {last}, '{country}', " + (f"'{city}')" if city else "NULL)")
         for first, last, country, city in networks()
     )
-    octets = ", ".join(f"split_part(address, '.', {place})::BIGINT" for place in range(1, 5))
+    octets = ", ".join(f"split_part(address, '.', {number})::BIGINT" for number in range(1, 5))
     octet = "(0|[1-9][0-9]{0,2})"
     return (
         f"WITH networks(first, last, country, city) AS (VALUES {rows}),"
@@ -114,7 +114,7 @@ def truth() -> str:
 def find_places(addresses: Stream, database: str) -> Stream:
     """The place of each row of a stream with the column `address`.
 
-    A database of one's own has no second statement of what is in it, so verification is not independent there.
+    With a user's database verification is not independent, because only that database defines the places.
     """
     check_database(database)
     return addresses.process(
@@ -127,18 +127,18 @@ def find_places(addresses: Stream, database: str) -> Stream:
 
 
 def count_places(addresses: Stream, database: str, window_s: float = 0) -> Flow:
-    """How often each country and each city came so far, or in each window: the sinks `countries` and `cities`."""
+    """Counts of each country and city so far, or per window: the sinks `countries` and `cities`."""
     places = find_places(addresses, database)
-    countries = counted(places, window_s, keys="country", column="count", name="country_stats")
-    cities = counted(places, window_s, keys=("country", "city"), column="count", name="city_stats")
+    countries = count_by_key(places, window_s, keys="country", column="count", name="country_stats")
+    cities = count_by_key(places, window_s, keys=("country", "city"), column="count", name="city_stats")
     return flow(countries.sink("countries"), cities.sink("cities"))
 
 
 def check_database(database: str) -> None:
-    """Raises InputError where there is no such database, or it is none."""
+    """Raises InputError if the database does not exist or has another format."""
     if not database:
         return
-    way_out = "the path of a .mmdb file, or nothing for the made places"
+    way_out = "give the path of a .mmdb file, or nothing for the synthetic places"
     if not Path(database).is_file():
         raise InputError(Problem("set database", "must be a file in MaxMind's format", database, way_out))
     try:

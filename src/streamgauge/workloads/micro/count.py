@@ -1,4 +1,4 @@
-"""Count: how often each gem pack was bought so far; every batch updates the counts of the packs it saw."""
+"""Count: the number of purchases of each gem pack so far, as updates."""
 
 from __future__ import annotations
 

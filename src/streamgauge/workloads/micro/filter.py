@@ -1,4 +1,4 @@
-"""Filter: the purchases above a price, row by row."""
+"""Filter: purchases above a price, row by row."""
 
 from __future__ import annotations
 

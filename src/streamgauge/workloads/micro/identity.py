@@ -1,4 +1,4 @@
-"""Identity: every purchase comes back as it went in, so every event is checked one by one."""
+"""Identity: returns every purchase unchanged, so every event is verified."""
 
 from __future__ import annotations
 

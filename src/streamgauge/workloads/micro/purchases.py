@@ -1,4 +1,7 @@
-"""The streams of [K §IV]: purchases of gem packs in a game, and the advertisements shown for them."""
+"""The streams of: purchases of gem packs in a game, and the advertisements shown for them.
+
+Source: Karimov et al. 2018, section IV.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class Packs(Parameters):
 
 
 class Purchases(Packs):
-    """Parameters where the number of users is free."""
+    """Parameters of workloads with a configurable number of users."""
 
     users: int = Field(1_000_000, ge=1, le=2**31 - 1, description="how many users there are")
 
@@ -37,14 +40,14 @@ class Windowed(Parameters):
     slide: Seconds = Field(4.0, gt=0, le=86_400, description="time from one window's start to the next")
 
     def window(self) -> Window:
-        """The window; refused where its slide is longer than its range."""
+        """The window. Raises InputError if its slide is longer than its range."""
         window = Window(round(self.range * US), round(self.slide * US))
         check_window(window)
         return window
 
 
 def purchases(parameters: Packs, users: int, share: float = 1.0) -> StreamSpec:
-    """`purchases(user_id, gem_pack_id, price)`, and `payload` where one is asked for."""
+    """`purchases(user_id, gem_pack_id, price)`, and `payload` if requested."""
     fields: tuple[FieldSpec, ...] = (
         Key("user_id", users),
         Key("gem_pack_id", parameters.packs, parameters.distribution),

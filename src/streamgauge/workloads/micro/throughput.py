@@ -1,7 +1,6 @@
-"""Throughput: messages of one size from source to sink, the micro-benchmark of the thesis [B]: nothing is computed.
+"""Throughput: messages of one size from source to sink without computation (Bordin 2017, micro-benchmark).
 
-`identity` is the same with the fields of a purchase. Here a message is a number and bytes that do not compress, so
-that its size is what is varied; each comes back with the bytes it went in with, or is a wrong answer.
+A message is a number and incompressible bytes, so that its size can be varied. Every byte of a result is verified.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ WORKLOAD = Workload(
     name="throughput",
     title="throughput",
     summary="messages of a chosen size from source to sink, with nothing in between",
-    source="thesis, micro-benchmark",
+    source="Bordin 2017, micro-benchmark",
     parameters=Throughput,
     build=build,
     features=(Feature.NOTHING,),

@@ -1,8 +1,8 @@
-"""Stamped text [L]: records of text with a number and a creation time; each is taken apart and one time subtracted.
+"""Timestamped text: parses text records with a number and a creation time, and subtracts a constant from the time.
 
-It is the workload of the study of where Spark's latency goes. There the record's creation time is subtracted from the
-clock of the machine that works on it, which measures latency in the system itself; here latency is measured outside,
-and what is subtracted is fixed, so that every answer can be checked.
+It is the workload of the latency study of Spark Streaming. The study subtracts the creation time from the clock of the
+processing machine, and so measures latency inside the system. Here latency is measured outside, and the constant makes
+results verifiable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from streamgauge.workloads.registry import Job, Parameters, Workload
 
 
 class TimestampedTextParameters(Parameters):
-    """The size of a record, and what is subtracted."""
+    """The size of a record, and the subtracted constant."""
 
     record_bytes: int = Field(
         25, ge=RECORD_BYTES_MIN, le=RECORD_BYTES_MAX, description="bytes of a record, its number and time included"
@@ -46,7 +46,7 @@ WORKLOAD = Workload(
     name="stamped_text",
     title="stamped text",
     summary="text records with a number and a creation time, taken apart, one subtraction each",
-    source="study of Spark's latency [L]",
+    source="latency study of Spark Streaming",
     parameters=TimestampedTextParameters,
     build=build,
     features=(Feature.ROWS,),

@@ -1,4 +1,7 @@
-"""Windowed aggregation [K §IV]: the revenue of each gem pack over a sliding window."""
+"""Windowed aggregation: the revenue of each gem pack over a sliding window.
+
+Source: Karimov et al. 2018, section IV.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ WORKLOAD = Workload(
     name="windowed_aggregation",
     title="windowed aggregation",
     summary="revenue of each gem pack over a sliding window",
-    source="[K §IV]",
+    source="Karimov et al. 2018, section IV",
     parameters=Parameters,
     build=build,
     features=(Feature.WINDOW,),

@@ -1,8 +1,9 @@
-"""Windowed join [K §IV]: purchases with the advertisements for the same pack shown to the same user in the same window.
+"""Windowed join: purchases with the advertisements for the same pack shown to the same user in the same window.
 
-Selectivity is the expected number of advertisements that one purchase meets in one window. With a fixed key domain it
-would grow with the rate, and a search would change the workload under way; so the number of users grows with the rate
-instead.
+Selectivity is the expected number of advertisements that match one purchase in one window. With a fixed key domain it
+would grow with the rate, and a search would change the workload. So the number of users grows with the rate.
+
+Source: Karimov et al. 2018, section IV.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ SHARE = 0.5
 
 
 class Parameters(Windowed, Packs):
-    """Window and keys; the number of users is left to the selectivity."""
+    """Window and keys; the selectivity determines the number of users."""
 
     selectivity: float = Field(0.05, gt=0, le=1000, description="advertisements that one purchase meets in one window")
 
 
 def users_for(parameters: Parameters, rate_per_s: float) -> int:
-    """How many users make a purchase meet `selectivity` advertisements: n = ads a window * P(same pack) / s."""
+    """The number of users for the selectivity s: ads per window * P(same pack) / s."""
     same_pack = float(np.square(probabilities(parameters.distribution, parameters.packs)).sum())
     ads_per_window = rate_per_s * (1 - SHARE) * parameters.range
     return int(np.clip(round(ads_per_window * same_pack / parameters.selectivity), 1, 2**31 - 1))
@@ -46,7 +47,7 @@ WORKLOAD = Workload(
     name="windowed_join",
     title="windowed join",
     summary="purchases with the advertisements of the same user and pack in the same window",
-    source="[K §IV]",
+    source="Karimov et al. 2018, section IV",
     parameters=Parameters,
     build=build,
     features=(Feature.WINDOW, Feature.TWO_STREAMS),

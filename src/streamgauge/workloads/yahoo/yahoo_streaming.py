@@ -1,8 +1,8 @@
-"""The Yahoo Streaming Benchmark (YSB): how often the ads of each campaign were seen, every ten seconds.
+"""The Yahoo Streaming Benchmark (YSB): the number of ad views per campaign, every ten seconds.
 
-Events of ads are filtered down to views, a view is given its ad's campaign by a static table, and views are counted by
-campaign and window. An ad that is in no campaign counts nowhere, and neither does an event without a type or an ad
-(null), which is malformed. DSPBench's version never adds to its count.
+Events are filtered for views, a static table maps ads to campaigns, and views are counted by campaign and window. Ads
+without a campaign are not counted. Events without a type or an ad (null) are malformed and not counted. (DSPBench's
+version never increments its count.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVENT_TYPES = ("view", "click", "purchase")
 AD_TYPES = ("banner", "modal", "sponsored-search", "mail", "mobile")
 _ADS = Schema.of(ad_id="int", campaign_id="int")
 UNKNOWN_ADS = 0.01
-"""So many more ads than campaigns have come in events: ads that no campaign knows."""
+"""The share of additional ads in events that belong to no campaign."""
 
 
 class YahooStreaming(Parameters):
@@ -35,14 +35,14 @@ class YahooStreaming(Parameters):
 
 
 def campaign_of(parameters: YahooStreaming) -> Table:
-    """The static table of ads: the n-th one is of campaign n modulo their number."""
+    """The static table of ads: ad n belongs to campaign n modulo the number of campaigns."""
     ads = range(parameters.campaigns * parameters.ads)
     return table("ads", {"ad_id": list(ads), "campaign_id": [ad % parameters.campaigns for ad in ads]}, _ADS)
 
 
 def build(parameters: YahooStreaming, rate_per_s: float) -> Job:
-    known = parameters.campaigns * parameters.ads
-    ad = Key("ad_id", known + max(1, round(known * UNKNOWN_ADS)))
+    ads_of_campaigns = parameters.campaigns * parameters.ads
+    ad = Key("ad_id", ads_of_campaigns + max(1, round(ads_of_campaigns * UNKNOWN_ADS)))
     events = StreamSpec(
         "events",
         (
@@ -55,9 +55,11 @@ def build(parameters: YahooStreaming, rate_per_s: float) -> Job:
     )
     views = source("events", events.schema).where("event_type = 'view'", name="filter").select(ad_id="ad_id", name="ad")
     joined = views.lookup(campaign_of(parameters), on="ad_id", name="campaign")
-    counted = joined.window(tumble(parameters.window), keys="campaign_id").aggregate(views="count(*)", name="counter")
+    views_by_campaign = joined.window(tumble(parameters.window), keys="campaign_id").aggregate(
+        views="count(*)", name="counter"
+    )
     malformed = unless("event_type IS NOT NULL AND ad_id IS NOT NULL")
-    return Job(counted.sink("campaigns"), (events,), {"events": malformed})
+    return Job(views_by_campaign.sink("campaigns"), (events,), {"events": malformed})
 
 
 WORKLOAD = Workload(

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.dataflow.operators.grouped_arrays import load, save
-from streamgauge.workloads.helpers.bloom_filter import BloomFilter, SeenInBloom
-from streamgauge.workloads.helpers.decayed_sums import SHARDS, WORD, Seen
+from streamgauge.workloads.helpers.bloom_filter import BloomFilter, RecentKeysInBloom
+from streamgauge.workloads.helpers.decayed_sums import SHARDS, WORD, RecentKeys
 
 LARGE, SMALL = BloomFilter(100_000, 0.0001), BloomFilter(SHARDS, 0.3)
 KEYS_MOST = 2**31 - 1
@@ -28,7 +28,7 @@ def times(*us: int) -> np.ndarray:
 
 def test_who_was_seen() -> None:
     """Known in the same span of ten and in the next one, new again in the one after, and when forgotten."""
-    seen = SeenInBloom(10, LARGE)
+    seen = RecentKeysInBloom(10, LARGE)
     one, two = (1, 5), (2, 5)
     assert seen.add(pairs(one, two, one, one), times(0, 9, 9, 10)).tolist() == [True, True, False, False]
     assert seen.add(pairs(two, one), times(20, 29)).tolist() == [True, False]
@@ -47,9 +47,9 @@ def test_a_filter_with_room_is_exact_and_no_filter_forgets(
     """Wherever batches end, and with its state carried to a fresh one there."""
     keys = pairs(*((first, second) for first, second, _ in rows))
     when = np.cumsum([step for *_, step in rows])
-    exactly = Seen(memory).add(keys, when)
+    exactly = RecentKeys(memory).add(keys, when)
     for size in (LARGE, SMALL):
-        before, after = SeenInBloom(memory, size), SeenInBloom(memory, size)
+        before, after = RecentKeysInBloom(memory, size), RecentKeysInBloom(memory, size)
         first = before.add(keys[:border], when[:border])
         after.restore(**load(save(**before.state)))
         found = np.concatenate((first, after.add(keys[border:], when[border:])))
@@ -62,7 +62,7 @@ def test_a_filter_errs_as_often_as_is_said(rate: float) -> None:
     """Once it is full, of the keys that are new so many pass for known."""
     room = 20_000
     callers, callees = np.arange(2 * room) % 9973, np.arange(2 * room) * 7 % 1009
-    seen = SeenInBloom(10, BloomFilter(room, rate))
+    seen = RecentKeysInBloom(10, BloomFilter(room, rate))
     keys = callers * WORD + callees
     assert len(np.unique(keys)) == len(keys)
     seen.add(keys[:room], np.zeros(room, np.int64))
@@ -70,7 +70,7 @@ def test_a_filter_errs_as_often_as_is_said(rate: float) -> None:
     full = save(**seen.state)
     known = 0
     for at in range(room, 2 * room, 500):
-        fresh = SeenInBloom(10, BloomFilter(room, rate))
+        fresh = RecentKeysInBloom(10, BloomFilter(room, rate))
         fresh.restore(**load(full))
         known += int(np.count_nonzero(~fresh.add(keys[at : at + 500], np.zeros(500, np.int64))))
     assert 0.5 * rate < known / room < 1.5 * rate

@@ -13,7 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.dataflow.operators.grouped_arrays import load, save
-from streamgauge.workloads.helpers.decayed_sums import HASHES_MAX, MULTIPLIERS, SHARDS, DecayedSums, Exact, Filter, Seen
+from streamgauge.workloads.helpers.decayed_sums import (
+    HASHES_MAX,
+    MULTIPLIERS,
+    SHARDS,
+    DecayedSums,
+    Exact,
+    Filter,
+    RecentKeys,
+)
 
 KEYS_MOST = 2**31 - 1
 
@@ -61,12 +69,12 @@ def test_after_a_long_pause_nothing_is_left() -> None:
 def test_no_rows() -> None:
     """An instance that only the watermark moved."""
     assert DecayedSums((1, 1)).add(cells(), ints(), np.ones((2, 0))).shape == (2, 0)
-    assert Seen(1).add(ints(), ints()).shape == (0,)
+    assert RecentKeys(1).add(ints(), ints()).shape == (0,)
 
 
 def test_who_was_seen() -> None:
     """Known in the same span of ten and in the next one, new again in the one after, and when forgotten."""
-    seen = Seen(10)
+    seen = RecentKeys(10)
     assert seen.add(ints(1, 2, 1, 1), ints(0, 9, 9, 10)).tolist() == [True, True, False, False]
     assert seen.add(ints(2, 1), ints(20, 29)).tolist() == [True, False]
     assert seen.add(ints(1, 2), ints(50, 51)).tolist() == [True, True]
@@ -74,12 +82,12 @@ def test_who_was_seen() -> None:
 
 def test_what_is_forgotten_takes_no_room() -> None:
     """State is of the last two spans."""
-    seen = Seen(10)
+    seen = RecentKeys(10)
     seen.add(ints(1, 2, 3), ints(0, 10, 20))
     assert seen.state["addresses"].tolist() == [2, 3]
 
 
-@pytest.mark.parametrize("made", [lambda: DecayedSums((10, 20)), lambda: Seen(10)], ids=["sums", "seen"])
+@pytest.mark.parametrize("made", [lambda: DecayedSums((10, 20)), lambda: RecentKeys(10)], ids=["sums", "seen"])
 def test_state_goes_on(made: Any) -> None:
     """A fresh one with the state of another gives what that one gives, and both can go on."""
 

@@ -1,7 +1,7 @@
-"""Bargain Index (BI) [thesis §3.3.11]: quotes that ask for less than their stock was traded at lately.
+"""Bargain Index (BI): quotes that ask for less than their stock was traded at lately.
 
-The volume weighted average price (VWAP) is that of a stock's last `vwap_window` trades [eq. 3.2]; the index of a quote
-that asks for less is exp(VWAP - ask) times what it offers [eq. 3.3]. The code of the thesis averages from the beginning
+The volume weighted average price (VWAP) is that of a stock's last `vwap_window` trades; the index of a quote
+that asks for less is exp(VWAP - ask) times what it offers. The code of the thesis averages from the beginning
 of a `vwap_period` of the calendar instead, which is here where one is given: UTC, weeks begin on Monday, and until a
 new one's first trade a quote sees what the last trade before it left. (That code cuts times off to days first, so an
 hour or a minute is a day there.) It reads trades and quotes from two places that race each other; here both come in one
@@ -13,6 +13,8 @@ class and in its truth; those of a period, which may be long, agree to rounding 
 VWAP's absolute error: of prices above some hundred thousand it may be beyond a billionth. Prices that are null, not
 above 0 or no finite number, sizes below 1, and what is neither a trade (0) nor a quote (1), are malformed: they give no
 result and enter no average.
+
+Source: Bordin 2017, section 3.3.11.
 """
 
 from __future__ import annotations
@@ -126,7 +128,7 @@ class SinceBeginning(Averages):
         turnover, volume = np.concatenate((self._turnover, price * size)), np.concatenate((self._volume, size))
         order = group_by_key(codes)  # a stock's periods rise, as its times do
         codes, periods = codes[order], periods[order]
-        turnover, volume = (_running(each[order], codes, periods) for each in (turnover, volume))
+        turnover, volume = (_running_sums(each[order], codes, periods) for each in (turnover, volume))
         last = np.append(codes[1:] != codes[:-1], True)[: len(codes)]
         self._codes, self._periods = codes[last], periods[last]
         self._turnover, self._volume = turnover[last], volume[last]
@@ -152,7 +154,7 @@ def numbered(times_us: Ints, period: Period) -> Ints:
     return times_us // LENGTHS_US[period]
 
 
-def _running(values: Floats, *groups_by: Ints) -> Floats:
+def _running_sums(values: Floats, *groups_by: Ints) -> Floats:
     """Sums from the first row of each group to every row of it."""
     first, group = groups(*groups_by)
     return sliding_reduce(np.add, values, first[group], np.arange(len(values)) + 1, 0.0)
@@ -181,33 +183,33 @@ class BargainIndex(Processor):
         quotes = batch.column("quote").to_numpy(zero_copy_only=False)[rows] == 1
         trades = np.flatnonzero(~quotes)
         times = batch.column(TIME).to_numpy()[rows]
-        known = np.full(len(codes), np.nan)
+        averages = np.full(len(codes), np.nan)
         with np.errstate(over="ignore"):
-            known[trades] = self._averages.add(codes[trades], times[trades], price[trades], size[trades])
-        vwap = self._vwap_before(codes, known)
+            averages[trades] = self._averages.add(codes[trades], times[trades], price[trades], size[trades])
+        vwap = self._vwap_before(codes, averages)
         with np.errstate(over="ignore", invalid="ignore"):
             asks_less = np.isfinite(vwap) & (vwap > price * (1 + TIE))
             index = np.where(asks_less, np.exp(vwap - price) * size, 0.0)
-        found = np.flatnonzero(quotes & (index > self._threshold))
-        columns = [stocks.take(pa.array(found)), *(pa.array(each[found]) for each in (price, size, index, rows))]
+        bargains = np.flatnonzero(quotes & (index > self._threshold))
+        columns = [stocks.take(pa.array(bargains)), *(pa.array(each[bargains]) for each in (price, size, index, rows))]
         columns[2] = columns[2].cast(pa.int32())
         return pa.RecordBatch.from_arrays(columns, names=["stock", "ask_price", "ask_size", "bargain_index", ROW])
 
-    def _vwap_before(self, codes: Ints, known: Floats) -> Floats:
+    def _vwap_before(self, codes: Ints, averages: Floats) -> Floats:
         """Of each row, the average at the last trade of its stock up to it; nan where there was none. `known` has that
         of trades, nan of quotes.
         """
         self._vwap = np.concatenate((self._vwap, np.full(len(self._stocks) - len(self._vwap), np.nan)))
         order = group_by_key(codes)
-        sorted_codes, sorted_known = codes[order], known[order]
+        sorted_codes, sorted_known = codes[order], averages[order]
         new = group_starts(sorted_codes)
         # A stock's first row looks at what was known before the batch, any other one at the last trade in it.
         sorted_known = np.where(new & np.isnan(sorted_known), self._vwap[sorted_codes], sorted_known)
         last = np.maximum.accumulate(np.where(new | ~np.isnan(sorted_known), np.arange(len(order)), 0))
-        found = np.empty(len(codes))
-        found[order] = sorted_known[last]
-        self._vwap[codes] = found  # rows are in order of time, so a stock's last one stays
-        return found
+        before = np.empty(len(codes))
+        before[order] = sorted_known[last]
+        self._vwap[codes] = before  # rows are in order of time, so a stock's last one stays
+        return before
 
     def snapshot(self) -> bytes:
         return save(stocks=self._stocks.keys, vwap=self._vwap, **self._averages.state)
@@ -245,8 +247,8 @@ def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
     stock, quote = Key("stock", parameters.stocks, "zipf"), Integer("quote", 0, 1)
     size = Size("size", Integer("size", 1, SIZE_MAX), quote, 1)
     price = Price("price", Reading("price", stock, 0, MEAN_PRICE, 0.0), quote, 1)
-    told = with_malformed(price, parameters.malformed, None, 0.0, math.nan, math.inf)
-    market = StreamSpec("market", (stock, quote, told, size))
+    price_field = with_malformed(price, parameters.malformed, None, 0.0, math.nan, math.inf)
+    market = StreamSpec("market", (stock, quote, price_field, size))
     window, period, threshold = parameters.vwap_window, parameters.vwap_period, parameters.bargainindex_threshold
     bargains = source("market", market.schema).process(
         BargainIndex,
@@ -264,7 +266,7 @@ WORKLOAD = Workload(
     name="bargain_index",
     title="bargain index",
     summary="quotes that ask for less than the average price of their stock's last trades, weighted by volume",
-    source="thesis §3.3.11",
+    source="Bordin 2017, section 3.3.11",
     parameters=BargainIndexParameters,
     build=build,
     features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.PYTHON),

@@ -1,4 +1,4 @@
-"""Fraud Detection (FD) [thesis §3.3.9]: customers whose last transactions follow each other as they seldom do.
+"""Fraud Detection (FD): customers whose last transactions follow each other as they seldom do.
 
 A Markov model says how likely each state of a transaction follows another. The score of a customer's last
 `state_seq_window_size` transactions is A / B, both summed over the steps between them; above the threshold they are an
@@ -18,6 +18,8 @@ thesis's global mode (`fd.local.predictor=false`: sums over a customer's whole l
 The truth shares the model with the class: both take it from `likelihoods` and `steps`. So verification is independent
 for which states of a customer follow each other and for the sums over them, but not for what a step adds: a wrong
 metric would be in both. That it is right is shown by tests with scores worked out by hand.
+
+Source: Bordin 2017, section 3.3.9.
 """
 
 from __future__ import annotations
@@ -111,9 +113,14 @@ class SequenceScore(Processor):
         sequences = windows.values.astype(np.int64)[windows.end[whole, None] - self._window + np.arange(self._window)]
         before, after = sequences[:, :-1], sequences[:, 1:]
         scores = self._missed[before, after].sum(axis=1) / self._whole[before].sum(axis=1)
-        found = np.flatnonzero(scores > self._threshold)
-        at = whole[found]
-        columns = [customers.take(pa.array(at)), pa.array(scores[found]), _joined(sequences[found]), pa.array(rows[at])]
+        outliers = np.flatnonzero(scores > self._threshold)
+        at = whole[outliers]
+        columns = [
+            customers.take(pa.array(at)),
+            pa.array(scores[outliers]),
+            _joined(sequences[outliers]),
+            pa.array(rows[at]),
+        ]
         return pa.RecordBatch.from_arrays(columns, names=["customer", "score", "states", ROW])
 
     def snapshot(self) -> bytes:
@@ -172,11 +179,11 @@ def build(parameters: FraudDetectionParameters, rate_per_s: float) -> Job:
         truth=truth(window, threshold, algorithm),
         name="predictor",
     )
-    known = ", ".join(f"'{state}'" for state in STATES)
+    valid_states = ", ".join(f"'{state}'" for state in STATES)
     return Job(
         outliers.sink("outliers"),
         (transactions,),
-        {"transactions": unless(f"customer IS NOT NULL AND state IN ({known})")},
+        {"transactions": unless(f"customer IS NOT NULL AND state IN ({valid_states})")},
     )
 
 
@@ -184,7 +191,7 @@ WORKLOAD = Workload(
     name="fraud_detection",
     title="fraud detection",
     summary="customers whose last transactions follow each other as they seldom do",
-    source="thesis §3.3.9",
+    source="Bordin 2017, section 3.3.9",
     parameters=FraudDetectionParameters,
     build=build,
     features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.LOOKUP, Feature.PYTHON),

@@ -1,4 +1,4 @@
-"""Machine Outlier (MO) [thesis §3.3.4]: machines that use their processor and memory otherwise than the others do.
+"""Machine Outlier (MO): machines that use their processor and memory otherwise than the others do.
 
 1. scorer: the readings of one cluster in one `interval` are a batch. A reading's score is 1 and its distance from the
    batch's centre, the means of both metrics.
@@ -25,6 +25,8 @@ division, two squares, a root) round alike everywhere.
 
 What the engine meets here: results of the watermark, twice on one path; a window by count; keys that change from
 cluster to machine and back; an order over all rows of a batch; a few results of many events.
+
+Source: Bordin 2017, section 3.3.4.
 """
 
 from __future__ import annotations
@@ -298,7 +300,7 @@ WORKLOAD = Workload(
     name="machine_outlier",
     title="machine outlier",
     summary="machines that use their processor and memory otherwise than the rest of their cluster, batch by batch",
-    source="thesis §3.3.4",
+    source="Bordin 2017, section 3.3.4",
     parameters=MachineOutlier,
     build=build,
     features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.WINDOW, Feature.PYTHON),

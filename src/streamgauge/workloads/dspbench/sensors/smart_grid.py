@@ -1,7 +1,7 @@
-"""Smart Grid (SM) [thesis §3.3.13, DEBS 2014 Grand Challenge]: houses whose plugs draw more than others, and what plugs
+"""Smart Grid (SM): houses whose plugs draw more than others, and what plugs
 and houses will draw next.
 
-**Outliers** [DEBS query 2]: of each house and window, the share of its plugs whose median load is greater than the
+**Outliers** (DEBS query 2): of each house and window, the share of its plugs whose median load is greater than the
 median of all loads of all plugs in that window. DEBS asks for an hour and a day: with `second_range` there is a second
 window beside the first, with a sink of its own. Windows slide by time and close; the thesis slides with every reading,
 and takes readings back one by one. Loads are first counted by plug, window and load, which any engine can do in its own
@@ -10,7 +10,7 @@ as they do in the thesis's global median. So no median has to be sent to all plu
 never comes: in the thesis's code, a time that one side had not seen blocked the detector for ever, and every instance
 had shares of its own.
 
-**Predictions** [DEBS query 1]: L(s_{i+2}) = (avgL(s_i) + median{avgL(s_j)}) / 2 with j = i + 2 - n·k for every day k
+**Predictions** (DEBS query 1): L(s_{i+2}) = (avgL(s_i) + median{avgL(s_j)}) / 2 with j = i + 2 - n·k for every day k
 before, of `slices_per_day` n; of a house, avgL is the sum of its plugs' averages. Slices are aligned to the epoch, and
 one in which a plug said nothing is none of its history. Without history the average alone is predicted, which DEBS
 leaves open. A prediction comes when its slice closes: the thesis's by the clock of the machine, on every second tick.
@@ -23,6 +23,8 @@ every comparison of medians.
 
 Here is: a sliding window of event time, windows of windows, an operator over all keys of a window, state by key that
 grows with every slice, and three sinks.
+
+Source: Bordin 2017, section 3.3.13; DEBS 2014 Grand Challenge.
 """
 
 from __future__ import annotations
@@ -123,8 +125,8 @@ class LoadPrediction(Processor):
         self._past = {name: np.concatenate((past, new[name])) for name, past in self._past.items()}
         usual = medians_between(*self._history_of_last(batch.num_rows))
         load = new["avg_load"]
-        kept = (*self._by, "window_start", "window_end", "avg_load")
-        columns: dict[str, Any] = {name: batch.column(name) for name in kept}
+        copied = (*self._by, "window_start", "window_end", "avg_load")
+        columns: dict[str, Any] = {name: batch.column(name) for name in copied}
         columns["predicted_load"] = pa.array(np.where(np.isnan(usual), load, (load + usual) / 2))
         columns[ROW] = pa.array(np.arange(batch.num_rows))
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
@@ -332,7 +334,7 @@ WORKLOAD = Workload(
     name="smart_grid",
     title="smart grid",
     summary="houses in which plugs draw more than others do, and what plugs and houses will draw next",
-    source="thesis §3.3.13",
+    source="Bordin 2017, section 3.3.13",
     parameters=SmartGridParameters,
     build=build,
     features=(Feature.FILTER, Feature.WINDOW, Feature.GLOBAL, Feature.SINKS, Feature.PYTHON),

@@ -1,4 +1,4 @@
-"""Spike Detection (SD) [thesis §3.3.10]: readings of sensors that lie far from the device's moving average.
+"""Spike Detection (SD): readings of sensors that lie far from the device's moving average.
 
 The average is over the last `window` readings of the device, the current one included; a reading is a spike where it
 lies further from it than `threshold` times the average. The average's absolute value is taken, or every reading of a
@@ -9,6 +9,8 @@ average, and no spike until the window is past it. Readings that are null or no 
 no result and enter no average. It is a process of its own, and no `count` window of the flow language, because
 malformed readings would have to be left out before that one, and then the reader of the stream could not pack its rows
 for it.
+
+Source: Bordin 2017, section 3.3.10.
 """
 
 from __future__ import annotations
@@ -116,7 +118,7 @@ WORKLOAD = Workload(
     name="spike_detection",
     title="spike detection",
     summary="readings of sensors that lie far from the moving average of their device's last 1000",
-    source="thesis §3.3.10",
+    source="Bordin 2017, section 3.3.10",
     parameters=SpikeDetection,
     build=build,
     features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.PYTHON),

@@ -1,4 +1,4 @@
-"""Traffic Monitoring (TM) [thesis §3.3.3]: how fast traffic goes on each road, from the GPS traces of taxis.
+"""Traffic Monitoring (TM): how fast traffic goes on each road, from the GPS traces of taxis.
 
 Map matcher: a trace belongs to the nearest road, if that is nearer than `map_matcher_radius` metres; of roads equally
 near, to the one with the smallest number. Roads are those of a made map, or of a file (`map_matcher_shapefile`), whose
@@ -19,6 +19,8 @@ the same ones.
 
 What it exercises: filters, a lookup by nearness (which no native node says), a window by count, and a keyed
 process on the results of another one. Both have a truth in SQL that shares no code with the class, the map included.
+
+Source: Bordin 2017, section 3.3.3.
 """
 
 from __future__ import annotations
@@ -130,8 +132,8 @@ class RoadIndex:
         along = np.clip(along, 0.0, 1.0)
         off_x, off_y = east[point] - (x + along * way_x), north[point] - (y + along * way_y)
         squared = off_x * off_x + off_y * off_y
-        near = np.flatnonzero(squared < radius * radius)
-        point, road, squared = point[near], self._road[part[near]], squared[near]
+        within = np.flatnonzero(squared < radius * radius)
+        point, road, squared = point[within], self._road[part[within]], squared[within]
         order = np.lexsort((road, squared, point))
         first = order[group_starts(point[order])]
         return point[first], road[first]
@@ -167,9 +169,9 @@ class MapMatcher(Processor):
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         lat, lon = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("lat", "lon"))
-        rows, found = self._index.nearest(*self._box.to_plane(lat, lon), self._radius)
-        taken = pa.array(rows)
-        columns = [pa.array(found, pa.int32()), batch.column("speed").take(taken), taken]
+        rows, roads = self._index.nearest(*self._box.to_plane(lat, lon), self._radius)
+        row_numbers = pa.array(rows)
+        columns = [pa.array(roads, pa.int32()), batch.column("speed").take(row_numbers), row_numbers]
         return pa.RecordBatch.from_arrays(columns, names=["road_id", "speed", ROW])
 
 
@@ -211,10 +213,10 @@ class SpeedCalculator(Processor):
         known = np.minimum(before, self._window + 1)
         accepted = (before < 2) | is_near(speeds, recent, sums - leaving, squares, known, sums)
         sums, squares = sums - leaving + speeds, squares + speeds * speeds
-        met = codes[accepted]
-        self._recent_speeds[met, place[accepted]] = speeds[accepted]
-        self._accepted[met] += 1
-        self._sums[met], self._squares[met] = sums[accepted], squares[accepted]
+        accepted_codes = codes[accepted]
+        self._recent_speeds[accepted_codes, place[accepted]] = speeds[accepted]
+        self._accepted[accepted_codes] += 1
+        self._sums[accepted_codes], self._squares[accepted_codes] = sums[accepted], squares[accepted]
         return np.where(accepted, sums, 0), np.where(accepted, recent + 1, 0)
 
     def _grow(self, more: int) -> None:
@@ -347,11 +349,11 @@ def calculator_truth(window: int) -> str:
     before it ended, and a mark is left of each speed. The averages are then those of a window over the accepted rows.
     """
     state = "'kept': {kept}, 'squares': {squares}, 'marks': {marks}"
-    nothing = state.format(kept="[]::BIGINT[]", squares="[]::BIGINT[]", marks="''")
+    empty = state.format(kept="[]::BIGINT[]", squares="[]::BIGINT[]", marks="''")
     before = state.format(kept="steps.kept", squares="steps.squares", marks="''")
     same = state.format(kept="past.kept", squares="past.squares", marks="past.marks || '0'")
     places = f"greatest(1, len(past.kept) + 1 - {window}), len(past.kept) + 1"
-    more = state.format(
+    next_state = state.format(
         kept=f"list_slice(list_append(past.kept, coming.v), {places})",
         squares=f"list_slice(list_append(past.squares, coming.v * coming.v), {places})",
         marks="past.marks || '1'",
@@ -366,13 +368,13 @@ def calculator_truth(window: int) -> str:
         f" + ({n} + 1) * {known_sum} * {known_sum})"
     )
     accepted = f"{m} < 2 OR {n} * {m} * {m} * {off} * {off} <= 4 * ({n} + 1) * ({n} + 1) * {spread}"
-    step = f"CASE WHEN {accepted} THEN {{'v': 0::BIGINT, {more}}} ELSE {{'v': 0::BIGINT, {same}}} END"
+    step = f"CASE WHEN {accepted} THEN {{'v': 0::BIGINT, {next_state}}} ELSE {{'v': 0::BIGINT, {same}}} END"
     return (
         "WITH RECURSIVE numbered AS MATERIALIZED (SELECT road_id, _row,"
         f" floor(speed * {SPEED_GRID} + 0.5e0)::BIGINT AS v,"
         " row_number() OVER (PARTITION BY road_id ORDER BY _row) - 1 AS k FROM input),"
         f" blocks AS MATERIALIZED (SELECT road_id, k // {BLOCK_SPEEDS} AS block,"
-        f" list({{'v': v, {nothing}}} ORDER BY k) AS speeds FROM numbered GROUP BY road_id, k // {BLOCK_SPEEDS}),"
+        f" list({{'v': v, {empty}}} ORDER BY k) AS speeds FROM numbered GROUP BY road_id, k // {BLOCK_SPEEDS}),"
         " steps AS (SELECT road_id, -1::BIGINT AS block, []::BIGINT[] AS kept, []::BIGINT[] AS squares, '' AS marks"
         " FROM blocks WHERE block = 0"
         " UNION ALL SELECT road_id, block, after.kept, after.squares, after.marks FROM ("
@@ -418,8 +420,8 @@ def build(parameters: TrafficMonitoringParameters, rate_per_s: float) -> Job:
     taxis, box = Taxis(taxi, 0, parameters.streets, file), box_of(file)
     lat, lon = Coordinate("lat", taxis, "lat", parameters.outside), Coordinate("lon", taxis, "lon")
     speed = Speed("speed", taxis, parameters.slow_downs, parameters.outliers, parameters.stopped)
-    told = with_malformed(speed, parameters.malformed, None, math.nan, -1.0, 2.0 * SPEED_MAX)
-    traces = StreamSpec("traces", (taxi, lat, lon, told))
+    speed_field = with_malformed(speed, parameters.malformed, None, math.nan, -1.0, 2.0 * SPEED_MAX)
+    traces = StreamSpec("traces", (taxi, lat, lon, speed_field))
     # Not a number is above every one, so the upper bound leaves it out.
     sound = f"speed > 0 AND speed <= {SPEED_MAX}"
     inside = " AND ".join(
@@ -449,7 +451,7 @@ WORKLOAD = Workload(
     name="traffic_monitoring",
     title="traffic monitoring",
     summary="the average speed on each road, from the GPS traces of taxis that are matched with a map",
-    source="thesis §3.3.3",
+    source="Bordin 2017, section 3.3.3",
     parameters=TrafficMonitoringParameters,
     build=build,
     features=(Feature.FILTER, Feature.COUNT_WINDOW, Feature.LOOKUP, Feature.PYTHON),

@@ -1,4 +1,4 @@
-"""VoIPSTREAM (VS) [thesis §3.3.14]: calls of telemarketers, who call many new people, briefly, and are seldom called.
+"""VoIPSTREAM (VS): calls of telemarketers, who call many new people, briefly, and are seldom called.
 
 Of every caller, sums in which a call counts less and less: established calls (ECR), those to somebody new (ENCR), calls
 received (RCR), and, over a longer time, calls (ECR24) and time talked (CT24); over all callers, the average duration
@@ -30,6 +30,8 @@ than cells, a number takes one cell exactly and one for each hash in a filter of
 Numbers that are null or below 0, calls to oneself, durations that are null, below 0 or longer than a day, and calls
 that say neither that they were established (1) nor that they were not (0) are malformed: such calls are left out, as
 those that were not established.
+
+Source: Bordin 2017, section 3.3.14.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ from streamgauge.loadgen.datasets.calls import SUBSCRIBERS_MAX, Called, Caller, 
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.workloads.features import Feature
-from streamgauge.workloads.helpers.bloom_filter import BloomFilter, SeenInBloom
+from streamgauge.workloads.helpers.bloom_filter import BloomFilter, RecentKeysInBloom
 from streamgauge.workloads.helpers.decayed_sums import (
     HASHES_MAX,
     SHARDS,
@@ -60,7 +62,7 @@ from streamgauge.workloads.helpers.decayed_sums import (
     Exact,
     Filter,
     Places,
-    Seen,
+    RecentKeys,
     decayed_sql,
     seen_sql,
 )
@@ -160,7 +162,7 @@ class CallRates(Processor):
     ) -> None:
         decays = (decay_us, decay_us, decay_us, decay24_us, decay24_us)
         self._parties = parties
-        self._seen = Seen(memory_us) if pairs is None else SeenInBloom(memory_us, pairs)
+        self._seen = RecentKeys(memory_us) if pairs is None else RecentKeysInBloom(memory_us, pairs)
         self._sums = DecayedSums(decays)
         self._decays_s = np.array(decays, np.float64)[:, None] / US
 
@@ -171,9 +173,9 @@ class CallRates(Processor):
         amounts = np.stack((calls, ~calls, self._new(batch, rows), calls, calls * _whole(batch, "duration")))
         cells = self._parties.addresses(party % SHARDS, party)
         rates = self._sums.add(cells, times, amounts.astype(np.float64))[:, rows] / self._decays_s
-        given = {name: batch.column(name).take(pa.array(rows)) for name in ("calling", "gacd")}
-        given |= {name: pa.array(rate) for name, rate in zip(RATES, rates, strict=True)} | {ROW: pa.array(rows)}
-        return pa.RecordBatch.from_arrays(list(given.values()), names=list(given))
+        outputs = {name: batch.column(name).take(pa.array(rows)) for name in ("calling", "gacd")}
+        outputs |= {name: pa.array(rate) for name, rate in zip(RATES, rates, strict=True)} | {ROW: pa.array(rows)}
+        return pa.RecordBatch.from_arrays(list(outputs.values()), names=list(outputs))
 
     def _new(self, batch: pa.RecordBatch, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
         """The variation detector: which of the batch's rows are a caller's (`rows`) and call somebody new."""
@@ -215,17 +217,23 @@ def global_acd(calls: Stream, parameters: VoipStream) -> Stream:
 def call_rates(parties: Stream, parameters: VoipStream) -> Stream:
     """Rows (`party`, `calling`, `called`, `duration`, `gacd`) as the rates of who calls: `RATED`."""
     if parameters.filter == "bloom":
-        named = {name: name for name in parties.columns}
-        parties = parties.select(named, shard=f"party % {SHARDS}", name="shard")
+        columns = {name: name for name in parties.columns}
+        parties = parties.select(columns, shard=f"party % {SHARDS}", name="shard")
     pairs, cells = places(parameters)
     decay_us, decay24_us = _us(parameters.ecr_decay), _us(parameters.ecr24_decay)
     memory_us = _us(parameters.variation_memory)
-    given = {"decay_us": decay_us, "decay24_us": decay24_us, "memory_us": memory_us, "pairs": pairs, "parties": cells}
+    arguments = {
+        "decay_us": decay_us,
+        "decay24_us": decay24_us,
+        "memory_us": memory_us,
+        "pairs": pairs,
+        "parties": cells,
+    }
     return parties.process(
         CallRates,
         keys="party" if parameters.filter == "exact" else "shard",
         gives=RATED,
-        parameters=given,
+        parameters=arguments,
         truth=rates_truth(decay_us, decay24_us, memory_us, pairs, cells),
         name="call_rates",
     )
@@ -324,7 +332,7 @@ WORKLOAD = Workload(
     name="voipstream",
     title="VoIPSTREAM",
     summary="calls whose caller calls many new people, briefly, and is seldom called: telemarketers",
-    source="thesis §3.3.14",
+    source="Bordin 2017, section 3.3.14",
     parameters=VoipStream,
     build=build,
     features=(Feature.FLAT_MAP, Feature.FILTER, Feature.GLOBAL, Feature.PYTHON),

@@ -1,4 +1,4 @@
-"""Sentiment Analysis (SA) [thesis §3.3.5]: whether a tweet speaks well or ill, by the words in it.
+"""Sentiment Analysis (SA): whether a tweet speaks well or ill, by the words in it.
 
 Of tweets in English the text is cleaned and loses its stop words. Two branches count what is positive and what is
 negative among the words that are left, each as a share of them, and a join by the tweet's id brings both together.
@@ -12,6 +12,8 @@ halves of a tweet have its time, so nothing is waited for, and the next batch fo
 
 DSPBench has a single operator in the place of all that, a sum of valences over tweets of any language; it is here as
 `classifier_type=basic`, for English. Its word list keeps terms that no word can equal. Here they are left out.
+
+Source: Bordin 2017, section 3.3.5.
 """
 
 from __future__ import annotations
@@ -105,14 +107,14 @@ def any_of(words: Iterable[str]) -> str:
     for word in sorted(set(words)):
         endings.setdefault(word[:1], []).append(word[1:])
     may_end = endings.pop("", None) is not None
-    ways = [letter + any_of(rest) for letter, rest in endings.items()]
-    if len(ways) == 1 and (len(ways[0]) == 1 or not may_end):
-        either = ways[0]
-    elif all(len(way) == 1 for way in ways):
-        either = f"[{''.join(ways)}]" if ways else ""
+    alternatives = [letter + any_of(rest) for letter, rest in endings.items()]
+    if len(alternatives) == 1 and (len(alternatives[0]) == 1 or not may_end):
+        either = alternatives[0]
+    elif all(len(each) == 1 for each in alternatives):
+        either = f"[{''.join(alternatives)}]" if alternatives else ""
     else:
-        either = f"(?:{'|'.join(ways)})"
-    return either + ("?" if ways and may_end else "")
+        either = f"(?:{'|'.join(alternatives)})"
+    return either + ("?" if alternatives and may_end else "")
 
 
 def _spaced(words: Iterable[str]) -> str:
@@ -160,8 +162,8 @@ def _classified(cleaned: Stream) -> Stream:
 
 def _timeline(parameters: SentimentAnalysis) -> StreamSpec:
     """`timeline(id, lang, text)`."""
-    others = [(1 - parameters.english) * share for share in OTHER_LANGUAGES.values()]
-    lang = Choice("lang", ("en", *OTHER_LANGUAGES), (parameters.english, *others))
+    other_shares = [(1 - parameters.english) * share for share in OTHER_LANGUAGES.values()]
+    lang = Choice("lang", ("en", *OTHER_LANGUAGES), (parameters.english, *other_shares))
     text = Opinion("text", parameters.words, parameters.opinions, positive_words(), negative_words(), stop_words())
     return StreamSpec("timeline", (OwnNumber("id"), lang, with_malformed(text, parameters.malformed, None)))
 
@@ -173,16 +175,16 @@ def build(parameters: SentimentAnalysis, rate_per_s: float) -> Job:
         .where("lang = 'en' AND id IS NOT NULL AND text IS NOT NULL", name="tweet_filter")
         .select(id="id", text=CLEAN, name="text_filter")
     )
-    found = _classified(cleaned) if parameters.classifier_type == "basic" else _scored(cleaned)
+    classified = _classified(cleaned) if parameters.classifier_type == "basic" else _scored(cleaned)
     malformed = "id IS NULL OR lang IS NULL OR text IS NULL"
-    return Job(found.sink("sentiments"), (timeline,), {"timeline": malformed})
+    return Job(classified.sink("sentiments"), (timeline,), {"timeline": malformed})
 
 
 WORKLOAD = Workload(
     name="sentiment_analysis",
     title="sentiment analysis",
     summary="whether tweets speak well or ill, by the words in them: two branches and a join",
-    source="thesis §3.3.5",
+    source="Bordin 2017, section 3.3.5",
     parameters=SentimentAnalysis,
     build=build,
     features=(Feature.FILTER, Feature.SELF_JOIN, Feature.LOOKUP),

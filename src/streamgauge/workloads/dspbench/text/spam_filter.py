@@ -1,4 +1,4 @@
-"""Spam Filter (SF) [thesis §3.3.6]: mails are judged by their words, as learned from all labelled mails before them.
+"""Spam Filter (SF): mails are judged by their words, as learned from all labelled mails before them.
 
 Two streams, `training` (labelled) and `analysis`, become one in the order of time, ties by event id; so there is one
 right answer, where the thesis lets both race each other. Then, as the thesis has it, by word and by mail:
@@ -22,6 +22,8 @@ Of the thesis's code these are not repeated: counts that begin at 0, so that a w
 probabilities of all words computed anew after each mail (here: those of the words that are asked for); single
 precision; mails without a word, which never came out (here nothing speaks for or against them: 0.5). Malformed are
 training mails without a label and analysis mails without an id: they are left out; a mail without a text has no words.
+
+Source: Bordin 2017, section 3.3.6.
 """
 
 from __future__ import annotations
@@ -94,8 +96,8 @@ def probability(bad: Ints, good: Ints, spam_total: Ints | int, ham_total: Ints |
     of_spam = bad.astype(np.float64) * np.maximum(ham_total, 1)
     of_ham = 2.0 * good * np.maximum(spam_total, 1)
     with np.errstate(invalid="ignore"):
-        found = np.clip(of_spam / (of_spam + of_ham), LEAST, MOST)
-    return np.where(bad + good == 0, UNKNOWN, found)
+        ratio = np.clip(of_spam / (of_spam + of_ham), LEAST, MOST)
+    return np.where(bad + good == 0, UNKNOWN, ratio)
 
 
 def _labels(spam: pa.Array) -> tuple[Bools, Bools]:
@@ -146,9 +148,9 @@ class EachWord(Processor):
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         words = pc.split_pattern(batch.column("words"), " ")
         mail_of = pa.array(np.repeat(np.arange(batch.num_rows), pc.list_value_length(words).to_numpy()))
-        carried = (batch.column(name).take(mail_of) for name in ("id", "spam", "spam_total", "ham_total"))
+        mail_columns = (batch.column(name).take(mail_of) for name in ("id", "spam", "spam_total", "ham_total"))
         names = ["word", "id", "spam", "spam_total", "ham_total", ROW]
-        return pa.RecordBatch.from_arrays([words.flatten(), *carried, mail_of], names=names)
+        return pa.RecordBatch.from_arrays([words.flatten(), *mail_columns, mail_of], names=names)
 
     def snapshot(self) -> bytes:
         return b""
@@ -179,14 +181,14 @@ class WordProbability(Processor):
         is_spam, is_ham = _labels(batch.column("spam"))
         rows = np.flatnonzero(~(is_spam | is_ham))
         order = group_by_key(codes)
-        self._bad, bad = _counted(self._bad, len(self._words), codes, order, is_spam)
-        self._good, good = _counted(self._good, len(self._words), codes, order, is_ham)
+        self._bad, bad = _word_counts(self._bad, len(self._words), codes, order, is_spam)
+        self._good, good = _word_counts(self._good, len(self._words), codes, order, is_ham)
         totals = (batch.column(name).to_numpy()[rows] for name in ("spam_total", "ham_total"))
-        known = probability(bad[rows], good[rows], *totals)
+        probabilities = probability(bad[rows], good[rows], *totals)
         at = pa.array(rows)
-        asked = word.take(at)
-        likely = np.where(pc.equal(asked, "").to_numpy(zero_copy_only=False), NO_WORD, known)
-        columns = [batch.column("id").take(at), asked, pa.array(likely), at]
+        judged_words = word.take(at)
+        likely = np.where(pc.equal(judged_words, "").to_numpy(zero_copy_only=False), NO_WORD, probabilities)
+        columns = [batch.column("id").take(at), judged_words, pa.array(likely), at]
         return pa.RecordBatch.from_arrays(columns, names=["id", "word", "p_spam", ROW])
 
     def snapshot(self) -> bytes:
@@ -198,18 +200,18 @@ class WordProbability(Processor):
         self._bad, self._good = saved["bad"].to_numpy(), saved["good"].to_numpy()
 
 
-def _counted(before: Ints, words: int, codes: Ints, order: Ints, counts: Bools) -> tuple[Ints, Ints]:
+def _word_counts(before: Ints, words: int, codes: Ints, order: Ints, counts: Bools) -> tuple[Ints, Ints]:
     """How many rows that count each of `words` words has had; and how many up to each row its own word.
 
     `before` is the former up to the batch, for the words that were known then; `order` brings equal `codes` together.
     """
     before = np.concatenate((before, np.zeros(words - len(before), np.int64)))
     sorted_codes, sorted_counts = codes[order], counts[order].astype(np.int64)
-    running = np.cumsum(sorted_counts)
+    cumulative = np.cumsum(sorted_counts)
     starts, word_of = groups(sorted_codes)
-    of_others = (running - sorted_counts)[starts][word_of]
+    of_others = (cumulative - sorted_counts)[starts][word_of]
     so_far = np.empty(len(order), np.int64)
-    so_far[order] = before[sorted_codes] + running - of_others
+    so_far[order] = before[sorted_codes] + cumulative - of_others
     return before + np.bincount(codes[counts], minlength=words), so_far
 
 
@@ -237,8 +239,8 @@ class BayesRule(Processor):
         first, mail_of = groups(mail, time)
         new_word = group_starts(word, mail, time)
         distinct = np.cumsum(new_word)
-        place: Ints = distinct - distinct[first][mail_of]
-        chosen = new_word & (place < INTERESTING)
+        position: Ints = distinct - distinct[first][mail_of]
+        chosen = new_word & (position < INTERESTING)
         # The first row of a mail is always among the chosen: where it stands there, the mail's chosen ones begin.
         starts = (np.cumsum(chosen) - 1)[first]
         spam, ham = (np.multiply.reduceat(each[order][chosen], starts) for each in (likely, 1 - likely))
@@ -255,9 +257,9 @@ class BayesRule(Processor):
 def _alphabetical(words: pa.Array) -> Ints:
     """Numbers that are in order as the words are, and equal where they are."""
     encoded = pc.dictionary_encode(words)
-    place = np.empty(len(encoded.dictionary), np.int64)
-    place[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(place))
-    return place[encoded.indices.to_numpy()]
+    position = np.empty(len(encoded.dictionary), np.int64)
+    position[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(position))
+    return position[encoded.indices.to_numpy()]
 
 
 BAYES_TRUTH = (
@@ -296,9 +298,9 @@ def each_word(summed: Stream) -> Stream:
     )
 
 
-def word_probability(found: Stream) -> Stream:
+def word_probability(words_of_mails: Stream) -> Stream:
     """Words of mails, of both kinds, to those that are to be judged, each with its probability."""
-    return found.process(
+    return words_of_mails.process(
         WordProbability,
         keys="word",
         gives=Schema.of(id="bigint", word="string", p_spam="double"),
@@ -307,9 +309,9 @@ def word_probability(found: Stream) -> Stream:
     )
 
 
-def bayes_rule(known: Stream) -> Stream:
+def bayes_rule(words_with_probability: Stream) -> Stream:
     """Words with their probabilities to mails with theirs."""
-    return known.process(
+    return words_with_probability.process(
         BayesRule,
         keys="id",
         gives=Schema.of(id="bigint", spam_probability="double"),
@@ -323,9 +325,9 @@ def word_map(mean_words: int, vocabulary: int) -> Table:
     """What a thousand mails of each kind teach, without chance: words too rare to be in them are not known."""
     learned = LEARNED_MAILS * mean_words
     bad, good = (np.rint(learned * share).astype(np.int64) for share in shares(vocabulary))
-    known = np.flatnonzero(bad + good)
-    likely = probability(bad, good, int(bad.sum()), int(good.sum()))[known]
-    rows = pa.table({"word": words(vocabulary).take(pa.array(known)), "p_spam": pa.array(likely)})
+    learned_words = np.flatnonzero(bad + good)
+    likely = probability(bad, good, int(bad.sum()), int(good.sum()))[learned_words]
+    rows = pa.table({"word": words(vocabulary).take(pa.array(learned_words)), "p_spam": pa.array(likely)})
     return table("word_map", rows, Schema.of(word="string", p_spam="double"))
 
 
@@ -338,12 +340,12 @@ def _learning(training: Stream, addressed: Stream) -> Stream:
     return word_probability(each_word(training_sum(tokens)))
 
 
-def _offline(addressed: Stream, known: Table) -> Stream:
+def _offline(addressed: Stream, word_map: Table) -> Stream:
     """Words of mails to be judged, known by a table."""
     tokens = addressed.select(id="id", words=TOKENS, name="tokenizer")
     found = tokens.explode(word="split(words, ' ')", name="each_word").select(id="id", word="word", name="word")
     p_spam = f"case when word = '' then {NO_WORD}e0 else coalesce(p_spam, {UNKNOWN}e0) end"
-    return found.lookup(known, on="word", how="left", name="word_map").select(
+    return found.lookup(word_map, on="word", how="left", name="word_map").select(
         id="id", word="word", p_spam=p_spam, name="word_probability"
     )
 
@@ -373,7 +375,7 @@ WORKLOAD = Workload(
     name="spam_filter",
     title="spam filter",
     summary="how likely each mail is spam, by the words of all labelled mails before it",
-    source="thesis §3.3.6",
+    source="Bordin 2017, section 3.3.6",
     parameters=SpamFilter,
     build=build,
     features=(

@@ -1,9 +1,11 @@
-"""Trending Topics (TT) [thesis §3.3.7]: the hashtags that were used most in the last ten seconds, every two seconds.
+"""Trending Topics (TT): the hashtags that were used most in the last ten seconds, every two seconds.
 
 A topic is what stands between white space, begins with `#` and has at least one more character; it is kept as it is
 written. Windows are of event time: the thesis counts by the clock of the machine that happens to do it,
 so no two runs of it agree. Equal counts are ranked by topic, which the thesis leaves open. A tweet
 without a text (null) is malformed and has no topic.
+
+Source: Bordin 2017, section 3.3.7.
 """
 
 from __future__ import annotations
@@ -36,10 +38,10 @@ def build(parameters: TrendingTopics, rate_per_s: float) -> Job:
     text = Tweet("text", parameters.words, parameters.hashtags)
     tweets = StreamSpec("tweets", (with_malformed(text, parameters.malformed, None),))
     topics = source("tweets", tweets.schema).explode(topic=TOPICS, name="topic_extractor").select(topic="topic")
-    counted = topics.window(hop(parameters.window, parameters.frequency), keys="topic").aggregate(
+    counts = topics.window(hop(parameters.window, parameters.frequency), keys="topic").aggregate(
         count="count(*)", name="rolling_counter"
     )
-    ranked = counted.top(parameters.topk, by="count", ties="topic", name="ranker")
+    ranked = counts.top(parameters.topk, by="count", ties="topic", name="ranker")
     return Job(ranked.sink("rankings"), (tweets,), {"tweets": "text IS NULL"})
 
 
@@ -47,7 +49,7 @@ WORKLOAD = Workload(
     name="trending_topics",
     title="trending topics",
     summary="the hashtags that were used most in the last seconds, ranking by ranking",
-    source="thesis §3.3.7",
+    source="Bordin 2017, section 3.3.7",
     parameters=TrendingTopics,
     build=build,
     features=(Feature.FLAT_MAP, Feature.WINDOW, Feature.GLOBAL),

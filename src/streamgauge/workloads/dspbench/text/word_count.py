@@ -1,8 +1,10 @@
-"""Word Count (WC) [thesis §3.3.1]: how often each word was said so far.
+"""Word Count (WC): how often each word was said so far.
 
 A word is a run of ASCII letters, digits and underscores, in lower case: the engines of the thesis's code disagree about
 case, and so about every count. A line without a word, empty or null, gives no row. Words are never forgotten, unless
 there is a `window`.
+
+Source: Bordin 2017, section 3.3.1.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from pydantic import Field
 from streamgauge.dataflow.builder import source
 from streamgauge.loadgen.fields import WORDS_MAX, StreamSpec, Text
 from streamgauge.workloads.features import Feature
-from streamgauge.workloads.helpers.counts import MEANING, counted
+from streamgauge.workloads.helpers.counts import MEANING, count_by_key
 from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload
 
 WORDS = "regexp_extract_all(text, '[A-Za-z0-9_]+', 0)"
@@ -30,9 +32,9 @@ class WordCount(Parameters):
 
 def build(parameters: WordCount, rate_per_s: float) -> Job:
     sentences = StreamSpec("sentences", (Text("text", parameters.words),))
-    said = source("sentences", sentences.schema).explode(word=WORDS, name="splitter")
-    words = said.select(word="lower(word)", name="lower_case")
-    counts = counted(words, parameters.window, keys="word", column="count", name="counter")
+    tokens = source("sentences", sentences.schema).explode(word=WORDS, name="splitter")
+    words = tokens.select(word="lower(word)", name="lower_case")
+    counts = count_by_key(words, parameters.window, keys="word", column="count", name="counter")
     return Job(counts.sink("counts"), (sentences,))
 
 
@@ -40,7 +42,7 @@ WORKLOAD = Workload(
     name="word_count",
     title="word count",
     summary="how often each word was said so far, as updates",
-    source="thesis §3.3.1",
+    source="Bordin 2017, section 3.3.1",
     parameters=WordCount,
     build=build,
     features=(Feature.FLAT_MAP, Feature.COUNTER),

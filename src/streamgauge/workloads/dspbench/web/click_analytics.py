@@ -1,4 +1,4 @@
-"""Click Analytics (CA) [thesis §3.3.8]: how many clicks a site had, how many of them were somebody's first on a page,
+"""Click Analytics (CA): how many clicks a site had, how many of them were somebody's first on a page,
 and from which countries and cities they came.
 
 A visitor is who the click says, or its address where it says nobody: null, or an empty name, which would be one big
@@ -6,6 +6,8 @@ visitor. A click without a page, or without a visitor, is malformed and counts n
 in as many places as the operator has instances, so its totals depend on the parallelism; here there is one total. What
 was seen is never forgotten, so the state grows with the pairs of visitor and page, and with nothing else. With a
 `window` everything is of one window alone, first visits too.
+
+Source: Bordin 2017, section 3.3.8.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from streamgauge.loadgen.datasets.access_log import ADDRESSES_MAX
 from streamgauge.loadgen.datasets.clicks import PAGES_MAX, Address, Page, Visitor
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.workloads.features import Feature
-from streamgauge.workloads.helpers.counts import MEANING, counted
+from streamgauge.workloads.helpers.counts import MEANING, count_by_key
 from streamgauge.workloads.helpers.places import count_places
 from streamgauge.workloads.registry import File, Job, Parameters, Seconds, Workload, unless
 
@@ -56,22 +58,22 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
         .where("url <> '' AND client IS NOT NULL", name="well_formed")
     )
     within = parameters.window
-    visits = counted(whole, within, keys="site", column="visits", name="visit_stats")
+    visits = count_by_key(whole, within, keys="site", column="visits", name="visit_stats")
     window = tumble(within) if within else None
     first = whole.distinct(keys=("client", "url"), window=window, name="repeat_visit")
     sites = first.select(site=SITE, name="first_visit")
-    uniques = counted(sites, within, keys="site", column="uniques", name="unique_stats")
+    uniques = count_by_key(sites, within, keys="site", column="uniques", name="unique_stats")
     places = count_places(whole.select(address="address", name="client"), parameters.database, within)
     malformed = unless(f"url <> '' AND {VISITOR} IS NOT NULL")
-    asked = flow(visits.sink("visits"), uniques.sink("uniques"), places)
-    return Job(asked, (clicks,), {"clicks": malformed})
+    result = flow(visits.sink("visits"), uniques.sink("uniques"), places)
+    return Job(result, (clicks,), {"clicks": malformed})
 
 
 WORKLOAD = Workload(
     name="click_analytics",
     title="click analytics",
     summary="clicks and first visits of a site, and from where they came, as updates",
-    source="thesis §3.3.8",
+    source="Bordin 2017, section 3.3.8",
     parameters=ClickAnalytics,
     build=build,
     features=(Feature.COUNTER, Feature.GLOBAL, Feature.LOOKUP, Feature.SINKS),

@@ -1,4 +1,4 @@
-"""Log Processing (LP) [thesis §3.3.2]: a web server's log, line by line: hits a minute, how often each status came, and
+"""Log Processing (LP): a web server's log, line by line: hits a minute, how often each status came, and
 from which countries and cities.
 
 A line must be of the Common Log Format as a whole, or it is malformed and counts nowhere. Its request may have quotes
@@ -8,6 +8,8 @@ first, not the one that is oldest, so its answer depends on the order of the lin
 oldest are forgotten: a line that is so many minutes or more behind the latest one before it counts in no minute. What
 is latest only a process that sees all lines can know, so that is one instance, in Python, and gives a result for every
 line, as the thesis does.
+
+Source: Bordin 2017, section 3.3.2.
 """
 
 from __future__ import annotations
@@ -76,17 +78,19 @@ class VolumeCounter(Processor):
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         minutes = batch.column("minute").cast(pa.int64()).to_numpy() // MINUTE_US
-        known = self._minutes[-1:]
-        latest = np.maximum.accumulate(np.concatenate((known, minutes)))[len(known) :]
+        latest = self._minutes[-1:]
+        latest = np.maximum.accumulate(np.concatenate((latest, minutes)))[len(latest) :]
         rows = np.flatnonzero(minutes > latest - self._remembered)
-        counts = pa.array(self._counted(minutes[rows]), pa.int64())
-        taken = pa.array(rows, pa.int64())
-        return pa.RecordBatch.from_arrays([batch.column("minute").take(taken), counts, taken], ["minute", "count", ROW])
+        counts = pa.array(self._counts_of(minutes[rows]), pa.int64())
+        row_numbers = pa.array(rows, pa.int64())
+        return pa.RecordBatch.from_arrays(
+            [batch.column("minute").take(row_numbers), counts, row_numbers], ["minute", "count", ROW]
+        )
 
-    def _counted(self, minutes: Ints) -> Ints:
+    def _counts_of(self, minutes: Ints) -> Ints:
         """The count of each of these, itself included; keeps the minutes that may come again."""
-        known, codes = np.unique(np.concatenate((self._minutes, minutes)), return_inverse=True)
-        totals = np.zeros(len(known), np.int64)
+        all_minutes, codes = np.unique(np.concatenate((self._minutes, minutes)), return_inverse=True)
+        totals = np.zeros(len(all_minutes), np.int64)
         totals[codes[: len(self._minutes)]] = self._counts
         codes = codes[len(self._minutes) :]
         order = group_by_key(codes)
@@ -94,9 +98,9 @@ class VolumeCounter(Processor):
         counts = np.empty(len(codes), np.int64)
         counts[order] = np.arange(len(codes)) - first[group] + 1
         counts += totals[codes]
-        totals += np.bincount(codes, minlength=len(known))
-        kept = known > (known[-1:] - self._remembered)
-        self._minutes, self._counts = known[kept], totals[kept]
+        totals += np.bincount(codes, minlength=len(all_minutes))
+        retained = all_minutes > (all_minutes[-1:] - self._remembered)
+        self._minutes, self._counts = all_minutes[retained], totals[retained]
         return counts
 
     def snapshot(self) -> bytes:
@@ -124,7 +128,7 @@ def count_minutes(parsed: Stream, remembered: int) -> Flow:
         minutes = parsed.select(minute="date_trunc('minute', time)", name="minute")
         return minutes.running(keys="minute", count="count(*)", name="volume_counter").sink("count")
     minutes = parsed.select(log="'all'", minute="date_trunc('minute', time)", name="minute")
-    counted = minutes.process(
+    counts = minutes.process(
         VolumeCounter,
         keys="log",
         gives=Schema.of(minute="timestamp", count="bigint"),
@@ -132,7 +136,7 @@ def count_minutes(parsed: Stream, remembered: int) -> Flow:
         truth=volume_truth(remembered),
         name="volume_counter",
     )
-    return counted.sink("count")
+    return counts.sink("count")
 
 
 def build(parameters: LogProcessing, rate_per_s: float) -> Job:
@@ -160,7 +164,7 @@ WORKLOAD = Workload(
     name="log_processing",
     title="log processing",
     summary="hits a minute, statuses and places, from the lines of a web server's log, as updates",
-    source="thesis §3.3.2",
+    source="Bordin 2017, section 3.3.2",
     parameters=LogProcessing,
     build=build,
     features=(Feature.COUNTER, Feature.LOOKUP, Feature.SINKS),

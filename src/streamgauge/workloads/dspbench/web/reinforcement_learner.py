@@ -1,4 +1,4 @@
-"""Reinforcement Learner (RL) [thesis §3.3.12]: which page to show a session, learned from what pages earned so far.
+"""Reinforcement Learner (RL): which page to show a session, learned from what pages earned so far.
 
 Two streams meet in one operator: events, which ask a learner for an action, and rewards of actions. The learner is the
 thesis's interval estimator. While any action has fewer than `min_reward_distr_sample` rewards it chooses at random;
@@ -26,6 +26,8 @@ learners; one beyond them is none.
 It exercises a process of two inputs, the keyed form of a broadcast edge, and state that is read more than written. Its
 truth is DuckDB SQL, which looks for the bounds by window functions over bins and for the limits by recursion, so
 verification is independent; its work grows with rewards times bins.
+
+Source: Bordin 2017, section 3.3.12.
 """
 
 from __future__ import annotations
@@ -132,14 +134,14 @@ class Histogram:
         up_to = np.zeros(len(bins) + 1, np.int64)
         up_to[1 + np.searchsorted(bins, self.bins)] = self.counts
         up_to = np.cumsum(up_to)
-        found = np.empty(len(taken), np.int64)
+        offsets = np.empty(len(taken), np.int64)
         step = max(PIECE_CELLS // len(up_to), 1)
         for start in range(0, len(new) + 1, step):
             table = _table(up_to, bins, new[start : start + step])
             low, high = np.searchsorted(taken, (start, start + step))
-            found[low:high] = _reaching(table, taken[low:high] - start, bins, centre[low:high], needed[low:high])
+            offsets[low:high] = _reaching(table, taken[low:high] - start, bins, centre[low:high], needed[low:high])
             up_to = table[-1]
-        return found
+        return offsets
 
 
 def _table(up_to: Ints, bins: Ints, new: Ints) -> Ints:
@@ -158,8 +160,8 @@ def _reaching(table: Ints, rows: Ints, bins: Ints, centre: Ints, needed: Ints) -
         middle = (low + high) // 2
         first = np.searchsorted(bins, centre - middle)
         last = np.searchsorted(bins, centre + middle, side="right")
-        enough = table[rows, last] - table[rows, first] >= needed
-        low, high = np.where(enough, low, middle + 1), np.where(enough, middle, high)
+        reached = table[rows, last] - table[rows, first] >= needed
+        low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
     return low
 
 
@@ -178,13 +180,13 @@ class Learner:
         none: those for which there were too few rewards.
         """
         own = [np.flatnonzero(places == place) for place in range(len(self.histograms))]
-        random = int(np.searchsorted(before, self._enough(own, len(places))))
+        random = int(np.searchsorted(before, self._sample_complete(own, len(places))))
         chosen = self._best(rewards, own, before[random:], rounds[random:])
         for histogram, at in zip(self.histograms, own, strict=True):
             histogram.add(rewards[at])
         return chosen
 
-    def _enough(self, own: list[Ints], new: int) -> int:
+    def _sample_complete(self, own: list[Ints], new: int) -> int:
         """How many of the new rewards it takes until every action has its sample; one more than there are if none."""
         taken = 0
         for histogram, at in zip(self.histograms, own, strict=True):
@@ -246,13 +248,13 @@ class IntervalEstimator(Processor):
         for own in _by_learner(learner, rows):
             is_reward = rewarded[own]
             rewards, events = own[is_reward], own[~is_reward]
-            known = self._learner(int(learner[own[0]]))
+            model = self._learner(int(learner[own[0]]))
             before = np.cumsum(is_reward)[~is_reward]
-            best = known.learn(place[rewards], reward[rewards], before, round_[events])
+            best = model.learn(place[rewards], reward[rewards], before, round_[events])
             chosen[events[len(events) - len(best) :]] = best
-        asked = pa.array(rows[~rewarded[rows]])
-        columns = [batch.column(name).take(asked) for name in ("learner", "session", "round")]
-        columns += [self._actions.take(pa.array(chosen).take(asked)), asked]
+        event_rows = pa.array(rows[~rewarded[rows]])
+        columns = [batch.column(name).take(event_rows) for name in ("learner", "session", "round")]
+        columns += [self._actions.take(pa.array(chosen).take(event_rows)), event_rows]
         return pa.RecordBatch.from_arrays(columns, names=["learner", "session", "round", "action", ROW])
 
     def _learner(self, number: int) -> Learner:
@@ -267,15 +269,15 @@ class IntervalEstimator(Processor):
     def snapshot(self) -> bytes:
         learners = list(self._learners.values())
         histograms = [histogram for learner in learners for histogram in learner.histograms]
-        nothing = np.empty(0, np.int64)
+        empty = np.empty(0, np.int64)
         return save(
             learners=pa.array(list(self._learners), pa.int64()),
             limits=pa.array([learner.limit for learner in learners], pa.int64()),
             rounds=pa.array([learner.last_round for learner in learners], pa.int64()),
             totals=pa.array([histogram.total for histogram in histograms], pa.int64()),
             sizes=pa.array([len(histogram.bins) for histogram in histograms], pa.int64()),
-            bins=np.concatenate([nothing, *(histogram.bins for histogram in histograms)]),
-            counts=np.concatenate([nothing, *(histogram.counts for histogram in histograms)]),
+            bins=np.concatenate([empty, *(histogram.bins for histogram in histograms)]),
+            counts=np.concatenate([empty, *(histogram.counts for histogram in histograms)]),
         )
 
     def restore(self, state: bytes) -> None:
@@ -385,10 +387,10 @@ def build(parameters: ReinforcementLearnerParameters, rate_per_s: float) -> Job:
     names, earned = _checked(parameters)
     rule = Rule(actions=names, **parameters.model_dump(include=set(Rule.__dataclass_fields__) - {"actions"}))
     action = Action("action", names)
-    asked = (Turn("learner", rule.learners), Integer("session", 0, INT_MAX), Round("round", rule.learners))
-    told = (Owner("learner", rule.learners, parameters.malformed), action, Reward("reward", action, 1, earned))
-    events = StreamSpec("events", asked, 1 - parameters.rewards)
-    rewards = StreamSpec("rewards", told, parameters.rewards)
+    event_fields = (Turn("learner", rule.learners), Integer("session", 0, INT_MAX), Round("round", rule.learners))
+    reward_fields = (Owner("learner", rule.learners, parameters.malformed), action, Reward("reward", action, 1, earned))
+    events = StreamSpec("events", event_fields, 1 - parameters.rewards)
+    rewards = StreamSpec("rewards", reward_fields, parameters.rewards)
     actions = source("events", events.schema).process(
         IntervalEstimator,
         source("rewards", rewards.schema),
@@ -398,11 +400,11 @@ def build(parameters: ReinforcementLearnerParameters, rate_per_s: float) -> Job:
         truth=truth(rule),
         name="learner",
     )
-    known = f"learner BETWEEN 0 AND {rule.learners - 1}"
+    is_valid_learner = f"learner BETWEEN 0 AND {rule.learners - 1}"
     actions_there_are = ", ".join(f"'{name}'" for name in names)
     malformed = {
-        "events": unless(f"{known} AND session >= 0 AND round >= 0"),
-        "rewards": unless(f"{known} AND action IN ({actions_there_are}) AND reward >= 0"),
+        "events": unless(f"{is_valid_learner} AND session >= 0 AND round >= 0"),
+        "rewards": unless(f"{is_valid_learner} AND action IN ({actions_there_are}) AND reward >= 0"),
     }
     return Job(actions.sink("actions"), (events, rewards), malformed)
 
@@ -435,7 +437,7 @@ WORKLOAD = Workload(
     name="reinforcement_learner",
     title="reinforcement learner",
     summary="which page to show each session, learned from the rewards of pages so far",
-    source="thesis §3.3.12",
+    source="Bordin 2017, section 3.3.12",
     parameters=ReinforcementLearnerParameters,
     build=build,
     features=(Feature.TWO_STREAMS, Feature.PYTHON),
