@@ -49,12 +49,13 @@ class TuningProfile:
 class Capabilities:
     """The capabilities of an engine. The matrix in the docs and in `streamgauge engines` is generated from them.
 
-    `unsupported_reasons`: why the engine cannot run a node, by the node's name; `fallback_engine`: the engine to take
-    then. `chunk_us`: how much event time travels at once at usual rates, where the engine's latencies are far below
-    those of batches. `early_firing`: a window gives its values so far, as updates, and no last one. `has_batch_ids`:
-    whether the engine numbers its batches, so that results belong to one of them. `transport_options`: those of its
-    only transport that have another default with it. `profiles`: the tuning profiles that the engine has, by name; the
-    defaults of `settings` are those of the profile `tuned`.
+    - `unsupported_reasons`: node kind to the reason why the engine cannot run it.
+    - `fallback_engine`: the engine to suggest then.
+    - `chunk_us`: the event time per chunk, for engines with latencies far below those of batches.
+    - `transport_options`: different defaults for the engine's only transport.
+    - `early_firing`: windows give intermediate values as updates, and no final one.
+    - `has_batch_ids`: whether results belong to numbered batches.
+    - `profiles`: name to tuning profile; the defaults of `settings` are those of the profile `tuned`.
     """
 
     name: str
