@@ -269,7 +269,7 @@ def test_examples_can_be_read_and_written_as_json(con: duckdb.DuckDBPyConnection
             "received": [{"b": "7a7a"}],
         },
     )
-    verification = Verification(required=True, independent=True, reference="test", **found.as_dict())
+    verification = Verification(judged=True, independent=True, reference="test", **found.as_dict())
     assert not verification.right
     assert '"7a7a"' in verification.model_dump_json()
 
