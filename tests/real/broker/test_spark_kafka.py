@@ -204,7 +204,7 @@ def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
     [
         (
             {"workload": "count", "load": {"rate": "1k", "generators": 2}},
-            r"load\.generators: must be 1 for updates and firsts over a broker",
+            r"load\.generators: must be 1 for updates and first rows over a broker",
         ),
         ({"options": {"watermark_delay": "soon"}}, "option watermark_delay: must be auto, or a number of"),
         ({"port": 9000}, "port: does not apply to the transport kafka"),

@@ -103,7 +103,10 @@ def test_batches_are_cut_at_one_event_time() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"workload": "spike_detection"}, "does not support Process: its state is one of Structured Streaming here"),
+        (
+            {"workload": "spike_detection"},
+            "does not support Process: keyed processes need Structured Streaming's state",
+        ),
         ({"workload": "sentiment_analysis"}, "does not support IntervalJoin: DStreams join windows only"),
         ({"workload": "identity", "transport": "kafka"}, "transport: must be one that spark-dstream can read"),
         (
