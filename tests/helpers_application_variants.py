@@ -1,16 +1,20 @@
-"""The flows that an application may be: which of its parameters make another one."""
+"""The flows that an application may be: which of its parameters make another one; several workloads as one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
 from streamgauge.core.errors import InputError
 from streamgauge.dataflow import graph
+from streamgauge.dataflow.builder import flow
+from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.workloads import registry
+from streamgauge.workloads.registry import Job, Parameters, Workload
 
 Operators = frozenset[tuple[type, str]]
 """What a workload is made of: the kind and the name of each operator."""
@@ -41,3 +45,24 @@ def _values(described: FieldInfo) -> Iterator[Any]:
     for rule in described.metadata:
         if hasattr(rule, "ge"):
             yield from (rule.ge, *(rule.ge + more for more in ABOVE_LEAST))
+
+
+def together(parts: dict[str, dict[str, Any]]) -> Workload:
+    """Several workloads as one: their flows side by side, each with an equal part of the rate.
+
+    A stream that several read is made once, as the first of them has it.
+    """
+
+    def build(parameters: Parameters, rate_per_s: float) -> Job:
+        share = 1 / len(parts)
+        found = [registry.get(name) for name in parts]
+        jobs = [each.build(each.read(parts[each.name]), rate_per_s * share) for each in found]
+        streams: dict[str, StreamSpec] = {}
+        for job in jobs:
+            streams = {stream.name: stream for stream in job.streams} | streams
+        whole = sum(stream.share for stream in streams.values())
+        made = tuple(replace(stream, share=stream.share / whole) for stream in streams.values())
+        rules = {stream: rule for job in jobs for stream, rule in job.malformed.items()}
+        return Job(flow(*(job.flow for job in jobs)), made, rules)
+
+    return Workload("together", "several applications", "side by side", "test", Parameters, build)

@@ -54,11 +54,12 @@ def started(
     transport_options: Mapping[str, str] | None = None,
     transport: str = "kafka",
     options: Mapping[str, str] | None = None,
+    tuning: str = "tuned",
     **parameters: str,
 ) -> Iterator[tuple[ResolvedExperiment, TestBed, RunFolder]]:
     """Generators, a recorder, the engine and what stands between, running; ended at the end."""
     load = {"rate": rate, "warmup": "4s", "bound": bound, "generators": generators}
-    asked: dict[str, Any] = {"engine": engine, "transport": transport, "load": load, "out": str(root)}
+    asked: dict[str, Any] = {"engine": engine, "transport": transport, "load": load, "out": str(root), "tuning": tuning}
     asked |= {"transport_options": transport_options or {}, "options": options or {}}
     resolved = check(build({"workload": workload, "parameters": parameters, **asked}))
     folder = RunFolder.create(root, workload, engine, datetime.now(UTC))

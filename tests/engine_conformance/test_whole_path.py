@@ -23,7 +23,6 @@ from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.builder import flow
 from streamgauge.engines.registry import starter_of
 from streamgauge.harness.testbed import TestBed
 from streamgauge.loadgen.plan import Plan
@@ -38,8 +37,7 @@ from streamgauge.trial.policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import place_of
-from streamgauge.workloads.registry import Job, Parameters, Workload
-from tests.helpers_application_variants import operators_of, ways_of
+from tests.helpers_application_variants import operators_of, together, ways_of
 from tests.helpers_restart import RESTARTED_S, Restart
 from tests.helpers_verdicts import sentence_against
 
@@ -97,14 +95,20 @@ class Case:
 
 @contextmanager
 def started(
-    root: Path, workload: str, rate: str, parameters: dict[str, Any], options: dict[str, str], warm_up: str = WARM_UP
+    root: Path,
+    workload: str,
+    rate: str,
+    parameters: dict[str, Any],
+    options: dict[str, str],
+    warm_up: str = WARM_UP,
+    tuning: str = "tuned",
 ) -> Iterator[Case]:
     """Generators, recorder and Spark, running; ended at the end."""
     # No duration: one as short as these trials is refused, since it could not be judged.
     # While Spark is restarted nothing is read, however long that takes: the queue must not fill meanwhile.
     load = {"rate": rate, "warmup": warm_up, "generators": 2, "bound": "5m"}
     values = {"workload": workload, "parameters": parameters, "options": {"probes": "on", **options}, "load": load,
-              "out": str(root)}  # fmt: skip
+              "out": str(root), "tuning": tuning}  # fmt: skip
     resolved = check(build(values))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
     rate_per_s = resolved.experiment.load.rate
@@ -330,6 +334,29 @@ def test_every_application_is_exactly_once(
     assert all(found[name] >= least for name, least in rows_least.items()), found
 
 
+IDIOMATIC: dict[str, dict[str, Any]] = {
+    "windowed_join": {**WINDOW, "packs": "200"},
+    "windowed_aggregation": {**WINDOW, "packs": "200"},
+    "word_count": {},
+}
+
+
+def test_what_a_user_would_write_is_right_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The profile `idiomatic`: windows by Spark's own operators, a join and updates, on one Spark; a result says which
+    settings are not Spark's own.
+    """
+    workload = together(IDIOMATIC)
+    monkeypatch.setitem(registry._all(), workload.name, workload)
+    with started(tmp_path, workload.name, "15k", {}, {"probes": "progress"}, tuning="idiomatic") as running:
+        judged = running.trial(1)
+    check_answers(judged, 2_000)
+    check_ways(judged)
+    result = judged.result
+    assert (result.tuning, result.settings["lowering.aggregate"]) == ("idiomatic", "window")
+    assert not {"source", "trigger", "jit", "lowering.aggregate", "spark home"} & set(result.changed_settings)
+    assert {"spark.driver.memory", "spark.sql.shuffle.partitions"} <= set(result.changed_settings)
+
+
 LEARNING = ("addressed", "mails", "training_sum", "each_word", "word_probability", "bayes_rule")
 
 
@@ -391,20 +418,6 @@ def test_every_way_of_an_application_is_verified_on_spark() -> None:
     names = sorted({name for name, _ in parts})
     lacking = [(name, choice) for name in names for way, choice in ways_of(name) if (name, way) not in tried]
     assert lacking == []
-
-
-def together(parts: dict[str, dict[str, Any]]) -> Workload:
-    """Several workloads as one: their flows side by side, each with an equal part of the rate."""
-
-    def build(parameters: Parameters, rate_per_s: float) -> Job:
-        share = 1 / len(parts)
-        found = [registry.get(name) for name in parts]
-        jobs = [each.build(each.read(parts[each.name]), rate_per_s * share) for each in found]
-        streams = (replace(stream, share=stream.share * share) for job in jobs for stream in job.streams)
-        rules = {stream: rule for job in jobs for stream, rule in job.malformed.items()}
-        return Job(flow(*(job.flow for job in jobs)), tuple(streams), rules)
-
-    return Workload("together", "several applications", "side by side", "test", Parameters, build)
 
 
 def check_path(judged: TrialResult) -> None:

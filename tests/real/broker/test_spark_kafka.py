@@ -23,6 +23,8 @@ from streamgauge.transports.kafka.broker.cluster import KafkaCluster
 from streamgauge.transports.kafka.broker.topics import Topics
 from streamgauge.transports.kafka.topic_names import topic_of
 from streamgauge.trial.conductor import TrialResult
+from streamgauge.workloads import registry
+from tests.helpers_application_variants import together
 from tests.helpers_broker_trials import (
     WINDOW,
     InMidTrial,
@@ -120,6 +122,21 @@ def test_one_spark_and_one_broker_carry_trial_after_trial(tmp_path: Path) -> Non
     assert kill.record
     assert third.result.verdict.value == "invalid"
     assert "the broker ended" in third.record.driver_failed
+
+
+@pytest.mark.long
+@on_a_broker
+def test_what_a_user_would_write_is_right_over_a_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The profile `idiomatic`: events in JSON, Kafka's own client settings, plain windows, a plain join and updates."""
+    windows = {"range": "2s", "slide": "1s", "packs": "200"}
+    workload = together({"windowed_join": windows, "windowed_aggregation": windows, "word_count": {}})
+    monkeypatch.setitem(registry._all(), workload.name, workload)
+    with started(tmp_path, workload.name, "6k", tuning="idiomatic") as (resolved, testbed, folder):
+        judged = trial(resolved, testbed, folder)
+    check_answers(judged, 1_000)
+    settings = judged.result.settings
+    assert settings["producer"].startswith("encoding=json ")
+    assert settings["sink"] == "Spark's own for Kafka: Kafka's own defaults"
 
 
 @on_a_broker
