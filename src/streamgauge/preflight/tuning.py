@@ -26,8 +26,7 @@ def tuning_problems(experiment: Experiment, engine: Capabilities, having: Sequen
     """A profile that the engine does not have; `having` are the engines that have it."""
     if experiment.tuning in engine.profiles:
         return
-    there = ", ".join(engine.profiles)
-    rule = f"must be a tuning profile that {engine.name} has, which are: {there}"
+    rule = f"must be {' or '.join(engine.profiles)}: {engine.name} has no other tuning profile"
     others = f", or --engine {having[0]}" if having else ""
     yield Problem("tuning", rule, experiment.tuning, f"--tuning {TUNED}{others}")
 

@@ -59,7 +59,7 @@ def test_an_engine_without_the_profile_refuses_it() -> None:
     with pytest.raises(InputError) as told:
         check(build({"workload": "identity", "engine": "known", "tuning": "idiomatic"}), new_folder=False)
     (problem,) = [one for one in told.value.problems if one.setting == "tuning"]
-    assert problem.rule == "must be a tuning profile that known has, which are: tuned"
+    assert problem.rule == "must be tuned: known has no other tuning profile"
     assert problem.way_out == "--tuning tuned, or --engine spark"
 
 

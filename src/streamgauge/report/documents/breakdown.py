@@ -46,7 +46,7 @@ def document(found: Found) -> Document:
     published = "The study whose question this is found, with DStreams and on machines of its own:"
     return Document(
         name=found["workload"],
-        on=f"anatomy on {found['engine']}, over {found['transport']}",
+        on=f"anatomy on {found['engine']} ({found.get('tuning', 'tuned')}), over {found['transport']}",
         title=f"{found['workload']}, anatomy",
         headline="",
         meta=(" · ".join(parts),),

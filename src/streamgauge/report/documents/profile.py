@@ -46,11 +46,12 @@ def document(found: Found, apply: bool = False) -> Document:
     """The whole; `apply`: in the terminal also the option that is now set, and why others have none."""
     asked = found["input"]
     size = f"{format_count(asked['slices'])} slices of {format_count(asked['slice_events'])} events"
+    engine = f"{found['engine']} ({found.get('tuning', 'tuned')})"
     times = Drawing(lambda: profile.times(found["operators"]))
     notes = (Paragraph(note, "note", "note", terminal=True) for note in found["notes"])
     return Document(
         name=found["workload"],
-        on=f"characterized on {found['engine']}, {size}, {format_count(asked['warmup_slices'])} more to warm up",
+        on=f"characterized on {engine}, {size}, {format_count(asked['warmup_slices'])} more to warm up",
         title=f"{found['workload']}, characterized",
         headline="",
         meta=(f"{found['start_time']} · {found['folder']}",),

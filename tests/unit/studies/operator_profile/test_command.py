@@ -83,7 +83,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[Spark], None]:
     return set_
 
 
-READY: Any = SimpleNamespace(experiment=SimpleNamespace(options={}))
+READY: Any = SimpleNamespace(engine_options={})
 NODE = source("numbers", Schema.of(value="int")).node
 GOOD, BREAKS = (IsolatedOperator(name, NODE, {}, "__slice") for name in ("good", "breaks"))
 
