@@ -339,22 +339,24 @@ IDIOMATIC: dict[str, dict[str, Any]] = {
     "windowed_aggregation": {**WINDOW, "packs": "200"},
     "word_count": {},
 }
+IN_A_HURRY = {"probes": "progress", "python_workers": "tuned"}
 
 
 def test_what_a_user_would_write_is_right_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The profile `idiomatic`: windows by Spark's own operators, a join and updates, on one Spark; a result says which
-    settings are not Spark's own.
+    settings are not Spark's own. Python workers start as in `tuned`: as Spark starts them, those of three queries at
+    once miss its limit of 10 s on a busy machine.
     """
     workload = together(IDIOMATIC)
     monkeypatch.setitem(registry._all(), workload.name, workload)
-    with started(tmp_path, workload.name, "15k", {}, {"probes": "progress"}, tuning="idiomatic") as running:
+    with started(tmp_path, workload.name, "6k", {}, IN_A_HURRY, tuning="idiomatic") as running:
         judged = running.trial(1)
-    check_answers(judged, 2_000)
+    check_answers(judged, 1_000)
     check_ways(judged)
     result = judged.result
     assert (result.tuning, result.settings["lowering.aggregate"]) == ("idiomatic", "window")
-    assert not {"source", "trigger", "jit", "lowering.aggregate", "spark home"} & set(result.changed_settings)
-    assert {"spark.driver.memory", "spark.sql.shuffle.partitions"} <= set(result.changed_settings)
+    assert not {"source", "trigger", "jit", "lowering.aggregate", "file_system"} & set(result.changed_settings)
+    assert {"spark.driver.memory", "spark.sql.shuffle.partitions", "python_workers"} <= set(result.changed_settings)
 
 
 LEARNING = ("addressed", "mails", "training_sum", "each_word", "word_probability", "bayes_rule")
