@@ -56,8 +56,9 @@ def test_a_job_runs_whatever_other_programs_have_left(tmp_path: Path) -> None:
     variables = foreign_spark(tmp_path / "spark")
     run = ["run", str(EXAMPLES / "enrich.py"), "--rate", "2k", "--duration", "5s", "--warmup", "3s", "--json"]
     done = in_namespace(NO_NAMES.format(hosts=hosts), [*run, "--out", str(tmp_path / "runs")], variables)
-    assert done.returncode in (0, 1), done.stderr
-    result = json.loads(done.stdout)
+    assert done.stdout, done.stderr
+    result = json.loads(done.stdout)  # invalid beside other load, which is no matter here
+    assert result["verdict"]["cause"] != "start_failed", done.stderr
     assert result["verification"]["judged"], result["verification"]
     assert not any(result["verification"][fault] for fault in ("missing", "extra", "wrong"))
     aside = {name.removesuffix(" (set aside)") for name in result["settings"] if name.endswith(" (set aside)")}
