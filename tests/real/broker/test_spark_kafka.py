@@ -124,15 +124,24 @@ def test_one_spark_and_one_broker_carry_trial_after_trial(tmp_path: Path) -> Non
     assert "the broker ended" in third.record.driver_failed
 
 
+WINDOWS = {"range": "2s", "slide": "1s", "packs": "200"}
+IDIOMATIC: tuple[dict[str, Any], ...] = (
+    {"windowed_join": WINDOWS, "windowed_aggregation": WINDOWS},
+    {"word_count": {}},  # updates and several streams do not go together over a broker
+)
+
+
 @pytest.mark.long
+@pytest.mark.parametrize("parts", IDIOMATIC, ids=("windows", "updates"))
 @on_a_broker
-def test_what_a_user_would_write_is_right_over_a_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_user_would_write_is_right_over_a_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: dict[str, Any]
+) -> None:
     """The profile `idiomatic`: events in JSON, Kafka's own client settings, plain windows, a plain join and updates."""
-    windows = {"range": "2s", "slide": "1s", "packs": "200"}
-    workload = together({"windowed_join": windows, "windowed_aggregation": windows, "word_count": {}})
+    workload = together(parts)
     monkeypatch.setitem(registry._all(), workload.name, workload)
-    hurry = {"python_workers": "tuned"}  # three queries at once start late on a busy machine
-    with started(tmp_path, workload.name, "6k", options=hurry, tuning="idiomatic") as (resolved, testbed, folder):
+    hurry = {"python_workers": "tuned"}  # several queries at once start late on a busy machine
+    with started(tmp_path, workload.name, "4k", options=hurry, tuning="idiomatic") as (resolved, testbed, folder):
         judged = trial(resolved, testbed, folder)
     check_answers(judged, 1_000)
     settings = judged.result.settings
