@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import MachineError
 from streamgauge.engines.registry import require, starter_of
@@ -22,7 +22,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.transports.kafka.broker.broker import Broker
 from streamgauge.transports.kafka.broker.cluster import KafkaCluster
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start, testbed_settings
-from streamgauge.trial.policy import JudgedTrial
+from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
 from tests.helpers_restart import RESTARTED_S
 

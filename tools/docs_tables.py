@@ -302,7 +302,7 @@ def _parameter(parameter: Any) -> tuple[str, str, str]:
 
 def experiment_keys() -> str:
     """Every key of an experiment file that has an option on the command line, by the settings themselves."""
-    from streamgauge.config.experiment import SETTINGS
+    from streamgauge.config.experiment_settings import SETTINGS
     from streamgauge.config.settings import COMMANDS
 
     rows = []

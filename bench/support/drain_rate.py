@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from streamgauge.artifacts.observers import TrialSnapshot
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError, EngineError
 from streamgauge.dataflow.lineage import needed_columns

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.experiment import Characterize
+from streamgauge.config.experiment_settings import Characterize
 from streamgauge.engines.spark.user_job.batch_slices import Slice
 from streamgauge.studies.operator_profile.operator_io import OperatorIO
 from streamgauge.studies.operator_profile.profile import Timings, profile_figures

@@ -17,7 +17,7 @@ import pytest
 from pydantic import BaseModel
 
 from streamgauge.artifacts import tables
-from streamgauge.config.experiment import Experiment, build, is_data, is_data_time, read, to_toml
+from streamgauge.config.experiment_settings import Experiment, build, is_data, is_data_time, read, to_toml
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.registry import capabilities, streaming_engines

@@ -19,22 +19,22 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.builder import source, tumble
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import INPUT, ROW, TIME, Processor
 from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, load, save
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.harness.testbed import TestBed
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start, testbed_settings
-from streamgauge.trial.policy import JudgedTrial
+from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.progress import Show, snapshots
 from tests.helpers_restart import RESTARTED_S
 from tests.unit.dataflow import helpers_totals as totals

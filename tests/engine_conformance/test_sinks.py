@@ -15,12 +15,12 @@ import pytest
 
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.lineage_columns import EMISSION_TIME
 from streamgauge.dataflow.builder import Stream, flow, hop, source
-from streamgauge.dataflow.horizon import reach_us, tail_us
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.reach import reach_us, tail_us
 from streamgauge.engines.registry import starter_of
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.trial_record import TrialRecord
@@ -35,7 +35,7 @@ from streamgauge.trial.conductor import (
     next_start,
     testbed_settings,
 )
-from streamgauge.trial.policy import JudgedTrial
+from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
 from streamgauge.verification.spool import ReceivedResults
 from tests.helpers_restart import RESTARTED_S, Restart

@@ -16,7 +16,7 @@ import pytest
 
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import EngineError
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
@@ -33,7 +33,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start, testbed_settings
-from streamgauge.trial.policy import JudgedTrial
+from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import place_of

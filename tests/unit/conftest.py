@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.trial_spans import TrialSpans
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile

@@ -13,9 +13,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from streamgauge.cli.commands import EXITS, SHORTHANDS, Shorthand, perform
-from streamgauge.cli.options import AsJson, PrintToml, Verbose, parameters_of
+from streamgauge.cli.options_from_settings import AsJson, PrintToml, Verbose, parameters_of
 from streamgauge.cli.parse import build_experiment
-from streamgauge.config.experiment import SETTINGS, read
+from streamgauge.config.experiment_settings import SETTINGS, read
 from streamgauge.core.errors import InputError, StreamgaugeError
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark

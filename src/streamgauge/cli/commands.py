@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from streamgauge.config.experiment import Experiment, to_toml
+from streamgauge.config.experiment_settings import Experiment, to_toml
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from streamgauge.config.experiment import Experiment, Load
+from streamgauge.config.experiment_settings import Experiment, Load
 from streamgauge.config.slo import ServiceLevelObjective
 from streamgauge.config.thresholds import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import INGEST_TIME
 from streamgauge.core.trial_spans import TrialSpans
-from streamgauge.dataflow.horizon import reach_us, slide_us, tail_us
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.reach import reach_us, slide_us, tail_us
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import Capabilities, StartRequest
 from streamgauge.loadgen.fields import Payload, StreamSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from streamgauge.config.experiment import Experiment
+from streamgauge.config.experiment_settings import Experiment
 from streamgauge.core.errors import Problem
 from streamgauge.engines.spi import TUNED, Capabilities, TuningProfile
 

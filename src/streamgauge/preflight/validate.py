@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.config import reproduce
-from streamgauge.config.experiment import SETTINGS, Experiment, build, is_data, is_data_time, parse_setting
+from streamgauge.config.experiment_settings import SETTINGS, Experiment, build, is_data, is_data_time, parse_setting
 from streamgauge.config.slo import parse_limit
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, attempt, nearest
 from streamgauge.core.units import parse_size
 from streamgauge.dataflow.early_firing import with_early_firing
 from streamgauge.dataflow.graph import operators
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.registry import capabilities, entry, streaming_engines
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
 from streamgauge.loadgen.rate_profile import RATE_MAX_PER_S, parse_profile

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from streamgauge.artifacts.run_folder import ANATOMY, CHARACTERIZATION, OUT, RUN, STUDIES, Place, RunFolder, write_text
 from streamgauge.core.errors import InputError, Problem
+from streamgauge.report.document_blocks import Document
 from streamgauge.report.documents import breakdown, profile
 from streamgauge.report.html.render import render
-from streamgauge.report.model import Document
 from streamgauge.report.terminal.console import console, say, show, show_result
 
 Found = Mapping[str, Any]

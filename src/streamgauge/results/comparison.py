@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from streamgauge.results.base import SCHEMA_VERSION, ResultPart
+from streamgauge.results.result_part import SCHEMA_VERSION, ResultPart
 from streamgauge.results.verdict import VerdictValue
 
 

@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from streamgauge.results.base import SCHEMA_VERSION, ResultPart
 from streamgauge.results.causes import WarningCode
 from streamgauge.results.latency import Latencies
+from streamgauge.results.result_part import SCHEMA_VERSION, ResultPart
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import Verdict
 

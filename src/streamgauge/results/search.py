@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import model_validator
 
-from streamgauge.results.base import ResultPart
+from streamgauge.results.result_part import ResultPart
 from streamgauge.results.verdict import VerdictValue
 
 

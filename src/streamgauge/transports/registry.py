@@ -55,7 +55,7 @@ def _flight() -> Transport:
 
 
 def _flight_inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
-    from streamgauge.transports.flight.inlet import FlightInlet
+    from streamgauge.transports.flight.results_server import FlightInlet
 
     return FlightInlet(at, receiver)
 
@@ -64,12 +64,12 @@ def _kafka() -> Transport:
     from streamgauge.transports.kafka.client.settings import SETTINGS, KafkaSettings, problems
 
     def outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
-        from streamgauge.transports.kafka.client.outlet import KafkaOutlet
+        from streamgauge.transports.kafka.client.events_endpoint import KafkaOutlet
 
         return KafkaOutlet(at, config)
 
     def inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
-        from streamgauge.transports.kafka.client.inlet import KafkaInlet
+        from streamgauge.transports.kafka.client.results_endpoint import KafkaInlet
 
         return KafkaInlet(at, receiver)
 
@@ -96,7 +96,7 @@ def _kafka() -> Transport:
 
 def _socket() -> Transport:
     def outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
-        from streamgauge.transports.socket.outlet import SocketOutlet
+        from streamgauge.transports.socket.events_endpoint import SocketOutlet
 
         return SocketOutlet(at, config)
 

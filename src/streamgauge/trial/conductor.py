@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import duckdb
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import Experiment
+from streamgauge.config.experiment_settings import Experiment
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, StreamgaugeError, is_full
 from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.core.stage import Stage
+from streamgauge.core.progress_step import Stage
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
@@ -48,9 +48,9 @@ from streamgauge.trial.events import (
     Verifying,
     unobserved,
 )
+from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.interrupted import BUDGET_S, NOT_BEGUN, NOT_COUNTED, Budget, latencies_without_verification
 from streamgauge.trial.phases import PhaseRunner, TrialPolicy, drain_backlog, poll
-from streamgauge.trial.policy import JudgedTrial
 from streamgauge.trial.result_builder import build_result
 from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from streamgauge.artifacts.observers import OnResult, ignore
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import Experiment
+from streamgauge.config.experiment_settings import Experiment
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
@@ -25,7 +25,7 @@ from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, TrialResult, probes
 from streamgauge.trial.events import Observer, unobserved
-from streamgauge.trial.policy import JudgedTrial
+from streamgauge.trial.extension_policy import JudgedTrial
 
 STOPPED_AT_START = "stopped at its start, before the measurement"
 

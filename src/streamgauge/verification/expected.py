@@ -22,9 +22,9 @@ from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_E
 from streamgauge.core.schema import arrow_type, quote, quoted
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.dataflow import graph, schema
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow, Process, RunningAggregate
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.diff.sql import DUE
 from streamgauge.engines.duckdb_oracle.lower import last_of_spans, retained_rows
 from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
@@ -34,7 +34,7 @@ from streamgauge.metrics.latency.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.latency.result_kind import has_matches, kind_of
 from streamgauge.metrics.log.batch_frontiers import cuts
 from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
-from streamgauge.metrics.log.online import Ints
+from streamgauge.metrics.log.live_figures import Ints
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.run import Verification

@@ -13,7 +13,7 @@ import pytest
 
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.harness.testbed import TestBed

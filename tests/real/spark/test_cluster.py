@@ -23,7 +23,7 @@ import pyspark
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.harness.testbed import TestBed
@@ -31,7 +31,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
-from streamgauge.trial.policy import JudgedTrial
+from streamgauge.trial.extension_policy import JudgedTrial
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import ANATOMY, RunFolder
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.engines.registry import starter_of
 from streamgauge.harness.testbed import TestBed
@@ -20,7 +20,7 @@ from streamgauge.report.studies import write_study_page
 from streamgauge.studies.latency_breakdown.command import MODES, anatomy, check_trials
 from streamgauge.studies.latency_breakdown.decompose import decompose
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
-from streamgauge.trial.policy import JudgedTrial
+from streamgauge.trial.extension_policy import JudgedTrial
 from tests.helpers_broker_trials import require_jars
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import JobError
 from streamgauge.engines.spark.engine import SparkEngine
@@ -21,7 +21,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Result, Verification
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
-from streamgauge.trial.policy import JudgedTrial
+from streamgauge.trial.extension_policy import JudgedTrial
 from tests.helpers_verdicts import sentence_against
 
 pytestmark = pytest.mark.spark

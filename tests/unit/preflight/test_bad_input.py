@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.experiment import SETTINGS
+from streamgauge.config.experiment_settings import SETTINGS
 from tests.unit.helpers_requests import GOOD, refused
 
 pytestmark = pytest.mark.usefixtures("quiet")

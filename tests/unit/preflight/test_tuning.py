@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.config import reproduce
-from streamgauge.config.experiment import Tuning, build, read, to_toml
+from streamgauge.config.experiment_settings import Tuning, build, read, to_toml
 from streamgauge.core.errors import InputError
 from streamgauge.engines import registry
 from streamgauge.engines.spi import Capabilities, TuningProfile

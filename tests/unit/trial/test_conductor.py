@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
@@ -42,8 +42,8 @@ from streamgauge.trial import conductor as trial
 from streamgauge.trial import stopping_rules
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start
 from streamgauge.trial.events import EngineStarted, EngineStarting, VerdictReached, Verifying
+from streamgauge.trial.extension_policy import JudgedTrial, SearchTrial
 from streamgauge.trial.interrupted import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
-from streamgauge.trial.policy import JudgedTrial, SearchTrial
 from streamgauge.trial.progress import snapshot
 from streamgauge.trial.result_builder import build_result, cautions
 from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult

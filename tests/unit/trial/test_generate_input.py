@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import Experiment, build
+from streamgauge.config.experiment_settings import Experiment, build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.core.trial_spans import TrialSpans
@@ -26,8 +26,8 @@ from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Result
 from streamgauge.trial import conductor as trial
+from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.generate_input import generate
-from streamgauge.trial.policy import JudgedTrial
 
 START_US = 1_700_000_000 * US
 ASKED: dict[str, Any] = {

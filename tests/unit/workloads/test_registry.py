@@ -8,8 +8,8 @@ import pytest
 
 from streamgauge.core.errors import InputError
 from streamgauge.dataflow import graph, schema, validate
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.workloads import registry
 

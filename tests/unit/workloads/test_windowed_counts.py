@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import with_lineage
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.workloads import registry
 

@@ -11,7 +11,7 @@ from streamgauge.core.errors import EngineError
 from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, EngineStatus
-from streamgauge.engines.synthetic.compute import build
+from streamgauge.engines.synthetic.answers import build
 from streamgauge.engines.synthetic.main import SyntheticJob
 from streamgauge.engines.synthetic.settings import CAPABILITIES, with_defaults
 from streamgauge.system.child_processes import Child, ChildFailed

@@ -24,9 +24,9 @@ from streamgauge.core.clock import US, Clock
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.dataflow.nodes import Flow, WindowAggregate
 from streamgauge.engines.spi import Edges
-from streamgauge.engines.synthetic.compute import build, source_of
+from streamgauge.engines.synthetic.answers import build, source_of
+from streamgauge.engines.synthetic.consumer_capacity import Pace
 from streamgauge.engines.synthetic.faults import Faults
-from streamgauge.engines.synthetic.pace import Pace
 from streamgauge.engines.synthetic.settings import read_options
 from streamgauge.system.child_processes import serve
 from streamgauge.transports.flight import client

@@ -19,7 +19,7 @@ import numpy as np
 from streamgauge.metrics.latency.event_latency import Kind, SinkLatencies, summary
 from streamgauge.metrics.latency.histogram import Histogram
 from streamgauge.metrics.log.ingest_times import ends_and_stamps, stamps_of
-from streamgauge.metrics.log.online import Batch, Ints
+from streamgauge.metrics.log.live_figures import Batch, Ints
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import Commit

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from streamgauge.metrics.log.online import Ints
+from streamgauge.metrics.log.live_figures import Ints
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.transports.spi import Delivery
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.log.columnar_log import Log, chunk_log, spent_log, usage_log
-from streamgauge.metrics.log.online import Batch, Ints, OnlineMetrics
+from streamgauge.metrics.log.live_figures import Batch, Ints, OnlineMetrics
 from streamgauge.metrics.records import Commit, Tick, Usage
 from streamgauge.transports.busy_time import BusyInterval
 from streamgauge.transports.spi import Chunk, Delivery

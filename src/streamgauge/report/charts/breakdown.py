@@ -21,7 +21,7 @@ from streamgauge.report.charts.svg import (
     unit_of_time,
     values,
 )
-from streamgauge.report.model import Figure, Key
+from streamgauge.report.document_blocks import Figure, Key
 from streamgauge.results import labels
 
 Found = Mapping[str, Any]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import altair as alt
 
 from streamgauge.report.charts.svg import COLOURS, amounts, axis_title, figure, values
-from streamgauge.report.model import Figure, Key
+from streamgauge.report.document_blocks import Figure, Key
 from streamgauge.results.search import SearchResult, TrialSummary
 
 _MARKS = {

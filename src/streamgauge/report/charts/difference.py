@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from streamgauge.report.charts.svg import AXIS_PX, COLOURS, axis_title, figure, values
-from streamgauge.report.model import Figure, Key
+from streamgauge.report.document_blocks import Figure, Key
 from streamgauge.results.comparison import Difference, Gate
 from streamgauge.results.labels import short_label
 

@@ -23,7 +23,7 @@ from streamgauge.report.charts.svg import (
     unit_of_time,
     values,
 )
-from streamgauge.report.model import Figure, Key
+from streamgauge.report.document_blocks import Figure, Key
 
 BARS_MAX, WATERFALL_MAX = 140, 10
 

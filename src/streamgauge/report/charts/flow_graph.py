@@ -14,7 +14,7 @@ from typing import Any
 
 from streamgauge.core.formatting import format_count, format_digits, format_percent, format_rate
 from streamgauge.report.charts.svg import NARROW_PX, WIDE_PX
-from streamgauge.report.model import Figure
+from streamgauge.report.document_blocks import Figure
 from streamgauge.results.run import Operator, Result
 
 _LINE_PX, _PAD_PX, _GAP_PX = 16, 10, 38

@@ -10,7 +10,7 @@ import numpy as np
 
 from streamgauge.artifacts import hlog
 from streamgauge.report.charts.svg import DASH, axis_title, draw_line, figure, numbers, unit_of_time
-from streamgauge.report.model import Figure, Key
+from streamgauge.report.document_blocks import Figure, Key
 from streamgauge.results import labels
 from streamgauge.results.latency import PERCENTILES, Latency
 

@@ -31,7 +31,7 @@ from streamgauge.report.charts.svg import (
     values,
 )
 from streamgauge.report.charts.timeline import Band, Timeline
-from streamgauge.report.model import Figure, Key
+from streamgauge.report.document_blocks import Figure, Key
 
 _PANEL_PX = 120
 _HEADROOM = 2.5

@@ -18,7 +18,7 @@ from streamgauge.report.charts.svg import (
     unit_of_time,
     values,
 )
-from streamgauge.report.model import Figure, Key
+from streamgauge.report.document_blocks import Figure, Key
 
 ROW_PX, LABELS_PX = 26, 130
 MEMORY = {"min": "least", "p50": "p50", "p95": "p95", "max": "most"}

@@ -16,7 +16,7 @@ import altair as alt
 import vl_convert
 from altair.utils.schemapi import debug_mode
 
-from streamgauge.report.model import Figure, Key
+from streamgauge.report.document_blocks import Figure, Key
 
 COLOURS = {
     name: f"var(--{name})"

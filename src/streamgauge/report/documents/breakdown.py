@@ -8,7 +8,7 @@ from typing import Any
 from streamgauge.core.formatting import NONE, format_count, format_digits, format_percent, format_us
 from streamgauge.report.charts import breakdown
 from streamgauge.report.charts.breakdown import heading
-from streamgauge.report.model import (
+from streamgauge.report.document_blocks import (
     Document,
     Drawing,
     Paragraph,

@@ -9,8 +9,7 @@ from pathlib import Path
 from streamgauge.artifacts.run_folder import Place, write_text
 from streamgauge.core.formatting import format_percent, format_quantity, format_rate, format_signed
 from streamgauge.report.charts import difference
-from streamgauge.report.html.render import render
-from streamgauge.report.model import (
+from streamgauge.report.document_blocks import (
     Cell,
     Column,
     Document,
@@ -25,6 +24,7 @@ from streamgauge.report.model import (
     table,
     texts,
 )
+from streamgauge.report.html.render import render
 from streamgauge.results import labels
 from streamgauge.results.comparison import ComparedSide, Comparison, Difference
 

@@ -8,7 +8,7 @@ from typing import Any
 from streamgauge.core.formatting import NONE, format_count, format_digits, format_rate, format_size
 from streamgauge.report.charts import profile
 from streamgauge.report.charts.profile import time_text, tuple_time
-from streamgauge.report.model import (
+from streamgauge.report.document_blocks import (
     Block,
     Cell,
     Column,

@@ -21,9 +21,7 @@ from streamgauge.core.formatting import (
     format_value,
 )
 from streamgauge.report.charts import capacity, engine_batches, flow_graph, latency_curve, over_time, timeline
-from streamgauge.report.documents import run_answer
-from streamgauge.report.html.render import render
-from streamgauge.report.model import (
+from streamgauge.report.document_blocks import (
     Block,
     Cell,
     Column,
@@ -39,6 +37,8 @@ from streamgauge.report.model import (
     table,
     texts,
 )
+from streamgauge.report.documents import run_answer
+from streamgauge.report.html.render import render
 from streamgauge.report.text import narrative, phrases
 from streamgauge.results import labels
 from streamgauge.results.latency import LATENCY_KINDS, STATISTICS

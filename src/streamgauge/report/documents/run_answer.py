@@ -15,7 +15,7 @@ from streamgauge.core.formatting import (
     format_rate,
     format_us,
 )
-from streamgauge.report.model import Cell, Column, Document, Fact, Paragraph, Row, Table, cells, numbers
+from streamgauge.report.document_blocks import Cell, Column, Document, Fact, Paragraph, Row, Table, cells, numbers
 from streamgauge.report.text import narrative, phrases
 from streamgauge.results import labels
 from streamgauge.results.latency import STATISTICS, Latencies, Latency

@@ -8,7 +8,7 @@ import re
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from streamgauge.report.model import Block, Document
+from streamgauge.report.document_blocks import Block, Document
 from streamgauge.report.text.narrative import capital
 
 _CODE = re.compile(r"`([^`]+)`")

@@ -21,8 +21,8 @@ from rich.text import Text
 from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.core.errors import InputError, JobError, SettingError
 from streamgauge.core.formatting import NONE, format_rate, format_us, format_value
+from streamgauge.report.document_blocks import Block, Document, Drawing, Facts, Figure, Table
 from streamgauge.report.documents import run_answer
-from streamgauge.report.model import Block, Document, Drawing, Facts, Figure, Table
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from streamgauge.artifacts.observers import OnResult, SearchObserver, ignore
 from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_text
 from streamgauge.config import reproduce
-from streamgauge.config.experiment import Experiment
-from streamgauge.config.experiment import Search as AskedSearch
-from streamgauge.config.experiment import read as read_experiment
+from streamgauge.config.experiment_settings import Experiment
+from streamgauge.config.experiment_settings import Search as AskedSearch
+from streamgauge.config.experiment_settings import read as read_experiment
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, InputError, Problem, StreamgaugeError
 from streamgauge.core.formatting import format_rate
@@ -39,8 +39,8 @@ from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind
 from streamgauge.system.lock import held
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, TrialResult, probes
+from streamgauge.trial.extension_policy import SearchTrial
 from streamgauge.trial.phases import DRAIN_INTERVALS
-from streamgauge.trial.policy import SearchTrial
 from streamgauge.trial.progress import snapshots
 from streamgauge.trial.run import ceiling_of, create_folder, interrupted_result, require_machine
 

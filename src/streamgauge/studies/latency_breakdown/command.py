@@ -18,7 +18,7 @@ from typing import Any
 from streamgauge.artifacts.observers import OnResult, OnStudy, TrialSnapshot, ignore
 from streamgauge.artifacts.run_folder import ANATOMY, new_folder, write_study
 from streamgauge.config import reproduce
-from streamgauge.config.experiment import Anatomy, Experiment
+from streamgauge.config.experiment_settings import Anatomy, Experiment
 from streamgauge.config.thresholds import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, EngineError, InputError, Problem

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from streamgauge.artifacts.observers import OnStudy, ignore
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, write_study
 from streamgauge.config import reproduce
-from streamgauge.config.experiment import Characterize, Experiment
+from streamgauge.config.experiment_settings import Characterize, Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.dataflow.nodes import Flow, NativeJob, Node, Source

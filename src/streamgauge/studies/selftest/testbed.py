@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.artifacts.observers import TrialSnapshot
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.errors import DriverError, Interrupted
 from streamgauge.engines.synthetic.engine import SyntheticEngine
 from streamgauge.metrics.log.trial_record import TrialRecord
@@ -19,7 +19,7 @@ from streamgauge.system.child_processes import wait_until
 from streamgauge.system.scratch import Scratch
 from streamgauge.trial.conductor import TrialConductor, TrialResult
 from streamgauge.trial.events import Progress
-from streamgauge.trial.policy import JudgedTrial
+from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
 from streamgauge.trial.run import create_folder
 

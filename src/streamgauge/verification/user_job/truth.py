@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.lineage_columns import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START
-from streamgauge.core.stage import Stage
+from streamgauge.core.progress_step import Stage
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.diff import compare as answers
 from streamgauge.metrics.latency.event_latency import LatencyRule

@@ -13,9 +13,9 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph, schema, validate
 from streamgauge.dataflow.builder import Stream, source, tumble
 from streamgauge.dataflow.describe import describe
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
 from streamgauge.dataflow.operators.api import Processor
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle import Oracle
 
 EVENTS = source("events", Schema.of(key="int", value="int", unused="string"))

@@ -16,9 +16,9 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.builder import count, source, tumble, union
 from streamgauge.dataflow.describe import describe
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from tests.unit.workloads.helpers_cuts import BOTH, answered, whole_and_in_parts, without_truth
 

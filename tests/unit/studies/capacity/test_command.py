@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.metrics.summary import figures
 from streamgauge.preflight.validate import check
@@ -40,7 +40,7 @@ from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.system.lock import held
 from streamgauge.trial import run as run_module
-from streamgauge.trial.policy import SearchTrial
+from streamgauge.trial.extension_policy import SearchTrial
 from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, worker
 
 NOTHING_READ = SimpleNamespace(by_query=lambda: ())

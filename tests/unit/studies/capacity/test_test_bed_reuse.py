@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment import build
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.errors import DriverError
 from streamgauge.engines.spi import EngineStatus
 from streamgauge.metrics.log.trial_log import TrialLog
@@ -24,7 +24,7 @@ from streamgauge.studies.capacity.command import (
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.trial import conductor as conductor_module
 from streamgauge.trial.conductor import TrialConductor
-from streamgauge.trial.policy import SearchTrial
+from streamgauge.trial.extension_policy import SearchTrial
 from streamgauge.trial.progress import snapshots
 from tests.helpers_recording import append_and_return
 from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, worker

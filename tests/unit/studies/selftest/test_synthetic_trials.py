@@ -14,7 +14,7 @@ from streamgauge.results.run import Result
 from streamgauge.results.verdict import Check
 from streamgauge.studies.selftest.testbed import SyntheticBench, start_bench
 from streamgauge.system.child_processes import wait_until
-from streamgauge.trial.policy import JudgedTrial
+from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
 from streamgauge.trial.run import create_folder
 

@@ -19,9 +19,9 @@ from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker.broker import Broker
 from streamgauge.transports.kafka.broker.topics import Topics
 from streamgauge.transports.kafka.client import producer as producer_module
-from streamgauge.transports.kafka.client.inlet import KafkaInlet
-from streamgauge.transports.kafka.client.outlet import KafkaOutlet
+from streamgauge.transports.kafka.client.events_endpoint import KafkaOutlet
 from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Position, key_of
+from streamgauge.transports.kafka.client.results_endpoint import KafkaInlet
 from streamgauge.transports.kafka.topic_names import results_of, topic_of
 from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig, Overflow
 

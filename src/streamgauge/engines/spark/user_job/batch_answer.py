@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from streamgauge.core.errors import EngineError
-from streamgauge.core.stage import Stage
+from streamgauge.core.progress_step import Stage
 from streamgauge.dataflow.nodes import NativeJob
 from streamgauge.engines.spark.options import defaults, split
 from streamgauge.engines.spark.session.environment import environment_of

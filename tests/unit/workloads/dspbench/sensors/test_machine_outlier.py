@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.builder import source
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.operators.api import TIME
 from streamgauge.dataflow.operators.grouped_arrays import load
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.metrics.latency.result_kind import kind_of

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
 from streamgauge.dataflow import graph, schema
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.loadgen.datasets.plugs import PlugValue
 from streamgauge.workloads import registry
 from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.builder import source
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow, Process
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.loadgen.datasets.traffic.gps_traces import SPEED_GRID
 from streamgauge.loadgen.datasets.traffic.road_map import BOX, roads

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.loadgen.plan import Plan

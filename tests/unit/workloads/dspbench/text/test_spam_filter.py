@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.builder import source
-from streamgauge.dataflow.horizon import reach_us
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.reach import reach_us
 from streamgauge.loadgen.datasets.mails import Message
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.random.philox import PhiloxBits

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from streamgauge.config.experiment import SETTINGS
+from streamgauge.config.experiment_settings import SETTINGS
 from streamgauge.config.settings import SettingInfo
 
 AsJson = Annotated[bool, typer.Option("--json", help="print only the result object on stdout  [default: off]")]

@@ -15,7 +15,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Select, Sink, Source, Where, Window, WindowAggregate
 from streamgauge.engines.duckdb_oracle.lower import sql
-from streamgauge.engines.synthetic.compute import build
+from streamgauge.engines.synthetic.answers import build
 
 SECOND = 1_000_000
 END = 40 * SECOND

@@ -13,7 +13,7 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME
 from streamgauge.system.child_processes import wait_until
-from streamgauge.transports.socket.outlet import SocketOutlet
+from streamgauge.transports.socket.events_endpoint import SocketOutlet
 from streamgauge.transports.socket.peer import MAPPED
 from streamgauge.transports.spi import EndpointConfig, OutletConfig, Overflow
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from streamgauge.config import experiment
-from streamgauge.config.experiment import SETTINGS, Experiment, setting_of
+from streamgauge.config import experiment_settings as experiment
+from streamgauge.config.experiment_settings import SETTINGS, Experiment, setting_of
 from streamgauge.config.settings import COMMANDS
 from streamgauge.core.errors import InputError
 from tests.unit.helpers_requests import GOOD

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
-from streamgauge.metrics.log.online import OnlineMetrics
+from streamgauge.metrics.log.live_figures import OnlineMetrics
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.transports.spi import Chunk, Delivery
 

@@ -5,10 +5,10 @@ import pytest
 
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, hop, session, source, tumble, union
-from streamgauge.dataflow.horizon import PROCESS_DELAY_US, reach_us, slide_us, tail_us
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import Processor
+from streamgauge.dataflow.reach import PROCESS_DELAY_US, reach_us, slide_us, tail_us
 
 A = source("a", Schema.of(k="int", v="int"))
 B = source("b", Schema.of(k="int", w="int"))
