@@ -114,10 +114,12 @@ def _unread(record: TrialRecord) -> int:
 
 
 def busy_share(record: TrialRecord) -> float | None:
-    """The share of the time that batches filled in the measured span, median, of the query that is busiest."""
+    """The share of the time that batches filled in the measured span, mean, of the query that is busiest.
+
+    The mean, because batches in which windows close may be the only long ones.
+    """
     found = (within(part.work_shares(), record.spans)[1] for part in record.trial_log.by_query())
-    shares = [shares for shares in found if shares.size]
-    return max((float(np.median(each)) for each in shares), default=None)
+    return max((float(shares.mean()) for shares in found if shares.size), default=None)
 
 
 def within(samples: tuple[Ints, Any], spans: TrialSpans) -> tuple[Ints, Any]:

@@ -354,6 +354,18 @@ def test_how_much_of_the_time_batches_filled(make: Any) -> None:
     assert figures.busy_share(record) is None
 
 
+def test_rare_long_batches_fill_time_too(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every third one closes windows: the median would not see it."""
+    record = make.story(commit_after_us=250_000).record()
+    times, shares = record.trial_log.by_query()[0].work_shares()
+    monkeypatch.setattr(type(record.trial_log), "work_shares", lambda log: (times, np.full(shares.size, 0.3)))
+    flat = figures.busy_share(record)
+    third = np.resize([0.3, 0.3, 1.5], shares.size)
+    monkeypatch.setattr(type(record.trial_log), "work_shares", lambda log: (times, third))
+    assert flat == pytest.approx(0.3)
+    assert figures.busy_share(record) == pytest.approx(0.7, abs=0.15)
+
+
 def test_the_machines_own_speed_is_of_the_measured_span(make: Any) -> None:
     """Its median there, each second's own, and whether the last third was slower than the first."""
     record = make.story().record()
