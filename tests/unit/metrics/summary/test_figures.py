@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from streamgauge.artifacts.tables import BATCHES, SCHEMA
