@@ -40,11 +40,9 @@ from streamgauge.system.full_disk import full_disk
 from streamgauge.system.machine import only_on
 from streamgauge.trial.events import (
     Draining,
-    EngineStarted,
     EngineStarting,
     Observer,
     VerdictReached,
-    VerificationBegan,
     Verifying,
     unobserved,
 )
@@ -158,7 +156,6 @@ class TrialConductor:
         """Starts the processes. If that fails, `folder` gets the reason."""
         with record_start_failure(folder), report_start_progress(self.observe, note, self.testbed):
             self.testbed.start(self.resolved.plan(next_start(self.testbed) - START_LEAD_US, rate_per_s, 1.0))
-        self.observe(EngineStarted())
 
     def conduct(self, plan: Plan, spans: TrialSpans, rate_per_s: float, policy: TrialPolicy) -> TrialRecord:
         """Offers a plan to its end, or until the policy stops it, without a verdict."""
@@ -209,7 +206,6 @@ class TrialConductor:
             folder.write_result(result)
             return TrialResult(result, record, None)
         try:
-            self.observe(VerificationBegan(record, testbed.clock.now_us()))
             verified = self._verified(folder, trial, record)
         except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *_RESOURCE_ERRORS) as error:
             stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
     from streamgauge.metrics.log.trial_record import TrialRecord
-    from streamgauge.metrics.records import Commit
     from streamgauge.trial.conductor import TrialResult
 
 
@@ -22,31 +21,10 @@ class EngineStarting:
 
 
 @dataclass(frozen=True)
-class EngineStarted:
-    """The engine's query waits for its first event."""
-
-
-@dataclass(frozen=True)
 class PhaseBegan:
-    """`warm-up`, `measured`, `tail` or `drain`."""
+    """`warm-up`, `measured`, `tail` or `drain`, once the policy has decided that the phase before is over."""
 
     phase: str
-    at_us: int
-
-
-@dataclass(frozen=True)
-class PhaseExtended:
-    """The warm-up or the measured span is extended, for the last reason in the log."""
-
-    phase: str
-    by_us: int
-
-
-@dataclass(frozen=True)
-class BatchesCommitted:
-    """Commits of the sinks since the last poll."""
-
-    commits: Sequence[Commit]
 
 
 @dataclass(frozen=True)
@@ -61,14 +39,6 @@ class Progress:
 @dataclass(frozen=True)
 class Draining:
     """Between two trials: the backlog of the first is drained."""
-
-
-@dataclass(frozen=True)
-class VerificationBegan:
-    """The measurement is over; verification begins."""
-
-    record: TrialRecord
-    now_us: int
 
 
 @dataclass(frozen=True)
@@ -87,10 +57,7 @@ class VerdictReached:
     testbed: TestBed
 
 
-TrialEvent = (
-    EngineStarting | EngineStarted | PhaseBegan | PhaseExtended | BatchesCommitted | Progress | Draining
-    | VerificationBegan | Verifying | VerdictReached
-)  # fmt: skip
+TrialEvent = EngineStarting | PhaseBegan | Progress | Draining | Verifying | VerdictReached
 Observer = Callable[[TrialEvent], object]
 
 

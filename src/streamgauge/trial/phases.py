@@ -20,7 +20,7 @@ from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.records import Tick
 from streamgauge.system.interrupts import held_back
-from streamgauge.trial.events import BatchesCommitted, Observer, PhaseBegan, PhaseExtended, Progress, unobserved
+from streamgauge.trial.events import Observer, PhaseBegan, Progress, unobserved
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan
@@ -147,32 +147,31 @@ class PhaseRunner:
 
     def _warm_up(self) -> None:
         record = self.record
-        self._observe(PhaseBegan("warm-up", record.spans.start_us))
+        self._observe(PhaseBegan("warm-up"))
         self._run_until(lambda: record.spans.measured_from_us)
         while more_us := self._policy.warmup_extension_us(record):
             record.spans, record.prolonged_us = record.spans.later(more_us), record.prolonged_us + more_us
-            self._extend("warm-up", more_us)
+            self._announce_end()
             self._run_until(lambda: record.spans.measured_from_us)
 
     def _measure(self) -> None:
         record = self.record
-        self._observe(PhaseBegan("measured", record.spans.measured_from_us))
+        self._observe(PhaseBegan("measured"))
         self._run_until(lambda: record.spans.measured_to_us)
         while more_us := self._policy.span_extension_us(record):
             record.spans, record.interim_analyses = record.spans.longer(more_us), record.interim_analyses + 1
-            self._extend("measured", more_us)
+            self._announce_end()
             self._run_until(lambda: record.spans.measured_to_us)
 
-    def _extend(self, phase: str, by_us: int) -> None:
+    def _announce_end(self) -> None:
         self._testbed.extend(self.record.spans.end_us + self._policy.hold_us)
-        self._observe(PhaseExtended(phase, by_us))
 
     def _tail(self) -> None:
         """Announces the plan's end only now, because the load must not stop while an extension is decided."""
         if self._policy.hold_us:
             self.record.spans = self.record.spans.ending(self._testbed.clock.now_us() + SETTLE_US)
             self._testbed.extend(self.record.spans.end_us)
-        self._observe(PhaseBegan("tail", self.record.spans.measured_to_us))
+        self._observe(PhaseBegan("tail"))
         self._run_until(lambda: self.record.spans.end_us)
 
     def _run_until(self, when_us: Callable[[], int]) -> None:
@@ -188,9 +187,7 @@ class PhaseRunner:
 
     def _poll(self) -> None:
         trial_log = self.record.trial_log
-        tick = poll(self._testbed, trial_log)
-        if tick.commits:
-            self._observe(BatchesCommitted(tick.commits))
+        poll(self._testbed, trial_log)
         now_us = self._testbed.clock.now_us()
         if not trial_log.usages or now_us - trial_log.usages[-1].time_us >= US:
             trial_log.usages.extend(self._monitors.sample())
@@ -221,7 +218,7 @@ class PhaseRunner:
         self._busy_us |= dict.fromkeys(status.busy, self._testbed.clock.now_us())
 
     def _drain(self) -> None:
-        self._observe(PhaseBegan("drain", self.record.spans.end_us))
+        self._observe(PhaseBegan("drain"))
         deadline = time.monotonic() + self._policy.drain_s + DRAIN_INTERVALS * self._policy.interval_s
         while time.monotonic() < deadline and not self.record.drained:
             time.sleep(0.1)

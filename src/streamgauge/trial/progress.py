@@ -11,12 +11,9 @@ from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
 from streamgauge.metrics.log.columnar_log import Log
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import figures
 from streamgauge.transports.spi import Chunk
-from streamgauge.trial.events import Draining, EngineStarting, Observer, Progress, TrialEvent, Verifying
+from streamgauge.trial.events import Draining, EngineStarting, Observer, PhaseBegan, Progress, TrialEvent, Verifying
 
-DECIDING_US = 300_000
-"""Time for which progress still shows a phase after its end."""
 POLL_US = 300_000
 """Most time of a poll of the generators."""
 
@@ -25,14 +22,18 @@ Show = Callable[[TrialSnapshot], object]
 
 
 def snapshots(show: Show) -> Observer:
-    """An observer that shows progress."""
+    """An observer that shows progress. It keeps the phase of the trial whose events it observes."""
+    phase = "start"
 
     def observe(event: TrialEvent) -> None:
+        nonlocal phase
         match event:
             case EngineStarting():
                 show(TrialSnapshot("start", event.elapsed_s, 0.0, note=event.note))
+            case PhaseBegan():
+                phase = event.phase
             case Progress():
-                shown = snapshot(event.record, event.now_us)
+                shown = snapshot(event.record, event.now_us, phase)
                 show(replace(shown, note=event.note or shown.note))
             case Draining():
                 show(TrialSnapshot("drain", 0.0, 0.0, note="draining the backlog of the last trial"))
@@ -42,8 +43,8 @@ def snapshots(show: Show) -> Observer:
     return observe
 
 
-def snapshot(record: TrialRecord, now_us: int) -> TrialSnapshot:
-    """A snapshot of a trial, with the figures of the last five seconds."""
+def snapshot(record: TrialRecord, now_us: int, phase: str) -> TrialSnapshot:
+    """A snapshot of a trial in `phase`, with the figures of the last five seconds."""
     trial_log, spans = record.trial_log, record.spans
     since = max(spans.start_us, now_us - 5 * US)
     seconds = max(0.5, (now_us - since) / US)
@@ -51,8 +52,7 @@ def snapshot(record: TrialRecord, now_us: int) -> TrialSnapshot:
     latencies = [c.latency_us_p50 for c in commits if c.emitted_us >= since and c.latency_us_p50 is not None]
     now = min(now_us, spans.end_us)
     return TrialSnapshot(
-        # The next phase is certain only after the policy has decided against an extension.
-        phase=figures.phase_at(spans, max(spans.start_us, now_us - DECIDING_US)),
+        phase=phase,
         elapsed_s=max(0.0, (now - spans.start_us) / US),
         planned_s=(spans.end_us - spans.start_us) / US,
         offered_per_s=sum(_offered_per_s(log, spans.start_us, since, now) for log in trial_log.chunks),
