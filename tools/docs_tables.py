@@ -488,6 +488,7 @@ def makers() -> dict[str, Callable[[], str]]:
         "packages": packages, "tuning profiles": tuning_profiles,
         "commands": command_list, "experiment keys": experiment_keys, "checks": check_list,
         "causes": partial(codes_of, "Cause"), "warning codes": partial(codes_of, "WarningCode"),
+        "search ends": partial(codes_of, "SearchEnd"),
         "published latencies": published_latencies,
     }  # fmt: skip
     for file in sorted(DATA.glob("*.csv")):

@@ -109,11 +109,16 @@ class BatchInterval:
 
 @dataclass(frozen=True)
 class EngineStatus:
-    """The engine's own status: `reason` of a failure, and `busy` queries that process a batch, if known."""
+    """The engine's own status.
+
+    `reason` of a failure, `disk_full` whether a full disk is that reason, and `busy` queries that process a batch, if
+    known.
+    """
 
     alive: bool
     reason: str = ""
     busy: tuple[str, ...] = ()
+    disk_full: bool = False
 
 
 class Engine(Protocol):

@@ -88,6 +88,18 @@ class Cause(_Code):
     TOO_FEW_RESULTS = "too_few_results", "too few independent results for that percentile"
 
 
+class SearchEnd(_Code):
+    """Why a search ended before its bracket was as narrow as requested."""
+
+    WRONG_ANSWERS = "wrong_answers", "a trial that kept up had wrong results"
+    INTERRUPTED = "interrupted", "a person or the operating system stopped the search"
+    FAILED = "failed", "the engine or the driver failed, or did not start"
+    INVALID_TWICE = "invalid_twice", "a trial was invalid, and so was its repetition"
+    NOTHING_DRAINED = "nothing_drained", "the engine drained nothing in the overload trial"
+    NO_RATE_HELD = "no_rate_held", "not even the lowest rate held or was confirmed"
+    TRIALS_USED_UP = "trials_used_up", "the search made as many trials as it was allowed"
+
+
 class WarningCode(_Code):
     """A warning about the figures."""
 

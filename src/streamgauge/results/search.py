@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import model_validator
 
+from streamgauge.results.causes import SearchEnd
 from streamgauge.results.result_part import ResultPart
 from streamgauge.results.verdict import VerdictValue
 
@@ -38,7 +39,8 @@ class SearchResult(ResultPart):
 
     `high_verdict` is the verdict of the trial at `high`. An undecided one does not prove failure, so the bracket then
     has no `relative_width`. `refused_per_s` is the least rate above `low` that was proven not sustained: `high` itself,
-    or a higher rate if `high` was undecided.
+    or a higher rate if `high` was undecided. `ended_by` is null if the search came to its end, and in results older
+    than this code.
     """
 
     sustained_per_s: float | None
@@ -51,6 +53,7 @@ class SearchResult(ResultPart):
     at_90_percent: TrialSummary | None = None
     trials: tuple[TrialSummary, ...] = ()
     seconds: float = 0.0
+    ended_by: SearchEnd | None = None
     sentence: str = ""
     limit: str = ""
 

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, is_full
+from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.harness.machine_speed import MachineSpeed
 from streamgauge.harness.monitors import Monitors, loopback_bytes
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import Tick
 from streamgauge.system.interrupts import held_back
 from streamgauge.trial.events import Observer, PhaseBegan, Progress, unobserved
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan
-from streamgauge.core.trial_spans import TrialSpans
-from streamgauge.metrics.log.trial_record import TrialRecord
 
 TICK_S = 0.5
 STATUS_EVERY_S = 2.0
@@ -214,6 +214,7 @@ class PhaseRunner:
         if not status.alive:
             self._testbed.require_all_topics()  # a deleted topic is not the engine's failure
             self.record.engine_failed = status.reason or "the engine ended"
+            self.record.engine_disk_full = status.disk_full
             raise EndTrial
         self._busy_us |= dict.fromkeys(status.busy, self._testbed.clock.now_us())
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from streamgauge.config.thresholds import BOUND_S_MIN
 from streamgauge.core.clock import US
-from streamgauge.core.errors import FULL_IN_WORDS
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.latency.histogram import Histogram
 from streamgauge.metrics.log.trial_log import TrialLog
@@ -53,7 +52,7 @@ def collect_evidence(
         core_wait_us=figures.core_wait_us(record),
         sut_alive=not record.engine_failed,
         sut_reason=record.engine_failed,
-        sut_disk_full=FULL_IN_WORDS in record.engine_failed,
+        sut_disk_full=record.engine_disk_full,
         backlog=backlogs,
         output_lag=_output_lags(record),
         # Only at a steady rate: more load makes longer batches, and their length is part of the lag.

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 import streamgauge
-from streamgauge.results.causes import Cause, WarningCode
+from streamgauge.results.causes import Cause, SearchEnd, WarningCode
 
 SOURCE = "\n".join(path.read_text() for path in Path(str(streamgauge.__file__)).parent.rglob("*.py"))
 
 
-@pytest.mark.parametrize("codes", [Cause, WarningCode])
-def test_every_code_is_given_somewhere(codes: type[Cause | WarningCode]) -> None:
+@pytest.mark.parametrize("codes", [Cause, SearchEnd, WarningCode])
+def test_every_code_is_given_somewhere(codes: type[Cause | SearchEnd | WarningCode]) -> None:
     """A code that nothing gives is no contract; tests/unit/verdict/test_verdict.py shows those of checks to be
     reached.
     """

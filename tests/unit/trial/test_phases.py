@@ -280,11 +280,11 @@ def test_a_dead_engine_ends_the_trial_with_its_reason(testbed: FakeRig) -> None:
 
     def die(now_us: int) -> None:
         if now_us > START + 7 * US:
-            testbed.status = EngineStatus(False, "the Spark process ended (exit code -9)")
+            testbed.status = EngineStatus(False, "the Spark process ended (exit code -9)", disk_full=True)
 
     testbed.on_tick = die
     record = conductor(testbed).conduct()
-    assert record.engine_failed == "the Spark process ended (exit code -9)"
+    assert (record.engine_failed, record.engine_disk_full) == ("the Spark process ended (exit code -9)", True)
     assert START + 7 * US < record.deadline_us < START + 10 * US
     assert record.trial_log.committed_events() > 0
     assert record.driver_failed == ""

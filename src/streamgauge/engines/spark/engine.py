@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 
-from streamgauge.core.errors import EngineError, StreamgaugeError
+from streamgauge.core.errors import EngineError, StreamgaugeError, is_full
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.execution_modes import MICRO_BATCH, ExecutionMode
@@ -66,7 +66,7 @@ class SparkEngine:
         except ChildFailed as error:
             # The Python process outlives its JVM; both write to the same log.
             log = f"; its log: {self._child.log}" if error.kind == EngineError.__name__ else ""
-            return EngineStatus(False, f"{error}{log}")
+            return EngineStatus(False, f"{error}{log}", disk_full=is_full(error))
 
     def stage(self) -> str:
         return self._child.stage or IMPORTING if self._child is not None else ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from streamgauge.core.errors import EngineError
+from streamgauge.core.errors import EngineError, is_full
 from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, EngineStatus
@@ -59,7 +59,7 @@ class SyntheticEngine:
         try:
             return EngineStatus(**self._ask("status"))
         except ChildFailed as error:
-            return EngineStatus(False, str(error))
+            return EngineStatus(False, str(error), disk_full=is_full(error))
 
     def stage(self) -> str:
         """Empty, because it starts at once."""

@@ -21,6 +21,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgauge.core.clock import US, Clock
+from streamgauge.core.errors import is_full
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.dataflow.nodes import Flow, WindowAggregate
 from streamgauge.engines.spi import Edges
@@ -66,14 +67,14 @@ class Sut:
         self._first_us: int | None = None
         self._active_us = self._clock.now_us()
         self._stall = self._options.stall
-        self._failed = ""
+        self._failed, self._disk_full = "", False
 
     def start(self) -> None:
         self._poll()
         threading.Thread(target=self._run_safely, daemon=True).start()
 
     def status(self) -> dict[str, Any]:
-        return {"alive": not self._failed, "reason": self._failed}
+        return {"alive": not self._failed, "reason": self._failed, "disk_full": self._disk_full}
 
     def facts(self) -> dict[str, Any]:
         """Processed events, the largest lateness against its pace, and the planted faults."""
@@ -90,6 +91,7 @@ class Sut:
                 self._step()
         except Exception as error:
             traceback.print_exc()
+            self._disk_full = is_full(error)
             self._failed = f"{type(error).__name__}: {error}"
 
     def _step(self) -> None:

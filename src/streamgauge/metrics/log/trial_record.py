@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from streamgauge.metrics.log.trial_log import TrialLog
-
-if TYPE_CHECKING:
-    pass
 from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.metrics.log.trial_log import TrialLog
 
 
 @dataclass
 class TrialRecord:
     """What a trial left to judge. Its warm-up was prolonged, and its span extended, for what is named, each time.
 
-    `disk_full`: why the driver failed.
+    `engine_disk_full`, `disk_full`: whether a full disk is why the engine or the driver failed.
     """
 
     trial_log: TrialLog
@@ -26,6 +22,7 @@ class TrialRecord:
     prolonged_for: list[str] = field(default_factory=list)
     extended_for: list[str] = field(default_factory=list)
     engine_failed: str = ""
+    engine_disk_full: bool = False
     driver_failed: str = ""
     disk_full: bool = False
     early_stop: str = ""

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.user_job import changed_files
 from streamgauge.preflight.validate import check
+from streamgauge.results.causes import SearchEnd
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming, wrong_answers
@@ -103,10 +104,12 @@ class Sustain:
         else:
             outcome = self._judged(conductor, request, fresh)
         self._drained_per_s = outcome.drained_per_s or self._drained_per_s
-        outcome = TrialOutcome(
-            **{**asdict(outcome), "purpose": request.purpose, "seconds": time.monotonic() - started,
-               "engine_start": self._engine_starts}
-        )  # fmt: skip
+        outcome = replace(
+            outcome,
+            purpose=request.purpose,
+            seconds=time.monotonic() - started,
+            engine_start=self._engine_starts,
+        )
         # An interrupted trial says nothing and is made again; no other trial follows it here.
         if outcome.verdict != "interrupted":
             self._remember(outcome)
@@ -387,7 +390,7 @@ def _run_search(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy
     except KeyboardInterrupt as stop:
         return stop
     except StreamgaugeError as failure:
-        machine.end(str(failure).splitlines()[0])
+        machine.end(SearchEnd.FAILED, str(failure).splitlines()[0])
         return failure
     return None
 

@@ -14,7 +14,7 @@ from streamgauge.config.experiment_settings import Experiment
 from streamgauge.core.errors import InputError, StreamgaugeError
 from streamgauge.core.formatting import format_count, format_us, share_beside
 from streamgauge.results import labels
-from streamgauge.results.causes import Cause, WarningCode
+from streamgauge.results.causes import Cause, SearchEnd, WarningCode
 from streamgauge.results.run import Caution, Result
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.verdict import Verdict, VerdictValue
@@ -36,7 +36,9 @@ def result_of(
     """The result of the study in `folder`: that of the best trial, under the search's verdict."""
     chosen = trial_shown(folder, search)
     limit = _limit(chosen, search) or (NOT_SEEN if isinstance(ended_by, KeyboardInterrupt) else "")
-    search = with_interference(folder, search).model_copy(update={"seconds": seconds, "limit": limit})
+    stopped = SearchEnd.INTERRUPTED if isinstance(ended_by, KeyboardInterrupt) else search.ended_by
+    update = {"seconds": seconds, "limit": limit, "ended_by": stopped}
+    search = with_interference(folder, search).model_copy(update=update)
     begun = folder.read_result()
     base = chosen or begun
     return base.warned(*warnings_of(search)).model_copy(update={
@@ -121,8 +123,9 @@ def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, go_
             value="interrupted", cause=Cause.INTERRUPTED, checks=checks, sentence=sentence, advice=f"to go on: {go_on}"
         )
     value = _value(search, failed=ended_by is not None)
-    advice = _ADVICE_WRONG.format(chosen.folder) if chosen and wrong_answers(chosen) and value != "sustained" else ""
-    cause = Cause.WRONG_ANSWERS if advice else _CAUSES.get(value, Cause.NO_RATE_HELD)
+    wrong = search.ended_by == SearchEnd.WRONG_ANSWERS
+    cause = Cause.WRONG_ANSWERS if wrong else _CAUSES.get(value, Cause.NO_RATE_HELD)
+    advice = _ADVICE_WRONG.format(chosen.folder) if wrong and chosen else ""
     return Verdict(value=value, cause=cause, checks=checks, sentence=search.sentence, advice=advice)
 
 

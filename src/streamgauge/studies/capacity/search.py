@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import format_rate
 from streamgauge.results import labels
+from streamgauge.results.causes import SearchEnd
 from streamgauge.results.search import SearchResult
 from streamgauge.studies.capacity.strategy import (
     SLACK,
@@ -67,18 +68,20 @@ class Search:
             # Fewer events only hide the fault: below some rate a trial has too few results to show it.
             state.forget_held()
             rate = format_rate(outcome.rate_per_s)
-            return self.end(f"the answers are wrong at {rate}, which the system keeps up with: {outcome.wrong_answers}")
+            reason = f"the answers are wrong at {rate}, which the system keeps up with: {outcome.wrong_answers}"
+            return self.end(SearchEnd.WRONG_ANSWERS, reason)
         if outcome.verdict == "interrupted":
-            return self.end(f"interrupted: {outcome.why or 'no reason was given'}")
+            return self.end(SearchEnd.INTERRUPTED, f"interrupted: {outcome.why or 'no reason was given'}")
         self._advance(lambda: self._asking.send(outcome))
         if self.request is not None and len(state.trials) >= state.settings.trials_max:
-            self.end(f"the {state.settings.trials_max} trials that were allowed are used up")
+            reason = f"the {state.settings.trials_max} trials that were allowed are used up"
+            self.end(SearchEnd.TRIALS_USED_UP, reason)
         return None
 
-    def end(self, reason: str) -> None:
+    def end(self, by: SearchEnd, reason: str) -> None:
         """No more trials, whatever they would have been; the result says why."""
         self._asking.close()
-        self._state.ended, self.request = reason, None
+        self._state.ended_by, self._state.ended, self.request = by, reason, None
 
     def result(self) -> SearchResult:
         """The answer so far."""
@@ -90,7 +93,7 @@ class Search:
         except StopIteration:
             self.request = None
         except SearchEnded as reason:
-            self.end(str(reason))
+            self.end(reason.by, str(reason))
 
 
 def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome] = ()) -> SearchResult:
@@ -139,6 +142,7 @@ def _result(state: State) -> SearchResult:
         at_90_percent=state.at_90_percent,
         trials=trials,
         seconds=sum(trial.seconds for trial in trials),
+        ended_by=state.ended_by,
         sentence="; ".join(_sentences(state)),
     )
 

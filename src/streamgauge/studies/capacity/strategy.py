@@ -32,6 +32,7 @@ from typing import Literal
 
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import format_rate
+from streamgauge.results.causes import SearchEnd
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import VerdictValue
 
@@ -139,7 +140,11 @@ Trial = Generator[TrialRequest, TrialOutcome, TrialOutcome]
 
 
 class SearchEnded(Exception):
-    """The search cannot go on; the message says why."""
+    """The search cannot go on; the message says why, and `by` is its code."""
+
+    def __init__(self, by: SearchEnd, reason: str = "") -> None:
+        super().__init__(reason)
+        self.by = by
 
 
 @dataclass
@@ -158,6 +163,7 @@ class State:
     drained_per_s: float | None = None
     step_near_drained: float | None = None
     confirmed_per_s: float | None = None
+    ended_by: SearchEnd | None = None
     ended: str = ""
 
     @property
@@ -224,7 +230,9 @@ def steps(state: State) -> TrialRequests:
     except SearchEnded as reason:
         stopped = reason
     if state.low is None:
-        raise stopped or SearchEnded(f"not even {format_rate(state.settings.floor_per_s)} held")
+        raise stopped or SearchEnded(
+            SearchEnd.NO_RATE_HELD, f"not even {format_rate(state.settings.floor_per_s)} held"
+        )
     if not state.settings.quick:
         # A rate that held is a lower bound, and can be confirmed, whatever kept the search from an upper one.
         yield from _confirm(state)
@@ -242,7 +250,8 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
     if outcome.holds:
         return offered
     if not outcome.drained_per_s or outcome.drained_per_s <= 0:
-        raise SearchEnded(f"the overload trial drained nothing ({outcome.why or outcome.verdict})")
+        reason = f"the overload trial drained nothing ({outcome.why or outcome.verdict})"
+        raise SearchEnded(SearchEnd.NOTHING_DRAINED, reason)
     return _within(settings, outcome.drained_per_s / DRAIN_OVERESTIMATE_FACTOR)
 
 
@@ -283,7 +292,7 @@ class DriverStarvationBackoff:
 
     def __init__(self, near: float) -> None:
         self._near, self._rate_per_s, self._guesses = near, math.inf, 0
-        self._reason = SearchEnded()
+        self._reason = SearchEnded(SearchEnd.INVALID_TWICE)
 
     def lower_rate(self, rate: float, low: float | None, reason: SearchEnded) -> float:
         """Half way down to what held, or half of a first guess; raises the reason where there is no such rate."""
@@ -393,7 +402,8 @@ def _confirm(state: State) -> TrialRequests:
                 return
             rate = refuted
         if rate <= settings.floor_per_s * (1 + SLACK):
-            raise SearchEnded(f"not even {format_rate(settings.floor_per_s)} was confirmed")
+            reason = f"not even {format_rate(settings.floor_per_s)} was confirmed"
+            raise SearchEnded(SearchEnd.NO_RATE_HELD, reason)
         rate = _within(settings, rate / (1 + settings.tolerance))
 
 
@@ -420,7 +430,8 @@ def _run_trial(request: TrialRequest) -> Trial:
     """The outcome of a trial, made once more where it was invalid; `Ended` where it is so again."""
     outcome = yield from _twice_if_invalid(request)
     if _is_inconclusive(request, outcome):
-        raise SearchEnded(f"invalid twice at {format_rate(request.rate_per_s)}: {outcome.why or 'no reason was given'}")
+        reason = f"invalid twice at {format_rate(request.rate_per_s)}: {outcome.why or 'no reason was given'}"
+        raise SearchEnded(SearchEnd.INVALID_TWICE, reason)
     return outcome
 
 

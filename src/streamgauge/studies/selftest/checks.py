@@ -15,7 +15,7 @@ from typing import Any, Literal
 from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
-from streamgauge.results.causes import Cause
+from streamgauge.results.causes import Cause, SearchEnd
 from streamgauge.results.latency import Latency
 from streamgauge.results.verdict import Check, Verdict
 from streamgauge.studies.capacity.outcome import wrong_answers
@@ -286,7 +286,7 @@ def search_with_wrong_answers(sizes: Sizes, planted: bool = True, view: View = S
     with start_bench("identity", start, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
         settings = Settings(ceiling_per_s=start, start_per_s=start, quick=True)
         result = search(_trial_on(bench, sizes.row_s, view), settings)
-    ended = "answers are wrong" in result.sentence
+    ended = result.ended_by == SearchEnd.WRONG_ANSWERS
     sentence = f"one result in {every} lost: {result.sentence}; {len(result.trials)} trials"
     return CheckResult(
         "a search ends where answers are wrong", ended and result.low is None, result.low, None, sentence

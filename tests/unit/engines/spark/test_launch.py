@@ -151,6 +151,19 @@ def test_the_end_of_its_jvm_is_told_with_its_log(tmp_path: Path, kind: str, logg
     assert made.status().reason == f"the Spark process ended (exit code 1); its log: {log}"
 
 
+@pytest.mark.parametrize(("reason", "full"), [("No space left on device", True), ("out of memory", False)])
+def test_a_full_disk_is_a_flag_of_the_status(tmp_path: Path, reason: str, full: bool) -> None:
+    """The verdict reads the flag, not the reason."""
+
+    def ask(request: str, timeout_s: float) -> Any:
+        raise ChildFailed(reason)
+
+    engine = SparkEngine()
+    child: Any = SimpleNamespace(ask=ask, alive=True, log=tmp_path / "spark.log", exit_code=1)
+    engine._child = child
+    assert engine.status().disk_full == full
+
+
 def test_a_session_that_does_not_open_tells_its_own_last_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

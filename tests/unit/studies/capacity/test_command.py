@@ -22,6 +22,7 @@ from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.metrics.summary import figures
 from streamgauge.preflight.validate import check
 from streamgauge.report.terminal.console import show_result
+from streamgauge.results.causes import SearchEnd
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import ProcessUse, Rates, Result, Verification
 from streamgauge.results.verdict import Verdict, VerdictValue
@@ -278,6 +279,7 @@ def test_an_engine_that_fails_to_start_leaves_what_was_found(study: RunFolder, s
     left = study.read_result()
     assert left.search is not None
     assert left.search.sustained_per_s == (HELD_PER_S if said else None)
+    assert left.search.ended_by == SearchEnd.FAILED
     assert left.verdict.value == "invalid"
     assert left.verdict.sentence.endswith("ended early: no such master")
 
@@ -334,6 +336,7 @@ def test_a_stopped_search_has_the_limit_and_the_answers_of_what_held(study: RunF
     found = sit(["interrupted"], recorded(study)[:1])
     assert found.search is not None
     assert found.search.limit.startswith("not found, as every rate that was tried held: SUT CPU 110 % of 200 %")
+    assert found.search.ended_by == SearchEnd.INTERRUPTED
     assert found.verification == right
 
 

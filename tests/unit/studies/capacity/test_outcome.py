@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.causes import Cause, SearchEnd, WarningCode
 from streamgauge.results.run import Verification
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import Verdict
@@ -74,7 +74,9 @@ def test_a_search_that_wrong_answers_ended_says_where_to_look(study: RunFolder) 
     found = replay(settings, [held, replace(failed, wrong_answers="3 missing")]).result()
     shown = outcome._verdict(found, trial_shown(study, found), None, "")
     assert (found.sustained_per_s, shown.value) == (None, "not_sustained")
+    assert (found.ended_by, shown.cause) == (SearchEnd.WRONG_ANSWERS, Cause.WRONG_ANSWERS)
     assert shown.advice.startswith(f"look at the examples in {trial.path}/verification.json")
+    assert outcome._verdict(found, None, None, "").cause == Cause.WRONG_ANSWERS
 
 
 def limit_said(sut: float, driver: float, isolation: str = "shared", master: str | None = None) -> str:

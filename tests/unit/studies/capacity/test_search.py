@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.core.errors import InputError
+from streamgauge.results.causes import SearchEnd
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import TrialOutcome, search
@@ -131,6 +132,7 @@ def test_quick_confirms_nothing_and_says_so() -> None:
     assert (result.confirmed, result.at_90_percent) == (False, None)
     assert "not confirmed (quick)" in result.sentence
     assert "the search ended as the two rates lie within 5 %" in result.sentence
+    assert result.ended_by is None
 
 
 def test_the_generators_ceiling_caps_every_rate() -> None:
@@ -147,6 +149,7 @@ def test_nothing_holds() -> None:
     result = search(Sut(0.0, flatters=1.0), dataclasses.replace(PLENTY, start_per_s=1000))
     assert (result.sustained_per_s, result.confirmed) == (None, False)
     assert "not even 1 /s held" in result.sentence
+    assert result.ended_by == SearchEnd.NO_RATE_HELD
 
 
 def test_an_overload_trial_that_drains_nothing_ends_the_search() -> None:
@@ -154,6 +157,7 @@ def test_an_overload_trial_that_drains_nothing_ends_the_search() -> None:
     result = search(lambda rate, *_: TrialOutcome(rate, "not_sustained", 0.0, why="the SUT died"), PLENTY)
     assert len(result.trials) == 1
     assert "the SUT died" in result.sentence
+    assert result.ended_by == SearchEnd.NOTHING_DRAINED
 
 
 @given(capacity=st.floats(10, 4e7), trial=st.integers(1, 5))
@@ -173,6 +177,7 @@ def test_wrong_answers_end_a_search_with_no_rate(capacity: float, trial: int) ->
     assert result.trials[-1].verdict == "not_sustained"
     assert "no rate was found that holds" in result.sentence
     assert "the answers are wrong at" in result.sentence
+    assert result.ended_by == SearchEnd.WRONG_ANSWERS
     assert "3 missing of 3,000 (0.10%)" in result.sentence
 
 
@@ -434,6 +439,7 @@ def test_no_more_trials_than_allowed(allowed: int) -> None:
     assert len(sut.requests) == allowed
     assert not result.confirmed
     assert "used up" in result.sentence
+    assert result.ended_by == SearchEnd.TRIALS_USED_UP
 
 
 @pytest.mark.parametrize(

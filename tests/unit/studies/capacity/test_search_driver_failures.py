@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.results.causes import SearchEnd
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import TrialOutcome, replay, search
 from streamgauge.studies.capacity.strategy import (
@@ -25,6 +26,7 @@ def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: 
     assert len(sut.requests) == trials
     assert (result.low, result.confirmed) == (max(held), False)
     assert f"ended early: {verdict}" in result.sentence
+    assert result.ended_by == {"invalid": SearchEnd.INVALID_TWICE, "interrupted": SearchEnd.INTERRUPTED}[verdict]
 
 
 @given(capacity=capacities, disturbed=st.sets(st.integers(1, 12)), cut=st.integers(0, 24))

@@ -29,7 +29,7 @@ class DStreamSut(Sut):
         """Alive while no batch has failed. Spark alone would continue with the next one."""
         for stream in self._queries.values():
             if reason := stream.failed:
-                return {"alive": False, "reason": reason}
+                return {"alive": False, "reason": reason, "disk_full": stream.disk_full}
         return {"alive": True, "busy": [query.name for query, stream in self._queries.items() if stream.working]}
 
     def batch_progress(self) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from pyspark.streaming import StreamingContext
 from pyspark.streaming.listener import StreamingListener
 
+from streamgauge.core.errors import is_full
 from streamgauge.engines.spark.dstream.state import Batch
 from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.observe.event_log import BATCH_ID
@@ -56,7 +57,7 @@ class DStreamBatches:
         self._unreported: dict[int, Any] = {}
         self._progress: deque[dict[str, Any]] = deque(maxlen=PROGRESS_MAX)
         self._first_ms: int | None = None
-        self._failed = ""
+        self._failed, self.disk_full = "", False
 
     def start(self) -> None:
         """Starts the receiver. The first batch is created at most one interval later."""
@@ -75,7 +76,7 @@ class DStreamBatches:
                 if self._streaming.awaitTerminationOrTimeout(0):
                     self._failed = "the stream ended"
             except Exception as error:
-                self._failed = error_message(str(error))
+                self._fail(error)
         return self._failed
 
     @property
@@ -146,7 +147,8 @@ class DStreamBatches:
         return (when_ms - self._first_ms) // self._interval_ms
 
     def _fail(self, error: Exception) -> None:
-        self._failed = self._failed or error_message(str(error))
+        if not self._failed:
+            self._failed, self.disk_full = error_message(str(error)), is_full(error)
 
 
 class _Listener(StreamingListener):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
-from streamgauge.core.errors import EngineError, InputError, MachineError
+from streamgauge.core.errors import EngineError, InputError, MachineError, is_full
 from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.core.options import Setting
 from streamgauge.dataflow import graph
@@ -131,7 +131,8 @@ class Sut:
             if error is not None or not handle.isActive:
                 reason = self._reason(str(error)) if error is not None else ""
                 sinks = f"the query of {', '.join(sink.name for sink in query.sinks)}: "
-                return {"alive": False, "reason": (sinks if len(self._queries) > 1 else "") + reason}
+                reason = (sinks if len(self._queries) > 1 else "") + reason
+                return {"alive": False, "reason": reason, "disk_full": error is not None and is_full(error)}
         self._counting(RowCounters.keep_up)
         return {"alive": True, "busy": [query.name for query, handle in self._queries.items() if _in_batch(handle)]}
 

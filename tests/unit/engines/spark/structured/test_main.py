@@ -182,6 +182,17 @@ def test_a_query_is_busy_while_its_trigger_is_active_in_a_batch(active: bool, me
     assert sut.status() == {"alive": True, "busy": ["q0"] if busy else []}
 
 
+@pytest.mark.parametrize(("reason", "full"), [("No space left on device", True), ("out of memory", False)])
+def test_a_query_that_failed_says_whether_a_disk_was_full(reason: str, full: bool) -> None:
+    """A cause in the middle of Spark's text counts too, although the reason leaves it out."""
+    sut = Sut(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {"probes": "off"}, "local[1]", "", ""))
+    text = f"Job aborted\nCaused by: java.io.IOException: {reason}\nCaused by: java.lang.Exception: last"
+    failed = SimpleNamespace(exception=lambda: RuntimeError(text), isActive=False)
+    sut._queries = dict.fromkeys(queries(sut._job.flow), failed)
+    reply = sut.status()
+    assert (reply["alive"], reply["disk_full"]) == (False, full)
+
+
 @pytest.mark.spark
 def test_a_query_is_busy_in_a_batch_alone(tmp_path: Path, spark: Any) -> None:
     """One with data, and the one after it that closes windows; not while Spark looks for more."""
