@@ -10,7 +10,7 @@ from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.records import Tick
 from streamgauge.system.child_processes import Child
-from streamgauge.trial.conductor import TrialResult
+from streamgauge.trial.trial_result import TrialResult
 
 START_S = 120.0
 RESTARTED_S = 240.0

@@ -31,12 +31,12 @@ from streamgauge.trial.conductor import (
     START_LEAD_US,
     EngineReport,
     TrialConductor,
-    TrialResult,
     next_start,
     testbed_settings,
 )
 from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.verification.spool import ReceivedResults
 from tests.helpers_restart import RESTARTED_S, Restart
 from tests.helpers_verdicts import sentence_against

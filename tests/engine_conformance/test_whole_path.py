@@ -32,7 +32,8 @@ from streamgauge.metrics.summary import operators
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until
-from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start, testbed_settings
+from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
 from streamgauge.workloads import registry

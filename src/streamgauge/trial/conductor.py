@@ -50,6 +50,7 @@ from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.interrupted import BUDGET_S, NOT_BEGUN, NOT_COUNTED, Budget, latencies_without_verification
 from streamgauge.trial.phases import PhaseRunner, TrialPolicy, drain_backlog, poll
 from streamgauge.trial.result_builder import build_result
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification.expected import verify
@@ -73,15 +74,6 @@ LATE_S = 8.0
 LATE_POLL_S = 0.1
 NOT_JUDGED = "not counted, because the answers could not be judged"
 NOT_READ = "not counted: the trial ended early, so its results were not read"
-
-
-@dataclass
-class TrialResult:
-    """A trial's result with its record and verification."""
-
-    result: Result
-    record: TrialRecord
-    verified: VerificationResult | None
 
 
 def testbed_settings(resolved: ResolvedExperiment) -> TestBedSettings:
@@ -171,7 +163,7 @@ class TrialConductor:
         prepare()
         spans = trial.spans(next_start(self.testbed, trial.gap_us))
         record = self.conduct(trial.plan(spans), spans, trial.rate_per_s, trial)
-        trial.before_judging(self, record)
+        trial.before_judging(self.testbed, record, self.observe)
         report = (
             _engine_report(self.testbed, record) if trial.probe_batches and not record.engine_failed else EngineReport()
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
     from streamgauge.metrics.log.trial_record import TrialRecord
-    from streamgauge.trial.conductor import TrialResult
+    from streamgauge.trial.trial_result import TrialResult
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,9 @@ from streamgauge.trial.stopping_rules import (
 )
 
 if TYPE_CHECKING:
+    from streamgauge.harness.testbed import TestBed
     from streamgauge.loadgen.plan import Plan
-    from streamgauge.trial.conductor import TrialConductor
+    from streamgauge.trial.events import Observer
 
 LEVEL_STEP_US = 5 * US
 """Step by which an incomplete warm-up is extended."""
@@ -106,7 +107,7 @@ class JudgedTrial(TrialPolicy):
             record.extended_for.append(" and ".join(undecided))
         return round(extension_s * US) if undecided else 0
 
-    def before_judging(self, conductor: TrialConductor, record: TrialRecord) -> None:
+    def before_judging(self, testbed: TestBed, record: TrialRecord, observe: Observer) -> None:
         """Called between the end of the trial and its verdict; does nothing by default."""
 
     def verifies(self, record: TrialRecord) -> bool:

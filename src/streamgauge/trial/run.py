@@ -23,7 +23,8 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.system import machine
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
-from streamgauge.trial.conductor import TrialConductor, TrialResult, probes
+from streamgauge.trial.conductor import TrialConductor, probes
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.trial.events import Observer, unobserved
 from streamgauge.trial.extension_policy import JudgedTrial
 

@@ -22,7 +22,7 @@ from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker.cluster import KafkaCluster
 from streamgauge.transports.kafka.broker.topics import Topics
 from streamgauge.transports.kafka.topic_names import topic_of
-from streamgauge.trial.conductor import TrialResult
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.workloads import registry
 from tests.helpers_application_variants import together
 from tests.helpers_broker_trials import (

@@ -13,7 +13,7 @@ import pytest
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.system.child_processes import wait_until
-from streamgauge.trial.conductor import TrialResult
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.workloads import registry
 from streamgauge.workloads.micro.purchases import PRICE_MAX, Purchases, purchases
 from streamgauge.workloads.registry import Job, Workload

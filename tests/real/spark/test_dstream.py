@@ -16,7 +16,8 @@ from streamgauge.harness.testbed import TestBedSettings
 from streamgauge.metrics.records import RUNNER
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.child_processes import wait_until
-from streamgauge.trial.conductor import TrialResult, testbed_settings
+from streamgauge.trial.conductor import testbed_settings
+from streamgauge.trial.trial_result import TrialResult
 from tests import helpers_broker_trials as over_a_broker
 from tests.engine_conformance.test_whole_path import gone
 from tests.helpers_broker_trials import WINDOW, check_answers, started, trial

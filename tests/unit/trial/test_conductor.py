@@ -40,7 +40,8 @@ from streamgauge.system.machine import cpus
 from streamgauge.transports.spi import Chunk
 from streamgauge.trial import conductor as trial
 from streamgauge.trial import stopping_rules
-from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, TrialResult, next_start
+from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.trial.events import EngineStarting, VerdictReached, Verifying
 from streamgauge.trial.extension_policy import JudgedTrial, SearchTrial
 from streamgauge.trial.interrupted import NOT_BEGUN, NOT_COUNTED, UNVERIFIED

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from streamgauge.dataflow.expressions.rules import INTEGERS, NUMBERS, Refused, TypeOf, duckdb, need, plain_number
+from streamgauge.dataflow.expressions.refused import Refused
+from streamgauge.dataflow.expressions.rules import INTEGERS, NUMBERS, TypeOf, duckdb, need, plain_number
 from streamgauge.dataflow.expressions.types import element_type
 
 

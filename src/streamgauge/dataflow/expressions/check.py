@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamgauge.core.errors import ExpressionError, Problem
 from streamgauge.core.schema import quote
+from streamgauge.dataflow.expressions.refused import Refused
 from streamgauge.dataflow.expressions.types import DUCKDB_TYPES, Types, available_columns, bound_type
 
 if TYPE_CHECKING:
@@ -62,8 +63,6 @@ def checked(expression: str, columns: Mapping[str, str], setting: str) -> Checke
 
     Raises ExpressionError with `setting`, the position in the text and the available columns.
     """
-    from streamgauge.dataflow.expressions.functions import Refused
-
     try:
         return _checked(expression, tuple(columns.items()))
     except Refused as refused:
@@ -104,8 +103,6 @@ def is_aggregate(expression: str, setting: str = "expression") -> bool:
 
 
 def _tree(expression: str, setting: str) -> exp.Expression:
-    from streamgauge.dataflow.expressions.functions import Refused
-
     try:
         return _parsed(expression)
     except Refused as refused:
@@ -117,8 +114,6 @@ def _parsed(expression: str) -> exp.Expression:
     """The cached tree. Copy it before changing it."""
     import sqlglot
     from sqlglot.errors import SqlglotError
-
-    from streamgauge.dataflow.expressions.functions import Refused
 
     way_out = "one Spark SQL expression, such as price * 2"
     try:
@@ -148,7 +143,7 @@ def _check_tokens(expression: str) -> None:
     """
     import sqlglot
 
-    from streamgauge.dataflow.expressions.functions import FUNCTIONS, WORDS, Refused
+    from streamgauge.dataflow.expressions.functions import FUNCTIONS, WORDS
 
     tokens = sqlglot.tokenize(expression, dialect="spark")
     for token, following in itertools.pairwise(tokens):
@@ -197,8 +192,6 @@ def _position(node: exp.Expression | None) -> str:
 def _check_columns(tree: exp.Expression, types: Types) -> None:
     from sqlglot import exp
 
-    from streamgauge.dataflow.expressions.functions import Refused
-
     names = [name for name, _ in types]
     for column in tree.find_all(exp.Column):
         if column.name in names and not column.table:
@@ -213,8 +206,6 @@ def _check_grouping(tree: exp.Expression) -> None:
     """Refuses columns outside the aggregates of an aggregate expression, and nested aggregates."""
     from sqlglot import exp
 
-    from streamgauge.dataflow.expressions.functions import Refused
-
     if tree.find(exp.AggFunc) is None:
         return
     for column in tree.find_all(exp.Column):
@@ -228,8 +219,6 @@ def _check_grouping(tree: exp.Expression) -> None:
 
 
 def _on_duckdb(tree: exp.Expression, types: Types) -> exp.Expression:
-    from streamgauge.dataflow.expressions.functions import Refused
-
     def type_of(node: exp.Expression) -> str:
         return bound_type(node.sql("duckdb"), types)
 
@@ -244,7 +233,7 @@ def _lowered(node: exp.Expression, type_of: Any) -> exp.Expression:
     """Translates the arguments first, then the node by its rule."""
     from sqlglot import exp
 
-    from streamgauge.dataflow.expressions.functions import FUNCTIONS, RULES, Refused
+    from streamgauge.dataflow.expressions.functions import FUNCTIONS, RULES
 
     rule = RULES.get(type(node))
     if rule is None:

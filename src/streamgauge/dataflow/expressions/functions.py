@@ -14,11 +14,11 @@ import sqlglot
 from sqlglot import exp
 
 from streamgauge.dataflow.expressions import arrays, regex, timestamps
+from streamgauge.dataflow.expressions.refused import Refused
 from streamgauge.dataflow.expressions.rules import (
     INTEGERS,
     NUMBERS,
     STRING,
-    Refused,
     Rule,
     TypeOf,
     as_literal,
@@ -26,8 +26,6 @@ from streamgauge.dataflow.expressions.rules import (
     need,
     plain_text,
 )
-
-__all__ = ["FUNCTIONS", "RULES", "WORDS", "Refused"]
 
 BIGINT_MAX = 2**63 - 1
 

@@ -11,9 +11,9 @@ from functools import lru_cache
 
 from sqlglot import exp
 
+from streamgauge.dataflow.expressions.refused import Refused
 from streamgauge.dataflow.expressions.rules import (
     STRING,
-    Refused,
     TypeOf,
     as_literal,
     duckdb,

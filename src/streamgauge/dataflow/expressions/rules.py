@@ -7,6 +7,8 @@ from collections.abc import Callable
 import sqlglot
 from sqlglot import exp
 
+from streamgauge.dataflow.expressions.refused import Refused
+
 TypeOf = Callable[[exp.Expression], str]
 """The Spark SQL type name of an expression that is already in DuckDB form."""
 Rule = Callable[[exp.Expression, TypeOf], exp.Expression]
@@ -14,14 +16,6 @@ Rule = Callable[[exp.Expression, TypeOf], exp.Expression]
 INTEGERS = frozenset({"int", "bigint"})
 NUMBERS = INTEGERS | {"double"}
 STRING = frozenset({"string"})
-
-
-class Refused(Exception):
-    """An expression that is not allowed: the rule it breaks, the way out, and the node, if known."""
-
-    def __init__(self, rule: str, way_out: str, node: exp.Expression | None = None) -> None:
-        super().__init__(rule)
-        self.rule, self.way_out, self.node = rule, way_out, node
 
 
 def duckdb(template: str, **parts: exp.Expression) -> exp.Expression:

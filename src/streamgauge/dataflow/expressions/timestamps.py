@@ -9,10 +9,10 @@ import re
 
 from sqlglot import exp
 
+from streamgauge.dataflow.expressions.refused import Refused
 from streamgauge.dataflow.expressions.rules import (
     INTEGERS,
     STRING,
-    Refused,
     Rule,
     TypeOf,
     as_literal,

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from streamgauge.core.schema import quote
+from streamgauge.dataflow.expressions.refused import Refused
 
 _PLAIN_TYPES = {
     "int": "INTEGER",
@@ -39,8 +40,6 @@ def available_columns(types: Types) -> str:
 def bound_type(sql: str, types: Types) -> str:
     """The Spark type of DuckDB text over typed columns, by DuckDB's binder on an empty relation."""
     import duckdb
-
-    from streamgauge.dataflow.expressions.functions import Refused
 
     relation = ", ".join(f"NULL::{DUCKDB_TYPES[type_]} AS {quote(name)}" for name, type_ in types) or "1 AS nothing"
     try:

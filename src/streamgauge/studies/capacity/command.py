@@ -39,7 +39,8 @@ from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, 
 from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind, warm_up
 from streamgauge.system.lock import held
 from streamgauge.system.machine import cpus
-from streamgauge.trial.conductor import TrialConductor, TrialResult, probes
+from streamgauge.trial.conductor import TrialConductor, probes
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.trial.extension_policy import SearchTrial
 from streamgauge.trial.phases import DRAIN_INTERVALS
 from streamgauge.trial.progress import snapshots

@@ -19,7 +19,7 @@ from streamgauge.studies.latency_breakdown.stages import Times, Timestamp
 
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
-    from streamgauge.trial.conductor import TrialResult
+    from streamgauge.trial.trial_result import TrialResult
 
 HALF_MS = 500
 """Microseconds."""

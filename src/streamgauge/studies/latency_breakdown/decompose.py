@@ -18,7 +18,7 @@ from streamgauge.studies.latency_breakdown.probe_api import DOUBT_SHARE, EXTRA_F
 from streamgauge.studies.latency_breakdown.stages import Times
 
 if TYPE_CHECKING:
-    from streamgauge.trial.conductor import TrialResult
+    from streamgauge.trial.trial_result import TrialResult
 
 CDF_POINTS = 101
 _UNKNOWN = ("sampled", "remainder_share", "batches", "left_out", *EXTRA_FIELDS)

@@ -19,7 +19,7 @@ from streamgauge.studies.latency_breakdown.stages import StageTimes, Times
 
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
-    from streamgauge.trial.conductor import TrialResult
+    from streamgauge.trial.trial_result import TrialResult
 
 DOUBT_SHARE = 0.02
 """Of a latency, or of what is held against each other: more of it that does not agree, and stages are doubtful."""

@@ -12,16 +12,19 @@ from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.config.experiment_settings import build
 from streamgauge.core.errors import DriverError, Interrupted
 from streamgauge.engines.synthetic.engine import SyntheticEngine
+from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.scratch import Scratch
-from streamgauge.trial.conductor import TrialConductor, TrialResult
-from streamgauge.trial.events import Progress
+from streamgauge.trial.conductor import TrialConductor
+from streamgauge.trial.events import Observer, Progress
 from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.phases import poll
 from streamgauge.trial.progress import snapshots
 from streamgauge.trial.run import create_folder
+from streamgauge.trial.trial_result import TrialResult
 
 DRAIN_TIMEOUT_S = 30.0
 HELD_TIMEOUT_S = 10.0
@@ -52,16 +55,14 @@ class HeldBackTrial(JudgedTrial):
         self.interval_s, self.closes_late = 0.0, ()
         self._engine = engine
 
-    def before_judging(self, conductor: TrialConductor, record: TrialRecord) -> None:
+    def before_judging(self, testbed: TestBed, record: TrialRecord, observe: Observer) -> None:
         def all_released() -> bool:
-            conductor.observe(
-                Progress(record, conductor.testbed.clock.now_us(), "waiting for what the engine holds back")
-            )
+            observe(Progress(record, testbed.clock.now_us(), "waiting for what the engine holds back"))
             return not self._engine.facts()["held"]
 
         if not wait_until(all_released, HELD_TIMEOUT_S, 0.1):
             raise DriverError(f"the engine still held rows back after {HELD_TIMEOUT_S:g} s")
-        record.trial_log.add(conductor.testbed.tick())
+        poll(testbed, record.trial_log)
 
 
 class SyntheticBench:

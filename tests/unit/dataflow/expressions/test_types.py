@@ -5,7 +5,7 @@ from threading import Thread
 import pytest
 
 from streamgauge.core.schema import TYPES, quote
-from streamgauge.dataflow.expressions.functions import Refused
+from streamgauge.dataflow.expressions.refused import Refused
 from streamgauge.dataflow.expressions.types import DUCKDB_TYPES, bound_type
 
 

@@ -33,7 +33,7 @@ from streamgauge.transports.registry import STAMPS
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
     from streamgauge.metrics.log.trial_log import TrialLog
-    from streamgauge.trial.conductor import TrialResult
+    from streamgauge.trial.trial_result import TrialResult
 
 PROBES = "probes"
 """The option that says what is kept of batches."""

@@ -29,7 +29,7 @@ from streamgauge.studies.latency_breakdown.stages import StageTimes, Timestamp
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
     from streamgauge.metrics.log.trial_log import TrialLog
-    from streamgauge.trial.conductor import TrialResult
+    from streamgauge.trial.trial_result import TrialResult
 
 READ_AND_PROCESSED = "read and processed"
 STAGES = {

@@ -41,7 +41,7 @@ from streamgauge.studies.latency_breakdown.stages import StageTimes, Times, Time
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
     from streamgauge.metrics.log.trial_log import TrialLog
-    from streamgauge.trial.conductor import TrialResult
+    from streamgauge.trial.trial_result import TrialResult
 
 RECEIVED, IN_BLOCK, ANNOUNCED, IN_BATCH = "received", "in a block", "stored and announced", "in a batch"
 STAGES = {
