@@ -6,6 +6,7 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.metrics.latency.histogram import read_log
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.results.latency import Latencies, Latency
@@ -47,3 +48,11 @@ def cut_short(record: TrialRecord, after_us: int) -> TrialRecord:
     trial_log.commits = [commit for commit in trial_log.commits if commit.committed_us <= until]
     record.drained, record.deadline_us = False, until
     return record
+
+
+def kinds_in(log: str) -> dict[str, list[tuple[int, int]]]:
+    """Of a log of latencies: tag to the (second, number of values) of its intervals."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for tag, second, histogram in read_log(log):
+        found.setdefault(tag, []).append((second, histogram.count))
+    return found

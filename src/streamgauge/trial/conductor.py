@@ -24,8 +24,7 @@ from streamgauge.core.progress_step import Stage
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
-from streamgauge.metrics.latency.event_latency import SinkLatencies
-from streamgauge.metrics.latency.histogram import log_line, log_lines
+from streamgauge.metrics.latency.hlog_text import hlog_text
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import figures, operators
@@ -36,7 +35,6 @@ from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
 from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import prepare
-from streamgauge.system.full_disk import full_disk
 from streamgauge.system.machine import only_on
 from streamgauge.trial.events import (
     Draining,
@@ -47,7 +45,7 @@ from streamgauge.trial.events import (
     unobserved,
 )
 from streamgauge.trial.extension_policy import JudgedTrial
-from streamgauge.trial.interrupted import BUDGET_S, NOT_BEGUN, NOT_COUNTED, Budget, latencies_without_verification
+from streamgauge.trial.interrupted import RESOURCE_ERRORS, reason_of, result_of_interrupted
 from streamgauge.trial.phases import PhaseRunner, TrialPolicy, drain_backlog, poll
 from streamgauge.trial.result_builder import build_result
 from streamgauge.trial.trial_result import TrialResult
@@ -62,8 +60,6 @@ if TYPE_CHECKING:
 
 _QUERY_STOPPED = "interrupted"
 """Text of DuckDB's RuntimeError on Ctrl-C."""
-_RESOURCE_ERRORS = (OSError, MemoryError)
-"""Too little disk or memory for verification. The measurements stay valid."""
 EVIDENCE_S, STOPPED_EVIDENCE_S = 30.0, 1.5
 """Most seconds for the engine's report of its batches; shorter after Ctrl-C, which must end within 5 s."""
 START_LEAD_US = 700_000
@@ -191,7 +187,7 @@ class TrialConductor:
         folder.write_series(figures.series(record, None))
         base = _with_appends(testbed, record, base)
         if record.interrupted:
-            return _interrupted(resolved, folder, trial, record, base)
+            return result_of_interrupted(resolved, folder, trial, record, base)
         if not trial.verifies(record):
             result = _with_verdict(base, judge(collect_evidence(resolved, record, trial.rate_per_s, None, None)))
             result = result.model_copy(update={"latency": Latencies(notes=(NOT_READ,))})
@@ -199,13 +195,13 @@ class TrialConductor:
             return TrialResult(result, record, None)
         try:
             verified = self._verified(folder, trial, record)
-        except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *_RESOURCE_ERRORS) as error:
+        except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *RESOURCE_ERRORS) as error:
             stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
             record.interrupted = stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException))
-            if not record.interrupted and not isinstance(error, (*JOB_ERRORS, *_RESOURCE_ERRORS)):
+            if not record.interrupted and not isinstance(error, (*JOB_ERRORS, *RESOURCE_ERRORS)):
                 raise
             if record.interrupted:
-                return _interrupted(resolved, folder, trial, record, base)
+                return result_of_interrupted(resolved, folder, trial, record, base)
             return _without_answers(resolved, folder, trial.rate_per_s, record, base, error)
         return _judge_answers(resolved, folder, trial.rate_per_s, record, base, verified)
 
@@ -253,7 +249,7 @@ def _judge_answers(
         }
     )  # fmt: skip
     folder.write_series(figures.series(record, slowest.seconds))
-    folder.write_hlog(_hlog(verified, record.spans))
+    folder.write_hlog(hlog_text(verified.latencies, record.spans))
     folder.write_result(result)
     return TrialResult(result, record, verified)
 
@@ -338,42 +334,6 @@ def _with_appends(testbed: TestBed, record: TrialRecord, base: Result) -> Result
     return base.model_copy(update={"driver": base.driver.model_copy(update={"append_latency_us": latency})})
 
 
-def _interrupted(
-    resolved: ResolvedExperiment, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, base: Result
-) -> TrialResult:
-    """The result of an interrupted trial, with the latencies of the results so far.
-
-    It is written before the results are read, so that a second Ctrl-C may end that.
-    """
-    span_began = record.offered_until() > record.spans.measured_from_us
-    latency = Latencies(notes=(NOT_COUNTED if span_began else NOT_BEGUN,))
-    result = _with_verdict(base, judge(collect_evidence(resolved, record, trial.rate_per_s, None, None)))
-    result = result.model_copy(update={"latency": latency})
-    folder.write_result(result)
-    if span_began:
-        with suppress(KeyboardInterrupt):
-            result = _with_unverified_latencies(resolved, folder, trial, record, result)
-    return TrialResult(result, record, None)
-
-
-def _with_unverified_latencies(
-    resolved: ResolvedExperiment, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, result: Result
-) -> Result:
-    """Adds unverified latencies and writes them to the folder."""
-    partial = latencies_without_verification(resolved, record, folder if trial.keep_results else None, Budget(BUDGET_S))
-    slowest = partial.sinks.slowest.latencies
-    result = result.warned(*(Caution(WarningCode.RESULTS_NOT_STORED, sentence) for sentence in partial.warnings))
-    result = result.model_copy(update={
-        "sinks": partial.sinks.results, "latency": slowest.latencies, "verification": partial.sinks.verification,
-    })  # fmt: skip
-    folder.write_verification(partial.sinks.verification)
-    folder.write_series(figures.series(record, slowest.seconds))
-    if any(sink.latencies.effective_count for sink in partial.sinks.sinks):
-        folder.write_hlog(_hlog(partial.sinks, record.spans))
-    folder.write_result(result)
-    return result
-
-
 def _without_answers(
     resolved: ResolvedExperiment,
     folder: RunFolder,
@@ -395,14 +355,10 @@ def _without_answers(
 
 
 def _unverified(error: BaseException, reported: bool) -> Verification:
-    reason = _reason(error) if not (reported and is_full(error)) else "for the same reason"
+    reason = reason_of(error) if not (reported and is_full(error)) else "for the same reason"
     return Verification(
         judged=False, independent=False, reference="", sentence=f"the answers could not be judged: {reason}"
     )
-
-
-def _reason(error: BaseException) -> str:
-    return full_disk() if is_full(error) else (str(error) or type(error).__name__).splitlines()[0]
 
 
 def _verified(
@@ -431,24 +387,3 @@ def _late_results_came(testbed: TestBed, record: TrialRecord) -> bool:
 
 def _with_verdict(result: Result, verdict: Verdict) -> Result:
     return result.model_copy(update={"verdict": verdict})
-
-
-def _hlog(verified: VerificationResult, spans: TrialSpans) -> str:
-    """Latencies as HdrHistogram log: second by second if known, else over the whole measured span."""
-    several = len(verified.sinks) > 1
-    return "".join(
-        line for sink in verified.sinks for line in _hlog_of(sink.latencies, f"/{sink.name}" if several else "", spans)
-    )
-
-
-def _hlog_of(latencies: SinkLatencies, tag: str, spans: TrialSpans) -> Iterator[str]:
-    of = latencies.seconds
-    by_second = {
-        "event_time": of.event_time, "processing_time": of.processing_time, "closing_delay": of.closing_delay,
-    }  # fmt: skip
-    for kind, seconds in by_second.items():
-        yield log_lines(seconds, f"{kind}{tag}")
-    for kind, histogram in latencies.histograms.items():
-        reported = latencies.latencies.of(kind)
-        if kind not in by_second and reported is not None and reported.max is not None:
-            yield log_line(histogram, f"{kind}{tag}", spans.measured_from_us / US, spans.measured_to_us / US)

@@ -1,4 +1,4 @@
-"""Latencies of an interrupted trial, without verification of its results.
+"""The result of an interrupted trial: its latencies, without verification of its results.
 
 The user waits for the end, so the planned input is not made again, and only the timestamps of results are read. The
 results are counted from the spool, batch by batch, while there is time. Then they are stored if the experiment requests
@@ -9,19 +9,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.core.errors import is_full
 from streamgauge.core.formatting import format_count
 from streamgauge.metrics.latency.event_latency import LatencyRule, SinkLatencies, sink_latencies
+from streamgauge.metrics.latency.hlog_text import hlog_text
 from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary import figures
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
+from streamgauge.results.causes import WarningCode
 from streamgauge.results.latency import Latencies
-from streamgauge.results.run import Verification
+from streamgauge.results.run import Caution, Result, Verification
+from streamgauge.system.full_disk import full_disk
+from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.trial_result import TrialResult
+from streamgauge.verdict.collect_evidence import collect_evidence
+from streamgauge.verdict.verdict import judge
 from streamgauge.verification.expected import rule_of
 from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult
 from streamgauge.verification.spool import ReceivedResults, results_file, write_results
@@ -36,8 +46,8 @@ NOT_COUNTED = "not counted: the run was stopped a second time before that was do
 NONE_CAME = "no result of the measured span had arrived when the run was stopped"
 NOT_KEPT = "results were not stored: "
 NO_TIME = "the run was stopped, and no time was left to write them"
-_RESOURCE_ERRORS = (OSError, MemoryError)
-"""Too little disk or memory. Other figures stay valid."""
+RESOURCE_ERRORS = (OSError, MemoryError)
+"""Too little disk or memory to read or verify results. Other figures stay valid."""
 
 
 @dataclass
@@ -65,6 +75,47 @@ class UnverifiedResult:
 
     sinks: VerificationResult
     warnings: tuple[str, ...] = ()
+
+
+def reason_of(error: BaseException) -> str:
+    """Why results could not be read, stored or verified, in one line."""
+    return full_disk() if is_full(error) else (str(error) or type(error).__name__).splitlines()[0]
+
+
+def result_of_interrupted(
+    resolved: ResolvedExperiment, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, base: Result
+) -> TrialResult:
+    """The result of an interrupted trial, with the latencies of the results so far.
+
+    It is written before the results are read, so that a second Ctrl-C may end that.
+    """
+    span_began = record.offered_until() > record.spans.measured_from_us
+    latency = Latencies(notes=(NOT_COUNTED if span_began else NOT_BEGUN,))
+    verdict = judge(collect_evidence(resolved, record, trial.rate_per_s, None, None))
+    result = base.model_copy(update={"verdict": verdict, "latency": latency})
+    folder.write_result(result)
+    if span_began:
+        with suppress(KeyboardInterrupt):
+            result = _with_unverified_latencies(resolved, folder, trial, record, result)
+    return TrialResult(result, record, None)
+
+
+def _with_unverified_latencies(
+    resolved: ResolvedExperiment, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, result: Result
+) -> Result:
+    """Adds unverified latencies and writes them to the folder."""
+    partial = latencies_without_verification(resolved, record, folder if trial.keep_results else None, Budget(BUDGET_S))
+    slowest = partial.sinks.slowest.latencies
+    result = result.warned(*(Caution(WarningCode.RESULTS_NOT_STORED, sentence) for sentence in partial.warnings))
+    result = result.model_copy(update={
+        "sinks": partial.sinks.results, "latency": slowest.latencies, "verification": partial.sinks.verification,
+    })  # fmt: skip
+    folder.write_verification(partial.sinks.verification)
+    folder.write_series(figures.series(record, slowest.seconds))
+    if any(sink.latencies.effective_count for sink in partial.sinks.sinks):
+        folder.write_hlog(hlog_text(partial.sinks.latencies, record.spans))
+    folder.write_result(result)
+    return result
 
 
 def latencies_without_verification(
@@ -98,8 +149,8 @@ def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) 
     counting = _Counting(ReceivedResults(record, since_us=record.spans.measured_from_us), budget)
     try:
         found = _noted(sink_latencies(counting.batches(), _rule(resolved, record, counting.received), span), counting)
-    except (ValueError, *_RESOURCE_ERRORS) as error:
-        found = _nothing(f"not counted: {_reason(error)}")
+    except (ValueError, *RESOURCE_ERRORS) as error:
+        found = _nothing(f"not counted: {reason_of(error)}")
     query = next((commit.query for commit in commits), "")
     return SinkDiff(
         resolved.flow.sink.name, query, _nothing_compared(record), found, sum(commit.rows for commit in commits)
@@ -154,10 +205,6 @@ def _unkept(record: TrialRecord, path: Path, budget: Budget) -> str:
     received = ReceivedResults(record)
     try:
         kept = received.empty or (not budget.spent() and write_results(received, path, budget.spent))
-    except _RESOURCE_ERRORS as error:
-        return _reason(error)
+    except RESOURCE_ERRORS as error:
+        return reason_of(error)
     return "" if kept else NO_TIME
-
-
-def _reason(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0]

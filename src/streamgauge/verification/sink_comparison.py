@@ -64,6 +64,11 @@ class VerificationResult:
         return max(self.sinks, key=lambda sink: _mean(sink.latencies.latencies.event_time_us))
 
     @property
+    def latencies(self) -> dict[str, SinkLatencies]:
+        """The latencies by sink name."""
+        return {sink.name: sink.latencies for sink in self.sinks}
+
+    @property
     def negatives(self) -> int:
         return sum(sink.latencies.negatives for sink in self.sinks)
 

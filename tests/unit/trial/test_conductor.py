@@ -26,8 +26,6 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.core.trial_spans import TrialSpans
-from streamgauge.metrics.latency.event_latency import LatencyRule, SinkLatencies, sink_latencies
-from streamgauge.metrics.latency.histogram import read_log
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import figures
 from streamgauge.preflight.validate import check
@@ -39,7 +37,7 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.system.machine import cpus
 from streamgauge.transports.spi import Chunk
 from streamgauge.trial import conductor as trial
-from streamgauge.trial import stopping_rules
+from streamgauge.trial import interrupted, stopping_rules
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.trial.events import EngineStarting, VerdictReached, Verifying
@@ -47,10 +45,9 @@ from streamgauge.trial.extension_policy import JudgedTrial, SearchTrial
 from streamgauge.trial.interrupted import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
 from streamgauge.trial.progress import snapshot
 from streamgauge.trial.result_builder import build_result, cautions
-from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult
 from tests.helpers_recording import append_and_return
 from tests.unit.helpers_answers import ROWS, Case
-from tests.unit.helpers_trials import START, cut_short, done_of
+from tests.unit.helpers_trials import START, cut_short, done_of, kinds_in
 
 NOW = 1_700_000_000 * US + 300_000
 
@@ -523,7 +520,7 @@ def test_a_second_stop_ends_the_counting_and_loses_nothing_else(
     def again(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(trial, "latencies_without_verification", again)
+    monkeypatch.setattr(interrupted, "latencies_without_verification", again)
     judged, folder = stopped(case(ROWS), tmp_path)
     assert judged.result == folder.read_result()
     assert judged.result.latency == Latencies(notes=(NOT_COUNTED,))
@@ -542,62 +539,6 @@ def test_a_trial_that_is_made_again_shows_nothing_of_the_one_before(
     stopped(asked, tmp_path, again=folder)
     left = {path.name for path in folder.path.iterdir()}
     assert left == {"engine", "result.json", "series.parquet"}
-
-
-# --- the log of latencies ---
-
-
-def verified_of(*sinks: tuple[str, SinkLatencies]) -> VerificationResult:
-    verification = Verification(judged=True, independent=True, reference="made up", sentence="")
-    return VerificationResult(
-        verification, tuple(SinkDiff(name, "q0", verification, found, 2) for name, found in sinks)
-    )
-
-
-def kinds_in(log: str) -> dict[str, list[tuple[int, int]]]:
-    """Tag to the (second, number of values) of its intervals."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    for tag, second, histogram in read_log(log):
-        found.setdefault(tag, []).append((second, histogram.count))
-    return found
-
-
-def windowed(rule: LatencyRule, spans: TrialSpans, emission_us: list[int]) -> SinkLatencies:
-    """Two results whose window ends 4 s after the start of the span, their events in its first and third second."""
-    first, end = spans.measured_from_us, spans.measured_from_us + 4 * US
-    times = {
-        "event_time": [first, first + 2 * US], "ingest_time": [first + 1, first + 2 * US + 1],
-        "emission_time": [first + after for after in emission_us], "window_end": [end, end],
-    }  # fmt: skip
-    rows = pa.record_batch({name: pa.array(values, pa.int64()) for name, values in times.items()})
-    return sink_latencies([rows], rule, (spans.measured_from_us, spans.measured_to_us))
-
-
-def test_the_log_has_every_kind_of_latency_that_is_reported(make: Any) -> None:
-    """By the second where that is known, else one interval of the span; of several sinks each has its own."""
-    spans = make.story().record().spans
-    second = spans.measured_from_us // US
-    late = windowed(LatencyRule("window"), spans, [5 * US, 5 * US])
-    by_second = [(second, 1), (second + 2, 1)]
-    whole = [(second, 2)]
-    log = trial._hlog(verified_of(("one", late)), spans)
-    assert kinds_in(log) == {"event_time": by_second, "processing_time": by_second, "closing_delay": by_second}
-    handed_over = LatencyRule("window", handed_over=lambda times: times + 1)
-    other = trial._hlog(verified_of(("one", windowed(handed_over, spans, [5 * US, 5 * US]))), spans)
-    assert kinds_in(other)["uncorrected"] == whole
-    (line,) = [line for line in other.splitlines() if line.startswith("Tag=uncorrected")]
-    assert [float(each) for each in line.split(",")[1:3]] == [second, 10.0]
-    both = trial._hlog(verified_of(("one", late), ("two", late)), spans)
-    assert set(kinds_in(both)) == {f"{kind}/{sink}" for kind in kinds_in(log) for sink in ("one", "two")}
-
-
-def test_the_log_has_no_kind_without_figures(make: Any) -> None:
-    """Matches that come before their window is complete have no closing delay, but a time of their own."""
-    spans = make.story().record().spans
-    early = windowed(LatencyRule("join", lambda end: end - 1), spans, [3 * US, 5 * US])
-    assert kinds_in(trial._hlog(verified_of(("one", early)), spans)) == {
-        "match_time": [(spans.measured_from_us // US, 2)]
-    }
 
 
 @pytest.mark.parametrize("now_us", range(200_000, 8 * US, 333_000))
