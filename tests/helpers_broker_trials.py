@@ -114,7 +114,7 @@ def check_answers(judged: TrialResult, rows_least: int) -> None:
     assert found is not None
     assert judged.record.drained
     assert (found.judged, found.independent) == (True, True)
-    assert (found.missing, found.extra, found.duplicate, found.wrong, found.late) == (0, 0, 0, 0, 0), found.examples
+    assert found.fault_count == 0, found.examples
     assert found.matched == found.expected >= rows_least
     driver = judged.result.driver
     assert driver is not None

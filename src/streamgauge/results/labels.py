@@ -49,8 +49,7 @@ def confirmed(at_90_percent: TrialSummary | None) -> str:
 
 def faults(verification: Verification) -> str:
     """The faults by kind: `3 missing, 1 wrong`."""
-    kinds = ("missing", "extra", "duplicate", "wrong", "late")
-    return ", ".join(f"{format_count(n)} {kind}" for kind in kinds if (n := getattr(verification, kind)))
+    return ", ".join(f"{format_count(n)} {kind}" for kind, n in verification.faults.items() if n)
 
 
 def difference(of: Difference) -> str:

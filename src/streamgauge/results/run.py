@@ -85,6 +85,10 @@ class MalformedRecords(ResultPart):
     records: int
 
 
+FAULTS = ("missing", "extra", "duplicate", "wrong", "late")
+"""The kinds of faults that a verification counts, each a field of `Verification`."""
+
+
 class Verification(ResultPart):
     """The comparison of every result with the reference. Counts are rows.
 
@@ -110,7 +114,16 @@ class Verification(ResultPart):
     @property
     def right(self) -> bool:
         """Whether the results were judged and none is missing, extra, duplicate, wrong or wrongly late."""
-        return self.judged and not (self.missing or self.extra or self.duplicate or self.wrong or self.late)
+        return self.judged and not self.fault_count
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """The number of faults of each kind."""
+        return {kind: getattr(self, kind) for kind in FAULTS}
+
+    @property
+    def fault_count(self) -> int:
+        return sum(self.faults.values())
 
 
 class SinkResult(ResultPart):

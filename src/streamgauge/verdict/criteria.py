@@ -411,9 +411,8 @@ def _answers(evidence: Evidence) -> Check:
     if verification.expected == 0 and verification.right:
         sentence = NOTHING_DUE if _nothing_came(evidence) else "no result was due, so no answer could be checked"
         return make_check("answers", "undecided", Cause.NO_RESULT_DUE, 0, 0, "rows", sentence)
-    faults = {name: getattr(verification, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
-    total = sum(faults.values())
-    in_words = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
+    total = verification.fault_count
+    in_words = ", ".join(f"{count:,} {kind}" for kind, count in verification.faults.items() if count)
     sentence = f"of {verification.expected:,} expected results: {in_words or 'all right'}{_wrong_sinks(evidence)}"
     if verification.right:
         return make_check("answers", "ok", Cause.OK, total, 0, "rows", sentence)

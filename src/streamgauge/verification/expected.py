@@ -37,7 +37,7 @@ from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
 from streamgauge.metrics.log.live_figures import Ints
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.results.run import Verification
+from streamgauge.results.run import FAULTS, Verification
 from streamgauge.transports.registry import STAMPS
 from streamgauge.verification.common_subplan import shared_plans
 from streamgauge.verification.malformed import counting
@@ -92,7 +92,7 @@ def verify(
 def _of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
     """Sums over all sinks. Examples and the sentence name the sink."""
     each = [(sink.name, sink.verification) for sink in sinks]
-    names = ("expected", "matched", "missing", "extra", "duplicate", "wrong", "late", "seconds")
+    names = ("expected", "matched", *FAULTS, "seconds")
     return Verification(
         judged=all(one.judged for _, one in each),
         independent=all(one.independent for _, one in each),

@@ -23,7 +23,7 @@ from streamgauge.metrics.latency.event_latency import LatencyRule, Missing, Sink
 from streamgauge.metrics.latency.inclusion_latency import InclusionTimes
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.results.latency import Latency
-from streamgauge.results.run import SinkResult, Verification
+from streamgauge.results.run import FAULTS, SinkResult, Verification
 from streamgauge.system.machine import memory_bytes
 from streamgauge.system.scratch import Scratch
 from streamgauge.verification.spool import ReceivedResults, write_results
@@ -154,8 +154,7 @@ def _watermark_us(plan: Plan, cut_us: int) -> int:
 
 def outcome(counts: answers.Counts, complete: bool, noun: str = "results") -> str:
     """The counts as a sentence without a full stop. `complete`: whether all offered events were committed."""
-    faults = {name: getattr(counts, name) for name in ("missing", "extra", "duplicate", "wrong", "late")}
-    differences = ", ".join(f"{count:,} {name}" for name, count in faults.items() if count)
+    differences = ", ".join(f"{count:,} {kind}" for kind in FAULTS if (count := getattr(counts, kind)))
     matched = f"{counts.matched:,} matched, {differences}" if differences else "all matched"
     of = " of warm-up and span" if complete else " of what was committed"
     if not counts.expected and not differences:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from streamgauge.results.latency import LATENCY_KINDS, PERCENTILES, STATISTICS, Latencies, Latency
-from streamgauge.results.run import Operator
+from streamgauge.results.run import FAULTS, Operator, Verification
 
 
 def test_the_statistics_are_those_that_a_latency_has() -> None:
@@ -21,6 +21,16 @@ def test_every_kind_is_found_by_its_name() -> None:
     for number, kind in enumerate(LATENCY_KINDS):
         assert Latencies.model_validate({f"{kind}_us": Latency(count=number)}).of(kind) == Latency(count=number)
     assert set(Latencies.model_fields) == {f"{kind}_us" for kind in LATENCY_KINDS} | {"notes"}
+
+
+def test_the_kinds_of_faults_are_counted_in_one_place() -> None:
+    """Each kind is a field, and one fault of any kind makes a verification wrong."""
+    right = Verification(judged=True, independent=True, reference="")
+    assert (right.right, right.fault_count) == (True, 0)
+    for number, kind in enumerate(FAULTS, start=1):
+        faulty = right.model_copy(update={kind: number})
+        assert (faulty.right, faulty.fault_count) == (False, number)
+        assert {name: count for name, count in faulty.faults.items() if count} == {kind: number}
 
 
 def test_operators_of_before_can_be_read() -> None:

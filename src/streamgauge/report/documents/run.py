@@ -42,12 +42,12 @@ from streamgauge.report.html.render import render
 from streamgauge.report.text import narrative, phrases
 from streamgauge.results import labels
 from streamgauge.results.latency import LATENCY_KINDS, STATISTICS
-from streamgauge.results.run import Result, Verification
+from streamgauge.results.run import FAULTS, Result, Verification
 
 BYTES_MAX = 3_000_000
 EXAMPLES_MAX = 20
 _ROLES = {"sut": "system under test", "sut_part": "part of it", "driver": "driver"}
-_COMPARED = ("expected", "matched", "missing", "extra", "duplicate", "wrong", "late", "uncommitted")
+_COMPARED = ("expected", "matched", *FAULTS, "uncommitted")
 _OPERATORS_NOTE = (
     "For a source, rows in are those that it gave, and it has no selectivity. A 5th percentile is over seconds, and "
     "takes 20 of them. Rows lost are known where driver and engine both count every batch: at sources, and before "

@@ -137,8 +137,7 @@ def wrong_answers(result: Result) -> str:
     found = result.verification
     if result.verdict.decided_by != ("answers",) or result.verdict.value != "not_sustained" or found is None:
         return ""
-    number = found.missing + found.extra + found.duplicate + found.wrong + found.late
-    share = f" ({number / found.expected:.2%})" if found.expected else ""
+    share = f" ({found.fault_count / found.expected:.2%})" if found.expected else ""
     return f"{labels.faults(found)} of {format_count(found.expected)} expected results{share}"
 
 

@@ -177,7 +177,7 @@ def _wrong_answers(run: RunData) -> float | None:
     judged = run.result.verification
     if judged is None or not judged.judged:
         return None
-    return float(judged.missing + judged.extra + judged.duplicate + judged.wrong + judged.late)
+    return float(judged.fault_count)
 
 
 def _not_recorded(_: RunData) -> str:

@@ -300,7 +300,7 @@ def _judge_fault(kind: str, of: Rows, judged: TrialResult, planted_us: Sequence[
     number = sum(1 for time_us in planted_us if everywhere or time_us < due_us)
     verification = judged.result.verification
     assert verification is not None
-    counts = {name: int(getattr(verification, name)) for name in FAULTS.values()}
+    counts = verification.faults
     counted = counts[FAULTS[kind]]
     other_faults = {name: count for name, count in counts.items() if count and name != FAULTS[kind]}
     sentence = f"{number} {of} planted ({kind}), {counted} found as {FAULTS[kind]}, others: {other_faults or 'none'}"
