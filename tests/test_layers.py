@@ -130,7 +130,7 @@ MAY_IMPORT: dict[str, str] = {
         "engines.spark.user_job loadgen preflight stats system trial"
     ),
     "studies.selftest": (
-        "artifacts config core engines.synthetic metrics.log preflight results studies.capacity system trial"
+        "artifacts config core engines.synthetic harness metrics.log preflight results studies.capacity system trial"
     ),
     "report": "artifacts core report.documents report.html report.terminal",
     "report.charts": "artifacts core report results",
