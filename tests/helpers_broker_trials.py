@@ -22,9 +22,9 @@ from streamgauge.preflight.validate import check
 from streamgauge.transports.kafka.broker.broker import Broker
 from streamgauge.transports.kafka.broker.cluster import KafkaCluster
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
-from streamgauge.trial.trial_result import TrialResult
 from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
+from streamgauge.trial.trial_result import TrialResult
 from tests.helpers_restart import RESTARTED_S
 
 DURATION_S = 6.0

@@ -34,9 +34,9 @@ from streamgauge.harness.testbed import TestBed
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
-from streamgauge.trial.trial_result import TrialResult
 from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.progress import Show, snapshots
+from streamgauge.trial.trial_result import TrialResult
 from tests.helpers_restart import RESTARTED_S
 from tests.unit.dataflow import helpers_totals as totals
 

@@ -33,9 +33,9 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
-from streamgauge.trial.trial_result import TrialResult
 from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.progress import snapshots
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import place_of
 from tests.helpers_application_variants import operators_of, together, ways_of

@@ -24,9 +24,9 @@ from streamgauge.system import machine
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, probes
-from streamgauge.trial.trial_result import TrialResult
 from streamgauge.trial.events import Observer, unobserved
 from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.trial_result import TrialResult
 
 STOPPED_AT_START = "stopped at its start, before the measurement"
 

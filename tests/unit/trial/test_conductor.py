@@ -32,19 +32,19 @@ from streamgauge.preflight.validate import check
 from streamgauge.report.documents.run import write_page
 from streamgauge.results.causes import WarningCode
 from streamgauge.results.latency import Latencies
-from streamgauge.results.run import Result, Verification
+from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.system.machine import cpus
 from streamgauge.transports.spi import Chunk
 from streamgauge.trial import conductor as trial
 from streamgauge.trial import interrupted, stopping_rules
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start
-from streamgauge.trial.trial_result import TrialResult
 from streamgauge.trial.events import EngineStarting, VerdictReached, Verifying
 from streamgauge.trial.extension_policy import JudgedTrial, SearchTrial
 from streamgauge.trial.interrupted import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
 from streamgauge.trial.progress import snapshot
 from streamgauge.trial.result_builder import build_result, cautions
+from streamgauge.trial.trial_result import TrialResult
 from tests.helpers_recording import append_and_return
 from tests.unit.helpers_answers import ROWS, Case
 from tests.unit.helpers_trials import START, cut_short, done_of, kinds_in
@@ -569,7 +569,10 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
     record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US))
     assert snapshot(record, START + US, "measured").note == ""
     record.prolonged_us, record.prolonged_for = 15 * US, [stopping_rules.FIRST_BATCH, stopping_rules.DRAINING]
-    assert snapshot(record, START + US, "measured").note == "warm-up 15 s longer, because the engine's backlog was still draining"
+    assert (
+        snapshot(record, START + US, "measured").note
+        == "warm-up 15 s longer, because the engine's backlog was still draining"
+    )
     record.interim_analyses, record.extended_for = 2, ["evidence"]
     assert snapshot(record, START + US, "measured").note.endswith("; extended, because evidence was undecided")
     record.interrupted = True

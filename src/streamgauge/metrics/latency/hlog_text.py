@@ -14,9 +14,7 @@ def hlog_text(sinks: Mapping[str, SinkLatencies], spans: TrialSpans) -> str:
     """Second by second if known, else over the whole measured span. `sinks`: the latencies by sink name."""
     several = len(sinks) > 1
     return "".join(
-        line
-        for name, latencies in sinks.items()
-        for line in _of_sink(latencies, f"/{name}" if several else "", spans)
+        line for name, latencies in sinks.items() for line in _of_sink(latencies, f"/{name}" if several else "", spans)
     )
 
 

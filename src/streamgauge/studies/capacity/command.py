@@ -40,11 +40,11 @@ from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind
 from streamgauge.system.lock import held
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, probes
-from streamgauge.trial.trial_result import TrialResult
 from streamgauge.trial.extension_policy import SearchTrial
 from streamgauge.trial.phases import DRAIN_INTERVALS
 from streamgauge.trial.progress import snapshots
 from streamgauge.trial.run import ceiling_of, create_folder, interrupted_result, require_machine
+from streamgauge.trial.trial_result import TrialResult
 
 DRAIN_TIMEOUT_S = 90.0
 CEILING_SHARE = 0.9

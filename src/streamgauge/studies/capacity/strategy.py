@@ -230,9 +230,7 @@ def steps(state: State) -> TrialRequests:
     except SearchEnded as reason:
         stopped = reason
     if state.low is None:
-        raise stopped or SearchEnded(
-            SearchEnd.NO_RATE_HELD, f"not even {format_rate(state.settings.floor_per_s)} held"
-        )
+        raise stopped or SearchEnded(SearchEnd.NO_RATE_HELD, f"not even {format_rate(state.settings.floor_per_s)} held")
     if not state.settings.quick:
         # A rate that held is a lower bound, and can be confirmed, whatever kept the search from an upper one.
         yield from _confirm(state)

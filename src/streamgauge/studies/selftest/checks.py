@@ -22,9 +22,9 @@ from streamgauge.studies.capacity.outcome import wrong_answers
 from streamgauge.studies.capacity.search import Settings, TrialCall, TrialOutcome, search
 from streamgauge.studies.selftest.testbed import SILENT, SyntheticBench, View, start_bench
 from streamgauge.system.scratch import Scratch
-from streamgauge.trial.trial_result import TrialResult
 from streamgauge.trial.generate_input import generate
 from streamgauge.trial.run import ceiling_of
+from streamgauge.trial.trial_result import TrialResult
 
 CAPACITY_PER_S = 100_000.0
 CAPACITY_ERROR_MAX = 0.02

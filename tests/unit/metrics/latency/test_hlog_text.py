@@ -46,6 +46,4 @@ def test_the_log_has_no_kind_without_figures(make: Any) -> None:
     """Matches that come before their window is complete have no closing delay, but a time of their own."""
     spans = make.story().record().spans
     early = windowed(LatencyRule("join", lambda end: end - 1), spans, [3 * US, 5 * US])
-    assert kinds_in(hlog_text({"one": early}, spans)) == {
-        "match_time": [(spans.measured_from_us // US, 2)]
-    }
+    assert kinds_in(hlog_text({"one": early}, spans)) == {"match_time": [(spans.measured_from_us // US, 2)]}
