@@ -173,7 +173,12 @@ def test_progress_shows_a_phase_until_the_policy_ends_it(testbed: FakeRig) -> No
     """At the planned end of an extended warm-up, progress does not show "measured" and then go back."""
     shown: list[tuple[str, int]] = []
     extensions = iter([2 * US, 0])
-    runner = conductor(testbed, warmup_extension_us=lambda _: next(extensions))
+
+    def extension_us(record: TrialRecord) -> int:
+        record.prolonged_for.append("the backlog was still draining")
+        return next(extensions)
+
+    runner = conductor(testbed, warmup_extension_us=extension_us)
     runner._observe = snapshots(lambda snapshot: shown.append((snapshot.phase, testbed.clock.now)))
     record = runner.conduct()
     assert [phase for phase, _ in groupby(phase for phase, _ in shown)] == ["warm-up", "measured", "tail", "drain"]
