@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, InputError
 from streamgauge.engines.synthetic.main import degradation_us
+from streamgauge.preflight.validate import check
 from streamgauge.results.latency import Latency
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.selftest import checks, command
 from streamgauge.studies.selftest.checks import Mode, Rows, Sizes
-from streamgauge.studies.selftest.testbed import SyntheticBench, View, start_bench
+from streamgauge.studies.selftest.testbed import HeldBackTrial, SyntheticBench, View, start_bench
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import RATE, evidence
@@ -242,6 +245,18 @@ def test_a_planted_fault_is_counted(kind: str, of: Rows) -> None:
     assert made.ok, made.sentence
     assert made.value == made.limit
     assert made.value
+
+
+def test_held_back_results_are_added_before_the_verdict() -> None:
+    """Once the engine holds none back; until then the progress says what the trial waits for."""
+    held, observed, added = [True, False], list[Any](), list[Any]()
+    engine: Any = SimpleNamespace(facts=lambda: {"held": held.pop(0)})
+    record: Any = SimpleNamespace(trial_log=SimpleNamespace(add=added.append))
+    testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: 0), tick=lambda: "all since the last poll")
+    trial = HeldBackTrial(check(build({"workload": "identity", "engine": "known"})), 1000.0, 10.0, engine)
+    trial.before_judging(testbed, record, observed.append)
+    assert (held, added) == ([], ["all since the last poll"])
+    assert [event.note for event in observed] == ["waiting for what the engine holds back"] * 2
 
 
 @pytest.mark.process
