@@ -34,6 +34,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.core import batch_progress
 from streamgauge.core.errors import DriverError
 
 _COUNTS = ("planned", "offered", "handed_out", "committed", "backlog_events", "lag_events")
@@ -57,8 +58,8 @@ SCHEMA: pa.Schema = pa.schema(
     ]
 )
 
-STEPS = ("latest_offset_ms", "wal_commit_ms", "query_planning_ms", "add_batch_ms", "commit_offsets_ms")
-"""The parts of a micro-batch in the order in which Spark does them; they need not add up to `trigger_ms`."""
+STEPS = tuple(f"{step}_ms" for step in batch_progress.STEPS)
+"""The steps of a micro-batch in order; they need not add up to `trigger_ms`."""
 
 BATCHES: pa.Schema = pa.schema(
     [

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.core.options import Setting
 from streamgauge.dataflow.nodes import Flow
@@ -135,8 +136,12 @@ class Engine(Protocol):
     def pids(self) -> list[int]:
         """The SUT's processes, children included."""
 
-    def batch_progress(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
-        """The engine's own report on its batches (extra series, no verdict depends on it); empty without an answer."""
+    def batch_progress(self, timeout_s: float = 30.0) -> list[BatchProgress]:
+        """The engine's own report on its batches, for the run folder; no verdict depends on it.
+
+        May include batches of earlier trials, and a batch several times: its last report counts. Empty if the engine
+        reports nothing or does not answer within `timeout_s`.
+        """
 
     def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
         """The rows that left each operator in each batch since the last call; empty without probes."""

@@ -17,6 +17,7 @@ import duckdb
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment_settings import Experiment
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, StreamgaugeError, is_full
 from streamgauge.core.operator_rows import OperatorCounts
@@ -104,7 +105,7 @@ def next_start(testbed: TestBed, gap_us: int = 0) -> int:
 class EngineReport:
     """The engine's own report of its batches and of operator rows. It decides nothing."""
 
-    progress: list[dict[str, Any]] = field(default_factory=list)
+    progress: list[BatchProgress] = field(default_factory=list)
     counts: OperatorCounts = field(default_factory=OperatorCounts)
 
 
@@ -219,7 +220,7 @@ class TrialConductor:
 
 def _engine_report(testbed: TestBed, record: TrialRecord) -> EngineReport:
     """The engine's report. Ctrl-C must not escape here, because the trial is not written yet."""
-    progress: list[dict[str, Any]] = []
+    progress: list[BatchProgress] = []
     try:
         progress = testbed.engine.batch_progress(STOPPED_EVIDENCE_S if record.interrupted else EVIDENCE_S)
         return EngineReport(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.dataflow.builder import source
+from streamgauge.engines.spark.dstream.progress import DStreamProgress
 from streamgauge.engines.spark.observe.event_log import MS
 from streamgauge.harness.testbed import TestBedSettings
 from streamgauge.metrics.records import RUNNER
@@ -59,13 +60,13 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[str, dict[str, str
         tmp_path, workload, "5k", ENGINE, generators=2, transport="flight", options=BATCHES | options, **parameters
     ) as (resolved, testbed, folder):
         judged = trial(resolved, testbed, folder)
-        progress = {one["batchId"]: one for one in testbed.engine.batch_progress()}
+        progress = {one.batch: one for one in testbed.engine.batch_progress()}
     check_answers(judged, rows_least)
     check_evidence(judged, progress)
     assert judged.result.settings["batch_interval"] == "500ms"
 
 
-def check_evidence(judged: TrialResult, progress: dict[int, dict[str, Any]]) -> None:
+def check_evidence(judged: TrialResult, progress: dict[int, BatchProgress]) -> None:
     """By the number under which a batch was read and committed; it began after it was made, and was read and committed
     between its begin and its end, to the millisecond.
     """
@@ -73,12 +74,17 @@ def check_evidence(judged: TrialResult, progress: dict[int, dict[str, Any]]) -> 
     assert committed_us
     assert committed_us.keys() <= progress.keys()
     for one in progress.values():
-        assert one["batchTimeMs"] <= one["submissionTimeMs"] <= one["processingStartTimeMs"]
-        assert one["processingStartTimeMs"] <= one["processingEndTimeMs"]
+        assert isinstance(one, DStreamProgress)
+        assert one.batch_time_us <= one.submitted_us <= one.start_us <= ended_us(one)
     for part in judged.record.trial_log.all_hand_outs():
-        assert progress[part.batch]["processingStartTimeMs"] <= part.when_us / MS
+        assert progress[part.batch].start_us <= part.when_us
     for batch, when_us in committed_us.items():
-        assert when_us / MS <= progress[batch]["processingEndTimeMs"] + 1
+        assert when_us <= ended_us(progress[batch]) + MS
+
+
+def ended_us(progress: BatchProgress) -> int:
+    assert progress.end_us is not None
+    return progress.end_us
 
 
 # (workload, parameters, generators, fewest answers): lines, and behind them what rows of the queue go through too

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.streaming import StreamingContext
 
+from streamgauge.engines.spark.dstream.progress import Block
 from streamgauge.engines.spark.dstream.state import Batch
 from streamgauge.engines.spark.dstream.stream import DStreamBatches
 from streamgauge.system.child_processes import wait_until
@@ -44,8 +45,8 @@ class Numbered:
     def begin(self, _: int, made: Batch, __: Any) -> Batch:
         return made
 
-    def progress_fields(self, made: Batch) -> dict[str, Any]:
-        return {"made": made.number}
+    def received_blocks(self, made: Batch) -> Sequence[Block]:
+        return [(0, 0, made.number, 1)]
 
 
 def test_batches_are_made_while_others_wait(session: SparkSession) -> None:
@@ -65,7 +66,7 @@ def test_batches_are_made_while_others_wait(session: SparkSession) -> None:
     assert wait_until(lambda: len(done) >= 3, WITHIN_S)
     assert done[:3] == receiver.made[:3]
     assert wait_until(lambda: len(stream.progress()) >= 2, WITHIN_S)
-    assert all(one["made"] == one["batchId"] for one in stream.progress())
+    assert all(one.blocks == [(0, 0, one.batch, 1)] for one in stream.progress())
     assert stream.failed == ""
 
 

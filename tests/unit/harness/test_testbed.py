@@ -17,6 +17,7 @@ import pytest
 from pyarrow.flight import FlightServerError
 
 from streamgauge.config.experiment_settings import build
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, MachineError
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME
@@ -59,7 +60,7 @@ class Played:
     def pids(self) -> list[int]:
         return [os.getpid()]
 
-    def batch_progress(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
+    def batch_progress(self, timeout_s: float = 30.0) -> list[BatchProgress]:
         return []
 
     def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import psutil
 
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import EngineError, StreamgaugeError, is_full
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.dataflow.nodes import Flow
@@ -80,12 +80,13 @@ class SparkEngine:
         except psutil.NoSuchProcess:
             return []
 
-    def batch_progress(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
+    def batch_progress(self, timeout_s: float = 30.0) -> list[BatchProgress]:
         assert self._child is not None
         try:
-            return list(self._child.ask("batch_progress", timeout_s))
+            reply = self._child.ask("batch_progress", timeout_s)
         except ChildFailed:
             return []
+        return [self._mode.progress(**each) for each in reply]
 
     def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
         assert self._child is not None

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.dstream import options
+from streamgauge.engines.spark.dstream.progress import DStreamProgress
 from streamgauge.engines.spark.structured import realtime
 from streamgauge.engines.spi import Edges
 
 
 @dataclass(frozen=True)
 class ExecutionMode:
-    """`module` is the SUT process. `master` gives a local Spark for (flow, number of processors, edges)."""
+    """`module` is the SUT process. `master` gives a local Spark for (flow, number of processors, edges). `progress` is
+    the class of its batches' progress.
+    """
 
     module: str
     master: Callable[[Flow, int, Edges], str]
+    progress: type[BatchProgress] = BatchProgress
 
 
 MICRO_BATCH = ExecutionMode(
@@ -29,4 +34,5 @@ REAL_TIME = ExecutionMode(
 DSTREAM = ExecutionMode(
     "streamgauge.engines.spark.dstream.main",
     lambda _, processors, edges: options.master_for(processors, edges.transport, len(edges.inputs)),
+    DStreamProgress,
 )

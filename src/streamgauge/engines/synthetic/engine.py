@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import EngineError, is_full
 from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.dataflow.nodes import Flow
@@ -68,7 +69,7 @@ class SyntheticEngine:
     def pids(self) -> list[int]:
         return [self._child.pid] if self._child is not None and self._child.alive else []
 
-    def batch_progress(self, timeout_s: float = 30.0) -> list[dict[str, Any]]:
+    def batch_progress(self, timeout_s: float = 30.0) -> list[BatchProgress]:
         """Empty, because the driver observes its batches."""
         return []
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from itertools import pairwise
 from operator import attrgetter
@@ -18,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.artifacts.tables import BATCHES
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
@@ -418,33 +418,28 @@ def _carried(q: float, histogram: Histogram) -> float | None:
     return carried_percentile(histogram, q, histogram.count)
 
 
-def batches(progress: list[dict[str, Any]], since_us: int, trial_log: TrialLog, counted: bool = True) -> pa.Table:
-    """Spark's own progress as the table of the engine's batches; those of earlier trials are left out.
+def batches(progress: Iterable[BatchProgress], since_us: int, trial_log: TrialLog, counted: bool = True) -> pa.Table:
+    """The engine's own report as the table of its batches; those of earlier trials are left out.
 
-    How many events a batch took is the driver's count: what Spark calls an input row may be a bundle of them. It is
+    How many events a batch took is the driver's count: what an engine calls an input row may be a bundle of them. It is
     not known (`counted` is false) of an engine whose batches are not those by which results are taken.
     """
     events: dict[Batch, int] = defaultdict(int)
     for part in trial_log.all_hand_outs():
         events[part.query, part.batch] += part.events
-    rows = [row for one in progress if (row := _batch_row(one, events if counted else None))["start_us"] >= since_us]
-    unique = {(row["query"], row["batch_id"]): row for row in rows}
-    return pa.Table.from_pylist([unique[key] for key in sorted(unique)], schema=BATCHES)
+    latest = {(one.query, one.batch): one for one in progress if one.start_us >= since_us}
+    rows = [_batch_row(latest[key], events.get(key, 0) if counted else None) for key in sorted(latest)]
+    return pa.Table.from_pylist(rows, schema=BATCHES)
 
 
-def _batch_row(progress: dict[str, Any], events: Mapping[Batch, int] | None) -> dict[str, Any]:
-    start_us = round(datetime.fromisoformat(progress["timestamp"]).timestamp() * US)
-    took = progress.get("durationMs", {})
-    query, batch = progress.get("name") or "", progress["batchId"]
-    steps = {
-        "latest_offset_ms": "latestOffset", "wal_commit_ms": "walCommit", "query_planning_ms": "queryPlanning",
-        "add_batch_ms": "addBatch", "commit_offsets_ms": "commitOffsets", "trigger_ms": "triggerExecution",
-    }  # fmt: skip
+def _batch_row(progress: BatchProgress, events: int | None) -> dict[str, Any]:
+    """Steps that the engine does not report become null."""
     return {
-        "batch_id": batch,
-        "query": query,
-        "start_us": start_us,
-        "end_us": start_us + round(1000 * took.get("triggerExecution", 0)),
-        "rows": events.get((query, batch), 0) if events is not None else None,
-        **{name: took.get(theirs) for name, theirs in steps.items()},
+        "batch_id": progress.batch,
+        "query": progress.query,
+        "start_us": progress.start_us,
+        "end_us": progress.end_us,
+        "rows": events,
+        "trigger_ms": None if progress.end_us is None else (progress.end_us - progress.start_us) / 1000,
+        **{f"{step}_ms": took_us / 1000 for step, took_us in progress.steps_us.items()},
     }

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from streamgauge.artifacts.tables import BATCHES, SCHEMA
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.harness.monitors import Monitors
@@ -433,24 +434,27 @@ def test_a_trial_that_never_began_has_one_row(make: Any) -> None:
 # --- the engine's batches ---
 
 
-def progress(batch: int, second: int, **took: float) -> dict[str, Any]:
-    return {
-        "batchId": batch,
-        "timestamp": f"2023-11-14T22:13:{20 + second:02d}.250Z",
-        "numInputRows": 1,
-        "durationMs": {"triggerExecution": 800, "addBatch": 600, **took},
-    }
+def progress(batch: int, second: int, **took_us: int) -> BatchProgress:
+    start_us = START + second * US + 250_000
+    return BatchProgress("", batch, start_us, start_us + 800_000, {"add_batch": 600_000, **took_us})
 
 
 def test_batches_are_read_from_the_engines_progress(make: Any) -> None:
     """One row a batch, in order, its steps as the engine says; steps that it does not give are null."""
-    table = figures.batches([progress(1, 2), progress(0, 1, walCommit=30)], START, make.story().trial_log())
+    table = figures.batches([progress(1, 2), progress(0, 1, wal_commit=30_000)], START, make.story().trial_log())
     assert table.schema == BATCHES
     rows = table.to_pylist()
     assert [row["batch_id"] for row in rows] == [0, 1]
     assert rows[0]["start_us"] == START + US + 250_000
     assert rows[0]["end_us"] == rows[0]["start_us"] + 800_000
     assert (rows[0]["add_batch_ms"], rows[0]["wal_commit_ms"], rows[1]["wal_commit_ms"]) == (600, 30, None)
+    assert [row["trigger_ms"] for row in rows] == [800, 800]
+
+
+def test_a_batch_without_an_end_has_no_duration(make: Any) -> None:
+    """Both are null, so that reports leave it out."""
+    (row,) = figures.batches([BatchProgress("q", 1, START)], START, make.story().trial_log()).to_pylist()
+    assert (row["query"], row["end_us"], row["trigger_ms"]) == ("q", None, None)
 
 
 def test_batches_of_earlier_trials_are_left_out(make: Any) -> None:
@@ -460,8 +464,8 @@ def test_batches_of_earlier_trials_are_left_out(make: Any) -> None:
 
 
 def test_a_batch_told_twice_is_one(make: Any) -> None:
-    """Spark repeats a batch's number while it idles; the last word counts."""
-    table = figures.batches([progress(3, 1, addBatch=9), progress(3, 2)], START, make.story().trial_log())
+    """An engine may repeat a batch's number while it idles; the last report counts."""
+    table = figures.batches([progress(3, 1, add_batch=9000), progress(3, 2)], START, make.story().trial_log())
     assert table.column("add_batch_ms").to_pylist() == [600]
 
 

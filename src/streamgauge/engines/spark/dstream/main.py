@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Source, WindowAggregate, WindowJoin
@@ -32,7 +33,7 @@ class DStreamSut(Sut):
                 return {"alive": False, "reason": reason, "disk_full": stream.disk_full}
         return {"alive": True, "busy": [query.name for query, stream in self._queries.items() if stream.working]}
 
-    def batch_progress(self) -> list[dict[str, Any]]:
+    def batch_progress(self) -> list[BatchProgress]:
         return [one for stream in self._queries.values() for one in stream.progress()]
 
     def _run(self, session: Any, query: Query) -> DStreamBatches:

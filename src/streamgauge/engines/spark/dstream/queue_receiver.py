@@ -5,9 +5,10 @@ As with Spark's `queueStream` or direct streams, nothing runs between two batche
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from streamgauge.engines.spark.dstream.progress import Block
 from streamgauge.engines.spark.dstream.state import Batch
 from streamgauge.engines.spi import Edges
 from streamgauge.transports.flight import client
@@ -38,9 +39,9 @@ class QueueReceiver:
         """The batch is already complete."""
         return made
 
-    def progress_fields(self, _: Batch) -> dict[str, Any]:
-        """No additional fields."""
-        return {}
+    def received_blocks(self, _: Batch) -> Sequence[Block]:
+        """Empty, because a queue has no blocks."""
+        return ()
 
     def reading(self, batch: Batch, _: Any) -> Callable[..., Any]:
         """A function that reads a source's rows of a batch."""

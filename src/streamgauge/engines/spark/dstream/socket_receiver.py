@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.dataflow.nodes import Source
+from streamgauge.engines.spark.dstream.progress import Block
 from streamgauge.engines.spark.dstream.state import Batch
 from streamgauge.engines.spi import Edges
 from streamgauge.transports.flight import client
@@ -93,14 +94,15 @@ class SocketReceiver:
                 self._reached_us[receiver] = time_us
         return Batch(number, from_us, min(self._reached_us), max(self._reached_us) + 1)
 
-    def progress_fields(self, made: ReceivedBlocks) -> dict[str, Any]:
-        """The blocks as (partition, Spark stream, number, lines)."""
-        blocks = [
+    def received_blocks(self, made: ReceivedBlocks) -> Sequence[Block]:
+        """The blocks of a batch; empty if they are not to be reported."""
+        if not self._tells:
+            return ()
+        return [
             (partition, stream, *block)
             for partition, (stream, of) in enumerate(zip(self._ids, made.blocks, strict=True))
             for block in of
         ]
-        return {"blocks": blocks} if self._tells else {}
 
     def reading(self, _: Batch, rdd: Any) -> Callable[..., DataFrame]:
         """A function that reads the source's rows of a batch."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from threading import Lock
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from pyspark.streaming import StreamingContext
 from pyspark.streaming.listener import StreamingListener
 
 from streamgauge.core.errors import is_full
+from streamgauge.engines.spark.dstream.progress import Block, DStreamProgress, progress_of
 from streamgauge.engines.spark.dstream.state import Batch
 from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.observe.event_log import BATCH_ID
@@ -37,8 +38,8 @@ class Receiver(Protocol):
     def begin(self, number: int, made: Any, rdd: Any) -> Batch:
         """Called when a batch is about to be processed; `rdd` is Spark's RDD of it."""
 
-    def progress_fields(self, made: Any) -> dict[str, Any]:
-        """Additional progress fields of a batch."""
+    def received_blocks(self, made: Any) -> Sequence[Block]:
+        """The blocks of a batch, for its progress; empty if they are not reported."""
 
 
 class DStreamBatches:
@@ -55,7 +56,7 @@ class DStreamBatches:
         self._lock = Lock()
         self._made: dict[int, Any] = {}
         self._unreported: dict[int, Any] = {}
-        self._progress: deque[dict[str, Any]] = deque(maxlen=PROGRESS_MAX)
+        self._progress: deque[DStreamProgress] = deque(maxlen=PROGRESS_MAX)
         self._first_ms: int | None = None
         self._failed, self.disk_full = "", False
 
@@ -84,8 +85,8 @@ class DStreamBatches:
         """Whether a non-empty batch was created and is not finished."""
         return bool(self._made)
 
-    def progress(self) -> list[dict[str, Any]]:
-        """The progress of non-empty batches, in the format of a query's progress."""
+    def progress(self) -> list[DStreamProgress]:
+        """The progress of non-empty batches."""
         return list(self._progress)
 
     def _on_made(self, when_ms: int, rdd: Any) -> Any:
@@ -115,30 +116,12 @@ class DStreamBatches:
                 del self._made[when_ms]
 
     def _on_done(self, info: Any) -> None:
-        """Stores the progress of a finished non-empty batch. Uses the times of its output operation, because Spark's
-        event loop takes the times of the batch late.
-        """
+        """Stores the progress of a finished non-empty batch."""
         when_ms = info.batchTime().milliseconds()
         if when_ms not in self._unreported:
             return
-        made = self._unreported.pop(when_ms)
-        (output,) = info.outputOperationInfos().values()
-        began_ms, ended_ms = output.startTime(), output.endTime()
-        self._progress.append(
-            {
-                "name": self._query,
-                "batchId": self._number(when_ms),
-                "timestamp": datetime.fromtimestamp(began_ms / 1000, UTC).isoformat(),
-                "durationMs": {"addBatch": ended_ms - began_ms, "triggerExecution": ended_ms - began_ms},
-                "batchTimeMs": when_ms,
-                "submissionTimeMs": info.submissionTime(),
-                "processingStartTimeMs": began_ms,
-                "processingEndTimeMs": ended_ms,
-                "schedulingDelayMs": began_ms - info.submissionTime(),
-                "numRecords": info.numRecords(),
-                **self._receiver.progress_fields(made),
-            }
-        )
+        blocks = self._receiver.received_blocks(self._unreported.pop(when_ms))
+        self._progress.append(progress_of(self._query, self._number(when_ms), info, blocks))
 
     def _number(self, when_ms: int) -> int:
         """The number of a batch; empty batches are counted too."""

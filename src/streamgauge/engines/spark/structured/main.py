@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import EngineError, InputError, MachineError, is_full
 from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.core.options import Setting
@@ -28,6 +29,7 @@ from streamgauge.engines.spark.io.flight_source import named
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering.dataframe import Lowering, lowering_of
 from streamgauge.engines.spark.lowering.queries import Query, queries
+from streamgauge.engines.spark.observe import query_progress
 from streamgauge.engines.spark.observe.row_counts import RowCounters
 from streamgauge.engines.spark.options import (
     JVM_OPTIONS,
@@ -136,8 +138,9 @@ class Sut:
         self._counting(RowCounters.keep_up)
         return {"alive": True, "busy": [query.name for query, handle in self._queries.items() if _in_batch(handle)]}
 
-    def batch_progress(self) -> list[dict[str, Any]]:
-        return [json.loads(one.json) for handle in self._queries.values() for one in handle.recentProgress]
+    def batch_progress(self) -> list[BatchProgress]:
+        reports = (json.loads(one.json) for handle in self._queries.values() for one in handle.recentProgress)
+        return [query_progress.batch_progress(each) for each in reports]
 
     def operator_row_counts(self) -> dict[str, Any]:
         """The counts since the last call, as `OperatorCounts`."""
@@ -382,7 +385,7 @@ def run(kind: type[Sut]) -> None:
         {
             "start": sut.start,
             "status": partial(checked_jvm, sut.status),
-            "batch_progress": sut.batch_progress,
+            "batch_progress": lambda: [asdict(one) for one in sut.batch_progress()],
             "operator_row_counts": sut.operator_row_counts,
         },
         on_orphaned=end_session,

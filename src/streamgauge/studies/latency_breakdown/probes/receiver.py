@@ -12,10 +12,10 @@ before the recorder knew that a batch with it begins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EVENT_ID, sequences_of
 from streamgauge.engines.spark.dstream import block_log
+from streamgauge.engines.spark.dstream.progress import DStreamProgress
 from streamgauge.engines.spark.observe import event_log
 from streamgauge.studies.latency_breakdown import stages
 from streamgauge.studies.latency_breakdown.broker_timestamps import Sample
@@ -70,20 +71,18 @@ class Blocks:
         return np.minimum(places, len(self.ends) - 1), places < len(self.ends)
 
 
-def blocks_of(
-    block_reports: Sequence[Mapping[str, Any]], reported_us: Mapping[tuple[int, int], int]
-) -> dict[int, Blocks]:
-    """Partition to its blocks: by the SUT's `block_reports`, and by when Spark knew of a block. One of which the log
-    says nothing ends what is known of its partition.
+def blocks_of(progress: Iterable[DStreamProgress], reported_us: Mapping[tuple[int, int], int]) -> dict[int, Blocks]:
+    """Partition to its blocks: by the SUT's `progress`, and by when Spark knew of a block. A block that is not in the
+    log ends what is known of its partition.
     """
     rows: dict[int, list[tuple[int, ...]]] = {}
     silent: set[int] = set()
-    for batch in sorted(block_reports, key=lambda one: int(one["batchId"])):
-        for partition, stream, number, lines in batch.get("blocks", ()):
+    for batch in sorted(progress, key=lambda one: one.batch):
+        for partition, stream, number, lines in batch.blocks:
             if (stream, number) not in reported_us:
                 silent.add(partition)
             if partition not in silent:
-                row = (lines, batch["batchId"], number * event_log.MS, reported_us[stream, number])
+                row = (lines, batch.batch, number * event_log.MS, reported_us[stream, number])
                 rows.setdefault(partition, []).append(row)
     found = {}
     for partition, of in rows.items():
@@ -98,7 +97,7 @@ class ReceiverProbe(IntervalProbe):
 
     private: Path = Path()
     interval_s: float = 0.0
-    block_reports: list[dict[str, Any]] = field(default_factory=list)
+    progress: list[DStreamProgress] = field(default_factory=list)
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -106,12 +105,13 @@ class ReceiverProbe(IntervalProbe):
         return {**event_log.options(self.logs), **block_log.options(self.private)}
 
     def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
-        self.block_reports.extend(test_bed.engine.batch_progress())
+        reports = test_bed.engine.batch_progress()
+        self.progress.extend(one for one in reports if isinstance(one, DStreamProgress))
 
     def stage_times(
         self, trial_log: TrialLog, batches: Mapping[int, Batch], results: SavedResults, _: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-        blocks = blocks_of(self.block_reports, block_log.blocks_stored(self.private))
+        blocks = blocks_of(self.progress, block_log.blocks_stored(self.private))
         return stage_times_of(trial_log, batches, results, blocks, round(self.interval_s * US))
 
 

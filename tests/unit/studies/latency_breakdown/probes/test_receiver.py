@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.core.lineage_columns import EVENT_ID, event_id_base
+from streamgauge.engines.spark.dstream.progress import DStreamProgress
 from streamgauge.studies.latency_breakdown import stages
 from streamgauge.studies.latency_breakdown.probes.micro_batch import Batch
 from streamgauge.studies.latency_breakdown.probes.receiver import (
@@ -26,9 +27,9 @@ BATCH = Batch(
     run_us=15_000, read_us=at(60), committed_us=at(90),
 )  # fmt: skip
 SAID = [
-    {"batchId": 1, "blocks": [(0, 3, 1050, 5)]},
-    {"batchId": 0, "blocks": [(0, 3, 1010, 2), (0, 3, 1020, 3), (1, 4, 1010, 5)]},
-    {"batchId": 2},
+    DStreamProgress("", 1, 0, blocks=[(0, 3, 1050, 5)]),
+    DStreamProgress("", 0, 0, blocks=[(0, 3, 1010, 2), (0, 3, 1020, 3), (1, 4, 1010, 5)]),
+    DStreamProgress("", 2, 0),
 ]
 TOLD = {(3, 1010): at(25), (3, 1020): at(33), (3, 1050): at(61), (4, 1010): at(27)}
 

@@ -1,0 +1,31 @@
+"""Spark's progress report of a streaming query (`StreamingQueryProgress`, as JSON), decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from streamgauge.core import batch_progress as steps
+from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.clock import US
+from streamgauge.engines.spark.observe.event_log import MS
+
+_DURATIONS = {
+    steps.LATEST_OFFSET: "latestOffset", steps.WAL_COMMIT: "walCommit", steps.QUERY_PLANNING: "queryPlanning",
+    steps.ADD_BATCH: "addBatch", steps.COMMIT_OFFSETS: "commitOffsets",
+}  # fmt: skip
+_WHOLE = "triggerExecution"
+
+
+def batch_progress(report: Mapping[str, Any]) -> BatchProgress:
+    """The batch of one report."""
+    start_us = round(datetime.fromisoformat(report["timestamp"]).timestamp() * US)
+    took_us = {name: round(MS * took_ms) for name, took_ms in report.get("durationMs", {}).items()}
+    return BatchProgress(
+        query=report.get("name") or "",
+        batch=report["batchId"],
+        start_us=start_us,
+        end_us=start_us + took_us[_WHOLE] if _WHOLE in took_us else None,
+        steps_us={step: took_us[name] for step, name in _DURATIONS.items() if name in took_us},
+    )
