@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import duckdb
 
@@ -28,7 +28,7 @@ from streamgauge.harness.testbed import TestBed, TestBedSettings
 from streamgauge.metrics.latency.hlog_text import hlog_text
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import figures, operators
+from streamgauge.metrics.summary import driver, engine_batches, operators, time_series
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.causes import Cause, WarningCode
@@ -184,8 +184,9 @@ class TrialConductor:
         base = _with_operators(resolved, folder, record, report, base)
         folder.write_result(base)
         counted = resolved.engine.has_batch_ids
-        folder.write_batches(figures.batches(report.progress, record.spans.start_us, record.trial_log, counted))
-        folder.write_series(figures.series(record, None))
+        batches = engine_batches.batches_table(report.progress, record.spans.start_us, record.trial_log, counted)
+        folder.write_batches(batches)
+        folder.write_series(time_series.series_table(record, None))
         base = _with_appends(testbed, record, base)
         if record.interrupted:
             return result_of_interrupted(resolved, folder, trial, record, base)
@@ -249,7 +250,7 @@ def _judge_answers(
             "notes": (*base.notes, *verified.notes),
         }
     )  # fmt: skip
-    folder.write_series(figures.series(record, slowest.seconds))
+    folder.write_series(time_series.series_table(record, slowest.seconds))
     folder.write_hlog(hlog_text(verified.latencies, record.spans))
     folder.write_result(result)
     return TrialResult(result, record, verified)
@@ -323,7 +324,7 @@ def _with_appends(testbed: TestBed, record: TrialRecord, base: Result) -> Result
     if record.ended_early or base.driver is None:
         return base
     try:
-        latency = figures.append_latency(
+        latency = driver.append_latency(
             testbed.append_latencies_us(record.spans.measured_from_us, record.measured_until)
         )
     except DriverError as error:

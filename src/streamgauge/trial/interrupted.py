@@ -21,7 +21,7 @@ from streamgauge.core.formatting import format_count
 from streamgauge.metrics.latency.event_latency import LatencyRule, SinkLatencies, sink_latencies
 from streamgauge.metrics.latency.hlog_text import hlog_text
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import figures
+from streamgauge.metrics.summary.time_series import series_table
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.causes import WarningCode
@@ -111,7 +111,7 @@ def _with_unverified_latencies(
         "sinks": partial.sinks.results, "latency": slowest.latencies, "verification": partial.sinks.verification,
     })  # fmt: skip
     folder.write_verification(partial.sinks.verification)
-    folder.write_series(figures.series(record, slowest.seconds))
+    folder.write_series(series_table(record, slowest.seconds))
     if any(sink.latencies.effective_count for sink in partial.sinks.sinks):
         folder.write_hlog(hlog_text(partial.sinks.latencies, record.spans))
     folder.write_result(result)

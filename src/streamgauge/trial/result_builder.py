@@ -11,7 +11,8 @@ from streamgauge.engines.registry import entry
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.batch_frontiers import read_skew_us
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import figures
+from streamgauge.metrics.summary import backlog, driver, rates, resources
+from streamgauge.metrics.summary.spans import phases
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_data_summary import input_notes, replayed_data
 from streamgauge.results.causes import Cause, WarningCode
@@ -55,14 +56,14 @@ def build_result(
         settings={**settings, **transport(experiment.transport).in_force(resolved.transport_options)},
         changed_settings=tuple(name for name, value in settings.items() if not is_own_default(name, value)),
         verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before its verdict."),
-        rate=figures.rates(record, ceiling_per_s, SCHEDULE_DELAY_US_MAX),
-        backlog=figures.backlog(record),
-        driver=figures.driver(record),
-        processes=figures.processes(record),
-        others_cpu_percent=figures.background_percent(record),
-        reference_work_us=figures.reference_work_us(record),
-        phases=figures.phases(record.offered_spans, record.deadline_us),
-        input=figures.offered_input(record),
+        rate=rates.rates_of(record, ceiling_per_s, SCHEDULE_DELAY_US_MAX),
+        backlog=backlog.backlog_of(record),
+        driver=driver.driver_result(record),
+        processes=resources.processes(record),
+        others_cpu_percent=resources.background_percent(record),
+        reference_work_us=resources.reference_work_us(record),
+        phases=phases(record.offered_spans, record.deadline_us),
+        input=rates.offered_input(record),
         data=(data := replayed_data(record.trial_log.plan, record.offered_until())),
         job_files=dict(resolved.workload.files),
         notes=input_notes(resolved.workload, data),
@@ -89,11 +90,11 @@ def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: floa
         yield Caution(WarningCode.WARMUP_EXTENDED, sentence)
     if (
         busy := background_load(
-            figures.background_share(record), figures.background_burst_share(record, BACKGROUND_BURST_S)
+            resources.background_share(record), resources.background_burst_share(record, BACKGROUND_BURST_S)
         )
     ) is not None:
         yield Caution(WarningCode.BACKGROUND_LOAD, background_load_warning(busy[0]))
-    if (slowed := figures.slowed_by(record)) > MACHINE_SHARE_MAX:
+    if (slowed := resources.slowed_by(record)) > MACHINE_SHARE_MAX:
         sentence = f"the machine became {slowed:.0%} slower within the span (reference work), which may cause a trend"
         yield Caution(WarningCode.MACHINE_SLOWED, f"{sentence}. Run it again")
     yield from _of_reads(resolved, record)

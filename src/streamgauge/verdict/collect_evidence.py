@@ -13,7 +13,8 @@ from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.latency.histogram import Histogram
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import figures
+from streamgauge.metrics.summary import driver, resources
+from streamgauge.metrics.summary.spans import within
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.latency import Latencies
@@ -46,10 +47,10 @@ def collect_evidence(
     return Evidence(
         planned_per_s=planned.astype(float),
         offered_per_s=offered.astype(float),
-        schedule_delay_us_p99=figures.slip(record).p99,
+        schedule_delay_us_p99=driver.slip(record).p99,
         driver_reason=record.driver_failed,
         driver_disk_full=record.disk_full,
-        core_wait_us=figures.core_wait_us(record),
+        core_wait_us=driver.core_wait_us(record),
         sut_alive=not record.engine_failed,
         sut_reason=record.engine_failed,
         sut_disk_full=record.engine_disk_full,
@@ -84,13 +85,13 @@ def collect_evidence(
         draining_at_start=any(_draining(each) for each in backlogs),
         interrupted=record.interrupted,
         interim_analysis=record.interim_analyses - 1,
-        delivery_share=figures.share_of_span(record, trial_log.handing_out),
-        receive_share=figures.share_of_span(record, trial_log.receiving),
-        disk_share=figures.share_of_span(record, trial_log.writing),
-        recorder_stall_s=figures.stood_still_us(record) / US,
+        delivery_share=driver.share_of_span(record, trial_log.handing_out),
+        receive_share=driver.share_of_span(record, trial_log.receiving),
+        disk_share=driver.share_of_span(record, trial_log.writing),
+        recorder_stall_s=driver.stood_still_us(record) / US,
         span_s=max(0, record.measured_until - record.spans.measured_from_us) / US,
-        background_share=figures.background_share(record),
-        background_burst_share=figures.background_burst_share(record, BACKGROUND_BURST_S),
+        background_share=resources.background_share(record),
+        background_burst_share=resources.background_burst_share(record, BACKGROUND_BURST_S),
         levels=resolved.limits if latencies is not None else (),
     )
 
@@ -123,7 +124,7 @@ def _with_open_backlog(trial_log: TrialLog, record: TrialRecord) -> Pair:
     An engine that stopped reading leaves no sample. So if more waits at the end than at any delivery, the end is one
     more sample: the next delivery would have found at least as much.
     """
-    times, waits = figures.within(trial_log.backlog_waits(), record.spans)
+    times, waits = within(trial_log.backlog_waits(), record.spans)
     end_us = _seen_until(record)
     waiting = trial_log.waiting_at(end_us)
     if times.size and waiting > waits.max():
@@ -137,7 +138,7 @@ def _with_open_lag(trial_log: TrialLog, record: TrialRecord) -> Pair:
     At reads the end is added only if it is the largest lag, as for the backlog.
     """
     end_us, at_reads = _seen_until(record), trial_log.output_lags_at_reads()
-    times, lags = figures.within(trial_log.output_lags() if at_reads is None else at_reads, record.spans)
+    times, lags = within(trial_log.output_lags() if at_reads is None else at_reads, record.spans)
     if not times.size or times[-1] >= end_us:
         return times, lags
     behind = trial_log.lag_at(end_us)
@@ -175,7 +176,7 @@ def _lags_at_commits(record: TrialRecord) -> tuple[Samples, ...]:
     parts = record.trial_log.by_query()
     serial = [part for part in parts if part.sinks and part.output_lags_at_reads() is not None]
     return tuple(
-        samples_of(figures.within(part.output_lags(), record.spans), _sinks_of(part) if len(parts) > 1 else "")
+        samples_of(within(part.output_lags(), record.spans), _sinks_of(part) if len(parts) > 1 else "")
         for part in serial
     )
 
@@ -189,7 +190,7 @@ def _commit_gap_s(record: TrialRecord) -> float:
 
 def _at_commits(record: TrialRecord) -> Iterator[Pair]:
     """The output lag in the measured span of every query that serves a sink."""
-    return (figures.within(part.output_lags(), record.spans) for part in record.trial_log.by_query() if part.sinks)
+    return (within(part.output_lags(), record.spans) for part in record.trial_log.by_query() if part.sinks)
 
 
 def _has_delivery_times(verified: VerificationResult) -> bool:

@@ -27,7 +27,8 @@ from streamgauge.core.errors import DriverError
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import figures
+from streamgauge.metrics.summary import resources
+from streamgauge.metrics.summary.driver import driver_result
 from streamgauge.preflight.validate import check
 from streamgauge.report.documents.run import write_page
 from streamgauge.results.causes import WarningCode
@@ -106,14 +107,14 @@ def test_nothing_is_looked_for_where_more_is_owed_than_a_few_results(make: Any, 
 
 def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a tenth of it on, whatever the verdict is."""
-    monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
+    monkeypatch.setattr(resources, "machine_percent", lambda: 200.0)
     resolved, record = check(build({"workload": "identity"})), make.story().record()
     for percent, warned in ((20.0, False), (30.0, True)):
         record.trial_log.background = [(make.start + 6 * US, percent)]
         said = dict(cautions(resolved, record, 1000.0)).get(WarningCode.BACKGROUND_LOAD, "")
         assert said.startswith("background processes used 15% of the CPU") is warned
     record.trial_log.background = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
-    monkeypatch.setattr(figures, "background_share", lambda _: 0.09)
+    monkeypatch.setattr(resources, "background_share", lambda _: 0.09)
     assert "used 60% of the CPU for 5 s" in dict(cautions(resolved, record, 1000.0))[WarningCode.BACKGROUND_LOAD]
 
 
@@ -134,7 +135,7 @@ def test_a_machine_that_became_slower_is_warned_of(
     slowed: float, warned: bool, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within the span; one that became faster makes no trend that speaks against the system."""
-    monkeypatch.setattr(figures, "slowed_by", lambda _: slowed)
+    monkeypatch.setattr(resources, "slowed_by", lambda _: slowed)
     warnings = dict(cautions(check(build({"workload": "identity"})), make.story().record(), 1000.0))
     said = warnings.get(WarningCode.MACHINE_SLOWED, "")
     assert said.startswith("the machine became 16% slower") is warned
@@ -645,7 +646,7 @@ def asked_of_a_broker(make: Any, answer: Any, **record: Any) -> tuple[Result, Tr
 
     conducted = make.story().record(**record)
     testbed: Any = SimpleNamespace(append_latencies_us=asked)
-    driver = figures.driver(conducted)
+    driver = driver_result(conducted)
     base = Result(
         run_id="r", start_time="", workload="identity", engine="spark", isolation="shared", experiment={},
         environment={}, settings={}, verdict=Verdict(value="interrupted", sentence=""), driver=driver,

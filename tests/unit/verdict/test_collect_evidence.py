@@ -16,7 +16,8 @@ from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.latency.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.metrics.latency.histogram import Histogram
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import figures
+from streamgauge.metrics.summary import resources
+from streamgauge.metrics.summary.backlog import backlog_of
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
@@ -165,7 +166,7 @@ def test_where_the_rate_changes_the_backlog_is_judged_by_its_age(
     early_stop = stopping_rules.reason_to_stop_early(resolved, record, RATE, START + 34 * US)
     assert ("drain" in (early_stop or "")) is bool(growth_us)
     assert not stopping_rules.warmup_incomplete_reason(record)
-    assert figures.backlog(record).max_s == pytest.approx(1.005 + 32 * growth_us / US, abs=0.002 + growth_us / US)
+    assert backlog_of(record).max_s == pytest.approx(1.005 + 32 * growth_us / US, abs=0.002 + growth_us / US)
 
 
 def test_a_late_driver_is_invalid(resolved: ResolvedExperiment, make: Any) -> None:
@@ -222,7 +223,7 @@ def test_an_engine_that_falls_behind_beside_others_proves_nothing(
     resolved: ResolvedExperiment, make: Any, monkeypatch: pytest.MonkeyPatch, percent: float, value: str
 ) -> None:
     """What the monitors saw of other processes reaches the verdict; of two processors a tenth is nothing."""
-    monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
+    monkeypatch.setattr(resources, "machine_percent", lambda: 200.0)
     record = done_of(make, growth_us=50_000)
     record.trial_log.background = [(START + second * US, percent) for second in range(SECONDS)]
     assert judged(resolved, record)[0] == value
@@ -232,8 +233,8 @@ def test_bursts_of_others_reach_the_verdict(
     resolved: ResolvedExperiment, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A few seconds of all processors are little of the whole span, and enough to leave an engine behind."""
-    monkeypatch.setattr(figures, "machine_percent", lambda: 200.0)
-    monkeypatch.setattr(figures, "background_share", lambda _: 0.0)
+    monkeypatch.setattr(resources, "machine_percent", lambda: 200.0)
+    monkeypatch.setattr(resources, "background_share", lambda _: 0.0)
     record = done_of(make, growth_us=50_000)
     record.trial_log.background = [(START + n * US, 200.0 if 20 <= n < 26 else 0.0) for n in range(SECONDS)]
     assert judged(resolved, record)[0] == "invalid"

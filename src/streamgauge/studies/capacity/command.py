@@ -25,7 +25,7 @@ from streamgauge.core.errors import DriverError, InputError, Problem, Streamgaug
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import starter_of
-from streamgauge.metrics.summary import figures
+from streamgauge.metrics.summary import backlog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.user_job import changed_files
@@ -220,7 +220,7 @@ def outcome_of(
         until_counted_p50_us=counted.p50 if counted else None,
         until_counted_p99_us=counted.p99 if counted else None,
         backlog_slope_share=slope,
-        busy_share=figures.busy_share(judged.record) if has_batch_ids else None,
+        busy_share=backlog.busy_share(judged.record) if has_batch_ids else None,
         folder=str(folder.path),
         wrong_answers=wrong_answers(result),
     )

@@ -27,7 +27,7 @@ from streamgauge.dataflow.nodes import IntervalJoin, Node, Process, WindowJoin
 from streamgauge.engines.registry import entry
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import figures
+from streamgauge.metrics.summary import backlog
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S, ResolvedExperiment
 from streamgauge.studies.capacity.strategy import BUSY_FULL
 from streamgauge.trial.conductor import TrialConductor, next_start
@@ -104,7 +104,7 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
 
 def predicted_limit_per_s(record: TrialRecord, rate_per_s: float) -> float | None:
     """The rate at which batches would fill `BUSY_FULL` of the time; None where they fill too little of it to tell."""
-    share = figures.busy_share(record)
+    share = backlog.busy_share(record)
     if share is None or not BUSY_SHARE_MIN <= share < BUSY_FULL:
         return None
     return rate_per_s * BUSY_FULL / share

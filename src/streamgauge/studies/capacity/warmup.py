@@ -10,7 +10,7 @@ from __future__ import annotations
 from streamgauge.core.clock import US
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import figures
+from streamgauge.metrics.summary import resources
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S
 from streamgauge.studies.capacity.saturation_probe import PACE_S, pace_us
 from streamgauge.trial.conductor import TrialConductor, next_start
@@ -52,7 +52,7 @@ def drained_where_far_behind(conductor: TrialConductor, record: TrialRecord, rat
         cold_s(conductor, record) > 0
         or _since_start_s(conductor, record) < INTERVALS_MIN * conductor.resolved.interval_s
     )
-    if early or record.ended_early or not far_behind(drained_per_s / rate_per_s, figures.background_share(record)):
+    if early or record.ended_early or not far_behind(drained_per_s / rate_per_s, resources.background_share(record)):
         return None
     return drained_per_s or None
 

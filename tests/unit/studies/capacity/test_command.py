@@ -19,7 +19,7 @@ from rich.console import Console
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment_settings import build
 from streamgauge.core.errors import EngineError, InputError, MachineError
-from streamgauge.metrics.summary import figures
+from streamgauge.metrics.summary import backlog
 from streamgauge.preflight.validate import check
 from streamgauge.report.terminal.console import show_result
 from streamgauge.results.causes import SearchEnd
@@ -117,7 +117,7 @@ def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, mon
     judged: Any = SimpleNamespace(result=study.read_result(), record=record)
     request = TrialRequest(HELD_PER_S, "bracket", fresh=False)
     assert outcome_of(request, judged, study).busy_share is None
-    monkeypatch.setattr(figures, "busy_share", lambda of: 0.25 if of is record else 1 / 0)
+    monkeypatch.setattr(backlog, "busy_share", lambda of: 0.25 if of is record else 1 / 0)
     assert outcome_of(request, judged, study).busy_share == 0.25
     assert outcome_of(request, judged, study, has_batch_ids=False).busy_share is None
 

@@ -131,7 +131,7 @@ def test_the_last_step_lies_little_above_the_limit_that_busy_batches_predict(mon
     def share(record: TrialRecord) -> float:
         return climbed.seen[-1][0] / capacity * BUSY_FULL
 
-    monkeypatch.setattr(saturation_probe.figures, "busy_share", share)
+    monkeypatch.setattr(saturation_probe.backlog, "busy_share", share)
     found = climbed.climb(180e6)
     assert climbed.seen[:3] == [(1e5, FIRST_S), (8e5, STEP_S), (6.4e6, STEP_S)]
     assert climbed.seen[3:] == [(pytest.approx(OVERLOAD_FACTOR * capacity), FRESH_WARMUP_S - FIRST_S - 2 * STEP_S)]
@@ -144,7 +144,7 @@ def test_idle_and_full_batches_predict_no_limit(
     monkeypatch: pytest.MonkeyPatch, share: float | None, limit: float | None
 ) -> None:
     """Below, fixed costs hide what an event costs; above, there is nothing left to predict."""
-    monkeypatch.setattr(saturation_probe.figures, "busy_share", lambda record: share)
+    monkeypatch.setattr(saturation_probe.backlog, "busy_share", lambda record: share)
     assert saturation_probe.predicted_limit_per_s(drained_at(1e6), 1e6) == (limit and pytest.approx(limit))
 
 

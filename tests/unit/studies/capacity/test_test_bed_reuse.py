@@ -14,7 +14,7 @@ from streamgauge.core.errors import DriverError
 from streamgauge.engines.spi import EngineStatus
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.records import Tick
-from streamgauge.metrics.summary import figures
+from streamgauge.metrics.summary import resources
 from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity import command
 from streamgauge.studies.capacity.command import (
@@ -63,7 +63,7 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     trial_log: Any = SimpleNamespace(running=SimpleNamespace(taken_events=lambda: taken), background=[])
     record: Any = SimpleNamespace(trial_log=trial_log, spans=SimpleNamespace(start_us=0), ended_early=False)
     monkeypatch.setattr(command, "warm_up", lambda *_: record)
-    monkeypatch.setattr(figures, "background_share", lambda _: 0.0)
+    monkeypatch.setattr(resources, "background_share", lambda _: 0.0)
     work = Sustain(check(build({"workload": "filter", "command": "sustain"})), study, worker(study).view, 1e6)
     monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s=None: False)
     request = TrialRequest(4e7, "bracket", fresh=True)

@@ -1,0 +1,98 @@
+"""What the driver did and what held it up: schedule delay, counts, waits for a core, stalls of the recorder."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.metrics.log.batch_frontiers import read_skew_us
+from streamgauge.metrics.log.trial_log import Floats
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.records import RUNNER, STILL_US_MIN
+from streamgauge.metrics.summary.resources import usage_by_second
+from streamgauge.metrics.summary.spans import is_measured
+from streamgauge.results.run import DriverResult, Slip
+from streamgauge.transports.busy_time import BusyInterval
+
+
+def driver_result(record: TrialRecord) -> DriverResult:
+    trial_log = record.trial_log
+    totals = usage_by_second(trial_log.usages, "driver")
+    return DriverResult(
+        slip_us=slip(record),
+        events_planned=trial_log.plan.planned_events(record.spans.start_us, record.spans.end_us),
+        events_offered=trial_log.offered_events(),
+        events_handed_out=int(trial_log.running.handed_out_by(FAR_FUTURE_US)),
+        events_reread=trial_log.running.reread_events,
+        events_shared=trial_log.running.shared_events.total(),
+        events_committed=trial_log.committed_events(),
+        cpu_percent=float(np.mean([cpu for cpu, _ in totals.values()])) if totals else None,
+        memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
+        recorder_stood_still_us=stood_still_us(record),
+        read_skew_us_max=read_skew_us(trial_log, record.spans.measured_from_us, record.spans.measured_to_us),
+        hand_out_share=share_of_span(record, trial_log.handing_out),
+        receive_share=share_of_span(record, trial_log.receiving),
+        disk_share=share_of_span(record, trial_log.writing),
+    )
+
+
+def slip(record: TrialRecord) -> Slip:
+    slips = record.trial_log.slips(record.spans.measured_from_us, record.spans.measured_to_us)
+    return _slip_of(slips) if len(slips) else Slip(p50=0.0, p99=0.0, max=0.0)
+
+
+def append_latency(latencies_us: Sequence[int]) -> Slip | None:
+    """Of events whose way to the broker was looked at; None where none was."""
+    return _slip_of(latencies_us) if latencies_us else None
+
+
+def _slip_of(values_us: Sequence[int] | Floats) -> Slip:
+    p50, p99, most = np.percentile(values_us, [50, 99, 100])
+    return Slip(p50=float(p50), p99=float(p99), max=float(most))
+
+
+def core_wait_us(record: TrialRecord) -> float:
+    """The mean wait for a core of the driver process that waited longest, over the measured span; NaN if not known.
+
+    The runner's is no matter: no stamp is its.
+    """
+    waits: dict[str, list[float]] = defaultdict(list)
+    for usage in record.trial_log.usages:
+        stamps = usage.role == "driver" and usage.name != RUNNER
+        if stamps and is_measured(record, usage.time_us) and not math.isnan(usage.core_wait_us):
+            waits[usage.name].append(usage.core_wait_us)
+    return max((float(np.mean(waited)) for waited in waits.values()), default=math.nan)
+
+
+def share_of_span(record: TrialRecord, spent: Iterable[BusyInterval]) -> float:
+    """The share of the measured span that is covered at least once; of a trial that ended before that, of its warm-up.
+
+    Once, though many may wait at a time: engines read some partitions together and some one after the other, and either
+    way it is a moment in which somebody waited for the driver.
+    """
+    low, high = record.spans.measured_from_us, record.measured_until
+    if high <= low:
+        low, high = record.spans.start_us, record.offered_until()
+    covered, reached = 0, low
+    for since, until in sorted(spent):
+        begin, end = max(since, reached), min(until, high)
+        covered, reached = covered + max(0, end - begin), max(reached, end)
+    return covered / (high - low) if high > low else 0.0
+
+
+def stood_still_us(record: TrialRecord) -> int:
+    """How long the recorder stood still while results of the measured span may have come, beyond what each time is
+    allowed.
+
+    From the span's begin to the deadline, which follows soon after the last of those results has come.
+    """
+    low, high = (
+        record.spans.measured_from_us,
+        record.deadline_us or FAR_FUTURE_US,
+    )  # there is no deadline yet while it runs
+    beyond = ((when - late + STILL_US_MIN, when) for when, late in record.trial_log.stood_still)
+    return sum(max(0, min(until, high) - max(since, low)) for since, until in beyond)

@@ -1,0 +1,42 @@
+"""The table of the engine's batches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from streamgauge.artifacts.tables import BATCHES
+from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.metrics.log.trial_log import Batch, TrialLog
+
+
+def batches_table(
+    progress: Iterable[BatchProgress], since_us: int, trial_log: TrialLog, counted: bool = True
+) -> pa.Table:
+    """The engine's own report as the table of its batches; those of earlier trials are left out.
+
+    How many events a batch took is the driver's count: what an engine calls an input row may be a bundle of them. It is
+    not known (`counted` is false) of an engine whose batches are not those by which results are taken.
+    """
+    events: dict[Batch, int] = defaultdict(int)
+    for part in trial_log.all_hand_outs():
+        events[part.query, part.batch] += part.events
+    latest = {(one.query, one.batch): one for one in progress if one.start_us >= since_us}
+    rows = [_batch_row(latest[key], events.get(key, 0) if counted else None) for key in sorted(latest)]
+    return pa.Table.from_pylist(rows, schema=BATCHES)
+
+
+def _batch_row(progress: BatchProgress, events: int | None) -> dict[str, Any]:
+    """Steps that the engine does not report become null."""
+    return {
+        "batch_id": progress.batch,
+        "query": progress.query,
+        "start_us": progress.start_us,
+        "end_us": progress.end_us,
+        "rows": events,
+        "trigger_ms": None if progress.end_us is None else (progress.end_us - progress.start_us) / 1000,
+        **{f"{step}_ms": took_us / 1000 for step, took_us in progress.steps_us.items()},
+    }

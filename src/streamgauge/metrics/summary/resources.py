@@ -1,0 +1,115 @@
+"""CPU and memory of every process, the background load, and the speed of the machine itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from streamgauge.core.clock import US
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.records import Usage
+from streamgauge.metrics.summary.spans import is_measured
+from streamgauge.results.run import ProcessUse
+from streamgauge.system.machine import machine_percent
+
+SLOWED_SAMPLES_MIN = 5
+"""So many of the reference work in a third of the span, before the thirds are compared."""
+
+
+def processes(record: TrialRecord) -> tuple[ProcessUse, ...]:
+    """Use of every process over the measured span; the SUT's Python workers come and go, so they are summed.
+
+    Where the SUT has processes of several kinds, each kind is a row too: a part of the SUT's, and in no sum again.
+    """
+    inside = [usage for usage in record.trial_log.usages if is_measured(record, usage.time_us)]
+    groups: dict[tuple[str, Any], list[Usage]] = defaultdict(list)
+    for usage in inside:
+        groups["sut" if usage.role == "sut" else usage.name, usage.role].append(usage)
+    whole = [_process_use(name, role, usages) for (name, role), usages in sorted(groups.items())]
+    return (*whole, *_parts([usage for usage in inside if usage.role == "sut"]))
+
+
+def _parts(usages: list[Usage]) -> Iterator[ProcessUse]:
+    """What each kind of the SUT's processes used; in a second in which there was none of a kind it used nothing."""
+    kinds = sorted({usage.kind for usage in usages})
+    for kind in kinds if len(kinds) > 1 else ():
+        of_kind = [usage if usage.kind == kind else replace(usage, cpu_percent=0.0, memory_bytes=0) for usage in usages]
+        yield _process_use(f"sut: {kind}", "sut", of_kind).model_copy(update={"role": "sut_part"})
+
+
+def _process_use(name: str, role: Any, usages: list[Usage]) -> ProcessUse:
+    totals = usage_by_second(usages, role)
+    cpu = [one for one, _ in totals.values()]
+    return ProcessUse(
+        name=name, role=role, cpu_percent_mean=float(np.mean(cpu)), cpu_percent_max=float(np.max(cpu)),
+        memory_bytes_max=max(memory for _, memory in totals.values()),
+    )  # fmt: skip
+
+
+def usage_by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float, int]]:
+    """Second to (CPU percent, resident bytes), summed over the processes of one side."""
+    sums: dict[int, tuple[float, int]] = {}
+    for usage in usages:
+        if usage.role == role:
+            cpu, memory = sums.get(usage.time_us // US, (0.0, 0))
+            sums[usage.time_us // US] = (cpu + usage.cpu_percent, memory + usage.memory_bytes)
+    return sums
+
+
+def background_percent(record: TrialRecord) -> float | None:
+    """CPU of all that is neither driver nor SUT, percent of one core: its mean over the measured span."""
+    inside = _inside(record, record.trial_log.background)
+    return float(np.mean(inside)) if inside else None
+
+
+def background_share(record: TrialRecord) -> float:
+    """The same as a share of the machine; of a trial that ended before its measured span, the mean since its start. 0
+    where it is not known.
+    """
+    percent = background_percent(record)
+    if percent is None and record.trial_log.background:
+        percent = float(np.mean([cpu for _, cpu in record.trial_log.background]))
+    return (percent or 0.0) / machine_percent()
+
+
+def background_burst_share(record: TrialRecord, burst_s: float) -> float:
+    """The most of the machine that they used for `burst_s` on end, in the same time; 0 where it was shorter.
+
+    A sample speaks of the time since the one before it. Samples come a second apart, so half a one may be lacking.
+    """
+    known = [(when, (when - before) / US, cpu) for (before, _), (when, cpu) in pairwise(record.trial_log.background)]
+    inside = [one for one in known if is_measured(record, one[0])] or known
+    bursts = (_first_seconds(inside[place:], burst_s - 0.5) for place in range(len(inside)))
+    return max(bursts, default=0.0) / machine_percent()
+
+
+def _first_seconds(samples: list[tuple[int, float, float]], least_s: float) -> float:
+    """The mean percent of the first samples (when, seconds, percent) that last so long together; 0 where all do not."""
+    lasted_s = used = 0.0
+    for _, seconds, percent in samples:
+        lasted_s, used = lasted_s + seconds, used + seconds * percent
+        if lasted_s >= least_s:
+            return used / lasted_s
+    return 0.0
+
+
+def reference_work_us(record: TrialRecord) -> float | None:
+    """CPU time of the reference work, its median over the measured span; None where it was not done."""
+    inside = _inside(record, record.trial_log.reference_work)
+    return float(np.median(inside)) if inside else None
+
+
+def slowed_by(record: TrialRecord) -> float:
+    """By what share the reference work took longer in the last third of the measured span than in its first."""
+    inside = _inside(record, record.trial_log.reference_work)
+    third = len(inside) // 3
+    return float(np.median(inside[-third:]) / np.median(inside[:third])) - 1 if third >= SLOWED_SAMPLES_MIN else 0.0
+
+
+def _inside(record: TrialRecord, samples: list[tuple[int, float]]) -> list[float]:
+    return [value for when, value in samples if is_measured(record, when)]

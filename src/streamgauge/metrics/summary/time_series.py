@@ -1,0 +1,124 @@
+"""The per-second table of a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamgauge.core.clock import US
+from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.metrics.latency.event_latency import LatencyBySecond, carried_percentile
+from streamgauge.metrics.latency.histogram import Histogram
+from streamgauge.metrics.log.trial_log import Floats, Ints, TrialLog
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary.resources import usage_by_second
+from streamgauge.metrics.summary.spans import phase_at
+
+
+def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Table:
+    """The per-second table of `artifacts.tables`, from the first planned second to the deadline."""
+    spans, trial_log = record.spans, record.trial_log
+    starts = np.arange(spans.start_us, max(record.deadline_us, spans.start_us + US), US)
+    last_due = [min(int(start) + US, spans.end_us) for start in starts]
+    planned = np.array([_planned(trial_log, int(low), high) for low, high in zip(starts, last_due, strict=True)])
+    ends, running = np.append(starts[1:], FAR_FUTURE_US), trial_log.running
+    committed = running.committed_by(ends)
+    due = np.cumsum(planned)
+    columns: dict[str, Any] = {
+        "time_us": starts,
+        "phase": [phase_at(spans, int(start)) for start in starts],
+        "planned": planned,
+        "offered": _offered(trial_log, starts),
+        "handed_out": np.diff(running.handed_out_by(ends), prepend=0),
+        "committed": np.diff(committed, prepend=0),
+        "backlog_events": np.maximum(due - running.taken_by(ends), 0),
+        "lag_events": np.maximum(due - committed, 0),
+        "slip_us_max": _slip_max(trial_log, starts),
+        "frontier_lag_us": _frontier_lag(trial_log, starts),
+        **_usage_columns(trial_log, starts),
+        "others_cpu_percent": _of_second(trial_log.background, starts),
+        "reference_work_us": _of_second(trial_log.reference_work, starts),
+        "loopback_bytes_per_s": _loopback(trial_log, starts),
+        **(_latency_columns(latency, starts) if latency is not None else {}),
+    }
+    return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
+
+
+def _planned(trial_log: TrialLog, from_us: int, to_us: int) -> int:
+    return trial_log.plan.planned_events(from_us, to_us) if to_us > from_us else 0
+
+
+def _offered(trial_log: TrialLog, starts: Ints) -> Ints:
+    """Events by the second in which they became available, whatever second they were due in: a generator that stands
+    still shows as a second of nothing and then one of more. A chunk becomes available whole, after its last event.
+    """
+    chunks = [chunk for log in trial_log.chunks for chunk in log]
+    when = (np.array([chunk.published_us for chunk in chunks], np.int64) - starts[0]) // US
+    events = np.array([chunk.events for chunk in chunks], float)
+    return np.bincount(np.clip(when, 0, len(starts) - 1), events, len(starts)).astype(np.int64)
+
+
+def _slip_max(trial_log: TrialLog, starts: Ints) -> Floats:
+    worst = np.full(len(starts), np.nan)
+    for log in trial_log.chunks:
+        for chunk in log:
+            second = min(int((chunk.from_us - starts[0]) // US), len(starts) - 1)
+            worst[second] = np.fmax(worst[second], chunk.published_us - chunk.from_us)
+    return worst
+
+
+def _frontier_lag(trial_log: TrialLog, starts: Ints) -> Floats:
+    """The lag at the last commit of each second; of several queries that of the one furthest behind."""
+    worst = np.full(len(starts), np.nan)
+    for part in trial_log.by_query():
+        lag = np.full(len(starts), np.nan)
+        for when, value in zip(*part.output_lags(), strict=True):
+            lag[min(int((when - starts[0]) // US), len(starts) - 1)] = value * US
+        worst = np.fmax(worst, lag)
+    return worst
+
+
+def _usage_columns(trial_log: TrialLog, starts: Ints) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for role in ("sut", "driver"):
+        sums = usage_by_second(trial_log.usages, role)
+        seconds = [sums.get(int(start) // US) for start in starts]
+        columns[f"{role}_cpu_percent"] = [one[0] if one else None for one in seconds]
+        columns[f"{role}_memory_bytes"] = [one[1] if one else None for one in seconds]
+    return columns
+
+
+def _of_second(samples: list[tuple[int, float]], starts: Ints) -> list[float | None]:
+    by_second = {when // US: value for when, value in samples}
+    return [by_second.get(int(start) // US) for start in starts]
+
+
+def _loopback(trial_log: TrialLog, starts: Ints) -> list[float | None]:
+    """Bytes a second over the loopback, of the seconds in which its counter was read."""
+    rates: dict[int, float] = {}
+    for (before_us, before), (when_us, total) in pairwise(trial_log.loopback):
+        rates[when_us // US] = (total - before) * US / max(1, when_us - before_us)
+    return [rates.get(int(start) // US) for start in starts]
+
+
+def _latency_columns(latency: LatencyBySecond, starts: Ints) -> dict[str, list[float | None]]:
+    def column(by_second: dict[int, Histogram], figure: Callable[[Histogram], float | None]) -> list[float | None]:
+        return [figure(by_second[second]) if second in by_second else None for second in (starts // US).tolist()]
+
+    figures = {
+        f"{kind}_us_{name}": column(by_second, partial(_carried, q))
+        for kind, by_second in (("event_time", latency.event_time), ("processing_time", latency.processing_time))
+        for name, q in (("p50", 0.5), ("p99", 0.99))
+    }
+    return {"results": column(latency.event_time, attrgetter("count")), **figures}
+
+
+def _carried(q: float, histogram: Histogram) -> float | None:
+    """These describe the rows themselves, so a second's p99 needs a hundred of them."""
+    return carried_percentile(histogram, q, histogram.count)

@@ -1,0 +1,65 @@
+"""The backlog of a trial made by rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.metrics.summary.backlog import backlog_of, busy_share
+
+START = 1_700_000_000 * US
+
+
+def test_the_backlog_of_a_steady_trial(make: Any) -> None:
+    """Peaks of a second of the rate, no slope; at the span's end what came since the last read."""
+    backlog = backlog_of(make.story(read_after_us=5000).record())
+    assert (backlog.max, backlog.max_s) == (1005, pytest.approx(1.005))
+    assert backlog.slope_per_s == pytest.approx(0, abs=1e-6)
+    assert backlog.end == 1000
+
+
+def test_a_growing_backlog_has_a_slope(make: Any) -> None:
+    """5 % slower than the plan: a sample each 1.05 s, higher by 50 events."""
+    backlog = backlog_of(make.story(growth_us=50_000).record())
+    assert backlog.slope_per_s == pytest.approx(50 / 1.05, rel=1e-3)
+
+
+def test_an_engine_that_never_read_has_everything_as_backlog(make: Any) -> None:
+    """No hand-out, no sample; what was due is the backlog."""
+    record = make.story().record()
+    record.trial_log.hand_outs = [[], []]
+    backlog = backlog_of(record)
+    assert (backlog.max, backlog.end, backlog.slope_per_s) == (15_000, 15_000, 0.0)
+
+
+def test_the_backlog_of_an_engine_that_stopped_is_largest_at_the_end(make: Any) -> None:
+    """Peaks are sampled at hand-outs, and the last of those came long before: what waits at the end is more."""
+    record = make.story().record()
+    record.trial_log.hand_outs = [
+        [part for part in log if part.to_us <= START + 8 * US] for log in record.trial_log.hand_outs
+    ]
+    backlog = backlog_of(record)
+    assert (backlog.max, backlog.end) == (backlog.end, 7000)
+
+
+def test_how_much_of_the_time_batches_filled(make: Any) -> None:
+    """By the event time that each took; nothing where no batch was committed."""
+    record = make.story(commit_after_us=250_000).record()
+    assert busy_share(record) == pytest.approx(0.25)
+    record.trial_log.commits = []
+    assert busy_share(record) is None
+
+
+def test_rare_long_batches_fill_time_too(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every third one closes windows: the median would not see it."""
+    record = make.story(commit_after_us=250_000).record()
+    times, shares = record.trial_log.by_query()[0].work_shares()
+    monkeypatch.setattr(type(record.trial_log), "work_shares", lambda log: (times, np.full(shares.size, 0.3)))
+    flat = busy_share(record)
+    third = np.resize([0.3, 0.3, 1.5], shares.size)
+    monkeypatch.setattr(type(record.trial_log), "work_shares", lambda log: (times, third))
+    assert flat == pytest.approx(0.3)
+    assert busy_share(record) == pytest.approx(0.7, abs=0.15)

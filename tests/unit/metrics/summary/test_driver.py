@@ -1,0 +1,125 @@
+"""The driver's own figures: lateness, counts, and what it waited for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.metrics.records import RUNNER
+from streamgauge.metrics.summary.driver import (
+    append_latency,
+    core_wait_us,
+    driver_result,
+    share_of_span,
+    slip,
+    stood_still_us,
+)
+
+START = 1_700_000_000 * US
+WAITED = [("handing_out", "hand_out_share"), ("receiving", "receive_share"), ("writing", "disk_share")]
+
+
+@pytest.mark.parametrize(("log", "name"), WAITED)
+@pytest.mark.parametrize(
+    ("spent_s", "share"),
+    [
+        ([], 0.0),
+        ([(4.0, 5.0), (15.0, 16.0)], 0.0),
+        ([(4.0, 6.0), (14.0, 16.0)], 0.2),
+        ([(6.0, 7.0), (9.0, 9.5)], 0.15),
+        ([(6.0, 8.0), (6.5, 7.0), (7.0, 9.0), (8.5, 9.0)], 0.3),
+        (3 * [(0.0, 20.0)], 1.0),
+    ],
+)
+def test_what_the_driver_took_counts_once_and_within_the_span(
+    make: Any, log: str, name: str, spent_s: list[tuple[float, float]], share: float
+) -> None:
+    """Ten seconds from the fifth on. Before, an engine is starting; after, it sends what is owed for no figure of ours;
+    a moment in which several generators handed out, or several senders waited, is one moment.
+    """
+    record = make.story().record()
+    spent = [(START + round(since * US), START + round(until * US)) for since, until in spent_s]
+    setattr(record.trial_log, log, spent)
+    assert getattr(driver_result(record), name) == pytest.approx(share)
+
+
+def test_what_the_driver_took_of_a_warm_up_that_a_trial_ended_in(make: Any) -> None:
+    """A queue may be full before the span begins because nothing could be handed out in time."""
+    record = make.story(seconds=4).record(early_stop="said so", deadline_us=START + 4 * US)
+    record.trial_log.handing_out = [(START + US, START + 4 * US)]
+    assert share_of_span(record, record.trial_log.handing_out) == pytest.approx(0.75)
+    at_once = make.story(seconds=0).record(early_stop="said so", deadline_us=START)
+    assert share_of_span(at_once, at_once.trial_log.handing_out) == 0.0
+
+
+def test_slip_has_its_percentiles(make: Any) -> None:
+    """Half a chunk in the middle; the largest nearly a whole one; both plus the lateness."""
+    found = slip(make.story(slip_us=1000).record())
+    assert found.p50 == pytest.approx(1000 + make.chunk_us / 2)
+    assert found.p50 < found.p99 <= found.max < 1000 + make.chunk_us
+    record = make.story().record()
+    record.trial_log.chunks = [[], []]
+    assert slip(record).max == 0
+
+
+@pytest.mark.parametrize(
+    ("ended_s", "late_s", "found_s"),
+    [(4.0, 2.0, 0.0), (6.0, 2.0, 1.0), (10.0, 2.1, 2.0), (20.5, 0.6, 0.5), (21.5, 1.1, 0.5), (10.0, 0.1, 0.0)],
+)
+def test_the_recorder_stood_still_while_results_of_the_span_may_have_come(
+    make: Any, ended_s: float, late_s: float, found_s: float
+) -> None:
+    """From 5 s, where the span begins, to the deadline at 21 s; a tenth of a second is allowed each time."""
+    record = make.story().record()
+    record.trial_log.stood_still = [(START + round(ended_s * US), round(late_s * US))]
+    assert stood_still_us(record) == driver_result(record).recorder_stood_still_us == round(found_s * US)
+    twice = replace(record, deadline_us=0)
+    twice.trial_log.stood_still = 2 * record.trial_log.stood_still
+    assert stood_still_us(twice) >= 2 * round(found_s * US)  # while it runs there is no deadline
+
+
+def test_the_drivers_own_counts(make: Any) -> None:
+    """All events of the plan, and what its processes used together."""
+    record = make.story().record()
+    record.trial_log.usages = [
+        make.usage(6.0, "generator 0", "driver", 40, 100),
+        make.usage(6.0, "recorder", "driver", 20, 50),
+        make.usage(7.0, "generator 0", "driver", 80, 300),
+        make.usage(7.0, "sut 1", "sut", 400, 9000),
+    ]
+    driver = driver_result(record)
+    events = (driver.events_planned, driver.events_offered, driver.events_handed_out, driver.events_committed)
+    assert events == (20_000,) * 4
+    assert driver.events_reread == 0
+    assert (driver.cpu_percent, driver.memory_bytes_max) == (70.0, 300)
+    assert driver_result(make.story().record()).cpu_percent is None
+
+
+def test_the_wait_for_a_core_is_of_the_worst_driver_process(make: Any) -> None:
+    """The mean over the span of the process that waited most; the system under test may wait as it likes."""
+    record = make.story().record()
+    record.trial_log.usages = [
+        make.usage(6, "generator 0", "driver", waiting=100),
+        make.usage(7, "generator 0", "driver", waiting=300),
+        make.usage(6, "recorder", "driver", waiting=50),
+        make.usage(6, "sut 1", "sut", waiting=5000),
+        make.usage(2, "recorder", "driver", waiting=1000),
+        make.usage(6, RUNNER, "driver", waiting=5000),
+    ]
+    assert core_wait_us(record) == pytest.approx(200)
+    record.trial_log.usages.append(make.usage(8, "recorder", "driver", waiting=math.nan))
+    assert core_wait_us(record) == pytest.approx(200)
+    record.trial_log.usages = [make.usage(6, "recorder", "driver", waiting=math.nan)]
+    assert math.isnan(core_wait_us(record))
+
+
+def test_the_way_to_a_broker_is_the_drivers() -> None:
+    """Of the events that were looked at; nothing where none was."""
+    assert append_latency([]) is None
+    found = append_latency([1000, 2000, 3000])
+    assert found is not None
+    assert (found.p50, found.max) == (2000, 3000)

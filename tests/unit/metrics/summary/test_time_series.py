@@ -1,0 +1,138 @@
+"""The per-second table of a trial made by rule."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from streamgauge.artifacts.tables import SCHEMA
+from streamgauge.core.clock import US
+from streamgauge.harness.monitors import Monitors
+from streamgauge.metrics.latency.event_latency import LatencyBySecond
+from streamgauge.metrics.latency.histogram import Histogram
+from streamgauge.metrics.records import Role
+from streamgauge.metrics.summary import resources
+from streamgauge.metrics.summary.time_series import series_table
+from streamgauge.transports.spi import Delivery
+
+START = 1_700_000_000 * US
+CHUNK = 100
+"""Events of the chunk that was due last in a second: it is available in the next one."""
+
+
+def series(record: Any, latency: LatencyBySecond | None = None) -> dict[str, list[Any]]:
+    return dict(series_table(record, latency).to_pydict())
+
+
+def test_the_series_has_a_row_for_each_second(make: Any) -> None:
+    """From the first planned second to the deadline, with the phase of each; every column is one the report knows."""
+    rows = series(make.story().record())
+    assert rows["time_us"] == [START + second * US for second in range(21)]
+    assert rows["phase"] == ["warm-up"] * 5 + ["measured"] * 10 + ["tail"] * 5 + ["drain"]
+    assert set(rows) <= set(SCHEMA.names)
+
+
+def test_the_series_counts_what_happened_in_each_second(make: Any) -> None:
+    """Planned by plan; offered, handed out and committed where they happened; every sum is the whole."""
+    rows = series(make.story().record())
+    assert rows["planned"] == [1000] * 20 + [0]
+    assert rows["offered"] == [1000 - CHUNK, *[1000] * 19, CHUNK]
+    assert rows["handed_out"] == rows["committed"] == [0] + [1000] * 20
+    assert rows["backlog_events"] == rows["lag_events"] == [1000] * 20 + [0]
+
+
+def test_events_are_offered_in_the_second_in_which_they_became_available(make: Any) -> None:
+    """Two seconds' chunks that came at the end of the second of them: nothing, then all of both, none twice."""
+    record = make.story().record()
+    due = [START + 6 * US, START + 8 * US]
+    record.trial_log.chunks = [
+        [replace(one, published_us=due[1] - 1) if due[0] <= one.from_us < due[1] else one for one in log]
+        for log in record.trial_log.chunks
+    ]
+    offered = series(record)["offered"]
+    assert offered[5:9] == [1000, CHUNK, 2000, 1000 - CHUNK]
+    assert sum(offered) == 20_000
+
+
+def test_lag_counts_until_the_commit(make: Any) -> None:
+    """A commit a second after the read: the lag is a second longer than the backlog."""
+    rows = series(make.story(commit_after_us=US).record(deadline_us=START + 22 * US))
+    assert rows["backlog_events"][10] == 1000
+    assert rows["lag_events"][10] == 2000
+    assert rows["lag_events"][-1] == 0
+
+
+def test_rereads_are_not_handed_out_again(make: Any) -> None:
+    """A batch read twice moves neither the backlog nor the lag."""
+    record = make.story().record()
+    record.trial_log.hand_outs[0].append(Delivery("purchases", START, START + US, 500, START + US, 1, True))
+    assert series(record) == series(make.story().record())
+
+
+def test_slip_and_output_lag_by_second(make: Any) -> None:
+    """The worst slip of a second's chunks; the output's lag at its commits, unknown where there was none."""
+    rows = series(make.story(slip_us=7000, read_after_us=0, commit_after_us=300_000).record())
+    assert rows["slip_us_max"] == [make.chunk_us + 7000.0] * 20 + [None]
+    assert rows["frontier_lag_us"] == [None] + [pytest.approx(300_000.0)] * 20
+
+
+def test_use_by_second_is_null_where_it_was_not_read(make: Any) -> None:
+    """Not known is not zero."""
+    record = make.story().record()
+    record.trial_log.usages = [make.usage(2.5, "sut 1", "sut", 150, 77), make.usage(2.5, "sut 2", "sut", 50, 23)]
+    rows = series(record)
+    assert rows["sut_cpu_percent"][:4] == [None, None, 200, None]
+    assert rows["sut_memory_bytes"][2] == 100
+    assert rows["driver_cpu_percent"] == [None] * 21
+
+
+def test_a_sample_that_crosses_a_seconds_border_is_of_one_second(make: Any) -> None:
+    """Two processes, the second one read in the next second: no second shows a part of them as all there was."""
+    clock = iter([0.0, 0.0, 0.0, 0.0, 6.9, 6.95, 7.05, 7.1])
+    record = make.story().record()
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as waiting:
+        processes: list[tuple[str, Role, int]] = [("sut 1", "sut", os.getpid()), ("sut 2", "sut", waiting.pid)]
+        watched = Monitors(lambda: processes, lambda: make.start + round(next(clock) * US))
+        for _ in range(2):
+            record.trial_log.usages.extend(watched.sample())
+        waiting.kill()
+    memory = [usage.memory_bytes for usage in record.trial_log.usages]
+    assert len(memory) == 2
+    assert series(record)["sut_memory_bytes"][5:8] == [None, sum(memory), None]
+    (sut,) = resources.processes(record)
+    assert sut.memory_bytes_max == sum(memory)
+    assert sut.cpu_percent_mean == sut.cpu_percent_max == sum(usage.cpu_percent for usage in record.trial_log.usages)
+
+
+def test_the_loopbacks_bytes_by_second(make: Any) -> None:
+    """The counter's growth between two readings, in the second of the later one; null where it was not read."""
+    record = make.story().record()
+    record.trial_log.loopback = [(START, 1000), (START + US, 4000), (START + 3 * US, 5000)]
+    found = series_table(record, None)["loopback_bytes_per_s"].to_pylist()
+    assert found[:5] == [None, 3000.0, None, 500.0, None]
+
+
+def test_latency_by_second_lands_in_its_second(make: Any) -> None:
+    """Seconds without results have no latency; nor has one a percentile that its results cannot carry."""
+    many, few = Histogram(), Histogram()
+    many.add(range(1, 101))
+    few.add(10 * [60])
+    second = START // US
+    rows = series(make.story().record(), LatencyBySecond({second + 6: many, second + 8: few}, {second + 8: many}))
+    assert rows["results"][5:10] == [None, 100, None, 10, None]
+    assert rows["event_time_us_p50"][5:10] == [None, 50, None, 60, None]
+    assert rows["event_time_us_p99"][5:10] == [None, 99, None, None, None]
+    assert rows["processing_time_us_p50"][5:10] == [None, None, None, 50, None]
+
+
+def test_a_trial_that_never_began_has_one_row(make: Any) -> None:
+    """A start that failed leaves a table that can be read."""
+    record = make.story(seconds=1).record(deadline_us=START)
+    record.trial_log.chunks = record.trial_log.hand_outs = [[], []]
+    record.trial_log.commits = []
+    assert len(series(record)["time_us"]) == 1
