@@ -118,8 +118,8 @@ MAY_IMPORT: dict[str, str] = {
     ),
     "studies.compare": "artifacts core metrics.latency results stats verdict",
     "studies.latency_breakdown": (
-        "artifacts config core dataflow harness metrics.log preflight stats studies.latency_breakdown.probes "
-        "system trial verification"
+        "artifacts config core dataflow harness metrics.log preflight results stats "
+        "studies.latency_breakdown.probes system trial verification"
     ),
     "studies.latency_breakdown.probes": (
         "artifacts config core engines.spark engines.spark.dstream engines.spark.observe harness metrics.log "
@@ -127,12 +127,12 @@ MAY_IMPORT: dict[str, str] = {
     ),
     "studies.operator_profile": (
         "artifacts config core dataflow dataflow.expressions engines.duckdb_oracle engines.spark "
-        "engines.spark.user_job loadgen preflight stats system trial"
+        "engines.spark.user_job loadgen preflight results stats system trial"
     ),
     "studies.selftest": (
         "artifacts config core engines.synthetic harness metrics.log preflight results studies.capacity system trial"
     ),
-    "report": "artifacts core report.documents report.html report.terminal",
+    "report": "artifacts core report.documents report.html report.terminal results",
     "report.charts": "artifacts core report results",
     "report.documents": "artifacts config core report report.charts report.html report.text results stats",
     "report.html": "report report.text",

@@ -16,34 +16,42 @@ import csv
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from streamgauge.results.profile import OperatorProfile
 
 DATA = Path(__file__).parents[1] / "docs" / "results" / "data"
 PROFILE, SEARCH = "characterization.json", "result.json"
 
-Measured = Mapping[str, Any]
+Searched = Mapping[str, Any]
+Measured = TypeVar("Measured")
 Rows = list[tuple[str, ...]]
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> Searched | OperatorProfile:
     """A finished profile, or the result of a search; SystemExit with the reason where there is neither."""
+    from streamgauge.results.profile import OperatorProfile
+
     file = path if path.is_file() else path / (PROFILE if (path / PROFILE).exists() else SEARCH)
     try:
         measured: dict[str, Any] = json.loads(file.read_text())
+        if measured.get("search"):
+            return measured
+        if measured.get("finished"):
+            return OperatorProfile.model_validate(measured)
     except (OSError, ValueError) as error:
         rule = f"must be a folder of streamgauge sustain or characterize, or its {PROFILE}"
         raise SystemExit(f"{path}: {rule} ({error})") from None
-    if measured.get("search") or measured.get("finished"):
-        return measured
     raise SystemExit(f"{path}: is no search and was not finished: make {measured.get('workload', 'it')} again")
 
 
-def by_name(every: Iterable[Measured]) -> list[Measured]:
-    """In the order of their names; SystemExit where an application is there twice."""
-    measured = sorted(every, key=lambda one: str(one["workload"]))
-    names = [one["workload"] for one in measured]
+def by_name(every: Iterable[Measured], workload: Callable[[Measured], str]) -> list[Measured]:
+    """In the order of their workloads; SystemExit where an application is there twice."""
+    measured = sorted(every, key=workload)
+    names = [workload(one) for one in measured]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise SystemExit(f"two of {', '.join(twice)}: name one of each")
     return measured
@@ -55,19 +63,20 @@ RATES = (
 )  # fmt: skip
 
 
-def rates(every: Iterable[Measured], before: Iterable[Sequence[str]] = ()) -> Rows:
+def rates(every: Iterable[Searched], before: Iterable[Sequence[str]] = ()) -> Rows:
     """What each application was found to sustain, what limits it, and what it exercises; in the order of their names.
 
     Latencies are those of the trial that held, of the sink whose results come last. `before` are the rows there were:
     those of other applications than `every` are taken over; SystemExit where they have other columns than `RATES`.
     """
-    rows = {row[0]: tuple(row) for row in (*before, *map(_rate, by_name(every)))}
+    searches = by_name(every, lambda one: str(one["workload"]))
+    rows = {row[0]: tuple(row) for row in (*before, *map(_rate, searches))}
     if any(len(row) != len(RATES) for row in rows.values()):
         raise SystemExit("application-rates.csv has other columns now: give the searches of all applications")
     return [rows[name] for name in sorted(rows)]
 
 
-def _rate(one: Measured) -> tuple[str, ...]:
+def _rate(one: Searched) -> tuple[str, ...]:
     from streamgauge.core.formatting import format_rate, format_us
     from streamgauge.dataflow import graph
     from streamgauge.studies.operator_profile.published import best_on_one_node
@@ -107,54 +116,53 @@ MEDIAN = 3
 """Its place among an operator's cells."""
 
 
-def profiles(every: Iterable[Measured]) -> dict[str, Rows]:
+def profiles(every: Iterable[OperatorProfile]) -> dict[str, Rows]:
     """The rows of each data file that profiles give, by the file's name; applications in the order of their names."""
-    measured = by_name(every)
+    measured = by_name(every, lambda one: one.workload)
     return {
         "operator-profiles.csv": [OPERATORS, *_operators(measured)],
         "operator-memory.csv": [MEMORY, *_memory(measured)],
-        "operator-advice.csv": [ADVICE, *((one["workload"], one["apply"]["line"] or "") for one in measured)],
+        "operator-advice.csv": [ADVICE, *((one.workload, one.apply.line or "") for one in measured)],
         "operator-runs.csv": [RUNS, *_runs(measured)],
     }
 
 
-def _operators(measured: Sequence[Measured]) -> Rows:
+def _operators(measured: Sequence[OperatorProfile]) -> Rows:
     from streamgauge.report.documents.profile import cells
 
     rows = []
     for one in measured:
-        for row in one["operators"]:
+        for row in one.operators:
             told = list(cells(row, "cumulative", "immediate"))
-            if (time := row["time_per_tuple_us"]) and not time["distinguishable"]:
+            if (time := row.time_per_tuple_us) and not time.distinguishable:
                 told[MEDIAN] += " (not distinguishable from reading)"
-            rows.append((one["workload"], told[0], row["type"], row["communication"], *map(_given, told[1:])))
+            rows.append((one.workload, told[0], row.type, row.communication, *map(_given, told[1:])))
     return rows
 
 
-def _memory(measured: Sequence[Measured]) -> Rows:
+def _memory(measured: Sequence[OperatorProfile]) -> Rows:
     from streamgauge.core.formatting import format_size
 
     return [
-        (one["workload"], *(format_size(one["memory"][name]) for name in ("min", "p50", "p95", "max")),
-         one["memory"]["behaviour"], one["memory"]["level"])
+        (one.workload, *(format_size(getattr(one.memory, name)) for name in ("min", "p50", "p95", "max")),
+         one.memory.behaviour, one.memory.level)
         for one in measured
-        if one["memory"]
+        if one.memory
     ]  # fmt: skip
 
 
-def _runs(measured: Sequence[Measured]) -> Rows:
+def _runs(measured: Sequence[OperatorProfile]) -> Rows:
     """From what input and on what machines: each way once, with the applications that it holds for."""
     ways: dict[tuple[str, ...], list[str]] = {}
     for one in measured:
-        given, here = one["input"], one["environment"]
+        given, here = one.input, one.environment
         figure = (
-            f"{given['slices']} slices of {given['slice_events']} events ({given['warmup_slices']} more to warm up), "
-            f"{given['rate_per_s']:g} events/s, seed {given['seed']}"
+            f"{given.slices} slices of {given.slice_events} events ({given.warmup_slices} more to warm up), "
+            f"{given.rate_per_s:g} events/s, seed {given.seed}"
         )
         machine = f"{here['cpu_model']}, {here['cpus']} processors; {here['java']}, PySpark {here['pyspark']}"
-        date = str(one.get("start_time") or "")[:10]
-        way = (figure, date, str(here.get("streamgauge") or ""), "", machine)
-        ways.setdefault(way, []).append(one["workload"])
+        way = (figure, one.start_time[:10], str(here.get("streamgauge") or ""), "", machine)
+        ways.setdefault(way, []).append(one.workload)
     return [(", ".join(names), *way) for way, names in ways.items()]
 
 
@@ -199,11 +207,14 @@ def whole(out: Path) -> dict[str, str]:
 def main(words: Sequence[str]) -> int:
     if len(words) == 2 and words[0] == "--measure":
         words = measure(Path(words[1]))
+    from streamgauge.results.profile import OperatorProfile
+
     if not words or words[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
     measured = [read(Path(word)) for word in words]
-    searches, profiled = ([one for one in measured if ("search" in one) is kind] for kind in (True, False))
+    profiled = [one for one in measured if isinstance(one, OperatorProfile)]
+    searches = [one for one in measured if not isinstance(one, OperatorProfile)]
     if searches:
         write("application-rates.csv", [RATES, *rates(searches, rates_before())])
     for name, rows in profiles(profiled).items() if profiled else ():

@@ -13,9 +13,12 @@ import pytest
 
 from streamgauge.config.experiment_settings import Characterize
 from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.results.profile import OperatorProfile
+from streamgauge.studies.operator_profile.memory import distribution
 from streamgauge.studies.operator_profile.operator_io import OperatorIO
 from streamgauge.studies.operator_profile.profile import Timings, profile_figures
 from streamgauge.workloads.registry import get
+from tests.helpers_study_results import operator_profile
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,7 +35,7 @@ def load() -> types.ModuleType:
 PAGE = load()
 
 
-def characterization(workload: str = "word_count", **changes: Any) -> dict[str, Any]:
+def characterization(workload: str = "word_count") -> OperatorProfile:
     """Made-up counts and times of a workload."""
     from streamgauge.dataflow import graph
 
@@ -42,11 +45,9 @@ def characterization(workload: str = "word_count", **changes: Any) -> dict[str, 
     }
     slices = {node.name: [Slice(10, 2e-5, 0.0)] * 100 for node in graph.operators(flow) if graph.inputs(node)}
     made = profile_figures(workload, flow, counted, Timings(slices), Characterize())
-    memory = {"min": 2**20, "p50": 2**20, "p95": 2**20, "max": 2**21, "behaviour": "fixed", "level": "low"}
-    asked = {"slices": 100, "warmup_slices": 20, "slice_events": 10, "rate_per_s": 1e4, "seed": 1}
+    memory = distribution([2**20] * 99 + [2**21], "the test")
     here = {"cpu_model": "made up", "cpus": 2, "java": "17", "pyspark": "4"}
-    whole = {"workload": workload, "finished": True, "input": asked, "environment": here, "memory": memory}
-    return {**whole, **made, **changes}
+    return operator_profile(workload=workload, environment=here, memory=memory, **dict(made))
 
 
 def test_every_operator_has_a_row() -> None:
@@ -124,7 +125,7 @@ def test_searches_are_separated_from_profiles(tmp_path: Path, monkeypatch: pytes
     (folder / PAGE.SEARCH).write_text(json.dumps(search("smart_grid")))
     assert PAGE.main([str(folder)]) == 0
     assert [row[0] for row in PAGE.rates_before()] == ["smart_grid", "word_count"]
-    (folder / PAGE.PROFILE).write_text(json.dumps(characterization()))
+    (folder / PAGE.PROFILE).write_text(characterization().to_json())
     assert PAGE.main([str(folder)]) == 0
     assert len(list(tmp_path.glob("operator-*.csv"))) == 4
     (folder / PAGE.PROFILE).unlink()

@@ -17,13 +17,16 @@ import pytest
 from pydantic import BaseModel
 
 from streamgauge.artifacts import tables
+from streamgauge.artifacts.run_folder import ANATOMY, CHARACTERIZATION
 from streamgauge.config.experiment_settings import Experiment, build, is_data, is_data_time, read, to_toml
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.registry import capabilities, streaming_engines
 from streamgauge.engines.spi import Engine
+from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.comparison import Comparison
 from streamgauge.results.latency import Latency
+from streamgauge.results.profile import OperatorProfile
 from streamgauge.results.run import Result
 from streamgauge.studies.compare.metrics import comparables
 from streamgauge.workloads.registry import get, names
@@ -174,19 +177,23 @@ def fields(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
             yield from fields(inner, path + ("[]." if many else "."))
 
 
+TOLD_ONCE = ("ways.one_each", "ways.source_only", "trials[].first_of_batch")
+"""Parts of a study's result that have the fields of another part."""
+
+
 def _told_elsewhere(path: str) -> bool:
     """A sink's `latency` and `verification` are those of the whole again, and kinds of latency have one's fields."""
     kinds = ("until_counted_us", "processing_time_us", "closing_delay_us", "match_time_us", "uncorrected_us")
     of_sinks = ("sinks[].latency", "sinks[].verification")
-    return path in ("search.at_90_percent", *of_sinks, *(f"latency.{kind}" for kind in kinds))
+    return path in (*TOLD_ONCE, "search.at_90_percent", *of_sinks, *(f"latency.{kind}" for kind in kinds))
 
 
 def _model_in(annotation: Any) -> tuple[type[BaseModel] | None, bool]:
     """(the model that a field holds, whether it holds many of them)."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, False
-    inner = [model for part in get_args(annotation) if (model := _model_in(part)[0]) is not None]
-    return (inner[0], get_origin(annotation) is tuple) if inner else (None, False)
+    inner = [found for part in get_args(annotation) if (found := _model_in(part))[0] is not None]
+    return (inner[0][0], inner[0][1] or get_origin(annotation) is tuple) if inner else (None, False)
 
 
 def told_fields(text: str) -> set[str]:
@@ -354,6 +361,14 @@ def test_every_field_of_a_result_is_told() -> None:
     there = set(fields(Result)) | {f"latency.{kind}" for kind in Result.model_fields["latency"].annotation.model_fields}  # type: ignore[union-attr]
     there |= {"search.at_90_percent", "sinks[].latency", "sinks[].verification"}
     assert told_fields(part) == there
+
+
+@pytest.mark.parametrize(("file", "model"), [(CHARACTERIZATION, OperatorProfile), (ANATOMY, LatencyBreakdown)])
+def test_every_field_of_a_study_is_told(file: str, model: type[BaseModel]) -> None:
+    """docs/reference/result-files.md explains every field of a study's file and names none that is not there."""
+    text = (ROOT / "docs" / "reference" / "result-files.md").read_text()
+    part = text.split(f"\n## {file}\n")[1].split("\n## ")[0]
+    assert told_fields(part) == set(fields(model)) | {path for path in TOLD_ONCE if path in part}
 
 
 def test_every_key_of_an_experiment_is_told() -> None:

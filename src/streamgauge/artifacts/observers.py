@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.artifacts.run_folder import RunFolder, StudyResult
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 
@@ -14,7 +14,7 @@ FlowNodes = Sequence[Mapping[str, Any]]
 """A flow as `dataflow.describe.describe` gives it."""
 OnResult = Callable[[RunFolder, FlowNodes], object]
 """Called with each run folder whose result has been written, and with the flow that was run."""
-OnStudy = Callable[[Mapping[str, Any]], object]
+OnStudy = Callable[[StudyResult], object]
 """Called with a study's findings as far as they go, whenever they have been written to its folder."""
 
 

@@ -27,33 +27,38 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
 from streamgauge.config.experiment_settings import Experiment, to_toml
 from streamgauge.core.errors import InputError, MachineError, Problem, is_full
+from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.causes import Cause
+from streamgauge.results.profile import OperatorProfile, ProfileRequest
 from streamgauge.results.run import Result, Verification
 from streamgauge.results.verdict import Verdict
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+StudyResult = LatencyBreakdown | OperatorProfile
+
 STARTED = "The run has no verdict: it still goes on, or it was killed."
 
 
 class Study(NamedTuple):
-    """A kind of study: the command that makes one, and what a folder of one is."""
+    """A kind of study: the command that makes one, what a folder of one is, and the model of its file."""
 
     command: str
     what: str
+    model: type[StudyResult]
 
 
 CHARACTERIZATION, ANATOMY = "characterization.json", "anatomy.json"
 STUDIES = {
-    CHARACTERIZATION: Study("characterize", "a characterization, which has no trial"),
-    ANATOMY: Study("anatomy", "an anatomy, whose trials are below it"),
+    CHARACTERIZATION: Study("characterize", "a characterization, which has no trial", OperatorProfile),
+    ANATOMY: Study("anatomy", "an anatomy, whose trials are below it", LatencyBreakdown),
 }
 """By what its folder holds in the place of a result.json."""
 _FILES = (
@@ -260,9 +265,28 @@ def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Pat
     return _make_unique(root, f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{_plain(Path(workload).stem)}-{_plain(kind)}")
 
 
-def write_study(folder: Path, file: str, found: Mapping[str, Any]) -> None:
+def write_study(folder: Path, file: str, study: StudyResult | ProfileRequest) -> None:
     """What a study found, as far as it goes, as its `file` in a folder."""
-    write_text(folder / file, json.dumps(found, indent=2) + "\n", OUT)
+    write_text(folder / file, study.to_json() + "\n", OUT)
+
+
+def read_study(folder: Path, file: str) -> StudyResult:
+    """What a study wrote to its `file` in a folder; `InputError` if there is nothing to show yet, or if another version
+    wrote it.
+    """
+    study = STUDIES[file]
+    try:
+        stored = json.loads((folder / file).read_bytes())
+        # A breakdown can be shown from its first trial on, a profile only whole.
+        if stored["finished"] or stored.get("trials"):
+            return study.model.model_validate(stored)
+        rule = f"must hold {study.what.partition(',')[0]} with something to show: this one was not finished"
+        way_out = f"streamgauge {study.command} {stored['workload']}"
+    except (KeyError, TypeError, ValueError) as error:
+        fault = _first_fault(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        rule = f"{file} must be of this version of streamgauge ({fault})"
+        way_out = f"streamgauge {study.command} makes one anew"
+    raise InputError(Problem(RUN.setting, rule, str(folder), way_out))
 
 
 def write_text(path: Path, text: str, asked: Place) -> None:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -128,23 +127,21 @@ def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
 
 def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     """Exits with 3 if a trial is invalid; a rate that is not sustained is a result here."""
-    from streamgauge.artifacts.run_folder import ANATOMY
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.studies import show_anatomy, write_study_page
     from streamgauge.report.terminal.console import TrialView
     from streamgauge.studies.latency_breakdown.command import anatomy
 
     with TrialView() as view:
-        found = anatomy(experiment, view.update, partial(write_study_page, ANATOMY), write_page)
-    print(json.dumps(found, indent=2)) if as_json else show_anatomy(found)
-    verdicts = [trial["verdict"] for trial in found["trials"]]
+        breakdown = anatomy(experiment, view.update, write_study_page, write_page)
+    print(breakdown.to_json()) if as_json else show_anatomy(breakdown)
+    verdicts = [trial.verdict for trial in breakdown.trials]
     whole = EXITS["invalid"] if "invalid" in verdicts else 0
-    sys.exit(whole if found["finished"] else EXITS["interrupted"])
+    sys.exit(whole if breakdown.finished else EXITS["interrupted"])
 
 
 def _characterize(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     """With `--apply` it also runs the advised instances and exits by that run's verdict."""
-    from streamgauge.artifacts.run_folder import CHARACTERIZATION
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.studies import show_applied, show_characterization, write_study_page
     from streamgauge.report.terminal.console import StepView, TrialView
@@ -154,19 +151,18 @@ def _characterize(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     apply = experiment.characterize is not None and experiment.characterize.apply
     if apply:
         check_all(experiment)
-    write_study = partial(write_study_page, CHARACTERIZATION)
     with StepView() as view:
-        found = characterize(experiment, view.update, write_study)
+        profile = characterize(experiment, view.update, write_study_page)
     if not as_json:
-        show_characterization(found, apply)
+        show_characterization(profile, apply)
     if apply:
         with TrialView() as trial_view:
-            found = apply_advice(experiment, found, trial_view.update, write_study, write_page)
+            profile = apply_advice(experiment, profile, trial_view.update, write_study_page, write_page)
     if as_json:
-        print(json.dumps(found, indent=2))
-    elif applied := found["applied"]:
-        show_applied(applied)
-    sys.exit(EXITS[found["applied"]["verdict"]] if found["applied"] else 0)
+        print(profile.to_json())
+    elif profile.applied is not None:
+        show_applied(profile.applied)
+    sys.exit(EXITS[profile.applied.verdict] if profile.applied is not None else 0)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from streamgauge.config.settings import COMMANDS, NAME_VALUE, Command, SettingIn
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt, choices_of, nearest, rule_of
 from streamgauge.core.units import parse_duration, parse_rate, parse_share, parse_whole
+from streamgauge.results.profile import Weights
 
 DATA = "data"
 """A parameter that every built-in workload also has: the file that replaces its generated rows."""
@@ -55,8 +56,6 @@ def _with_name(problem: Problem, name: str) -> Problem:
     return Problem(name, problem.rule, problem.got, way_out)
 
 
-Weights = Literal["cumulative", "immediate"]
-"""Sin_i of Bordin et al. 2020, equation 3.4: input rows per event, or the selectivity of the operator before."""
 Tuning = Literal["tuned", "idiomatic"]
 """The tuning profiles; each engine says what they set on it."""
 TUNABLE = ("run", "sustain", "anatomy", "characterize")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streamgauge.artifacts.run_folder import ANATOMY, RunFolder
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.engines.registry import starter_of
@@ -30,7 +29,7 @@ def test_stages_are_the_latency_and_an_interval_is_waited_for(tmp_path: Path) ->
     load = {"duration": "8s", "warmup": "5s", "generators": 2}
     trials = {"rates": "2k", "batch_windows": "1s"}
     settings = {"command": "anatomy", "workload": "stamped_text", "out": str(tmp_path), "load": load, "anatomy": trials}
-    found = anatomy(build(settings), on_study=partial(write_study_page, ANATOMY))
+    found = anatomy(build(settings), on_study=write_study_page).model_dump(mode="json")
     (trial,) = found["trials"]
     assert found["finished"]
     stages = sound(trial)
@@ -82,7 +81,7 @@ def trial_result(root: Path, load: Mapping[str, Any], **experiment: Any) -> dict
         settings = JudgedTrial(resolved, 2000.0, fresh=True, duration_s=6.0, may_extend=False, keep_results=True)
         judged = TrialConductor(resolved, testbed).run(folder, settings)
         evidence.collect(testbed, judged)
-    return decompose(judged, folder.path, evidence)
+    return decompose(judged, folder.path, evidence).model_dump(mode="json")
 
 
 @pytest.mark.long

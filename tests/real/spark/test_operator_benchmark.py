@@ -97,7 +97,7 @@ def experiment_of(tmp_path: Path, workload: str, settings: dict[str, int], **mor
 
 
 def characterized(tmp_path: Path, workload: str, settings: dict[str, int], **more: Any) -> dict[str, Any]:
-    return characterize(experiment_of(tmp_path, workload, settings, **more))
+    return characterize(experiment_of(tmp_path, workload, settings, **more)).model_dump(mode="json")
 
 
 def test_word_count_is_characterized(tmp_path: Path) -> None:
@@ -126,10 +126,11 @@ def test_advice_is_applied(tmp_path: Path) -> None:
     experiment = experiment_of(tmp_path, "word_count", {"slices": 100, "slice_events": 50, "warmup_slices": 3})
     found = characterize(experiment)
     short = experiment.load.model_copy(update={"duration": 10.0, "warmup": 5.0})
-    applied = apply_advice(experiment.model_copy(update={"load": short}), found, lambda _: None)["applied"]
-    trial = RunFolder.open(applied["run"]).read_result()
-    assert Path(applied["run"]).parent == Path(found["folder"])
-    assert trial.settings[SETTING] == applied["after"] == str(found["apply"]["value"])
+    applied = apply_advice(experiment.model_copy(update={"load": short}), found, lambda _: None).applied
+    assert applied is not None
+    trial = RunFolder.open(applied.run).read_result()
+    assert Path(applied.run).parent == Path(found.folder)
+    assert trial.settings[SETTING] == applied.after == str(found.apply.value)
     assert trial.verification is not None
     assert trial.verification.right
     assert trial.verification.expected > 0

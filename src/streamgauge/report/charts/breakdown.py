@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -23,8 +23,7 @@ from streamgauge.report.charts.svg import (
 )
 from streamgauge.report.document_blocks import Figure, Key
 from streamgauge.results import labels
-
-Found = Mapping[str, Any]
+from streamgauge.results.breakdown import BreakdownTrial
 
 _COLOURS = {
     "generated": "driver",
@@ -47,12 +46,12 @@ _LINES = ("event-time", "sustained", "sut", "network", "frontier", "offered")
 _BAR_PX = 22
 
 
-def waterfall(trials: Sequence[Found]) -> Figure | None:
+def waterfall(trials: Sequence[BreakdownTrial]) -> Figure | None:
     """One bar a trial: its mean latency in the stages that it is made of, one after the other."""
-    told = [trial for trial in trials if trial["stages"]]
+    told = [trial for trial in trials if trial.stages]
     if not told:
         return None
-    names = dict.fromkeys(stage["name"] for trial in told for stage in trial["stages"])
+    names = dict.fromkeys(stage.name for trial in told for stage in trial.stages)
     return figure(
         "stages",
         "The way of a record, in the mean",
@@ -63,12 +62,12 @@ def waterfall(trials: Sequence[Found]) -> Figure | None:
     )
 
 
-def spread(trials: Sequence[Found]) -> Figure | None:
+def spread(trials: Sequence[BreakdownTrial]) -> Figure | None:
     """The share of results that came within a time, a line for each trial."""
-    told = [trial for trial in trials if trial["cdf_us"]][: len(_LINES)]
+    told = [trial for trial in trials if trial.cdf_us][: len(_LINES)]
     if not told:
         return None
-    left_out = len([trial for trial in trials if trial["cdf_us"]]) - len(told)
+    left_out = len([trial for trial in trials if trial.cdf_us]) - len(told)
     return figure(
         "spread",
         "Share of results within a time",
@@ -82,14 +81,14 @@ def spread(trials: Sequence[Found]) -> Figure | None:
     )
 
 
-def by_window(trials: Sequence[Found]) -> Figure | None:
+def by_window(trials: Sequence[BreakdownTrial]) -> Figure | None:
     """Latency against the interval of batches, where there are several: a line for each rate and size of a record."""
-    told = [trial for trial in trials if trial["stages"] and trial["batch_window_s"] is not None]
-    if len({trial["batch_window_s"] for trial in told}) < 2:
+    told = [trial for trial in trials if trial.stages and trial.batch_window_s is not None]
+    if len({trial.batch_window_s for trial in told}) < 2:
         return None
-    groups: dict[tuple[Any, Any], list[Found]] = {}
+    groups: dict[tuple[float, int | None], list[BreakdownTrial]] = {}
     for trial in told:
-        groups.setdefault((trial["rate_per_s"], trial["record_bytes"]), []).append(trial)
+        groups.setdefault((trial.rate_per_s, trial.record_bytes), []).append(trial)
     shown = list(groups.values())[: len(_LINES)]
     names = [load(of[0]) for of in shown]
     styles = (("mean", "line"), ("p90", "dash"))
@@ -111,10 +110,9 @@ def by_window(trials: Sequence[Found]) -> Figure | None:
     )
 
 
-def _by_window(groups: Sequence[Sequence[Found]], width: int) -> Any:
-    factor, unit = unit_of_time(
-        max(trial["latency"]["p90_us"] or trial["latency"]["mean_us"] for of in groups for trial in of)
-    )
+def _by_window(groups: Sequence[Sequence[BreakdownTrial]], width: int) -> Any:
+    latencies = [trial.latency for of in groups for trial in of if trial.latency]
+    factor, unit = unit_of_time(max(latency.p90_us or latency.mean_us for latency in latencies))
     x = alt.X("w:Q", scale=alt.Scale(zero=True), axis=_across("interval of batches (ms)", width))
     y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=numbers(5))
     layers = []
@@ -124,12 +122,17 @@ def _by_window(groups: Sequence[Sequence[Found]], width: int) -> Any:
             ("mean_us", {"point": {"color": COLOURS[colour], "size": 40}}),
             ("p90_us", {"strokeDash": [5, 3]}),
         ):
-            rows = [
-                {"w": 1000 * trial["batch_window_s"], "v": trial["latency"][key] / factor}
-                for trial in of if trial["latency"][key] is not None
-            ]  # fmt: skip
+            rows = [{"w": 1000 * window_s, "v": us / factor} for window_s, us in _points(of, key)]
             layers.append(alt.Chart(values(rows)).mark_line(**drawn, **style).encode(x=x, y=y))
     return alt.layer(*layers).properties(width=width, height=200, title=axis_title(f"latency ({unit})"))
+
+
+def _points(trials: Sequence[BreakdownTrial], figure: str) -> Iterator[tuple[float, float]]:
+    """The interval of batches and a figure of the latency there, of each trial that has both."""
+    for trial in trials:
+        us = getattr(trial.latency, figure, None)
+        if trial.batch_window_s is not None and us is not None:
+            yield trial.batch_window_s, us
 
 
 def _across(title: str, width: int) -> Any:
@@ -141,13 +144,13 @@ def _colour(stage: str) -> str:
     return _COLOURS.get(stage, _LAST)
 
 
-def _bars(trials: Sequence[Found], width: int) -> Any:
-    factor, unit = unit_of_time(max(trial["latency"]["mean_us"] for trial in trials))
+def _bars(trials: Sequence[BreakdownTrial], width: int) -> Any:
+    factor, unit = unit_of_time(max(trial.latency.mean_us for trial in trials if trial.latency))
     parts: dict[str, list[dict[str, Any]]] = {}
     for number, trial in enumerate(trials):
-        ends = accumulate(stage["mean_us"] / factor for stage in trial["stages"])
-        for stage, (begin, end) in zip(trial["stages"], pairwise((0.0, *ends)), strict=True):
-            parts.setdefault(_colour(stage["name"]), []).append({"n": number, "v": begin, "to": end})
+        ends = accumulate(stage.mean_us / factor for stage in trial.stages)
+        for stage, (begin, end) in zip(trial.stages, pairwise((0.0, *ends)), strict=True):
+            parts.setdefault(_colour(stage.name), []).append({"n": number, "v": begin, "to": end})
     x = alt.X("v:Q", axis=numbers(6, f"time since the event ({unit})"))
     y = alt.Y("n:O", axis=None)
     layers = stretches(parts.items(), x, y, _BAR_PX - 8)
@@ -158,26 +161,26 @@ def _bars(trials: Sequence[Found], width: int) -> Any:
     return alt.layer(*layers).properties(width=width, height=height, title=axis_title("mean of each trial", 10))
 
 
-def _lines(trials: Sequence[Found], width: int) -> Any:
-    factor, unit = unit_of_time(max(us for trial in trials for us in trial["cdf_us"] if us is not None))
+def _lines(trials: Sequence[BreakdownTrial], width: int) -> Any:
+    factor, unit = unit_of_time(max(us for trial in trials for us in trial.cdf_us if us is not None))
     x = alt.X("v:Q", scale=alt.Scale(zero=True), axis=_across(f"latency ({unit})", width))
     y = alt.Y("q:Q", axis=numbers(5))
     layers = []
     for trial, colour in zip(trials, _LINES, strict=False):
-        points = len(trial["cdf_us"]) - 1
+        points = len(trial.cdf_us) - 1
         rows = [
-            {"q": 100 * place / points, "v": us / factor} for place, us in enumerate(trial["cdf_us"]) if us is not None
+            {"q": 100 * place / points, "v": us / factor} for place, us in enumerate(trial.cdf_us) if us is not None
         ]
         layers.append(alt.Chart(values(rows)).mark_line(color=COLOURS[colour]).encode(x=x, y=y))
     return alt.layer(*layers).properties(width=width, height=200, title=axis_title("results (%)"))
 
 
-def heading(trial: Found) -> str:
+def heading(trial: BreakdownTrial) -> str:
     """`20 k events/s, 0 s, undecided`: rate, interval of batches, the size of a record where the workload has
     one, and the verdict where the rate is not sustained.
     """
-    verdict = f", {labels.VERDICTS[trial['verdict']]}" if trial["verdict"] != "sustained" else ""
-    window = f", {_short(trial['batch_window'])}" if trial["batch_window"] else ""
+    verdict = f", {labels.VERDICTS[trial.verdict]}" if trial.verdict != "sustained" else ""
+    window = f", {_short(trial.batch_window)}" if trial.batch_window else ""
     return f"{load(trial, window)}{verdict}"
 
 
@@ -186,7 +189,7 @@ def _short(interval: str) -> str:
     return re.sub(r" (m?)(illi)?seconds?", r" \1s", interval)
 
 
-def load(trial: Found, window: str = "") -> str:
+def load(trial: BreakdownTrial, window: str = "") -> str:
     """`20 k events/s, 25 bytes`: what was offered."""
-    size = f", {trial['record_bytes']} bytes" if trial["record_bytes"] is not None else ""
-    return f"{format_rate(trial['rate_per_s'], 'events/s')}{window}{size}"
+    size = f", {trial.record_bytes} bytes" if trial.record_bytes is not None else ""
+    return f"{format_rate(trial.rate_per_s, 'events/s')}{window}{size}"

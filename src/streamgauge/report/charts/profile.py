@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -19,17 +19,16 @@ from streamgauge.report.charts.svg import (
     values,
 )
 from streamgauge.report.document_blocks import Figure, Key
+from streamgauge.results.profile import MemoryDistribution, ProfiledOperator, TupleTime
 
 ROW_PX, LABELS_PX = 26, 130
 MEMORY = {"min": "least", "p50": "p50", "p95": "p95", "max": "most"}
 """Figures of the memory in the order in which they grow."""
 
-Found = Mapping[str, Any]
 
-
-def times(operators: Sequence[Found]) -> Figure | None:
+def times(operators: Sequence[ProfiledOperator]) -> Figure | None:
     """A bar for the median of each operator that has one, and a mark for its p99; None where none has."""
-    rows = [_time_row(row["name"], time) for row in operators if (time := time_text(row))]
+    rows = [_time_row(row.name, time) for row in operators if (time := time_text(row))]
     if not rows:
         return None
     keys = [Key("median", "add-batch", "area")]
@@ -44,8 +43,8 @@ def times(operators: Sequence[Found]) -> Figure | None:
     )
 
 
-def _time_row(name: str, time: Found) -> dict[str, Any]:
-    return {"name": name, "v": time["median"], "p99": time["p99"]}
+def _time_row(name: str, time: TupleTime) -> dict[str, Any]:
+    return {"name": name, "v": time.median, "p99": time.p99}
 
 
 def _time_chart(rows: list[dict[str, Any]], width: int) -> Any:
@@ -61,7 +60,7 @@ def _time_chart(rows: list[dict[str, Any]], width: int) -> Any:
     return _together(layers, len(rows), width, f"time of a tuple ({unit})")
 
 
-def memory(of: Found | None) -> Figure | None:
+def memory(of: MemoryDistribution | None) -> Figure | None:
     """A bar for each figure of the distribution; None where memory was not sampled."""
     if of is None:
         return None
@@ -73,9 +72,9 @@ def memory(of: Found | None) -> Figure | None:
     )
 
 
-def _memory_chart(of: Found, width: int) -> Any:
-    divisor, unit = unit_of_size(of["max"])
-    rows = [{"name": label, "v": of[name] / divisor} for name, label in MEMORY.items()]
+def _memory_chart(of: MemoryDistribution, width: int) -> Any:
+    divisor, unit = unit_of_size(of.max)
+    rows = [{"name": label, "v": getattr(of, name) / divisor} for name, label in MEMORY.items()]
     bars = _bars(rows, "sut", _names([row["name"] for row in rows]))
     return _together([bars], len(rows), width, f"resident memory ({unit})")
 
@@ -95,10 +94,10 @@ def _together(layers: list[Any], rows: int, width: int, heading: str) -> Any:
     return alt.layer(*layers).properties(**size, title=axis_title(heading))
 
 
-def time_text(row: Found) -> Found | None:
+def time_text(row: ProfiledOperator) -> TupleTime | None:
     """An operator's time; None where it has none, or where it cannot be told from only reading."""
-    time = row["time_per_tuple_us"]
-    return time if time and time["distinguishable"] else None
+    time = row.time_per_tuple_us
+    return time if time is not None and time.distinguishable else None
 
 
 def tuple_time(us: float | None) -> str:

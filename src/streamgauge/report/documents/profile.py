@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from streamgauge.core.formatting import NONE, format_count, format_digits, format_rate, format_size
-from streamgauge.report.charts import profile
+from streamgauge.report.charts import profile as charts
 from streamgauge.report.charts.profile import time_text, tuple_time
 from streamgauge.report.document_blocks import (
     Block,
@@ -25,6 +24,14 @@ from streamgauge.report.document_blocks import (
     texts,
 )
 from streamgauge.results import labels
+from streamgauge.results.profile import (
+    AppliedAdvice,
+    MemoryDistribution,
+    OperatorProfile,
+    ParallelismPlans,
+    ProfiledOperator,
+    Weights,
+)
 from streamgauge.stats.parallelism_advice import SPREAD
 
 PLAN_NAMES = {
@@ -39,41 +46,39 @@ NO_ADVICE = "- (nothing is advised)"
 UPDATES = "*"
 """After a selectivity that counts updates."""
 
-Found = Mapping[str, Any]
 
-
-def document(found: Found, apply: bool = False) -> Document:
+def document(profile: OperatorProfile, apply: bool = False) -> Document:
     """The whole; `apply`: in the terminal also the option that is now set, and why others have none."""
-    asked = found["input"]
-    size = f"{format_count(asked['slices'])} slices of {format_count(asked['slice_events'])} events"
-    engine = f"{found['engine']} ({found.get('tuning', 'tuned')})"
-    times = Drawing(lambda: profile.times(found["operators"]))
-    notes = (Paragraph(note, "note", "note", terminal=True) for note in found["notes"])
+    planned = profile.input
+    size = f"{format_count(planned.slices)} slices of {format_count(planned.slice_events)} events"
+    engine = f"{profile.engine} ({profile.tuning})"
+    times = Drawing(lambda: charts.times(profile.operators))
+    notes = (Paragraph(note, "note", "note", terminal=True) for note in profile.notes)
     return Document(
-        name=found["workload"],
-        on=f"characterized on {engine}, {size}, {format_count(asked['warmup_slices'])} more to warm up",
-        title=f"{found['workload']}, characterized",
+        name=profile.workload,
+        on=f"characterized on {engine}, {size}, {format_count(planned.warmup_slices)} more to warm up",
+        title=f"{profile.workload}, characterized",
         headline="",
-        meta=(f"{found['start_time']} · {found['folder']}",),
+        meta=(f"{profile.start_time} · {profile.folder}",),
         sections=(
             Section(
-                "operators", "What each operator does and takes", blocks(times, _operators(found), notes), "Operators"
+                "operators", "What each operator does and takes", blocks(times, _operators(profile), notes), "Operators"
             ),
-            Section("instances", "Instances", tuple(_instances(found, apply)), "Instances"),
-            Section("memory-section", "Memory", _memory(found["memory"]), "Memory"),
-            Section("methods", "Methods", tuple(_methods(found)), "Methods"),
-            Section("environment", "Environment", (environment_table(found["environment"]),), "Environment"),
+            Section("instances", "Instances", tuple(_instances(profile, apply)), "Instances"),
+            Section("memory-section", "Memory", _memory(profile.memory), "Memory"),
+            Section("methods", "Methods", tuple(_methods(profile)), "Methods"),
+            Section("environment", "Environment", (environment_table(profile.environment),), "Environment"),
         ),
     )
 
 
-def _operators(found: Found) -> Table:
+def _operators(profile: OperatorProfile) -> Table:
     """Time of a tuple at one instance; instances by both weights; those of the thesis where it has any.
 
     Narrow enough in the terminal for 80 columns; a name that is too long is folded.
     """
-    first, second = found["weights"], second_weights(found)
-    compared = any(row["thesis"] for row in found["operators"])
+    first, second = profile.weights, second_weights(profile)
+    compared = any(row.thesis for row in profile.operators)
     columns = (
         Column("operator"),
         Column("selectivity", number=True),
@@ -85,123 +90,123 @@ def _operators(found: Found) -> Table:
         *(numbers("thesis") if compared else ()),
     )
     rows: list[Iterable[Cell | str]] = []
-    for row in found["operators"]:
+    for row in profile.operators:
         name, *figures = cells(row, first, second)
-        rows.append((Cell(name, row["type"]), *(figures if compared else figures[:-1])))
-    updates = any(row["counted_as"] == "updates" for row in found["operators"])
+        rows.append((Cell(name, row.type), *(figures if compared else figures[:-1])))
+    updates = any(row.counted_as == "updates" for row in profile.operators)
     notes = (
-        *(f"{reason}." for reason in grouped((row["name"], row["time_reason"] or "") for row in found["operators"])),
-        *([f"* updates: {found['methods']['updates']}."] if updates else []),
+        *(f"{reason}." for reason in grouped((row.name, row.time_reason or "") for row in profile.operators)),
+        *([f"* updates: {profile.methods['updates']}."] if updates else []),
     )
     caption = "Operators, in the order in which rows meet them; times are of a tuple at one instance"
     return table(caption, columns, rows, notes=notes, terminal=True)
 
 
-def second_weights(found: Found) -> str:
+def second_weights(profile: OperatorProfile) -> Weights:
     """The weights that were not asked for."""
-    return next(name for name in ("immediate", "cumulative") if name != found["weights"])
+    return "cumulative" if profile.weights == "immediate" else "immediate"
 
 
-def cells(row: Found, first: str, second: str) -> tuple[str, ...]:
+def cells(row: ProfiledOperator, first: Weights, second: Weights) -> tuple[str, ...]:
     """An operator's cells: name, selectivity, bytes of a tuple, median and p99 of its time, instances, the thesis's."""
-    time = time_text(row) or {}
-    updates = row["counted_as"] == "updates" and row["selectivity"] is not None
+    time = time_text(row)
+    updates = row.counted_as == "updates" and row.selectivity is not None
     return (
-        row["name"],
-        format_digits(row["selectivity"]) + (UPDATES if updates else ""),
-        format_digits(row["tuple_bytes"]),
-        tuple_time(time.get("median")),
-        tuple_time(time.get("p99")),
+        row.name,
+        format_digits(row.selectivity) + (UPDATES if updates else ""),
+        format_digits(row.tuple_bytes),
+        tuple_time(time.median if time else None),
+        tuple_time(time.p99 if time else None),
         instances(row, first),
         instances(row, second),
-        " + ".join(str(each["instances"]) for each in row["thesis"]) or NONE,
+        " + ".join(str(each.instances) for each in row.thesis) or NONE,
     )
 
 
-def instances(row: Found, weights: str) -> str:
+def instances(row: ProfiledOperator, weights: Weights) -> str:
     """`8`, or `8 (7-9)` where other slices would have advised others."""
-    advised, between = (row[f"advised_instances_{kind}"][weights] for kind in ("by_weights", "interval"))
+    advised, between = row.advised_instances_by_weights[weights], row.advised_instances_interval[weights]
     spread = f" ({between[0]}-{between[1]})" if between is not None and between[0] < between[1] else ""
     return format_count(advised) + spread
 
 
-def _instances(found: Found, apply: bool) -> Iterator[Block]:
+def _instances(profile: OperatorProfile, apply: bool) -> Iterator[Block]:
     """How instances were given, and those by the other weights; what Spark is told; the thesis's own."""
     low, high = (round(100 * share) for share in SPREAD)
     by = (
-        f"by the formula (eq. 3.4 of the thesis: {FORMULA}), {found['weights']} selectivity, K = {found['target']}; "
+        f"by the formula (eq. 3.4 of the thesis: {FORMULA}), {profile.weights} selectivity, K = {profile.target}; "
         f"in brackets p{low} to p{high} over resampled slices"
     )
     yield Paragraph(by, label="instances", terminal=True)
-    second = second_weights(found)
-    others = [f"{row['name']} {instances(row, second)}" for row in found["operators"] if row["kind"] not in _ENDS]
+    second = second_weights(profile)
+    others = [f"{row.name} {instances(row, second)}" for row in profile.operators if row.kind not in _ENDS]
     yield Paragraph(f"by {second} selectivity: {', '.join(others)}", terminal=True)
-    line, reason = found["apply"]["line"], found["apply"]["reason"]
-    yield Paragraph(f"`{line}` ({reason})" if line else reason, label="on Spark", terminal=apply)
-    for row in found["operators"] if apply else ():
-        if not row["instances_on_spark"]["acts"]:
-            yield Paragraph(f"{row['name']}: not applicable: {row['instances_on_spark']['reason']}", terminal=True)
-    if found["applied"]:
-        yield _applied(found)
+    option, reason = profile.apply.line, profile.apply.reason
+    yield Paragraph(f"`{option}` ({reason})" if option else reason, label="on Spark", terminal=apply)
+    for row in profile.operators if apply else ():
+        if not row.instances_on_spark.acts:
+            yield Paragraph(f"{row.name}: not applicable: {row.instances_on_spark.reason}", terminal=True)
+    if profile.applied is not None:
+        yield _applied(profile.applied, profile.input.rate_per_s)
     columns = texts("way", "instances, by multiplier")
-    yield table("Three ways of choosing instances, operators in their order", columns, _plans(found), terminal=True)
-    for line in _thesis(found):
+    yield table(
+        "Three ways of choosing instances, operators in their order", columns, _plans(profile.ways), terminal=True
+    )
+    for line in _thesis(profile):
         yield Paragraph(line, label="thesis", terminal=True)
 
 
-def _applied(found: Found) -> Paragraph:
-    applied = found["applied"]
-    why = f" ({applied['sentence']})" if applied["sentence"] else ""
-    verdict = f"{labels.VERDICTS[applied['verdict']]}{why}; {applied['run']}"
-    rate = format_rate(found["input"]["rate_per_s"], "events/s")
+def _applied(applied: AppliedAdvice, rate_per_s: float) -> Paragraph:
+    why = f" ({applied.sentence})" if applied.sentence else ""
+    verdict = f"{labels.VERDICTS[applied.verdict]}{why}; {applied.run}"
+    rate = format_rate(rate_per_s, "events/s")
     return Paragraph(f"`{change(applied)}`. A trial with it at {rate}: {verdict}", label="applied")
 
 
-def _memory(sampled: Found | None) -> tuple[Block, ...]:
+def _memory(sampled: MemoryDistribution | None) -> tuple[Block, ...]:
     """The distribution, and whose memory that is."""
     if sampled is None:
         return (Paragraph("- (no operator was timed)", "none", "memory", terminal=True),)
-    figures = ", ".join(f"{name} {format_size(sampled[name])}" for name in ("min", "p50", "p95", "max"))
-    kind = f"{sampled['behaviour']}, {sampled['level']}; {format_count(sampled['samples'])} samples"
-    said = Paragraph(f"{figures}; {kind}. Of {sampled['of']}.", label="memory", terminal=True)
-    return blocks(Drawing(lambda: profile.memory(sampled)), said)
+    figures = ", ".join(f"{name} {format_size(getattr(sampled, name))}" for name in charts.MEMORY)
+    kind = f"{sampled.behaviour}, {sampled.level}; {format_count(sampled.samples)} samples"
+    said = Paragraph(f"{figures}; {kind}. Of {sampled.of}.", label="memory", terminal=True)
+    return blocks(Drawing(lambda: charts.memory(sampled)), said)
 
 
-def _methods(found: Found) -> Iterator[Paragraph]:
+def _methods(profile: OperatorProfile) -> Iterator[Paragraph]:
     """In the terminal those that were used."""
-    used = {row["time_method"] for row in found["operators"]}
-    for name, text in found["methods"].items():
+    used = {row.time_method for row in profile.operators}
+    for name, text in profile.methods.items():
         yield Paragraph(f"{name.replace('_', ' ')}: {text}.", label="method", terminal=name in used)
 
 
-def _plans(found: Found) -> list[tuple[str, str]]:
+def _plans(ways: ParallelismPlans) -> list[tuple[str, str]]:
     """(way, `x1 1_5_6_3, x2 2_10_12_6`: its instances for each multiplier, operators in their order)."""
     return [
         (
             PLAN_NAMES[way],
-            ", ".join(f"x{each['times']} {_vector(each['instances'])}" for each in plans or ()) or NO_ADVICE,
+            ", ".join(f"x{each.times} {_vector(each.instances)}" for each in plans or ()) or NO_ADVICE,
         )
-        for way, plans in found["ways"].items()
+        for way, plans in ways
     ]
 
 
-def _vector(instances: Iterable[int]) -> str:
+def _vector(instances: Iterable[int | None]) -> str:
     """Instances of all operators as one word."""
     return "_".join(map(str, instances))
 
 
-def _thesis(found: Found) -> list[str]:
+def _thesis(profile: OperatorProfile) -> list[str]:
     """The thesis's row with what its operators are here; nothing where it has none."""
-    rows = found["thesis"]
-    if not rows:
+    if not profile.thesis:
         return []
     told = [
-        f"{each['operator'].replace('_', '-')} {each['instances']} ({', '.join(each['here']) or 'none here'})"
-        for each in rows
+        f"{each.operator.replace('_', '-')} {each.instances} ({', '.join(each.here) or 'none here'})"
+        for each in profile.thesis
     ]
     return ["; ".join(told)]
 
 
-def change(applied: Found) -> str:
+def change(applied: AppliedAdvice) -> str:
     """`spark.sql.shuffle.partitions 2 -> 8`."""
-    return f"{applied['setting']} {applied['before']} -> {applied['after']}"
+    return f"{applied.setting} {applied.before} -> {applied.after}"

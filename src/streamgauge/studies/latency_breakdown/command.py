@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 from streamgauge.artifacts.observers import OnResult, OnStudy, TrialSnapshot, ignore
 from streamgauge.artifacts.run_folder import ANATOMY, new_folder, write_study
@@ -26,7 +25,8 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.studies.latency_breakdown.decompose import decompose, undecomposed
+from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
+from streamgauge.studies.latency_breakdown.decompose import decompose
 from streamgauge.studies.latency_breakdown.probe_api import LatencyProbe, ProbeInput
 from streamgauge.studies.latency_breakdown.probes.dstream import DStream
 from streamgauge.studies.latency_breakdown.probes.micro_batch import MicroBatch
@@ -37,7 +37,6 @@ from streamgauge.trial.events import Observer, TrialEvent, VerdictReached
 from streamgauge.trial.progress import Show, snapshots
 from streamgauge.trial.run import require_machine, run_judged
 
-SCHEMA_VERSION = 2
 MODES: dict[str, LatencyProbe] = {"spark": MicroBatch(), "spark-rtm": RealTime(), "spark-dstream": DStream()}
 """Engine to the way in which it streams."""
 RECORD_SIZE = "record_bytes"
@@ -65,8 +64,8 @@ def anatomy(
     on_progress: Show = lambda _: None,
     on_study: OnStudy = ignore,
     on_result: OnResult = ignore,
-) -> dict[str, Any]:
-    """The anatomy as plain data, which is also written to a folder of its own.
+) -> LatencyBreakdown:
+    """The latency breakdown, which is also written to a folder of its own.
 
     Raises:
         InputError, MachineError: before anything was started, but for a rate that generators turn out not to make.
@@ -75,31 +74,31 @@ def anatomy(
     require_machine(trials[0])
     first, mode, now = trials[0].experiment, MODES[experiment.engine], datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", first.workload, "anatomy", now)
-    study: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION, "workload": experiment.workload, "engine": experiment.engine,
-        "transport": experiment.transport, "transport_options": experiment.transport_options,
-        "parameters": experiment.parameters, "options": first.options, "tuning": first.tuning,
-        "load": first.load.model_dump(mode="json"),
-        "environment": environment(), "start_time": now.isoformat(timespec="seconds"), "folder": str(folder),
-        "stages": dict(mode.stages), "published": PUBLISHED,
-        "published_work_share": PUBLISHED_WORK_SHARE, "trials": [], "finished": False,
-    }  # fmt: skip
-    _write(folder, study, on_study)
-    for number, trial in enumerate(trials, 1):
-        which = f"trial {number} of {len(trials)}, {_trial_name(trial.experiment, mode)}"
-        study["trials"].append(_trial(trial, mode, folder, partial(_show_progress, on_progress, which), on_result))
-        _write(folder, study, on_study)
-        if study["trials"][-1]["verdict"] == "interrupted":
-            return study
-    study["finished"] = True
-    _write(folder, study, on_study)
-    return study
+    breakdown = LatencyBreakdown(
+        workload=experiment.workload, engine=experiment.engine,
+        transport=experiment.transport, transport_options=experiment.transport_options,
+        parameters=experiment.parameters, options=first.options, tuning=first.tuning,
+        load=first.load.model_dump(mode="json"),
+        environment=environment(), start_time=now.isoformat(timespec="seconds"), folder=str(folder),
+        stages=dict(mode.stages), published=PUBLISHED, published_work_share=PUBLISHED_WORK_SHARE,
+    )  # fmt: skip
+    _write(folder, breakdown, on_study)
+    for number, resolved in enumerate(trials, 1):
+        which = f"trial {number} of {len(trials)}, {_trial_name(resolved.experiment, mode)}"
+        trial = _trial(resolved, mode, folder, partial(_show_progress, on_progress, which), on_result)
+        breakdown = breakdown.with_trial(trial)
+        _write(folder, breakdown, on_study)
+        if trial.verdict == "interrupted":
+            return breakdown
+    breakdown = breakdown.model_copy(update={"finished": True})
+    _write(folder, breakdown, on_study)
+    return breakdown
 
 
-def _write(folder: Path, study: dict[str, Any], on_study: OnStudy) -> None:
-    """Keeps the findings as far as they go."""
-    write_study(folder, ANATOMY, study)
-    on_study(study)
+def _write(folder: Path, breakdown: LatencyBreakdown, on_study: OnStudy) -> None:
+    """Stores the breakdown as far as it goes."""
+    write_study(folder, ANATOMY, breakdown)
+    on_study(breakdown)
 
 
 def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
@@ -204,35 +203,35 @@ def _row_by_row(flow: Flow) -> bool:
 
 def _trial(
     resolved: ResolvedExperiment, mode: LatencyProbe, folder: Path, on_progress: Show, on_result: OnResult
-) -> dict[str, Any]:
+) -> BreakdownTrial:
     """One trial, and what came of its results; of one that could not be made, why."""
     trial, before = resolved.experiment, Clock.fixed_now()
     requested = trial.model_copy(update={"out": str(folder)})
-    reported = {
-        "rate_per_s": trial.load.rate, "record_bytes": getattr(resolved.parameters, RECORD_SIZE, None),
-        "chunk_us": round((trial.load.chunk or 0.0) * US), "batch_window": (window := _interval(trial.options, mode)),
-        "batch_window_s": mode.seconds(window) if window else None,
-    }  # fmt: skip
+    window = _interval(trial.options, mode)
+    conditions = TrialConditions(
+        rate_per_s=trial.load.rate, record_bytes=getattr(resolved.parameters, RECORD_SIZE, None),
+        chunk_us=round((trial.load.chunk or 0.0) * US), batch_window=window,
+        batch_window_s=mode.seconds(window) if window else None, verdict="invalid",
+    )  # fmt: skip
     with Scratch("anatomy") as private:
         evidence = mode.evidence(trial, Path(private))
         try:
             observe = _collecting_evidence(evidence, snapshots(on_progress))
             result, judged = run_judged(requested, observe, evidence.options, on_result)
         except (EngineError, DriverError) as error:
-            failed = {"run": "", "verdict": "invalid", "sentence": str(error), "clock_moved_us": None}
-            return {**reported, **failed, **undecomposed("it did not start")}
+            failed = conditions.model_copy(update={"sentence": str(error)})
+            return BreakdownTrial.of(failed, Decomposition(reason="it did not start"))
         moved_us = Clock.fixed_now().offset_us - before.offset_us
-        reported |= {
+        conditions = conditions.model_copy(update={
             "batch_window": _interval(result.settings, mode), "run": result.folder,
             "verdict": "interrupted" if judged is None else result.verdict.value, "sentence": result.verdict.sentence,
             "clock_moved_us": moved_us,
-        }  # fmt: skip
+        })  # fmt: skip
         if judged is None or judged.verified is None or result.verdict.value == "invalid":
             reason = "it is invalid" if result.verdict.value == "invalid" else "its answers were not compared"
-            return {**reported, **undecomposed(reason)}
-        breakdown = {**reported, **decompose(judged, Path(str(result.folder)), evidence)}
-    if abs(moved_us) > CLOCK_MOVED_US_MAX and not breakdown["reason"]:
-        breakdown["doubts"].append(
-            "the machine's clock, by which others than the driver stamp, was moved within the trial"
-        )
-    return breakdown
+            return BreakdownTrial.of(conditions, Decomposition(reason=reason))
+        decomposition = decompose(judged, Path(str(result.folder)), evidence)
+    if abs(moved_us) > CLOCK_MOVED_US_MAX and not decomposition.reason:
+        doubt = "the machine's clock, by which others than the driver stamp, was moved within the trial"
+        decomposition = decomposition.model_copy(update={"doubts": (*decomposition.doubts, doubt)})
+    return BreakdownTrial.of(conditions, decomposition)

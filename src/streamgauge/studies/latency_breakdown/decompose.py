@@ -1,4 +1,4 @@
-"""Decomposes one trial's latency into stages, as plain data, for any execution mode.
+"""Decomposes one trial's latency into stages, for any execution mode.
 
 Stages of one result follow each other, so their sum is its latency by construction. That proves nothing about where one
 ends and the next begins: each mode holds its evidence against the driver's stamps, and what does not agree is told.
@@ -6,62 +6,57 @@ ends and the next begins: each mode holds its evidence against the driver's stam
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamgauge.results.breakdown import Decomposition, TrialLatency
 from streamgauge.stats.percentile import carries
 from streamgauge.studies.latency_breakdown import saved_results, stages
-from streamgauge.studies.latency_breakdown.probe_api import DOUBT_SHARE, EXTRA_FIELDS, Breakdown, ProbeInput
+from streamgauge.studies.latency_breakdown.probe_api import DOUBT_SHARE, Breakdown, ProbeInput
 from streamgauge.studies.latency_breakdown.stages import Times
 
 if TYPE_CHECKING:
     from streamgauge.trial.trial_result import TrialResult
 
 CDF_POINTS = 101
-_UNKNOWN = ("sampled", "remainder_share", "batches", "left_out", *EXTRA_FIELDS)
 
 
-def decompose(judged: TrialResult, folder: Path, evidence: ProbeInput) -> dict[str, Any]:
+def decompose(judged: TrialResult, folder: Path, evidence: ProbeInput) -> Decomposition:
     """The stages of a trial's results; of one of which nothing is known, why not."""
     spans = judged.record.offered_spans
     results = saved_results.read(folder, spans.measured_from_us, spans.measured_to_us)
     if results is None or not len(results.event_us):
-        return undecomposed("no result came")
+        return Decomposition(reason="no result came")
     breakdown = evidence.break_down(judged, folder, results)
-    return undecomposed(breakdown) if isinstance(breakdown, str) else _report(judged, breakdown)
+    return Decomposition(reason=breakdown) if isinstance(breakdown, str) else _report(judged, breakdown)
 
 
-def undecomposed(reason: str) -> dict[str, Any]:
-    """The fields of a trial that could not be decomposed."""
-    unknown = dict.fromkeys(_UNKNOWN)
-    return {"reason": reason, "latency": {}, "first_of_batch": {}, "stages": [], "cdf_us": [], **unknown, "doubts": []}
-
-
-def _report(judged: TrialResult, breakdown: Breakdown) -> dict[str, Any]:
+def _report(judged: TrialResult, breakdown: Breakdown) -> Decomposition:
     whole = stages.latency(breakdown.latencies_us, breakdown.independent)
-    fields = {
-        "latency": {**whole, "contradicted_share": stages.contradicted_share(breakdown.stage_times)},
-        "first_of_batch": stages.latency(breakdown.firsts_us, breakdown.independent),
-        "stages": stages.summary(breakdown.stage_times, breakdown.independent),
-        "sampled": len(breakdown.stage_times.spent_us),
-        "remainder_share": _unexplained_share(judged, breakdown),
-        "cdf_us": _spread(breakdown.latencies_us, breakdown.independent),
-        "batches": breakdown.batches,
-        "left_out": breakdown.left_out,
-        **dict.fromkeys(EXTRA_FIELDS), **breakdown.extra_fields,
-    }  # fmt: skip
-    return {"reason": "", **fields, "doubts": [*doubts(fields), *breakdown.doubts]}
+    contradicted_share = stages.contradicted_share(breakdown.stage_times)
+    decomposition = Decomposition(
+        latency=TrialLatency(**dict(whole), contradicted_share=contradicted_share) if whole is not None else None,
+        first_of_batch=stages.latency(breakdown.firsts_us, breakdown.independent),
+        stages=stages.summary(breakdown.stage_times, breakdown.independent),
+        sampled=len(breakdown.stage_times.spent_us),
+        remainder_share=_unexplained_share(judged, breakdown),
+        cdf_us=_spread(breakdown.latencies_us, breakdown.independent),
+        batches=breakdown.batches,
+        left_out=breakdown.left_out,
+        **breakdown.extra_fields,
+    )
+    return decomposition.model_copy(update={"doubts": (*doubts(decomposition), *breakdown.doubts)})
 
 
-def doubts(fields: Mapping[str, Any]) -> Iterator[str]:
+def doubts(decomposition: Decomposition) -> Iterator[str]:
     """Why stages may be wrong, where their evidence does not agree, in any mode."""
-    unexplained_share = fields["remainder_share"]
+    unexplained_share, latency = decomposition.remainder_share, decomposition.latency
     if unexplained_share is not None and abs(unexplained_share) > DOUBT_SHARE:
         yield "the stages' sum is not the mean latency that the trial computed"
-    if fields["latency"]["contradicted_share"] > DOUBT_SHARE:
+    if latency is not None and latency.contradicted_share > DOUBT_SHARE:
         yield "moments of results do not follow each other"
 
 
@@ -75,8 +70,8 @@ def _unexplained_share(judged: TrialResult, breakdown: Breakdown) -> float | Non
     return float(measured.mean - breakdown.stage_times.latencies_us.mean()) / measured.mean
 
 
-def _spread(latencies_us: Times, independent: int) -> list[float | None]:
+def _spread(latencies_us: Times, independent: int) -> tuple[float | None, ...]:
     """Quantiles from 0 to 1; None of those that so many observations do not carry."""
     shares = np.linspace(0, 1, CDF_POINTS).tolist()
     quantiles = np.quantile(latencies_us, shares).tolist()
-    return [us if q < 1 and carries(q, independent) else None for q, us in zip(shares, quantiles, strict=True)]
+    return tuple(us if q < 1 and carries(q, independent) else None for q, us in zip(shares, quantiles, strict=True))

@@ -32,8 +32,7 @@ class Breakdown:
     `stage_times` are of the results whose timestamps are known, which may be a sample; `latencies_us` are of all of
     them, `firsts_us` of the one of each batch whose event came first. `independent`: how many observations all this
     stands for; `batches`: None where there are none. `left_out`: results without some timestamp, except those outside
-    the sample. `extra_fields`: what only this mode knows, by the names of `EXTRA_FIELDS`. `doubts`: why stages may be
-    wrong.
+    the sample. `extra_fields`: those of `Decomposition` that only this mode knows. `doubts`: why stages may be wrong.
     """
 
     stage_times: StageTimes
@@ -44,12 +43,6 @@ class Breakdown:
     left_out: int
     extra_fields: Mapping[str, Any]
     doubts: tuple[str, ...]
-
-
-EXTRA_FIELDS = (
-    "contradicting_batches", "contradicting_results", "contradiction_us_max", "tasks_share", "commit_after_us",
-)  # fmt: skip
-"""What some modes know of a trial and others do not."""
 
 
 class ProbeInput(Protocol):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgauge.results.breakdown import LatencyFigures, StageFigures
 from streamgauge.stats.percentile import carries
 
 Times = NDArray[np.int64]
@@ -73,17 +74,21 @@ def stage_times(event_us: Times, moments: Sequence[Timestamp], emission_us: Time
     return StageTimes(names, spent, contradicted)
 
 
-def summary(times: StageTimes, independent: int) -> list[dict[str, Any]]:
+def summary(times: StageTimes, independent: int) -> tuple[StageFigures, ...]:
     """Each stage: mean, percentiles of its own (where `independent` observations carry them), and its share of the
     mean latency.
     """
     if not len(times.spent_us):
-        return []
+        return ()
     whole_us = float(times.latencies_us.mean())
-    return [
-        {"name": name, "share": float(column.mean()) / whole_us if whole_us else 0.0, **_figures(column, independent)}
+    return tuple(
+        StageFigures(
+            name=name,
+            share=float(column.mean()) / whole_us if whole_us else 0.0,
+            **_figures(column, independent),
+        )
         for name, column in zip(times.names, times.spent_us.T, strict=True)
-    ]
+    )
 
 
 def _figures(values_us: Times, independent: int) -> dict[str, Any]:
@@ -94,9 +99,11 @@ def _figures(values_us: Times, independent: int) -> dict[str, Any]:
     return {"mean_us": float(values_us.mean()), **percentiles}
 
 
-def latency(latencies_us: Times, independent: int) -> dict[str, Any]:
-    """The same figures of whole latencies, and how many there are."""
-    return {**_figures(latencies_us, independent), "results": len(latencies_us)} if len(latencies_us) else {}
+def latency(latencies_us: Times, independent: int) -> LatencyFigures | None:
+    """The same figures of whole latencies, and how many there are; None without any."""
+    if not len(latencies_us):
+        return None
+    return LatencyFigures(**_figures(latencies_us, independent), results=len(latencies_us))
 
 
 def contradicted_share(times: StageTimes) -> float:

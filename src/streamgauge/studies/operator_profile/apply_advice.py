@@ -6,9 +6,7 @@ verified; its run folder lies in that of the characterization, beside `applied.t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from streamgauge.artifacts.observers import OnResult, OnStudy, ignore
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, write_study, write_text
@@ -17,6 +15,7 @@ from streamgauge.dataflow import graph
 from streamgauge.engines.spark.parallelism import SETTING, parallelism_options, unless_set
 from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.validate import check
+from streamgauge.results.profile import AppliedAdvice, OperatorProfile
 from streamgauge.studies.operator_profile.command import check_input
 from streamgauge.trial.progress import Show, snapshots
 from streamgauge.trial.run import run_single
@@ -52,33 +51,33 @@ def trial_of(experiment: Experiment, instances: int) -> Experiment:
 
 def apply_advice(
     experiment: Experiment,
-    profile: Mapping[str, Any],
+    profile: OperatorProfile,
     on_progress: Show,
     on_study: OnStudy = ignore,
     on_result: OnResult = ignore,
-) -> dict[str, Any]:
+) -> OperatorProfile:
     """A characterization with what became of its advice, `applied`, which is kept in its folder too.
 
     As it was where nothing is advised that acts on Spark. Errors are those of `run_single`.
     """
-    value = profile["apply"]["value"]
+    value = profile.apply.value
     if value is None:
-        return dict(profile)
-    folder = Path(profile["folder"])
+        return profile
+    folder = Path(profile.folder)
     trial = with_absolute_paths(trial_of(experiment, value))
     before = experiment.options.get(SETTING) or str(unless_set(check(trial).generators))
     write_text(folder / APPLIED, to_toml(trial), OUT)
     result = run_single(trial.model_copy(update={"out": str(folder)}), snapshots(on_progress), on_result)
-    applied = {
-        "setting": SETTING,
-        "before": before,
-        "after": str(value),
-        "experiment": str(folder / APPLIED),
-        "run": result.folder,
-        "verdict": result.verdict.value,
-        "sentence": result.verdict.sentence,
-    }
-    whole = {**profile, "applied": applied}
+    applied = AppliedAdvice(
+        setting=SETTING,
+        before=before,
+        after=str(value),
+        experiment=str(folder / APPLIED),
+        run=result.folder,
+        verdict=result.verdict.value,
+        sentence=result.verdict.sentence,
+    )
+    whole = profile.model_copy(update={"applied": applied})
     write_study(folder, CHARACTERIZATION, whole)
     on_study(whole)
     return whole

@@ -10,11 +10,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streamgauge.artifacts.observers import OnStudy, ignore
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, write_study
@@ -27,6 +27,7 @@ from streamgauge.engines.spark.user_job.batch_slices import Slice
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
+from streamgauge.results.profile import OperatorProfile, ProfiledOperator, ProfileInput, ProfileRequest
 from streamgauge.studies.operator_profile.memory import MemorySampler, distribution
 from streamgauge.studies.operator_profile.operator_io import SLICE, OperatorIO, Span, materialise, write_slices
 from streamgauge.studies.operator_profile.profile import METHODS, Timings, profile_figures
@@ -38,7 +39,7 @@ from streamgauge.trial.run import require_machine
 if TYPE_CHECKING:
     from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedOperator
 
-SCHEMA_VERSION = 2
+
 START_US = 1_767_225_600 * US
 """The input begins with 2026 in UTC: a characterization of the same settings counts the same anywhere, any time."""
 EVENTS_MAX = 50_000_000
@@ -53,8 +54,8 @@ MEMORY_OF = (
 Say = Callable[[str], None]
 
 
-def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: OnStudy = ignore) -> dict[str, Any]:
-    """The characterization as plain data, which is also written to a folder of its own.
+def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: OnStudy = ignore) -> OperatorProfile:
+    """The operator profile, which is also written to a folder of its own.
 
     `say` hears how far it is.
 
@@ -66,14 +67,9 @@ def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: On
     require_machine(resolved)
     now = datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", resolved.workload.name, "characterize", now)
-    request = {
-        **_request_fields(resolved, config),
-        "start_time": now.isoformat(timespec="seconds"),
-        "folder": str(folder),
-    }
-    write_study(folder, CHARACTERIZATION, {**request, "finished": False})
-    measured = _measure(resolved, config, folder, say)
-    profile = {**request, **measured, "applied": None, "methods": METHODS, "finished": True}
+    request = _request(resolved, config, now, folder)
+    write_study(folder, CHARACTERIZATION, request)
+    profile = _measure(resolved, config, request, say)
     write_study(folder, CHARACTERIZATION, profile)
     on_study(profile)
     return profile
@@ -108,28 +104,29 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
     return replace(resolved, experiment=resolved.experiment.model_copy(update={"tuning": experiment.tuning}))
 
 
-def _request_fields(resolved: ResolvedExperiment, config: Characterize) -> dict[str, Any]:
+def _request(resolved: ResolvedExperiment, config: Characterize, now: datetime, folder: Path) -> ProfileRequest:
     experiment, span = resolved.experiment, _span(resolved, config)
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "workload": experiment.workload,
-        "engine": experiment.engine,
-        "parameters": resolved.parameters.model_dump(mode="json"),
-        "options": experiment.options,
-        "tuning": experiment.tuning,
-        "input": {
-            "slices": config.slices,
-            "warmup_slices": config.warmup_slices,
-            "slice_events": config.slice_events,
-            "rate_per_s": experiment.load.rate,
-            "seed": experiment.load.seed,
-            "start_us": span.start_us,
-            "end_us": span.end_us,
-        },
-        "target": config.target,
-        "weights": config.weights,
-        "environment": environment(),
-    }
+    return ProfileRequest(
+        workload=experiment.workload,
+        engine=experiment.engine,
+        parameters=resolved.parameters.model_dump(mode="json"),
+        options=experiment.options,
+        tuning=experiment.tuning,
+        input=ProfileInput(
+            slices=config.slices,
+            warmup_slices=config.warmup_slices,
+            slice_events=config.slice_events,
+            rate_per_s=experiment.load.rate,
+            seed=experiment.load.seed,
+            start_us=span.start_us,
+            end_us=span.end_us,
+        ),
+        target=config.target,
+        weights=config.weights,
+        environment=environment(),
+        start_time=now.isoformat(timespec="seconds"),
+        folder=str(folder),
+    )
 
 
 def _span(resolved: ResolvedExperiment, config: Characterize) -> Span:
@@ -137,19 +134,20 @@ def _span(resolved: ResolvedExperiment, config: Characterize) -> Span:
     return Span(START_US, START_US + slice_us * config.total_slices, slice_us)
 
 
-def _measure(resolved: ResolvedExperiment, config: Characterize, folder: Path, say: Say) -> dict[str, Any]:
+def _measure(resolved: ResolvedExperiment, config: Characterize, request: ProfileRequest, say: Say) -> OperatorProfile:
+    log = Path(request.folder) / "engine" / "spark.log"
     with Scratch("characterize") as private:
         counted, operators = _count(resolved, config, Path(private), say)
-        timings, memory, settings = _time(
-            resolved, operators, config, Path(private), folder / "engine" / "spark.log", say
-        )
+        timings, memory, settings = _time(resolved, operators, config, Path(private), log, say)
     figures = profile_figures(resolved.workload.name, _flow(resolved), counted, timings, config)
-    return {
-        "settings": settings,
-        **figures,
-        "memory": distribution(memory, MEMORY_OF),
-        "notes": _notes(config, figures),
-    }
+    return OperatorProfile(
+        **{**dict(request), "finished": True},
+        **dict(figures),
+        settings=settings,
+        memory=distribution(memory, MEMORY_OF),
+        notes=tuple(_notes(config, figures.operators)),
+        methods=METHODS,
+    )
 
 
 def _flow(resolved: ResolvedExperiment) -> Flow:
@@ -157,16 +155,16 @@ def _flow(resolved: ResolvedExperiment) -> Flow:
     return resolved.lineage_flow if isinstance(resolved.workload, UserJob) else resolved.flow
 
 
-def _notes(config: Characterize, figures: Mapping[str, Any]) -> list[str]:
+def _notes(config: Characterize, operators: Sequence[ProfiledOperator]) -> list[str]:
     """What a reader must know of these figures."""
     notes = []
     if config.slices < SLICES_ADVISED:
         notes.append(f"fewer than {SLICES_ADVISED} slices carry no p99, so nothing is advised")
-    untimed = [row["name"] for row in figures["operators"] if row["time_per_tuple_us"] is None]
+    untimed = [row.name for row in operators if row.time_per_tuple_us is None]
     names_by_method: dict[str, list[str]] = {}
-    for row in figures["operators"]:
-        if row["time_method"]:
-            names_by_method.setdefault(row["time_method"].replace("_", " "), []).append(row["name"])
+    for row in operators:
+        if row.time_method:
+            names_by_method.setdefault(row.time_method.replace("_", " "), []).append(row.name)
     if len(names_by_method) > 1:
         each = "; ".join(f"{way}: {', '.join(names)}" for way, names in names_by_method.items())
         notes.append(f"timed in different ways, so compare times and instances within one alone ({each})")

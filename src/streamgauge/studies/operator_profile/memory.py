@@ -5,18 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Self
 
 import numpy as np
+
+from streamgauge.results.profile import MemoryBehaviour, MemoryDistribution, MemoryLevel
 
 INTERVAL_S = 0.5
 VARIABLE_FROM = 1.25
 """Memory is variable where its p95 is so many times its p50, or its p50 so many times its least, or more."""
 MEDIUM_FROM_BYTES, HIGH_FROM_BYTES = 2**30, 4 * 2**30
 """By the p95."""
-
-Behaviour = Literal["fixed", "variable"]
-Level = Literal["low", "medium", "high"]
 
 
 class MemorySampler:
@@ -47,29 +46,29 @@ class MemorySampler:
             going_on = not self._over.wait(self._interval_s)
 
 
-def distribution(samples: Sequence[int], of: str, interval_s: float = INTERVAL_S) -> dict[str, Any] | None:
-    """Bytes as plain data, with what they are `of` and what kind of memory behaviour that is; None without a sample."""
+def distribution(samples: Sequence[int], of: str, interval_s: float = INTERVAL_S) -> MemoryDistribution | None:
+    """Bytes, with what they are `of` and what kind of memory behaviour that is; None without a sample."""
     if not samples:
         return None
     least, middle, high = (int(np.quantile(samples, q, method="inverted_cdf")) for q in (0.0, 0.5, 0.95))
-    return {
-        "of": of,
-        "min": least,
-        "p50": middle,
-        "p95": high,
-        "max": max(samples),
-        "samples": len(samples),
-        "interval_s": interval_s,
-        "behaviour": behaviour(least, middle, high),
-        "level": level(high),
-    }
+    return MemoryDistribution(
+        of=of,
+        min=least,
+        p50=middle,
+        p95=high,
+        max=max(samples),
+        samples=len(samples),
+        interval_s=interval_s,
+        behaviour=behaviour(least, middle, high),
+        level=level(high),
+    )
 
 
-def behaviour(least: int, p50: int, p95: int) -> Behaviour:
+def behaviour(least: int, p50: int, p95: int) -> MemoryBehaviour:
     return "variable" if p95 >= VARIABLE_FROM * p50 or p50 >= VARIABLE_FROM * least else "fixed"
 
 
-def level(p95: int) -> Level:
+def level(p95: int) -> MemoryLevel:
     if p95 < MEDIUM_FROM_BYTES:
         return "low"
     return "medium" if p95 < HIGH_FROM_BYTES else "high"

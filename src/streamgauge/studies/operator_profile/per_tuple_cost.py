@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamgauge.core.clock import US
 from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.results.profile import TupleTime
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.stats.sign_test import positives_needed
 
@@ -60,7 +61,7 @@ def _interval(differences: Floats) -> tuple[float, float] | None:
     return float(ordered[-needed]), float(ordered[needed - 1])
 
 
-def per_tuple_cost(slices: Sequence[Slice]) -> dict[str, Any] | None:
+def per_tuple_cost(slices: Sequence[Slice]) -> TupleTime | None:
     """Median and p99 over slices, microseconds; None where there is no slice.
 
     What a job of the operator costs without a row, the median over slices, is paid once a batch, and taken off each.
@@ -72,18 +73,18 @@ def per_tuple_cost(slices: Sequence[Slice]) -> dict[str, Any] | None:
         return None
     measured = np.array(slices, dtype=np.float64)
     times = _times(measured)
-    return {
-        "median": float(np.median(times.differences)) if times.told else None,
-        "p99": times.p99 if times.told and carries(Q, len(slices)) else None,
-        "interval": times.interval,
-        "distinguishable": times.told,
-        "slices": len(slices),
-        "slower_slices": int((times.differences > 0).sum()),
-        "negative_slices": int((times.differences < 0).sum()),
-        "baseline": times.baseline,
-        "fixed_per_slice": US * float(np.median(measured[:, 3])),
-        "rows_per_slice": float(measured[:, 0].mean()),
-    }
+    return TupleTime(
+        median=float(np.median(times.differences)) if times.told else None,
+        p99=times.p99 if times.told and carries(Q, len(slices)) else None,
+        interval=times.interval,
+        distinguishable=times.told,
+        slices=len(slices),
+        slower_slices=int((times.differences > 0).sum()),
+        negative_slices=int((times.differences < 0).sum()),
+        baseline=times.baseline,
+        fixed_per_slice=US * float(np.median(measured[:, 3])),
+        rows_per_slice=float(measured[:, 0].mean()),
+    )
 
 
 def resampled(slices: Sequence[Slice], times: int, random: np.random.Generator) -> list[float]:
@@ -98,14 +99,14 @@ def too_few(slices: int) -> str:
     return f"p99 needs {observations_needed(Q)} slices with rows, and there were {slices}"
 
 
-def unreported(time: Mapping[str, Any]) -> str:
-    """Why an operator has no time, and counts as no work, by its `tuple_time`."""
-    slices, slower = time["slices"], time["slower_slices"]
+def unreported(time: TupleTime) -> str:
+    """Why an operator has no time, and counts as no work."""
+    slices, slower = time.slices, time.slower_slices
     needed = positives_needed(slices, CONFIDENCE)
-    if time["negative_slices"] >= needed:
+    if time.negative_slices >= needed:
         head = "takes less than only reading"
     else:
-        head = f"below what can be told from only reading{_give_or_take(time['interval'])}"
+        head = f"below what can be told from only reading{_give_or_take(time.interval)}"
     counted = "; counts as no work" if carries(Q, slices) else ""
     return (
         f"{head}: slower with it in {slower} of {slices} slices, the sign test wants {needed}{counted}; more or larger "

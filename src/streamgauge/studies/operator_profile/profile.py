@@ -1,4 +1,4 @@
-"""The operator profile as plain data: counts and times of each operator, and the parallelism they imply.
+"""The figures of an operator profile: counts and times of each operator, and the parallelism they imply.
 
 Nothing is measured here. Of an operator that could not be timed, the time is null and the reason stands beside it.
 """
@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from streamgauge.config.experiment_settings import Characterize, Weights
+from streamgauge.config.experiment_settings import Characterize
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.nodes import (
@@ -37,6 +37,18 @@ from streamgauge.dataflow.nodes import (
 )
 from streamgauge.engines.spark.parallelism import NOT_VISIBLE, SETTING, parallelism_options
 from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.results.profile import (
+    AdvisedOption,
+    InstancesOnSpark,
+    ParallelismPlan,
+    ParallelismPlans,
+    ProfiledOperator,
+    ProfileFigures,
+    PublishedInstances,
+    ThesisOperator,
+    TupleTime,
+    Weights,
+)
 from streamgauge.stats.parallelism_advice import advised, multiplied, spread, work
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.studies.operator_profile import published
@@ -91,8 +103,8 @@ class Timings:
 
 def profile_figures(
     workload: str, flow: Flow, counted: Mapping[Node, OperatorIO], timings: Timings, config: Characterize
-) -> dict[str, Any]:
-    """`operators`, `s_app_us`, `ways`, `apply` and `thesis` of a characterization."""
+) -> ProfileFigures:
+    """The figures of an operator profile."""
     nodes, descriptions = list(graph.operators(flow)), describe(flow)
     events = sum(counted[node].rows_out for node in graph.operators(flow) if isinstance(node, Source))
     rows = [_operator(words, counted, node, events, timings) for words, node in zip(descriptions, nodes, strict=False)]
@@ -104,78 +116,81 @@ def profile_figures(
     given = {weights: advised(works[weights], config.target) for weights in WEIGHTS}
     intervals = _intervals(rows, timings, config)
     for place, row in enumerate(rows):
-        name, key = row["name"], str(place)
-        row["s_op_us"] = {weights: works[weights][key] for weights in WEIGHTS}
-        row["advised_instances_by_weights"] = {weights: given[weights][key] for weights in WEIGHTS}
-        row["advised_instances"] = given[config.weights][key]
-        row["advised_instances_interval"] = {weights: intervals[weights][key] for weights in WEIGHTS}
-        row["thesis"] = [
-            {"operator": each.operator, "instances": each.instances}
-            for each in published.of_operator(workload, name, _role(row))
-        ]
+        key = str(place)
+        advice = {
+            "s_op_us": {weights: works[weights][key] for weights in WEIGHTS},
+            "advised_instances_by_weights": {weights: given[weights][key] for weights in WEIGHTS},
+            "advised_instances": given[config.weights][key],
+            "advised_instances_interval": {weights: intervals[weights][key] for weights in WEIGHTS},
+            "thesis": tuple(
+                PublishedInstances(operator=each.operator, instances=each.instances)
+                for each in published.of_operator(workload, row.name, _role(row))
+            ),
+        }
+        rows[place] = row.model_copy(update=advice)
     base = given[config.weights]
-    sources = {str(place) for place, row in enumerate(rows) if row["kind"] == "source"}
-    return {
-        "operators": rows,
-        "s_app_us": {weights: sum(filter(None, works[weights].values())) for weights in WEIGHTS},
-        "ways": _parallelism_plans(base, sources, config),
-        "apply": _apply(nodes, rows),
-        "thesis": [
-            {"operator": each.operator, "instances": each.instances, "here": _instances_here(each, rows)}
+    sources = {str(place) for place, row in enumerate(rows) if row.kind == "source"}
+    return ProfileFigures(
+        operators=tuple(rows),
+        s_app_us={weights: sum(filter(None, works[weights].values())) for weights in WEIGHTS},
+        ways=_parallelism_plans(base, sources, config),
+        apply=_apply(nodes, rows),
+        thesis=tuple(
+            ThesisOperator(operator=each.operator, instances=each.instances, here=_instances_here(each, rows))
             for each in published.INSTANCES.get(workload, ())
-        ],
-    }
+        ),
+    )
 
 
 def _operator(
     words: Mapping[str, Any], counted: Mapping[Node, OperatorIO], node: Node, events: int, timings: Timings
-) -> dict[str, Any]:
+) -> ProfiledOperator:
     one, before = counted[node], [counted[input_] for input_ in graph.inputs(node)]
     time = per_tuple_cost(timings.slices.get(node.name, ()))
     acts = parallelism_options(node)
-    return {
-        "name": node.name,
-        "kind": words["kind"],
-        "type": _TYPES[type(node)],
-        "communication": _communication(node),
-        "inputs": words["inputs"],
-        "rows_in": list(one.rows_in),
-        "rows_out": one.rows_out,
-        "selectivity": one.selectivity,
-        "counted_as": one.rule,
-        "tuple_bytes": one.tuple_bytes,
-        "time_per_tuple_us": time,
-        "time_per_tuple_us_p99": time["p99"] if time else None,
-        "time_method": timings.methods.get(node.name) if time else None,
-        "time_reason": _time_reason(node, time, timings),
-        "weights": _weights(before, events),
-        "instances_on_spark": {"acts": acts.acts, "reason": acts.reason},
-    }
+    return ProfiledOperator(
+        name=node.name,
+        kind=words["kind"],
+        type=_TYPES[type(node)],
+        communication=_communication(node),
+        inputs=tuple(words["inputs"]),
+        rows_in=one.rows_in,
+        rows_out=one.rows_out,
+        selectivity=one.selectivity,
+        counted_as=one.rule,
+        tuple_bytes=one.tuple_bytes,
+        time_per_tuple_us=time,
+        time_per_tuple_us_p99=time.p99 if time else None,
+        time_method=timings.methods.get(node.name) if time else None,
+        time_reason=_time_reason(node, time, timings),
+        weights=_weights(before, events),
+        instances_on_spark=InstancesOnSpark(acts=acts.acts, reason=acts.reason),
+    )
 
 
-def _sink(words: Mapping[str, Any], counted: Mapping[Node, OperatorIO], sink: Sink, events: int) -> dict[str, Any]:
+def _sink(words: Mapping[str, Any], counted: Mapping[Node, OperatorIO], sink: Sink, events: int) -> ProfiledOperator:
     before = counted[sink.input]
-    return {
-        "name": sink.name,
-        "kind": "sink",
-        "type": "sink",
-        "communication": "forward",
-        "inputs": words["inputs"],
-        "rows_in": [before.rows_out],
-        "rows_out": None,
-        "selectivity": None,
-        "counted_as": before.rule,
-        "tuple_bytes": before.tuple_bytes,
-        "time_per_tuple_us": None,
-        "time_per_tuple_us_p99": None,
-        "time_method": None,
-        "time_reason": SINK_REASON,
-        "weights": _weights([before], events),
-        "instances_on_spark": {"acts": False, "reason": "a sink writes in the tasks of what it reads"},
-    }
+    return ProfiledOperator(
+        name=sink.name,
+        kind="sink",
+        type="sink",
+        communication="forward",
+        inputs=tuple(words["inputs"]),
+        rows_in=(before.rows_out,),
+        rows_out=None,
+        selectivity=None,
+        counted_as=before.rule,
+        tuple_bytes=before.tuple_bytes,
+        time_per_tuple_us=None,
+        time_per_tuple_us_p99=None,
+        time_method=None,
+        time_reason=SINK_REASON,
+        weights=_weights([before], events),
+        instances_on_spark=InstancesOnSpark(acts=False, reason="a sink writes in the tasks of what it reads"),
+    )
 
 
-def _time_reason(node: Node, time: Mapping[str, Any] | None, timings: Timings) -> str | None:
+def _time_reason(node: Node, time: TupleTime | None, timings: Timings) -> str | None:
     """Why there is no time, or no p99 of it."""
     if isinstance(node, Source):
         return SOURCE_REASON
@@ -183,39 +198,39 @@ def _time_reason(node: Node, time: Mapping[str, Any] | None, timings: Timings) -
         return f"it could not be run alone: {timings.failed[node.name]}"
     if time is None:
         return NO_INPUT_REASON
-    if not time["distinguishable"]:
+    if not time.distinguishable:
         return unreported(time)
-    return too_few(time["slices"]) if time["p99"] is None else None
+    return too_few(time.slices) if time.p99 is None else None
 
 
-def _weights(before: Sequence[OperatorIO], events: int) -> dict[Weights, list[float]]:
+def _weights(before: Sequence[OperatorIO], events: int) -> dict[Weights, tuple[float, ...]]:
     """Sin_i of each input. A source has nothing before it, and counts as 1 in the immediate weights."""
     return {
-        "cumulative": [each.rows_out / events if events else 0.0 for each in before],
-        "immediate": [1.0 if isinstance(each.node, Source) else each.selectivity or 0.0 for each in before],
+        "cumulative": tuple(each.rows_out / events if events else 0.0 for each in before),
+        "immediate": tuple(1.0 if isinstance(each.node, Source) else each.selectivity or 0.0 for each in before),
     }
 
 
-def _work(row: Mapping[str, Any], weights: Weights) -> float | None:
+def _work(row: ProfiledOperator, weights: Weights) -> float | None:
     """`s_op`; None without slices that carry a p99, 0 where the operator cannot be told from only reading."""
-    time = row["time_per_tuple_us"]
-    if time is None or not carries(Q, time["slices"]):
+    time = row.time_per_tuple_us
+    if time is None or not carries(Q, time.slices):
         return None
-    return _weighted(row, weights, time["p99"] if time["distinguishable"] else 0.0)
+    return _weighted(row, weights, time.p99 or 0.0)
 
 
-def _weighted(row: Mapping[str, Any], weights: Weights, time_us: float) -> float:
+def _weighted(row: ProfiledOperator, weights: Weights, time_us: float) -> float:
     """One time was measured for an operator, and a tuple of each of its inputs is taken to need it."""
-    return work((time_us, weight) for weight in row["weights"][weights])
+    return work((time_us, weight) for weight in row.weights[weights])
 
 
 def _intervals(
-    rows: Sequence[Mapping[str, Any]], timings: Timings, config: Characterize
+    rows: Sequence[ProfiledOperator], timings: Timings, config: Characterize
 ) -> dict[Weights, dict[str, tuple[int, int] | None]]:
     """Between what the advised instances lie, by weights and place, had other slices of the same kind been timed."""
     random = np.random.default_rng(SEED)
     drawn = {
-        place: resampled(timings.slices[row["name"]], RESAMPLES, random)
+        place: resampled(timings.slices[row.name], RESAMPLES, random)
         for place, row in enumerate(rows)
         if _work(row, config.weights) is not None
     }
@@ -233,15 +248,18 @@ def _intervals(
 
 def _parallelism_plans(
     base: Mapping[str, int | None], sources: Collection[str], config: Characterize
-) -> dict[str, Any]:
+) -> ParallelismPlans:
     """The three ways of multiplying; those by the formula are None where it advised nothing."""
     nothing = all(each is None for each in base.values())
-    return {
-        way: None
-        if nothing and way != "one_each"
-        else [{"times": times, "instances": list(each.values())} for times, each in plans.items()]
-        for way, plans in multiplied(base, sources, config.multipliers).items()
+    plans = {
+        way: tuple(ParallelismPlan(times=times, instances=tuple(each.values())) for times, each in multiples.items())
+        for way, multiples in multiplied(base, sources, config.multipliers).items()
     }
+    return ParallelismPlans(
+        formula=None if nothing else plans["formula"],
+        one_each=plans["one_each"],
+        source_only=None if nothing else plans["source_only"],
+    )
 
 
 def _communication(node: Node) -> str:
@@ -254,34 +272,34 @@ def _communication(node: Node) -> str:
     return f"by {', '.join(keys)}" if keys else "forward"
 
 
-def _role(row: Mapping[str, Any]) -> published.Role:
-    return row["kind"] if row["kind"] in ("source", "sink") else "operator"
+def _role(row: ProfiledOperator) -> published.Role:
+    return "source" if row.kind == "source" else "sink" if row.kind == "sink" else "operator"
 
 
-def _instances_here(each: published.Published, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _instances_here(each: published.Published, rows: Sequence[ProfiledOperator]) -> tuple[str, ...]:
     """The operators of the flow that an operator of the thesis is; none where it has none."""
-    return [
-        row["name"] for row in rows if _role(row) == each.role and (each.role != "operator" or row["name"] in each.here)
-    ]
+    return tuple(
+        row.name for row in rows if _role(row) == each.role and (each.role != "operator" or row.name in each.here)
+    )
 
 
-def _apply(nodes: Sequence[Node], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _apply(nodes: Sequence[Node], rows: Sequence[ProfiledOperator]) -> AdvisedOption:
     """The one setting of Spark that acts: the most instances that any operator after an exchange is advised to have."""
-    exchanged = {row["name"]: row for node, row in zip(nodes, rows, strict=False) if parallelism_options(node).acts}
-    known = [value for row in exchanged.values() if (value := row["advised_instances"]) is not None]
+    exchanged = {row.name: row for node, row in zip(nodes, rows, strict=False) if parallelism_options(node).acts}
+    known = [value for row in exchanged.values() if (value := row.advised_instances) is not None]
     if not known:
         reason = f"not applicable: {_nothing_to_apply(nodes, exchanged.values())}"
-        return {"setting": SETTING, "value": None, "line": None, "reason": reason}
+        return AdvisedOption(setting=SETTING, value=None, line=None, reason=reason)
     value = max(known)
     reason = f"one number for all exchanges: the most of {', '.join(exchanged)}"
-    return {"setting": SETTING, "value": value, "line": f"--option {SETTING}={value}", "reason": reason}
+    return AdvisedOption(setting=SETTING, value=value, line=f"--option {SETTING}={value}", reason=reason)
 
 
-def _nothing_to_apply(nodes: Iterable[Node], exchanged: Collection[Mapping[str, Any]]) -> str:
+def _nothing_to_apply(nodes: Iterable[Node], exchanged: Collection[ProfiledOperator]) -> str:
     if any(isinstance(node, NativeJob) for node in nodes):
         return NOT_VISIBLE
     if not exchanged:
         return "no operator follows an exchange"
-    if any(row["time_per_tuple_us"] for row in exchanged):
+    if any(row.time_per_tuple_us for row in exchanged):
         return f"no operator after an exchange has a p99 ({observations_needed(Q)} slices with rows carry one)"
     return "no operator after an exchange could be timed"

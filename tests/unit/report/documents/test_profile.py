@@ -6,7 +6,6 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -17,57 +16,18 @@ from streamgauge.report.charts import profile
 from streamgauge.report.documents.profile import document
 from streamgauge.report.html import render as html
 from streamgauge.report.studies import rerender_study, show_characterization
+from streamgauge.results.profile import AppliedAdvice, OperatorProfile, ParallelismPlan, ParallelismPlans
+from tests.helpers_study_results import operator_profile, profiled_operator, tuple_time
 from tests.unit.report.documents.test_comparison import Tags
 
 
-def time_of(median: float, p99: float | None, told: bool = True) -> dict[str, Any]:
-    return {"median": median, "p99": p99, "distinguishable": told}
-
-
-def operator(name: str, kind: str, time: dict[str, Any] | None, reason: str | None, advised: int | None) -> Any:
-    """A row as `characterize` writes it, as far as pages show it."""
-    both = {"cumulative": advised, "immediate": advised}
-    between = None if advised is None else [advised, advised + 1]
-    return {
-        "name": name, "kind": kind, "type": f"<{kind}>", "selectivity": 0.5, "counted_as": "rows", "tuple_bytes": 12.0,
-        "time_per_tuple_us": time, "time_reason": reason, "time_method": "difference" if time else None,
-        "advised_instances_by_weights": both,
-        "advised_instances_interval": {"cumulative": between, "immediate": between},
-        "thesis": [{"operator": name, "instances": 5}], "instances_on_spark": {"acts": False, "reason": "fused"},
-    }  # fmt: skip
-
-
-def characterization(**changes: Any) -> dict[str, Any]:
-    """Of a made-up workload."""
-    plans = [{"times": 1, "instances": [1, 9, 1]}, {"times": 2, "instances": [2, 18, 2]}]
-    made = {
-        "schema_version": 2, "finished": True, "workload": "made <up>", "engine": "spark", "folder": "runs/made",
-        "start_time": "2026-01-02T03:04:05+00:00", "weights": "cumulative", "target": 10,
-        "input": {"slices": 100, "warmup_slices": 20, "slice_events": 10_000, "rate_per_s": 1e4},
-        "environment": {"cpu_model": "of the test", "memory_bytes": 2**31},
-        "operators": [
-            operator("lines", "source", None, "only reading is taken off", None),
-            operator("splitter", "explode", time_of(2.0, 9.5), None, 9),
-            operator("filter", "where", time_of(-0.1, 3.0, told=False), "not distinguishable", 1),
-        ],
-        "ways": {"formula": plans, "one_each": plans, "source_only": plans},
-        "apply": {"setting": "s", "value": 9, "line": "--option s=9", "reason": "the most"},
-        "applied": None,
-        "thesis": [{"operator": "splitter", "instances": 5, "here": ["splitter"]}],
-        "memory": {"of": "what was <sampled>", "min": 2**20, "p50": 2**21, "p95": 2**22, "max": 2**23, "samples": 7,
-                   "interval_s": 0.5, "behaviour": "variable", "level": "low"},
-        "methods": {"difference": "one less the other"}, "notes": ["a note"],
-    }  # fmt: skip
-    return {**made, **changes}
-
-
-def render(found: dict[str, Any]) -> str:
+def render(found: OperatorProfile) -> str:
     return html.render(document(found))
 
 
 def test_the_page_says_what_was_found() -> None:
     """Each operator with its figures, the reasons, what applies, memory, methods; all of it escaped."""
-    text = render(characterization())
+    text = render(operator_profile())
     for part in (
         "made &lt;up&gt;", "100 slices of 10,000 events", "splitter<small>&lt;explode&gt;</small>", "2 us", "9.5 us",
         "9 (9-10)", "filter: not distinguishable.", "x2 2_18_2", "--option s=9", "splitter 5 (splitter)",
@@ -81,9 +41,9 @@ def test_the_page_says_what_was_found() -> None:
 
 def test_a_job_that_the_thesis_does_not_have_is_not_compared_with_it() -> None:
     """No column of dashes for an own job, in the page or the terminal; the formula is said in a clause."""
-    own = {**operator("dear", "native_job", time_of(2.0, 9.5), None, 9), "thesis": []}
-    found = characterization(operators=[own], thesis=[])
-    assert ">thesis</th>" in render(characterization())
+    own = profiled_operator("dear", "native_job", tuple_time(2.0, 9.5), None, 9, thesis=())
+    found = operator_profile(operators=(own,), thesis=())
+    assert ">thesis</th>" in render(operator_profile())
     assert ">thesis</th>" not in render(found)
     assert "rounded up" in render(found)
     to = Console(width=100, file=io.StringIO(), record=True)
@@ -95,19 +55,21 @@ def test_a_job_that_the_thesis_does_not_have_is_not_compared_with_it() -> None:
 
 def test_the_page_says_what_was_applied() -> None:
     """The setting before and after, the trial with it, and where that is; nothing where none was asked for."""
-    applied = {"setting": "s", "before": "2", "after": "9", "verdict": "not_sustained", "sentence": "slow <er>",
-               "run": "runs/made/trial", "experiment": "runs/made/applied.toml"}  # fmt: skip
-    text = render(characterization(applied=applied))
+    applied = AppliedAdvice(
+        setting="s", before="2", after="9", verdict="not_sustained", sentence="slow <er>",
+        run="runs/made/trial", experiment="runs/made/applied.toml",
+    )  # fmt: skip
+    text = render(operator_profile(applied=applied))
     assert (
         "Applied: <code>s 2 -&gt; 9</code>. A trial with it at 10 k events/s: not sustained (slow &lt;er&gt;)" in text
     )
     assert "runs/made/trial" in text
-    assert "Applied" not in render(characterization())
+    assert "Applied" not in render(operator_profile())
 
 
 def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
     """Every tag is closed, every id is there once, no address leads out of the file; it has both colour schemes."""
-    text = render(characterization())
+    text = render(operator_profile())
     tags = Tags(text)
     assert tags.open == []
     assert len(tags.ids) == len(set(tags.ids))
@@ -119,9 +81,10 @@ def test_the_page_is_well_formed_and_needs_nothing_else() -> None:
 
 def test_what_is_not_known_is_left_out() -> None:
     """Nothing timed, nothing advised, nothing sampled: no picture, and words in their places."""
-    nothing = {"formula": None, "one_each": [{"times": 1, "instances": [1]}], "source_only": None}
-    source = operator("lines", "source", None, "only reading", None)
-    text = render(characterization(operators=[source], ways=nothing, memory=None, thesis=[]))
+    one = ParallelismPlan(times=1, instances=(1,))
+    nothing = ParallelismPlans(formula=None, one_each=(one,), source_only=None)
+    source = profiled_operator("lines", "source", None, "only reading", None)
+    text = render(operator_profile(operators=(source,), ways=nothing, memory=None, thesis=()))
     assert "<figure" not in text
     assert text.count("- (nothing is advised)") == 2
     assert "x1 1" in text
@@ -130,14 +93,14 @@ def test_what_is_not_known_is_left_out() -> None:
 
 def test_the_picture_has_a_bar_for_each_that_was_timed() -> None:
     """And a mark for its p99, where it has one; below a microsecond in nanoseconds."""
-    drawn = profile.times(characterization()["operators"])
+    drawn = profile.times(operator_profile().operators)
     assert drawn is not None
     assert "splitter" in drawn.wide
     assert "lines" not in drawn.wide
     assert "filter" not in drawn.wide
     assert "(us)" in drawn.wide
     assert [key.label for key in drawn.keys][-1] == "p99"
-    few = [operator("splitter", "explode", time_of(0.2, None, told=True), "p99 needs 100 slices", None)]
+    few = [profiled_operator("splitter", "explode", tuple_time(0.2, None), "p99 needs 100 slices", None)]
     drawn = profile.times(few)
     assert drawn is not None
     assert "(ns)" in drawn.narrow
@@ -147,7 +110,7 @@ def test_the_picture_has_a_bar_for_each_that_was_timed() -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """As `characterize` leaves it, without the page."""
-    (tmp_path / CHARACTERIZATION).write_text(json.dumps(characterization()))
+    write_study(tmp_path, CHARACTERIZATION, operator_profile())
     return tmp_path
 
 
@@ -155,7 +118,7 @@ def folder(tmp_path: Path) -> Path:
 def test_report_makes_the_page_again(folder: Path, name: str) -> None:
     """Of the folder, or of its file."""
     assert rerender_study(folder / name) == folder / "report.html"
-    assert (folder / "report.html").read_text() == render(characterization())
+    assert (folder / "report.html").read_text() == render(operator_profile())
     assert rerender_study(folder / "report.html") == folder / "report.html"
 
 
@@ -169,7 +132,7 @@ def test_what_is_no_characterization_is_left_to_others(tmp_path: Path) -> None:
     ("text", "said"),
     [
         (json.dumps({"finished": False, "workload": "word_count"}), "try: streamgauge characterize word_count"),
-        (json.dumps(characterization(ways={"others": []})), "must be of this version of streamgauge"),
+        (operator_profile().to_json().replace('"source_only"', '"others"'), "must be of this version of streamgauge"),
         ("[]", "must be of this version of streamgauge"),
         ("{", "must be of this version of streamgauge"),
     ],
@@ -193,4 +156,4 @@ def test_where_a_run_is_wanted_the_refusal_says_what_this_is(folder: Path, name:
 def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     """A folder that is gone is said."""
     with pytest.raises(InputError, match="must be in an existing folder"):
-        write_study(tmp_path / "gone", CHARACTERIZATION, characterization())
+        write_study(tmp_path / "gone", CHARACTERIZATION, operator_profile())

@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from streamgauge.studies.latency_breakdown.decompose import doubts, undecomposed
-from streamgauge.studies.latency_breakdown.probe_api import EXTRA_FIELDS
+from streamgauge.results.breakdown import Decomposition, TrialLatency
+from streamgauge.studies.latency_breakdown.decompose import doubts
 
 
 @pytest.mark.parametrize(
-    ("changed", "expected"),
-    [
-        ({"remainder_share": -0.03}, "the stages' sum is not"),
-        ({"latency": {"contradicted_share": 0.03}}, "do not follow each other"),
-    ],
+    ("remainder_share", "contradicted_share", "expected"),
+    [(-0.03, 0.001, "the stages' sum is not"), (0.001, 0.03, "do not follow each other")],
 )
-def test_what_does_not_agree_is_doubted(changed: dict[str, Any], expected: str) -> None:
+def test_what_does_not_agree_is_doubted(remainder_share: float, contradicted_share: float, expected: str) -> None:
     """And nothing else is."""
-    sound = {"remainder_share": 0.001, "latency": {"contradicted_share": 0.001}}
-    assert list(doubts(sound)) == []
-    (doubt,) = doubts({**sound, **changed})
+    assert list(doubts(decomposition(0.001, 0.001))) == []
+    (doubt,) = doubts(decomposition(remainder_share, contradicted_share))
     assert expected in doubt
 
 
-def test_what_was_not_taken_apart_has_every_key() -> None:
-    """With nothing in it."""
-    assert undecomposed("why") == {
-        "reason": "why", "latency": {}, "first_of_batch": {}, "stages": [], "cdf_us": [], "doubts": [],
-        "sampled": None, "remainder_share": None, "batches": None, "left_out": None, **dict.fromkeys(EXTRA_FIELDS),
-    }  # fmt: skip
+def decomposition(remainder_share: float, contradicted_share: float) -> Decomposition:
+    latency = TrialLatency(mean_us=1.0, results=1, contradicted_share=contradicted_share)
+    return Decomposition(latency=latency, remainder_share=remainder_share)

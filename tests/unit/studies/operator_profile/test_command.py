@@ -49,7 +49,7 @@ def test_the_warm_up_counts_among_the_events() -> None:
 @pytest.mark.parametrize(("slices", "told"), [(99, True), (100, False)])
 def test_that_slices_are_too_few_is_noted(slices: int, told: bool) -> None:
     """Those that warm up carry no p99."""
-    notes = command._notes(Characterize(slices=slices, warmup_slices=20), {"operators": []})
+    notes = command._notes(Characterize(slices=slices, warmup_slices=20), [])
     assert ("fewer than 100 slices carry no p99, so nothing is advised" in notes) is told
 
 

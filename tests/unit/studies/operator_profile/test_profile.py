@@ -23,13 +23,15 @@ from streamgauge.engines.spark.parallelism import SETTING
 from streamgauge.engines.spark.user_job.batch_slices import Slice
 from streamgauge.report.documents import profile as profile_document
 from streamgauge.report.terminal import console
+from streamgauge.results.profile import ParallelismPlans
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.operator_profile import apply_advice, command, profile
 from streamgauge.studies.operator_profile.operator_io import OperatorIO
-from streamgauge.studies.operator_profile.profile import Timings, profile_figures
+from streamgauge.studies.operator_profile.profile import Timings
 from streamgauge.system.machine import cpus
 from streamgauge.workloads.registry import get, names
+from tests.helpers_study_results import operator_profile, profiled_operator, tuple_time
 
 Say = Callable[..., tuple[int, str, str]]
 NUMBERS = source("numbers", Schema.of(key="int", value="int"))
@@ -51,6 +53,11 @@ def timed(**us: float) -> Timings:
     """As if each operator's tuples had taken so long in each of a hundred slices."""
     slices = {name: [Slice(100, 1e-4 * each, 0.0)] * 100 for name, each in us.items()}
     return Timings(slices, dict.fromkeys(slices, "difference"))
+
+
+def profile_figures(*given: Any) -> dict[str, Any]:
+    """The figures as they stand in characterization.json."""
+    return profile.profile_figures(*given).model_dump(mode="json")
 
 
 def by_name(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -136,14 +143,14 @@ def test_advised_instances_have_their_spread() -> None:
     """Slices that are all the same leave none; a p99 that hangs on two slow slices is not always in a resampling."""
     steady = profile_figures("made", FLOW, counted(FLOW, ROWS), timed(dear=1.0, key=1.0, running=1.0), Characterize())
     assert {name: row["advised_instances_interval"]["cumulative"] for name, row in by_name(steady).items()} == {
-        "numbers": None, "dear": (9, 9), "key": (1, 1), "running": (1, 1), "out": None,
+        "numbers": None, "dear": [9, 9], "key": [1, 1], "running": [1, 1], "out": None,
     }  # fmt: skip
     slow_twice = [Slice(100, 1e-4, 0.0)] * 98 + [Slice(100, 1e-2, 0.0)] * 2
     times = Timings({"dear": [Slice(100, 1e-4, 0.0)] * 100, "key": slow_twice})
     found = profile_figures("made", FLOW, counted(FLOW, ROWS), times, Characterize())
     key = by_name(found)["key"]
     assert key["advised_instances_by_weights"]["cumulative"] == 10  # 100 us of a tenth, of 11 us in all
-    assert key["advised_instances_interval"]["cumulative"] == (1, 10)
+    assert key["advised_instances_interval"]["cumulative"] == [1, 10]
     again = profile_figures("made", FLOW, counted(FLOW, ROWS), times, Characterize())
     assert again == found
 
@@ -160,7 +167,7 @@ def test_few_slices_advise_nothing() -> None:
         "one_each": [{"times": 1, "instances": [1] * 5}, {"times": 2, "instances": [2] * 5}],
         "source_only": None,
     }
-    assert profile_document._plans(found) == [
+    assert profile_document._plans(ParallelismPlans.model_validate(found["ways"])) == [
         ("by the formula, all multiplied", "- (nothing is advised)"),
         ("one each, all multiplied", "x1 1_1_1_1_1, x2 2_2_2_2_2"),
         ("by the formula, sources multiplied", "- (nothing is advised)"),
@@ -437,23 +444,17 @@ def test_the_table_fits_a_narrow_terminal(workload: str) -> None:
     """80 columns: every heading and figure is whole, with the longest that stand there; a name may be folded."""
     from rich.console import Console
 
-    rows = [
-        {
-            "name": node.name, "type": "", "time_reason": "",
-            "selectivity": 0.00123, "counted_as": "updates", "tuple_bytes": 12.3,
-            "thesis": [{"instances": 5}],
-            "time_per_tuple_us": {"median": 0.123, "p99": 0.123, "distinguishable": True},
-            "advised_instances_by_weights": {"cumulative": 10, "immediate": 10},
-            "advised_instances_interval": {"cumulative": (9, 11), "immediate": (9, 11)},
-        }
+    longest = {"type": "", "selectivity": 0.00123, "counted_as": "updates", "tuple_bytes": 12.3}
+    rows = tuple(
+        profiled_operator(node.name, "", tuple_time(0.123, 0.123), "", 10, **longest)
         for node in graph.operators(get(workload).build(get(workload).parameters(), 1000.0).flow)
-    ]  # fmt: skip
+    )
     to = Console(width=80, record=True, file=io.StringIO())
-    made = profile_document._operators({"operators": rows, "weights": "cumulative", "methods": {"updates": "counted"}})
+    made = profile_document._operators(operator_profile(operators=rows, methods={"updates": "counted"}))
     console._show_table(to, made)
     text = to.export_text()
     assert "…" not in text
-    for whole in ("time/tuple", "p50", "p99", "instances", "thesis", "0.00123*", "12.3", "10 (9-11)"):
+    for whole in ("time/tuple", "p50", "p99", "instances", "thesis", "0.00123*", "12.3", "10 (10-11)"):
         assert whole in text, text
 
 

@@ -144,4 +144,4 @@ def test_a_silent_broker_is_a_reason() -> None:
 def test_without_results_nothing_is_told(tmp_path: Path) -> None:
     """Nor is it an error."""
     evidence = RealTime().evidence(SimpleNamespace(), tmp_path)
-    assert decompose(judged(), tmp_path, evidence)["reason"] == "no result came"
+    assert decompose(judged(), tmp_path, evidence).reason == "no result came"
