@@ -10,7 +10,7 @@ import json
 import pickle
 import sys
 from collections.abc import Callable
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ import pyarrow as pa
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import StreamgaugeError
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.metrics.records import GeneratorReport
 from streamgauge.system.child_processes import serve
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import EndpointConfig, Outlet, OutletConfig
@@ -158,20 +159,20 @@ class Generator:
         return self._outlet.positions()
 
     def status(self) -> dict[str, Any]:
-        """What happened since the last call, and where things stand."""
+        """A `GeneratorReport` as JSON."""
         chunks, hand_outs = self._outlet.drain_logs()
         segment = self._segment
-        return {
-            "frontier_us": self._outlet.frontier(),
-            "overflowed": self._outlet.overflowed,
-            "memory_full_us": self._outlet.memory_full_us,
-            "ended": segment is None or segment.ended,
-            "failed": segment.failed if segment else "",
-            "chunks": [astuple(chunk) for chunk in chunks],
-            "hand_outs": [astuple(hand_out) for hand_out in hand_outs],
-            "aborted_us": self._outlet.drain_aborted(),
-            "handing_out": self._outlet.drain_handing_out(),
-        }
+        return GeneratorReport(
+            frontier_us=self._outlet.frontier(),
+            overflowed=self._outlet.overflowed,
+            memory_full_us=self._outlet.memory_full_us,
+            ended=segment is None or segment.ended,
+            failed=segment.failed if segment else "",
+            chunks=chunks,
+            hand_outs=hand_outs,
+            aborted_us=self._outlet.drain_aborted(),
+            handing_out=self._outlet.drain_handing_out(),
+        ).to_json()
 
     def _follow_safely(self, segment: Segment) -> None:
         try:

@@ -15,7 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError, is_full
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
 from streamgauge.harness.recorder_heartbeat import Heartbeat
-from streamgauge.metrics.records import Commit
+from streamgauge.metrics.records import Commit, RecorderReport
 from streamgauge.system.child_processes import serve
 from streamgauge.system.full_disk import full_disk
 from streamgauge.transports.busy_time import BusyTracker
@@ -196,21 +196,22 @@ class Recorder:
         self.failed = self.failed or reason
 
     def status(self) -> dict[str, Any]:
+        """A `RecorderReport` as JSON."""
         # Commits first: what a batch read came before its commit, so nobody hears of a commit without its reads.
         commits = self.ledger.news()
-        return {
-            "commits": [asdict(commit) for commit in commits],
+        return RecorderReport(
+            commits=commits,
             # One by one, as they may still be coming: each is told once.
-            "reads": [asdict(self._reads.popleft()) for _ in range(len(self._reads))],
-            "reached": [asdict(self._reached.popleft()) for _ in range(len(self._reached))],
-            "rows_ignored": self.ledger.rows_ignored,
-            "retried_us": self.ledger.retried(),
-            "receiving": self._receiving.news(),
-            "writing": self._writing.news(),
-            "stood_still": self._heart.news(),
-            "failed": self.failed,
-            "disk_full": self.disk_full,
-        }
+            reads=[self._reads.popleft() for _ in range(len(self._reads))],
+            reached=[self._reached.popleft() for _ in range(len(self._reached))],
+            rows_ignored=self.ledger.rows_ignored,
+            retried_us=self.ledger.retried(),
+            receiving=self._receiving.news(),
+            writing=self._writing.news(),
+            stood_still=self._heart.news(),
+            failed=self.failed,
+            disk_full=self.disk_full,
+        ).to_json()
 
     def receive(
         self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch], stamped: bool = False

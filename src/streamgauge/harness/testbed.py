@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -22,18 +21,15 @@ from streamgauge.harness.broker_timestamps import AppendTimes, append_times
 from streamgauge.harness.generator import GeneratorSettings
 from streamgauge.harness.offset_tracker import Offsets
 from streamgauge.harness.recorder import RecorderSettings
-from streamgauge.metrics.records import RUNNER, Commit, Role, Tick
+from streamgauge.metrics.records import RUNNER, GeneratorReport, RecorderReport, Role, Tick
 from streamgauge.system.child_processes import Child, stop_all
 from streamgauge.system.scratch import Scratch, sweep
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import (
     BrokerRequest,
-    Chunk,
-    Delivery,
     Edge,
     EndpointConfig,
     ManagedBroker,
-    OutputProgress,
     ReadPosition,
     new_run,
     new_token,
@@ -182,17 +178,16 @@ class TestBed:
         assert self._recorder is not None
         if self._broker is not None and not self._broker.alive:
             raise DriverError(f"the broker ended; its log: {self.folder / 'engine' / 'broker.log'}")
-        statuses = [child.ask("status") for child in self._generators]
-        recorded = self._recorder.ask("status")
+        generators = [GeneratorReport.from_json(child.ask("status")) for child in self._generators]
+        recorder = RecorderReport.from_json(self._recorder.ask("status"))
         # A generator stops at a full queue too, and the trial judges that; nothing else that failed is hidden by it.
-        stopped = [recorded, *(status for status in statuses if not status["overflowed"])]
-        if failed := [status["failed"] for status in stopped if status["failed"]]:
-            raise DriverError("; ".join(failed), disk_full=recorded["disk_full"])
-        self.reached_us = max(self.reached_us, *(status["frontier_us"] for status in statuses))
-        self._reported_results += [path for commit in recorded["commits"] for path in commit["paths"]]
-        shown = self._offsets.reads_of(OutputProgress(**each) for each in recorded["reached"])
-        reads = sorted([*shown, *(ReadPosition(**read) for read in recorded["reads"])], key=lambda read: read.when_us)
-        return self._with_reads(tick_of(statuses, recorded), reads)
+        reasons = [recorder.failed, *(one.failed for one in generators if not one.overflowed)]
+        if failed := [reason for reason in reasons if reason]:
+            raise DriverError("; ".join(failed), disk_full=recorder.disk_full)
+        self.reached_us = max(self.reached_us, *(one.frontier_us for one in generators))
+        self._reported_results += [path for commit in recorder.commits for path in commit.paths]
+        reads = [*self._offsets.reads_of(recorder.reached), *recorder.reads]
+        return self._with_reads(tick_of(generators, recorder), sorted(reads, key=lambda read: read.when_us))
 
     def _with_reads(self, tick: Tick, reads: list[ReadPosition]) -> Tick:
         """With what the transport did not see itself, of which its outlets hear."""
@@ -319,29 +314,24 @@ class TestBed:
         return str(path)
 
 
-def tick_of(statuses: list[dict[str, Any]], recorded: dict[str, Any]) -> Tick:
-    """What each generator and the recorder have answered, as one."""
+def tick_of(generators: Sequence[GeneratorReport], recorder: RecorderReport) -> Tick:
+    """What all processes have reported, as one."""
     return Tick(
-        chunks=[[Chunk(*chunk) for chunk in status["chunks"]] for status in statuses],
-        hand_outs=[[Delivery(*map(_once, part)) for part in status["hand_outs"]] for status in statuses],
-        commits=[Commit(**{name: _once(value) for name, value in commit.items()}) for commit in recorded["commits"]],
-        frontier_us=min(status["frontier_us"] for status in statuses),
-        overflowed=any(status["overflowed"] for status in statuses),
-        ended=all(status["ended"] for status in statuses),
-        rows_ignored=recorded["rows_ignored"],
-        aborted_us=[when for status in statuses for when in status["aborted_us"]],
-        retried_us=recorded["retried_us"],
-        handing_out=[(since, until) for status in statuses for since, until in status["handing_out"]],
-        receiving=[(since, until) for since, until in recorded["receiving"]],
-        writing=[(since, until) for since, until in recorded["writing"]],
-        stood_still=[tuple(one) for one in recorded["stood_still"]],
-        memory_full_us=_waiting_at_most([status["memory_full_us"] for status in statuses if status["overflowed"]]),
+        chunks=[one.chunks for one in generators],
+        hand_outs=[one.hand_outs for one in generators],
+        commits=recorder.commits,
+        frontier_us=min(one.frontier_us for one in generators),
+        overflowed=any(one.overflowed for one in generators),
+        ended=all(one.ended for one in generators),
+        rows_ignored=recorder.rows_ignored,
+        aborted_us=[when for one in generators for when in one.aborted_us],
+        retried_us=recorder.retried_us,
+        handing_out=[interval for one in generators for interval in one.handing_out],
+        receiving=recorder.receiving,
+        writing=recorder.writing,
+        stood_still=recorder.stood_still,
+        memory_full_us=_waiting_at_most([one.memory_full_us for one in generators if one.overflowed]),
     )
-
-
-def _once(value: Any) -> Any:
-    """Names of streams, queries and sinks come with every record, and all of those are kept."""
-    return sys.intern(value) if isinstance(value, str) else value
 
 
 def _waiting_at_most(memory_full_us: list[int | None]) -> int | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field
+from typing import Any, Literal
 
 from streamgauge.transports.busy_time import BusyInterval
-from streamgauge.transports.spi import Chunk, Delivery
+from streamgauge.transports.spi import Chunk, Delivery, OutputProgress, ReadPosition
 
 Role = Literal["sut", "driver"]
 
@@ -53,6 +55,82 @@ class Commit:
     frontier_us: int
     latency_us_p50: float | None
     paths: list[str]
+
+
+@dataclass(frozen=True)
+class GeneratorReport:
+    """What happened in one generator process since its last report, and its state; the fields are those of `Tick`.
+
+    `ended`: it has offered its whole plan, or failed. `failed`: why; empty if it did not.
+    """
+
+    frontier_us: int
+    overflowed: bool
+    memory_full_us: int | None
+    ended: bool
+    failed: str
+    chunks: list[Chunk]
+    hand_outs: list[Delivery]
+    aborted_us: list[int]
+    handing_out: list[BusyInterval]
+
+    def to_json(self) -> dict[str, Any]:
+        """Chunks and deliveries are lists, because there may be thousands of them."""
+        chunks, hand_outs = [astuple(one) for one in self.chunks], [astuple(one) for one in self.hand_outs]
+        return {**vars(self), "chunks": chunks, "hand_outs": hand_outs}
+
+    @classmethod
+    def from_json(cls, report: Mapping[str, Any]) -> GeneratorReport:
+        made: dict[str, Any] = {
+            "chunks": [Chunk(*chunk) for chunk in report["chunks"]],
+            "hand_outs": [Delivery(*map(_interned, part)) for part in report["hand_outs"]],
+            "handing_out": _intervals(report["handing_out"]),
+        }
+        return cls(**{**report, **made})
+
+
+@dataclass(frozen=True)
+class RecorderReport:
+    """What happened in the recorder process since its last report, and its state; the fields are those of `Tick`.
+
+    `reads`, `reached`: what batches reported of their reads, and what results show of them, over transports that do not
+    observe reads. `failed`: why it failed; empty if it did not. `disk_full`: whether a full disk was the reason.
+    """
+
+    commits: list[Commit]
+    reads: list[ReadPosition]
+    reached: list[OutputProgress]
+    rows_ignored: dict[str, int]
+    retried_us: list[int]
+    receiving: list[BusyInterval]
+    writing: list[BusyInterval]
+    stood_still: list[tuple[int, int]]
+    failed: str
+    disk_full: bool
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, report: Mapping[str, Any]) -> RecorderReport:
+        made: dict[str, Any] = {
+            "commits": [
+                Commit(**{name: _interned(value) for name, value in commit.items()}) for commit in report["commits"]
+            ],
+            "reads": [ReadPosition(**read) for read in report["reads"]],
+            "reached": [OutputProgress(**each) for each in report["reached"]],
+            **{name: _intervals(report[name]) for name in ("receiving", "writing", "stood_still")},
+        }
+        return cls(**{**report, **made})
+
+
+def _intervals(pairs: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
+    return [(first, second) for first, second in pairs]
+
+
+def _interned(value: Any) -> Any:
+    """Names of streams, queries and sinks come with every record, and all of those are kept."""
+    return sys.intern(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)

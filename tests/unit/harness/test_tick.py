@@ -1,0 +1,70 @@
+"""What a test bed makes of its processes' reports."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamgauge.core.errors import DriverError
+from streamgauge.harness.testbed import TestBed
+from streamgauge.metrics.records import Commit, GeneratorReport, RecorderReport
+from streamgauge.transports.spi import Chunk, Delivery
+
+COMMIT = Commit("q", 1, "results", 8, 7, 3, 5, None, ["a.arrow"])
+QUIET = RecorderReport([], [], [], {}, [], [], [], [], failed="", disk_full=False)
+BUSY = replace(
+    QUIET, commits=[COMMIT], rows_ignored={"results": 1}, retried_us=[6], receiving=[(1, 2)], writing=[(2, 3)],
+    stood_still=[(9, 1)],
+)  # fmt: skip
+
+
+def generator(reached_us: int, **fields: Any) -> GeneratorReport:
+    """One that has offered and delivered one chunk."""
+    report = GeneratorReport(
+        reached_us, False, None, True, "", [Chunk(0, reached_us, 3, 6)],
+        [Delivery("purchases", 0, reached_us, 3, 7, 1, again=False)], [reached_us], [(reached_us, reached_us + 1)],
+    )  # fmt: skip
+    return replace(report, **fields)
+
+
+def testbed_of(folder: Path, generators: list[GeneratorReport], recorder: RecorderReport) -> TestBed:
+    """A test bed whose children answer with these reports."""
+    settings: Any = SimpleNamespace(generators=len(generators))
+    nothing: Any = SimpleNamespace()
+    bed = TestBed(settings, lambda: nothing, folder, nothing)
+    bed._generators = [child(one) for one in generators]
+    bed._recorder = child(recorder)
+    return bed
+
+
+def child(report: GeneratorReport | RecorderReport) -> Any:
+    answer = json.dumps(report.to_json())
+    return SimpleNamespace(ask=lambda request: {"status": json.loads(answer)}[request])
+
+
+def test_a_tick_has_the_reports_of_all_processes(tmp_path: Path) -> None:
+    """Lists of generators stay apart where a trial needs them apart; the slowest says how far all have come."""
+    generators = [generator(5), generator(4, ended=False, overflowed=True, memory_full_us=20)]
+    bed = testbed_of(tmp_path, generators, BUSY)
+    tick = bed.tick()
+    assert (tick.chunks, tick.hand_outs) == ([one.chunks for one in generators], [one.hand_outs for one in generators])
+    assert (tick.frontier_us, tick.ended, tick.overflowed, tick.memory_full_us) == (4, False, True, 20)
+    assert (tick.aborted_us, tick.handing_out) == ([5, 4], [(5, 6), (4, 5)])
+    recorded = (tick.commits, tick.rows_ignored, tick.retried_us, tick.receiving, tick.writing, tick.stood_still)
+    assert recorded == ([COMMIT], {"results": 1}, [6], [(1, 2)], [(2, 3)], [(9, 1)])
+    assert (bed.reached_us, bed._reported_results) == (5, ["a.arrow"])
+
+
+def test_every_process_that_failed_is_named(tmp_path: Path) -> None:
+    """Except a generator with a full queue: the trial judges that."""
+    full = generator(4, overflowed=True, failed="the queue is full")
+    failed = replace(QUIET, failed="no space", disk_full=True)
+    with pytest.raises(DriverError, match=r"^no space; out of memory$") as raised:
+        testbed_of(tmp_path, [full, generator(5, failed="out of memory")], failed).tick()
+    assert raised.value.disk_full
+    assert testbed_of(tmp_path, [full], QUIET).tick().overflowed
