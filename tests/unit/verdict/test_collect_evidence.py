@@ -21,6 +21,7 @@ from streamgauge.metrics.summary.backlog import backlog_of
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
+from streamgauge.results.causes import Cause
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import stopping_rules
 from streamgauge.verdict import collect_evidence as collect_module
@@ -257,6 +258,17 @@ def test_a_driver_process_that_failed_makes_the_trial_invalid(
     verdict = judge(collect_module.collect_evidence(resolved, record, RATE, verified(missing=9), LATENCIES))
     assert (verdict.value, verdict.decided_by) == ("invalid", ("driver",))
     assert "recorder ended (exit code -9)" in verdict.sentence
+
+
+@pytest.mark.parametrize(("full", "cause"), [(True, Cause.DISK_FULL), (False, Cause.SUT_DIED)])
+def test_the_engines_flag_says_whether_a_disk_was_full(
+    resolved: ResolvedExperiment, make: Any, full: bool, cause: Cause
+) -> None:
+    """The code does not rest on the text of the reason."""
+    record = cut_short(done_of(make), 12 * US)
+    record.engine_failed, record.engine_disk_full = "No space left on device", full
+    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
+    assert (verdict.decided_by[0], verdict.cause) == ("connected", cause)
 
 
 def test_a_generator_that_stops_is_seen(resolved: ResolvedExperiment, make: Any) -> None:
