@@ -330,11 +330,11 @@ def check_list() -> str:
 
     rows = {
         "driver": (
-            f"in every second at least {c.PLAN_SHARE_MIN:.0%} of the plan was offered in time; slip p99 is at most "
-            f"{c.SCHEDULE_DELAY_US_MAX / 1000:.0f} ms or {c.DELAY_SHARE_OF_LATENCY:.0%} of the event-time p50 (where "
-            "no latencies are known, of how far the output is behind, median), whichever is larger; "
+            f"in every second at least {c.PLAN_SHARE_MIN:.0%} of the plan was offered in time; schedule delay p99 is "
+            f"at most {c.SCHEDULE_DELAY_US_MAX / 1000:.0f} ms or {c.DELAY_SHARE_OF_LATENCY:.0%} of the event-time p50 "
+            "(where no latencies are known, of how far the output is behind, median), whichever is larger; "
             f"no driver process waited longer than {c.CORE_WAIT_US_MAX / 1000:.0f} ms for a core, on average "
-            "each time it was ready; no latency is negative; generators handed out events, the recorder worked on "
+            "each time it was ready; no latency is negative; generators delivered events, the recorder worked on "
             f"results, and it wrote them to its disk each for at most {c.BUSY_SHARE_MAX:.0%} of the span, "
             f"{c.BUSY_SHARE_MAX_IF_SLOW:.0%} where the system was not seen to keep up; the recorder stood still "
             f"for at most {c.STALL_SHARE_MAX:.0%} of the span, not counting the first {STILL_US_MIN / 1000:.0f} ms of "
@@ -356,7 +356,7 @@ def check_list() -> str:
             "not sustained",
         ),
         "latency_trend": (
-            "nothing shows that the results' latency, from the hand-out of their last event, grows by more than "
+            "nothing shows that the results' latency, from the delivery of their last event, grows by more than "
             f"{c.OUTPUT_SLOPE_MAX:g} s per second",
             "not sustained",
         ),

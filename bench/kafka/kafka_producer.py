@@ -27,7 +27,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.system.machine import cpus, only_on
+from streamgauge.system.machine import cpus, pin_threads
 from streamgauge.transports.kafka.broker.broker import Broker
 from streamgauge.transports.kafka.broker.topics import Topics
 from streamgauge.transports.kafka.client.producer import Messages, Producer
@@ -153,7 +153,7 @@ def main() -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
         at = Path(folder)
         with Broker(at / "broker", at / "broker.log", cpus=others or [ours]) as broker:
-            with only_on([ours]):
+            with pin_threads([ours]):
                 measured("compact", plan, broker.location)  # the broker's JVM compiles
                 alone = [found for name in ENCODINGS for found in measured(name, plan, broker.location)]
             return [*alone, together(broker.location)]

@@ -62,7 +62,7 @@ def answers(case: Case, tick: int) -> tuple[list[dict[str, Any]], dict[str, Any]
         "ended": False,
         "aborted_us": [],
     }
-    generator = {**said, "chunks": chunks, "hand_outs": reads, "handing_out": [(at + 900, at + 5000) for at in ends]}
+    generator = {**said, "chunks": chunks, "deliveries": reads, "delivering": [(at + 900, at + 5000) for at in ends]}
     spent = [(end + 90_000 + 700 * task, end + 90_300 + 700 * task) for end in ends for task in range(2 * TASKS)]
     commits = [commit_of(batch, end) for batch, end in batches]
     none: list[Any] = []

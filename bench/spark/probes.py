@@ -136,7 +136,7 @@ def spark(folder: Path) -> Iterator[Any]:
 def held(
     session: Any, resolved: ResolvedExperiment, events: int, folder: Path
 ) -> tuple[dict[str, DataFrame], dict[str, int]]:
-    """A batch of each source as bundles in Spark's memory, in as many parts as generators would send, as if handed out
+    """A batch of each source as bundles in Spark's memory, in as many parts as generators would send, as if delivered
     at once; and how many events are in it.
     """
     plan = resolved.plan(US, RATE_PER_S, events / RATE_PER_S)

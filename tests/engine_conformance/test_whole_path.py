@@ -180,7 +180,7 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[Any, ...]) -> None
 @pytest.mark.long
 def test_a_process_beside_aggregates_is_counted_whole(tmp_path: Path) -> None:
     """Only parts of its rows leave Python, for countries, cities and visits alike. What they state of each batch is how
-    many of the clicks handed out in it come from an address in a known place.
+    many of the clicks delivered in it come from an address in a known place.
     """
     with started(tmp_path, "click_analytics", "10k", {"visitors": "1000", "pages": "100"}, {}) as running:
         judged = running.trial(1)
@@ -189,7 +189,7 @@ def test_a_process_beside_aggregates_is_counted_whole(tmp_path: Path) -> None:
     counted = {(row.query, row.batch): row.rows for row in running.counted if row.operator == "geo_finder"}
     assert sum(counted.values()) > 0
     expected = dict.fromkeys(counted, 0)
-    for partition, parts in enumerate(trial_log.hand_outs):
+    for partition, parts in enumerate(trial_log.deliveries):
         for part in parts:
             if (batch := (part.query, part.batch)) in expected:
                 expected[batch] += clicks_from_known_places(trial_log.plan, partition, part.from_us, part.to_us)

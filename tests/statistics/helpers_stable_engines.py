@@ -4,7 +4,7 @@
 
 Batches go back to back, or at an interval where they are shorter. Each takes a fixed time, a share of the event time
 that waited for it (the *load*), and noise; so a long batch is followed by one nearly as long, and the backlog at
-hand-outs is a series whose neighbours correlate by about the load. Below a load of 1 it never grows for good: every
+deliveries is a series whose neighbours correlate by about the load. Below a load of 1 it never grows for good: every
 such trial that fails, or ends early, is an error.
 """
 
@@ -95,7 +95,7 @@ def _seen(batches: NDArray[np.float64], span_s: float, look: int) -> Evidence:
 
 
 def ends_early(engine: Engine, random: np.random.Generator, span_s: float) -> bool:
-    """Whether a trial is given up as hopeless; asked at each hand-out."""
+    """Whether a trial is given up as hopeless; asked at each delivery."""
     batches = engine.batches(WARMUP_S + span_s, random)
     inside = batches[batches[:, 0] >= WARMUP_S]
     for n in range(1, len(inside) + 1):

@@ -41,7 +41,7 @@ def test_batches_that_grow_towards_their_interval(growth: float, said: str, leng
 
 
 def saw_tooth(share: float, random: np.random.Generator) -> Samples:
-    """Backlog (events) just before each hand-out: batches of about a second, autocorrelated, over a minute.
+    """Backlog (events) just before each delivery: batches of about a second, autocorrelated, over a minute.
 
     A second's batch leaves about a second of the rate behind; its length wanders by 10 % and resembles its neighbour's.
     """
@@ -168,7 +168,7 @@ def test_a_stable_engine_is_seldom_given_up(name: str) -> None:
 @pytest.mark.parametrize("share", [0.1, 0.2, 0.5])
 @pytest.mark.parametrize("apart_s", [0.25, 1.0])
 def test_steady_growth_is_given_up_soon(share: float, apart_s: float) -> None:
-    """Fifteen hand-outs and ten seconds show it, and five seconds later it still is so."""
+    """Fifteen deliveries and ten seconds show it, and five seconds later it still is so."""
     random, time_s = np.random.default_rng(5), np.arange(0, 30, apart_s)
     backlog_s = 1.4 + share * time_s + random.normal(0, 0.05, time_s.size)
     seen = (Samples(time_s[:n], backlog_s[:n]) for n in range(1, time_s.size))

@@ -48,13 +48,13 @@ def commit_of(batch: int, committed_us: int, rows: int = 10, frontier_us: int = 
 class Story:
     """A test bed's ticks, one for each batch of the engine.
 
-    Generators offer every 0.1 s, `slip_us` after the chunk's end. Batch n is read at second n + 1, `read_after_us` past
-    it, takes all that lies before that second, and is committed `commit_after_us` later.
+    Generators offer every 0.1 s, `schedule_delay_us` after the chunk's end. Batch n is read `read_after_us` after
+    second n + 1, takes all events before that second, and is committed `commit_after_us` later.
     """
 
     plan: Plan = field(default_factory=plan_of)
     seconds: int = 20
-    slip_us: int = 1000
+    schedule_delay_us: int = 1000
     read_after_us: int = 5000
     commit_after_us: int = 400_000
     growth_us: int = 0
@@ -77,7 +77,10 @@ class Story:
         starts = range(low, high, CHUNK_US)
         return [
             Chunk(
-                start, start + CHUNK_US, self.count(partition, start, start + CHUNK_US), start + CHUNK_US + self.slip_us
+                start,
+                start + CHUNK_US,
+                self.count(partition, start, start + CHUNK_US),
+                start + CHUNK_US + self.schedule_delay_us,
             )
             for start in starts
         ]
@@ -111,9 +114,9 @@ class Story:
         return TrialRecord(self.trial_log(), spans, **{"drained": True, "deadline_us": START + 21 * US, **more})
 
 
-def tick_of(chunks: list[list[Chunk]], hand_outs: list[list[Delivery]], commits: list[Commit], **more: Any) -> Tick:
+def tick_of(chunks: list[list[Chunk]], deliveries: list[list[Delivery]], commits: list[Commit], **more: Any) -> Tick:
     values = {"frontier_us": START, "rows_ignored": {}, "overflowed": False, "ended": False, **more}
-    return Tick(chunks, hand_outs, commits, **values)
+    return Tick(chunks, deliveries, commits, **values)
 
 
 def usage_of(second: float, name: str, role: Any, cpu: float = 50.0, memory: int = 100, waiting: float = 0.0) -> Usage:

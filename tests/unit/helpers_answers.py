@@ -47,7 +47,7 @@ FLOWS = pytest.mark.parametrize("flow", [ROWS, WINDOWS, PAIRS], ids=lambda flow:
 
 
 ANSWERS: dict[str, pa.Table] = {}
-"""By flow and what was handed out: trials offer the same events, and no table can be changed, so each is asked once."""
+"""By flow and what was delivered: trials offer the same events, and no table can be changed, so each is asked once."""
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Case:
     def answer(self, sink: str = "") -> pa.Table:
         """The oracle's rows for all that was offered, by event time; each came a second after it was due."""
         one = next(each for each in self.resolved.by_sink() if sink in ("", each.flow.sink.name))
-        asked = repr((one.lineage_flow, self.record.spans, self.record.trial_log.hand_outs))
+        asked = repr((one.lineage_flow, self.record.spans, self.record.trial_log.deliveries))
         if asked not in ANSWERS:
             ANSWERS[asked] = self._answer(one)
         return ANSWERS[asked]

@@ -28,7 +28,7 @@ def done_of(make: Any, profile: str = "constant", **story: Any) -> TrialRecord:
 
 
 def part(stream: str, low: float, high: float, events: int, at: float, batch: int, again: bool = False) -> Delivery:
-    """A hand-out, its times in seconds after START."""
+    """A delivery, its times in seconds after START."""
     return Delivery(
         stream, START + round(low * US), START + round(high * US), events, START + round(at * US), batch, again
     )
@@ -44,7 +44,7 @@ def cut_short(record: TrialRecord, after_us: int) -> TrialRecord:
     """The same trial, had it ended then: nothing later was offered, read or committed."""
     trial_log, until = record.trial_log, START + after_us
     trial_log.chunks = [[chunk for chunk in log if chunk.published_us <= until] for log in trial_log.chunks]
-    trial_log.hand_outs = [[part for part in log if part.ingest_us <= until] for log in trial_log.hand_outs]
+    trial_log.deliveries = [[part for part in log if part.ingest_us <= until] for log in trial_log.deliveries]
     trial_log.commits = [commit for commit in trial_log.commits if commit.committed_us <= until]
     record.drained, record.deadline_us = False, until
     return record

@@ -1,9 +1,9 @@
-"""The one codec of latency.hlog: HdrHistogram's log format, over counts of 1 us to 1 h at three significant digits.
+"""The codec of latency.hlog: HdrHistogram's log format, with counts of 1 us to 1 h at three significant digits.
 
-Counts are those of HdrHistogram itself, as an array (SLOTS,); a *slot* is an index into them.
-`latency.hlog` holds the latencies of the measured span in microseconds, of each second or of all of it. The tag of a
-line names the kind of latency, with `/<sink>` after it where there are several sinks. An untagged line is event time.
-Intervals of one tag are added up, never averaged [method 1].
+Counts are an array (SLOTS,) with HdrHistogram's own layout. A *slot* is an index into them.
+`latency.hlog` has the latencies of the measured span in microseconds, per second or as a whole. The tag of a line is
+the kind of latency, followed by `/<sink>` if there are several sinks. A line without a tag is event-time latency.
+Readers add intervals of one tag, and never average them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Counts = NDArray[np.int64]
 
 LOWEST_US, HIGHEST_US, DIGITS = 1, 3_600_000_000, 3
 HALF = 1024
-"""Slots per power of two above the first two; what three significant digits need."""
+"""Slots per power of two above the first two, for three significant digits."""
 SLOTS = 23 * HALF
 """Length of HdrHistogram's counts for this range; the last slot ends at 2^32 - 1 us, 71 minutes."""
 
@@ -34,29 +34,29 @@ _INTERVAL = re.compile(r"^(?:Tag=([^,]+),)?([\d.]+),[\d.]+,[\d.]+,(\S+)$")
 
 
 class Interval(NamedTuple):
-    """One line: `tag` is empty where there is none, `start_s` in seconds, `encoded` the histogram as text."""
+    """One line: its tag (empty without one), `start_s` in seconds, and the histogram as text."""
 
     tag: str
     start_s: float
     encoded: str
 
     def counts(self) -> Counts:
-        """Its histogram. ValueError where it cannot be decoded, or has another range or precision."""
+        """Its histogram. Raises ValueError if it cannot be decoded, or has another range or precision."""
         return decode(self.encoded)
 
 
 def read(text: str) -> Iterator[Interval]:
-    """The intervals of a log, in its order; lines that are no interval are passed over."""
+    """The intervals of a log, in its order. Other lines are skipped."""
     for line in text.splitlines():
         if match := _INTERVAL.match(line.strip()):
             yield Interval(match[1] or "", float(match[2]), match[3])
 
 
 def write(intervals: Mapping[tuple[float, float], Counts], tag: str) -> str:
-    """A log with one line for each interval (key: from and to, seconds since the epoch), under `tag`.
+    """A log with one line per interval (key: from and to, seconds since the epoch), with this tag.
 
-    Values are microseconds; the third field, the interval's maximum, is milliseconds, as in the logs of others.
-    Logs of several tags may be put one after the other. ValueError where the tag holds a comma, a space or a line end.
+    Values are microseconds. The third field, the interval's maximum, is milliseconds, as HdrHistogram defines it.
+    Logs of several tags can be concatenated. Raises ValueError if the tag has a comma, a space or a line end.
     """
     from hdrh.log import HistogramLogWriter
 
@@ -87,7 +87,7 @@ def encoder(counts: Counts) -> Any:
 
 
 def decode(text: str) -> Counts:
-    """From HdrHistogram's compressed form (V2). ValueError where range or digits are others than ours."""
+    """Counts from HdrHistogram's compressed form (V2). Raises ValueError for another range or precision."""
     from hdrh.histogram import HdrHistogram
 
     hdr = HdrHistogram.decode(text)

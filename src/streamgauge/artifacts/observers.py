@@ -1,4 +1,4 @@
-"""What a trial or a search reports while it goes on, and to whom."""
+"""The observers of trials and searches, and what they receive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 
 FlowNodes = Sequence[Mapping[str, Any]]
-"""A flow as `dataflow.describe.describe` gives it."""
+"""A flow in the form of `dataflow.describe.describe`."""
 OnResult = Callable[[RunFolder, FlowNodes], object]
 """Called with each run folder whose result has been written, and with the flow that was run."""
 OnStudy = Callable[[StudyResult], object]
@@ -19,13 +19,14 @@ OnStudy = Callable[[StudyResult], object]
 
 
 def ignore(*_: object) -> None:
-    """For whoever does not want to hear of results."""
+    """The observer that does nothing."""
 
 
 @dataclass(frozen=True)
 class TrialSnapshot:
-    """How a trial stands; None where a figure is not known yet. Latency is of the last seconds' results: the median
-    of the batch that was latest, as a few batches carry no more.
+    """The current figures of a trial; None if unknown.
+
+    The latency is the median of the latest batch, because a few batches do not carry higher percentiles.
     """
 
     phase: str
@@ -39,16 +40,16 @@ class TrialSnapshot:
 
 
 class SearchObserver(Protocol):
-    """Whoever follows a search."""
+    """An observer of a search."""
 
     def header(self, text: str) -> None:
-        """What is asked, on what machine."""
+        """Receives the question and the machine, as text."""
 
     def trial_progress(self, snapshot: TrialSnapshot) -> None:
-        """How the trial that runs stands."""
+        """Receives the state of the current trial."""
 
     def trial(self, trial: TrialSummary) -> None:
-        """A trial that has ended."""
+        """Receives a finished trial."""
 
     def finish(self, result: Result) -> None:
-        """The search's answer."""
+        """Receives the result of the search."""

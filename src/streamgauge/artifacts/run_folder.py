@@ -1,18 +1,18 @@
-"""Run folders: where everything about one run, or one study and its trials, is kept.
+"""Run folders, with everything about one run, or about one study and its trials.
 
     runs/<utc time>-<workload>-<engine>/
-        experiment.toml     what was asked, whole
-        result.json         what is answered; says "interrupted" from the start until the judgement replaces it
+        experiment.toml     the complete experiment
+        result.json         the result; "interrupted" until the verdict replaces it
         series.parquet      per second (see tables.py)
         latency.hlog        HdrHistogram log, one tag per kind of latency (see hlog.py)
-        verification.json   the comparison of the answers
-        results.parquet     where asked: every result; results-<sink>.parquet where there are several sinks
-        report.html         made from the above (see report/)
-        engine/             what the SUT said: logs, batches.parquet
+        verification.json   the comparison of the results with the expected ones
+        results.parquet     with --keep-results: every result; results-<sink>.parquet if there are several sinks
+        report.html         made from these files (see report/)
+        engine/             output of the SUT: logs, batches.parquet
         trials/NN/          a study's trials, each a run folder
 
-Every file of ours appears whole or not at all: it is written beside its place, synced, and renamed (not logs, nor
-`search.jsonl`, which gets a line a trial). So a run that is killed at any moment leaves a folder that can be read.
+The driver writes each file beside its place, syncs and renames it, so a file is complete or absent. Logs and
+`search.jsonl`, which gets a line per trial, are exceptions. A run that is killed at any time leaves a readable folder.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ STUDIES = {
     CHARACTERIZATION: Study("characterize", "a characterization, which has no trial", OperatorProfile),
     ANATOMY: Study("anatomy", "an anatomy, whose trials are below it", LatencyBreakdown),
 }
-"""By what its folder holds in the place of a result.json."""
+"""The kinds of studies by the file in their folder that replaces result.json."""
 _FILES = (
     "experiment.toml", "result.json", "series.parquet", "latency.hlog", "verification.json", "report.html",
     *STUDIES,
@@ -68,7 +68,7 @@ _FILES = (
 
 
 class Place(NamedTuple):
-    """The setting by which a place to write to was asked for, and how to ask for another one."""
+    """The setting that names a place to write to, and the option for another place."""
 
     setting: str
     another: str
@@ -80,15 +80,16 @@ RUN = Place("RUN", "a copy of the run folder")
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A folder that holds one run; `path` exists and holds a readable result.json."""
+    """The folder of one run; `path` exists and has a readable result.json."""
 
     path: Path
 
     @classmethod
     def create(cls, root: str | Path, workload: str, engine: str, now: datetime) -> RunFolder:
-        """A new folder under `root` (made if only itself is missing), named after `now` (aware) in UTC, and unique.
+        """A new folder with a unique name under `root`, named after `now` (aware) in UTC.
 
-        Raises `InputError` where `root` cannot hold folders, `MachineError` where the disk is full.
+        Creates `root`, but not its parents.
+        Raises `InputError` if `root` cannot hold folders, `MachineError` if the disk is full.
         """
         folder = cls(new_folder(root, workload, engine, now))
         folder._begin(folder.path.name, workload, engine, now)
@@ -96,7 +97,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """The run folder at `path`, or the one that holds the file `path`; `InputError` where there is none."""
+        """The run folder at `path`, or the folder of the file `path`. Raises `InputError` if there is none."""
         path = Path(path)
         folder = cls(path.parent if path.is_file() and path.name in _FILES else path)
         folder.read_result()
@@ -108,18 +109,18 @@ class RunFolder:
 
     @property
     def engine(self) -> Path:
-        """The subfolder for what the SUT says, made on first use."""
+        """The subfolder for the SUT's output, created on first use."""
         with disk(self.path / "engine"):
             (self.path / "engine").mkdir(exist_ok=True)
         return self.path / "engine"
 
     @property
     def report(self) -> Path:
-        """Where the report of this run is, once it has been written."""
+        """The path of this run's report."""
         return self.path / "report.html"
 
     def trial(self, number: int, now: datetime) -> RunFolder:
-        """The run folder `trials/NN` of a study, made if it is not there yet (a resumed study finds its own)."""
+        """The run folder `trials/NN` of a study. A resumed study reuses its folders."""
         path = self.path / "trials" / f"{number:02d}"
         with disk(path):
             path.mkdir(parents=True, exist_ok=True)
@@ -131,17 +132,17 @@ class RunFolder:
 
     def trials(self) -> tuple[RunFolder, ...]:
         """The trials of a study in the order of their numbers; empty for a single run."""
-        found = [path.parent for path in self.path.glob("trials/*/result.json") if path.parent.name.isdecimal()]
-        return tuple(RunFolder(path) for path in sorted(found, key=lambda path: int(path.name)))
+        paths = [path.parent for path in self.path.glob("trials/*/result.json") if path.parent.name.isdecimal()]
+        return tuple(RunFolder(path) for path in sorted(paths, key=lambda path: int(path.name)))
 
     def write_experiment(self, experiment: Experiment, job_files: Mapping[str, str] | None = None) -> None:
-        """What is asked; while there is no judged result, it also goes into result.json, with an own job's digests."""
+        """Writes the experiment. Until there is a verdict, result.json gets it too, with the digests of a user job."""
         self._write("experiment.toml", to_toml(experiment))
         result = self.read_result()
         if result.verdict.cause == Cause.UNFINISHED:
-            asked = experiment.model_dump(mode="json")
-            kept = {"experiment": asked, "isolation": experiment.isolation, "tuning": experiment.tuning}
-            self.write_result(result.model_copy(update={**kept, "job_files": dict(job_files or {})}))
+            settings = experiment.model_dump(mode="json")
+            fields = {"experiment": settings, "isolation": experiment.isolation, "tuning": experiment.tuning}
+            self.write_result(result.model_copy(update={**fields, "job_files": dict(job_files or {})}))
 
     def write_result(self, result: Result) -> None:
         self._write("result.json", result.to_json() + "\n")
@@ -153,30 +154,30 @@ class RunFolder:
         self._write("latency.hlog", text)
 
     def forget_answers(self) -> None:
-        """Removes what a stopped trial left here that is made again: the next one may have nothing to put there."""
+        """Removes the files of a stopped trial, because the repeated trial may not write all of them."""
         answers = ("latency.hlog", "verification.json", "results*.parquet")
         for path in (path for name in answers for path in self.path.glob(name)):
             path.unlink()
 
-    def write_page(self, text: str, asked: Place = OUT) -> Path:
-        self._write("report.html", text, asked)
+    def write_page(self, text: str, place: Place = OUT) -> Path:
+        self._write("report.html", text, place)
         return self.report
 
     def write_series(self, table: pa.Table) -> None:
-        """The per-second series; `DriverError` where it breaks its schema."""
+        """Writes the per-second series. Raises `DriverError` if it breaks its schema."""
         from streamgauge.artifacts import tables
 
         self._write_table("series.parquet", tables.conform(table))
 
     def write_batches(self, table: pa.Table) -> None:
-        """The engine's batches, as engine/batches.parquet; `DriverError` where they break their schema."""
+        """Writes engine/batches.parquet. Raises `DriverError` if the batches break their schema."""
         from streamgauge.artifacts import tables
 
         self.engine.mkdir(exist_ok=True)
         self._write_table("engine/batches.parquet", tables.conform(table, tables.BATCHES))
 
     def write_operators(self, table: pa.Table) -> None:
-        """What each operator took in and gave in each batch, as engine/operators.parquet; an empty table is no file."""
+        """Writes each operator's input and output rows to engine/operators.parquet, unless the table is empty."""
         from streamgauge.artifacts import tables
 
         if table.num_rows:
@@ -184,7 +185,7 @@ class RunFolder:
             self._write_table("engine/operators.parquet", table.cast(tables.OPERATORS))
 
     def read_result(self) -> Result:
-        """The result as it stands; `InputError` where this is no run folder or its result cannot be read."""
+        """The result. Raises `InputError` if this is no run folder, or its result cannot be read."""
         path = self.path / "result.json"
         try:
             return Result.model_validate_json(path.read_bytes())
@@ -202,25 +203,25 @@ class RunFolder:
         raise InputError(Problem("RUN", rule, str(self.path), way_out))
 
     def read_series(self) -> pa.Table:
-        """The per-second series; no rows where the run did not get that far."""
+        """The per-second series; no rows if the run ended before it was written."""
         from streamgauge.artifacts import tables
 
         return self._read_table("series.parquet", tables.SCHEMA)
 
     def read_batches(self) -> pa.Table:
-        """The engine's batches; no rows where the engine reported none."""
+        """The engine's batches; no rows if the engine reported none."""
         from streamgauge.artifacts import tables
 
         return self._read_table("engine/batches.parquet", tables.BATCHES)
 
     def read_hlog(self) -> str | None:
-        """The HdrHistogram log, or None where the run did not get that far."""
+        """The HdrHistogram log, or None if the run ended before it was written."""
         path = self.path / "latency.hlog"
         return path.read_text() if path.exists() else None
 
     def _begin(self, run_id: str, workload: str, engine: str, now: datetime) -> None:
         start = now.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        advice = "Run it again; nothing here may be used."
+        advice = "Run it again and do not use the figures here."
         verdict = Verdict(value="interrupted", cause=Cause.UNFINISHED, sentence=STARTED, advice=advice)
         self.write_result(
             Result(
@@ -235,8 +236,8 @@ class RunFolder:
             )
         )
 
-    def _write(self, name: str, text: str, asked: Place = OUT) -> None:
-        _atomically(self.path / name, lambda file: file.write(text.encode()), asked)
+    def _write(self, name: str, text: str, place: Place = OUT) -> None:
+        _atomically(self.path / name, lambda file: file.write(text.encode()), place)
 
     def _write_table(self, name: str, table: pa.Table) -> None:
         import pyarrow.parquet as pq
@@ -259,7 +260,7 @@ class RunFolder:
 
 
 def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Path:
-    """A new, empty folder under `root`, named after a workload and an engine or a study; errors as of `create`."""
+    """A new, empty folder under `root`, named after a workload and an engine or a study. Errors as in `create`."""
     root = Path(root)
     _make_root(root)
     return _make_unique(root, f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{_plain(Path(workload).stem)}-{_plain(kind)}")
@@ -289,21 +290,21 @@ def read_study(folder: Path, file: str) -> StudyResult:
     raise InputError(Problem(RUN.setting, rule, str(folder), way_out))
 
 
-def write_text(path: Path, text: str, asked: Place) -> None:
-    """A file of its own, whole or not at all; `InputError` where it cannot be there."""
-    require_place(path, asked)
-    _atomically(path, lambda file: file.write(text.encode()), asked)
+def write_text(path: Path, text: str, place: Place) -> None:
+    """Writes a file completely or not at all. Raises `InputError` if the path cannot be written."""
+    require_place(path, place)
+    _atomically(path, lambda file: file.write(text.encode()), place)
 
 
-def require_place(path: Path, asked: Place) -> None:
-    """InputError where it is known before anything is computed that a file cannot be there."""
+def require_place(path: Path, place: Place) -> None:
+    """Raises InputError if a file cannot be written, before anything is computed."""
     if path.is_dir():
-        raise InputError(Problem(asked.setting, "must be a file, and a folder has that name", str(path), asked.another))
+        raise InputError(Problem(place.setting, "must be a file, and a folder has that name", str(path), place.another))
     if not path.parent.is_dir():
-        raise InputError(Problem(asked.setting, "must be in an existing folder", str(path), asked.another))
+        raise InputError(Problem(place.setting, "must be in an existing folder", str(path), place.another))
     if not os.access(path.parent, os.W_OK | os.X_OK):
-        way_out = f"{asked.another} in a folder you may write to"
-        raise InputError(Problem(asked.setting, "must be in a folder that can be written to", str(path), way_out))
+        way_out = f"{place.another} in a folder you may write to"
+        raise InputError(Problem(place.setting, "must be in a folder that can be written to", str(path), way_out))
 
 
 def _plain(text: str) -> str:
@@ -335,29 +336,29 @@ def _make_unique(root: Path, name: str) -> Path:
 
 
 @contextmanager
-def disk(path: Path, asked: Place = OUT) -> Iterator[None]:
-    """Turns what the system says about a path into our own errors, which name what was `asked`."""
+def disk(path: Path, place: Place = OUT) -> Iterator[None]:
+    """Turns the system's errors about a path into errors that name the setting of `place`."""
     try:
         yield
     except OSError as error:
-        raise _error_of(path, error, asked) from None
+        raise _error_of(path, error, place) from None
 
 
-def _error_of(path: Path, error: OSError, asked: Place) -> Exception:
+def _error_of(path: Path, error: OSError, place: Place) -> Exception:
     if is_full(error):
-        return MachineError(f"the disk that holds {path} is full: free some space, or use {asked.another} elsewhere")
+        return MachineError(f"the disk that holds {path} is full: free some space, or use {place.another} elsewhere")
     rules = {
         errno.EEXIST: "must be a folder, and a file has that name",
         errno.ENOTDIR: "must lie in a folder, and a file is in its way",
     }
-    if not path.parent.is_dir():  # a place in which nothing can be made, such as /proc, gives the same error
+    if not path.parent.is_dir():  # folders such as /proc, which take no files, give the same error
         rules[errno.ENOENT] = "must be in an existing folder"
     rule = rules.get(error.errno or 0, f"must be a place that can be written to ({error.strerror})")
-    return InputError(Problem(asked.setting, rule, str(path), f"{asked.another} in a folder you may write to"))
+    return InputError(Problem(place.setting, rule, str(path), f"{place.another} in a folder you may write to"))
 
 
-def _atomically(path: Path, write: Callable[[IO[bytes]], object], asked: Place) -> None:
-    with disk(path, asked):
+def _atomically(path: Path, write: Callable[[IO[bytes]], object], place: Place) -> None:
+    with disk(path, place):
         handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -373,7 +374,7 @@ def _atomically(path: Path, write: Callable[[IO[bytes]], object], asked: Place) 
 
 
 def _sync_folder(path: Path) -> None:
-    """Makes a rename survive a power cut; without it the old file may come back."""
+    """Makes a rename survive a power cut. Otherwise the old file may come back."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,31 +1,31 @@
-"""The tables a run folder keeps beside its result: one row per second, and one row per engine batch.
+"""The tables of a run folder beside its result: one row per second, and one row per engine batch.
 
 series.parquet, one row per second of planned time, ascending:
 
     time_us                     start of the second, microseconds since the epoch (planned time); never null
-    phase                       name of the phase the second lies in, as in `result.phases`; never null
-    planned                     events that the plan has in that second
-    offered                     events that the generators made available in that second; a chunk of them whole, when
-                                its last one was due or later, so the first second has a chunk less than its plan
-    handed_out, committed       events first handed to the SUT, events it committed, in that second
-    backlog_events              due and not handed out, at the end of the second
-    lag_events                  due and not committed, at the end of the second
-    event_time_us_p50, _p99     emission - event time of the results whose event time lies in that second [K §IV]
+    phase                       phase of the second, as in `result.phases`; never null
+    planned                     planned events in that second
+    offered                     events that the generators made available in that second, in whole chunks. A chunk is
+                                available at its end, so the first second has a chunk less than its plan
+    handed_out, committed       first deliveries to the SUT, and events it committed, in that second
+    backlog_events              events due and not delivered, at the end of the second
+    lag_events                  events due and not committed, at the end of the second
+    event_time_us_p50, _p99     emission - event time of the results with an event time in that second
     processing_time_us_p50, _p99  emission - ingest time of the same results
-    results                     results whose event time lies in that second
-    slip_us_max                 greatest lateness of the driver against its own plan
-    sut_cpu_percent, driver_cpu_percent   100 is one core kept busy for the second
-    others_cpu_percent          the same of all processes that are neither driver nor SUT
-    reference_work_us           CPU time of the same small piece of work: how fast the machine itself was
-    sut_memory_bytes, driver_memory_bytes   resident, all processes of that side
+    results                     results with an event time in that second
+    slip_us_max                 the greatest schedule delay of the driver
+    sut_cpu_percent, driver_cpu_percent   100 is one core for the whole second
+    others_cpu_percent          the same of all processes except driver and SUT
+    reference_work_us           CPU time of the reference work, which shows the machine's speed
+    sut_memory_bytes, driver_memory_bytes   resident memory of all processes of that side
     loopback_bytes_per_s        over the loopback: between driver and SUT, and within the SUT (JVM and Python workers)
-    frontier_lag_us             planned time - output frontier, at the end of the second [method 3.4]
+    frontier_lag_us             planned time - output frontier, at the end of the second
 
-engine/batches.parquet, one row per micro-batch, as the SUT reports it (never decides anything); a job of several sinks
-may be several queries, whose batches then stand one query after the other.
+engine/batches.parquet has one row per micro-batch, as the SUT reports it. No verdict depends on it. A job of several
+sinks may have several queries, whose batches follow each other in the table.
 
-engine/operators.parquet, one row per micro-batch, query and operator: the rows it took in and gave, as the SUT counts
-them; what a source gives is the driver's count.
+engine/operators.parquet has one row per micro-batch, query and operator: input and output rows as the SUT counts them.
+The output of a source is the driver's count.
 A null means "not known", never zero.
 """
 
@@ -85,10 +85,10 @@ OPERATORS: pa.Schema = pa.schema(
 
 
 def conform(table: pa.Table, schema: pa.Schema = SCHEMA) -> pa.Table:
-    """`table` with exactly the columns of `schema`, in its order and types; absent nullable columns become null.
+    """`table` with exactly the columns of `schema`, in its order and types. Missing nullable columns become null.
 
-    Raises `DriverError` for unknown columns, nulls or absence where a value is required, wrong types, or rows whose
-    first column does not ascend (of one query, where there is such a column).
+    Raises `DriverError` for unknown columns, missing required values, wrong types, or a first column that does not
+    ascend (for each query, if there is a column `query`).
     """
     unknown = sorted(set(table.column_names) - set(schema.names))
     if unknown:

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING
 
 from streamgauge.core.errors import InputError, Problem
-
-if TYPE_CHECKING:
-    pass
-
 
 FAR_PAST_US, FAR_FUTURE_US = -(2**62), 2**62
 """Before and after every valid time; sums with a valid time still fit into a BIGINT."""

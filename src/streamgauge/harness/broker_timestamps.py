@@ -1,6 +1,6 @@
-"""When a broker had events of a trial, and their results, by its own clock: of some results, evenly over the span.
+"""Append times of a broker: when it had events of a trial and their results, for a sample of the results.
 
-Its stamps are whole milliseconds of the machine's clock, of a whole batch of messages each; they are rounded up.
+The broker stamps a whole batch of messages at once, in milliseconds. The times are rounded up.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from streamgauge.transports.spi import ManagedBroker
 Ints = NDArray[np.int64]
 
 SAMPLES_MAX = 20_000
-"""Results that are chosen of those that came since the span began, at most."""
+"""The largest sample of the results that arrived since the span began."""
 
 
 @dataclass(frozen=True)
 class AppendTimes:
-    """Of n results, microseconds (n,): `event_us` when the broker had the event, `result_us` when it had the result.
+    """Append times of n results, microseconds (n,): `event_us` of the event, `result_us` of the result.
 
-    `rows` are the results as they came, but for their emission time.
+    `rows` are the results without their emission time.
     """
 
     rows: pa.Table
@@ -39,32 +39,33 @@ class AppendTimes:
 def append_times(
     broker: ManagedBroker, offsets: Offsets, stream: str, sink: str, from_us: int, to_us: int
 ) -> AppendTimes | None:  # fmt: skip
-    """Of results of one stream's events in [from_us, to_us); None where nothing is known of any.
+    """Append times for results of one stream's events in [from_us, to_us). None without such results.
 
     Raises:
-        DriverError: the broker does not say.
+        DriverError: the broker does not answer.
     """
-    rows = broker.results(from_us, _some).get(sink)
+    rows = broker.results(from_us, _sample).get(sink)
     if rows is None:
         return None
     times = rows[EVENT_TIME]
     rows = rows.filter(pc.and_(pc.greater_equal(times, from_us), pc.less(times, to_us)))
-    event_us = _events(broker, offsets, stream, np.asarray(rows[EVENT_ID]))
+    event_us = _event_times(broker, offsets, stream, np.asarray(rows[EVENT_ID]))
     result_us = np.asarray(rows[EMISSION_TIME])
     return AppendTimes(rows.drop_columns([EMISSION_TIME]), event_us, result_us) if len(rows) else None
 
 
-def _some(count: int) -> Sequence[int]:
+def _sample(count: int) -> Sequence[int]:
     chosen: list[int] = stratified_indices(count, SAMPLES_MAX).tolist()
     return chosen
 
 
-def _events(broker: ManagedBroker, offsets: Offsets, stream: str, event_ids: Ints) -> Ints:
-    found = np.zeros(len(event_ids), np.int64)
+def _event_times(broker: ManagedBroker, offsets: Offsets, stream: str, event_ids: Ints) -> Ints:
+    """The append time of each event; the broker is asked once per partition, for distinct events."""
+    times_us = np.zeros(len(event_ids), np.int64)
     partitions, sequences = partitions_of(event_ids), sequences_of(event_ids)
     for partition in np.unique(partitions).tolist():
-        mine = partitions == partition
-        different, places = np.unique(sequences[mine], return_inverse=True)
-        wanted = (offsets.first_of((stream, partition)) + different).tolist()
-        found[mine] = np.array(broker.appended_us(stream, partition, wanted), np.int64)[places]
-    return found
+        of_partition = partitions == partition
+        distinct, places = np.unique(sequences[of_partition], return_inverse=True)
+        event_offsets = (offsets.first_of((stream, partition)) + distinct).tolist()
+        times_us[of_partition] = np.array(broker.appended_us(stream, partition, event_offsets), np.int64)[places]
+    return times_us

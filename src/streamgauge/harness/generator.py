@@ -1,7 +1,7 @@
-"""The generator process: follows a plan into the outlet of a transport, which hands it out.
+"""The generator process: offers the events of a plan to the outlet of a transport, which delivers them.
 
-Open loop: a chunk becomes available when its time has come, whatever the reader does. Event n's time is the plan's; a
-chunk that comes late is logged as late, never shifted. Events are made ahead, so that making them costs no slip.
+Open loop: the generator offers a chunk when it is due, whatever the reader does. Event times are those of the plan. A
+late chunk is logged as late, never shifted. Events are made ahead of time, so making them adds no schedule delay.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 Prepare = Callable[[str, pa.RecordBatch], pa.RecordBatch]
-"""Of a stream's events what is offered of them, row by row."""
+"""Encodes a stream's events row by row, as the outlet offers them."""
 MADE_US = 50_000
-"""How much event time is made at once, at least."""
+"""The shortest event time for which events are made at once."""
 
 
 @dataclass(frozen=True)
 class GeneratorSettings:
-    """What one generator process is told at its start."""
+    """The settings of one generator process."""
 
     partition: int
     host: str
@@ -53,10 +53,9 @@ class GeneratorSettings:
 
 
 class Stock:
-    """Events of one partition of a plan, made ahead of their time and for several chunks at once.
+    """Events of one partition of a plan, made ahead of time for several chunks at once.
 
-    Much of what it costs to make a batch does not depend on how long it is. A chunk is cut out of the batch without a
-    copy.
+    Making a batch has a large fixed cost, whatever its length. Chunks are slices of the batch, without a copy.
     """
 
     def __init__(
@@ -70,12 +69,12 @@ class Stock:
         """The events of [from_us, to_us) of each stream."""
         if not self._made or from_us < self._from_us or to_us > self._to_us:
             self._make(from_us, max(to_us, from_us + MADE_US))
-        found = {}
+        batches = {}
         for index, stream in enumerate(self._plan.streams):
             base, batch = self._made[stream.name]
             first, last = self._sequences(index, from_us, to_us)
-            found[stream.name] = batch.slice(first - base, last - first)
-        return found
+            batches[stream.name] = batch.slice(first - base, last - first)
+        return batches
 
     def _make(self, from_us: int, to_us: int) -> None:
         self._from_us, self._to_us = from_us, to_us
@@ -90,11 +89,11 @@ class Stock:
 
 
 class Segment:
-    """One stretch of load: a plan, how far it goes, and how much event time travels at once.
+    """One stretch of load: a plan, its end, and the event time of a chunk.
 
-    `end_us` may be moved while it runs.
-    `pace_us`: at most so much event time may wait to be handed out, and the plan stands still meanwhile: a closed loop,
-    only for finding out how much an engine drains. None is the open loop of every trial that is judged.
+    - `end_us`: may change while the segment runs.
+    - `pace_us`: the most event time that may wait for delivery. At this limit the plan pauses: a closed loop, only for
+      measuring how much an engine drains. None: the open loop of every judged trial.
     """
 
     def __init__(self, plan: Plan, end_us: int, chunk_us: int, pace_us: int | None) -> None:
@@ -113,22 +112,22 @@ class Generator:
 
     @classmethod
     def opened(cls, settings: GeneratorSettings) -> Generator:
-        """On the run's clock, with an outlet of its transport that listens."""
+        """A generator on the run's clock, with an open outlet of its transport."""
         clock = Clock(settings.clock_offset_us)
         plan: Plan = _load(settings.plan)
         schemas = {stream.name: _full_schema(stream.schema.to_arrow()) for stream in plan.streams}
-        held = OutletConfig(schemas, settings.bound_us, settings.bytes_max, clock.now_us, settings.partition)
+        config = OutletConfig(schemas, settings.bound_us, settings.bytes_max, clock.now_us, settings.partition)
         at = EndpointConfig(settings.host, settings.port, settings.token, settings.transport_options)
-        return cls(settings, clock, transport(settings.transport).open_outlet(at, held))
+        return cls(settings, clock, transport(settings.transport).open_outlet(at, config))
 
     def listen(self) -> dict[str, Any]:
         return {"location": self._outlet.location}
 
     def segment(self, plan: str, end_us: int, chunk_us: int, pace_us: int | None = None) -> dict[str, int]:
-        """Begin to follow a plan; the one before must have ended. Gives what the outlet's positions are before it."""
+        """Starts to follow a plan; the previous one must have ended. Returns the outlet's positions before it."""
         self.halt()
         positions = self._outlet.positions()
-        # A trial answers for its own overflow, not for that of the one before.
+        # An overflow of the previous trial must not count for this one.
         self._outlet.overflowed, self._outlet.memory_full_us = False, None
         self._segment = Segment(_load(plan), end_us, chunk_us, pace_us)
         Thread(target=self._follow_safely, args=(self._segment,), daemon=True).start()
@@ -143,19 +142,19 @@ class Generator:
             self._segment.halted.set()
 
     def level(self, to_us: int) -> None:
-        """Between two plans: nothing more comes before `to_us`, so what others offered until then may be read."""
+        """Between two plans: moves the frontier to `to_us`, so the SUT can read what other generators offered."""
         if self._segment is not None and (from_us := self._outlet.frontier()) < to_us:
-            nothing = self._stock(self._segment.plan).take(from_us, from_us)
-            self._outlet.offer(from_us, to_us, nothing, self._clock.now_us())
+            no_events = self._stock(self._segment.plan).take(from_us, from_us)
+            self._outlet.offer(from_us, to_us, no_events, self._clock.now_us())
 
     def commit(self, before_us: int) -> None:
         self._outlet.commit(before_us)
 
-    def handed_out(self, before_us: int) -> None:
-        self._outlet.handed_out(before_us)
+    def mark_delivered(self, before_us: int) -> None:
+        self._outlet.mark_delivered(before_us)
 
     def positions(self) -> dict[str, int]:
-        """How many events of each stream were sent so far, where the transport counts them."""
+        """The events sent so far, by stream; empty if the transport does not count them."""
         return self._outlet.positions()
 
     def status(self) -> dict[str, Any]:
@@ -214,14 +213,14 @@ def _full_schema(fields: pa.Schema) -> pa.Schema:
 
 
 def _load(path: str) -> Any:
-    # Written by the runner that started this process, into a folder of its own: never from a socket.
+    # The runner that started this process wrote it into its private folder. It never comes from a socket.
     return pickle.loads(Path(path).read_bytes())
 
 
 def main() -> None:
     path = Path(sys.argv[1])
     generator = Generator.opened(GeneratorSettings(**json.loads(path.read_text())))
-    names = ("listen", "segment", "extend", "halt", "level", "handed_out", "commit", "positions", "status")
+    names = ("listen", "segment", "extend", "halt", "level", "mark_delivered", "commit", "positions", "status")
     serve({name: getattr(generator, name) for name in names}, scratch=path.parent)
 
 

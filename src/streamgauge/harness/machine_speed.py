@@ -1,15 +1,11 @@
-"""How fast the machine itself is at the moment: the same small piece of work, timed again and again.
+"""Measures the machine's current speed: the CPU time of one small piece of reference work.
 
-A virtual machine shares its processors' turbo, caches and memory with machines that nothing inside it can see, and not
-all of what it loses that way is reported as steal. Rates of two trials compare systems only as far as this figure is
-the same in both; it decides nothing.
+Virtual machines share turbo, caches and memory bandwidth with invisible neighbours. Steal time does not show all of
+that. Two trials compare systems only if this figure is the same in both. No verdict depends on it.
 
-The work is bound by the core (a sort that fits in the second-level cache) and by the memory (a pass over more than a
-shared cache holds), because generators and systems need both. Seen on two cores of an AMD EPYC with 32 MB of shared
-cache, beside a neighbour that copies memory without end: this work took 21, 26, 31 and 23 % longer (2.2 ms alone), a
-generator's events 4, 13, 7 and -3 %, a copy of memory 25 to 73 %; a sort alone 2 to 4 %, also in an hour in which that
-neighbour cost the generators 35 to 42 %. A neighbour that makes events as fast as it can moved it by 3 % at most. What
-passes over memory without end shows, then, and so does a system under test that does that itself.
+The work has two parts, because generators and engines need both: a sort that fits in the second-level cache, and a
+pass over more memory than a shared cache holds. A neighbour that copies memory made it 21 to 31 % slower on two cores
+of an AMD EPYC; a sort alone slowed by 2 to 4 %. A system under test that streams through memory also slows it.
 """
 
 from __future__ import annotations
@@ -21,20 +17,18 @@ import numpy as np
 _NUMBERS = 20_000
 """160 KB, sorted in about 0.9 ms."""
 _PASSED = 6_000_000
-"""48 MB, added up in about 1.7 ms. They stay while a trial is conducted, and count as memory of the driver."""
+"""48 MB, added up in about 1.7 ms. They stay allocated during a trial, and count as the driver's memory."""
 
 
 class MachineSpeed:
-    """Sorts the same numbers each time, and adds up the same others: two or three milliseconds, so once a second it
-    takes as many thousandths of a core.
-    """
+    """Sorts and adds the same numbers each time: 2 to 3 ms, so 0.2 to 0.3 % of a core at one call a second."""
 
     def __init__(self) -> None:
         self._numbers = np.random.default_rng(1).integers(0, 2**62, _NUMBERS)
         self._passed = np.ones(_PASSED)
 
     def cpu_us(self) -> float:
-        """CPU time that the work takes now, microseconds: without the time in which its thread waited for a core."""
+        """The CPU time of the work, microseconds; time spent waiting for a core does not count."""
         before_ns = time.thread_time_ns()
         np.sort(self._numbers, kind="stable")
         self._passed.sum()

@@ -1,7 +1,7 @@
-"""What every process used, once a second: CPU, memory, time spent waiting for a core, bytes over the loopback.
+"""Samples every process once a second: CPU, memory, time spent waiting for a core, bytes over the loopback.
 
-Read from outside, by process id; nothing here asks the SUT. What neither driver nor SUT used of the machine is the
-difference of two sums, so that other processes need not be looked at.
+The monitors read the operating system by process id and never ask the SUT. Background load is the machine's CPU time
+minus that of driver and SUT, so the monitors do not read other processes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import psutil
 from streamgauge.metrics.records import Role, Usage
 
 BOOT_S = 1.0
-"""A process's age is counted from the machine's start, which Linux tells in whole seconds."""
+"""Tolerance for a process's age: Linux reports the boot time, from which it is counted, in whole seconds."""
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """`cpu_s` is a process's own and that of the children it has reaped, `reaped_s`; `parent` would reap it."""
+    """`cpu_s` includes that of reaped children, `reaped_s`. `parent` is the process that will reap this one."""
 
     time_us: int
     cpu_s: float = 0.0
@@ -36,7 +36,7 @@ class _Reading:
 
 @dataclass(frozen=True)
 class _Machine:
-    """CPU seconds so far: of all processes of the machine, and of those that are watched."""
+    """CPU seconds so far: of all processes of the machine, and of the monitored ones."""
 
     time_us: int
     all_s: float
@@ -47,7 +47,7 @@ class Monitors:
     """Samples a changing set of processes.
 
     Args:
-        processes: gives (name, role, pid) of every process to watch, asked anew each time.
+        processes: returns (name, role, pid) of every process to sample; called for each sample.
         now_us: the run's clock.
     """
 
@@ -58,20 +58,18 @@ class Monitors:
         self._own_s = 0.0
         self._machine: _Machine | None = None
         self.background_percent: float | None = None
-        """CPU of all that is neither driver nor SUT between the last two samples, in percent of one core; what a
-        virtual machine was denied is among it.
-        """
+        """CPU of all other processes between the last two samples, in percent of one core; includes steal."""
 
     def sample(self) -> list[Usage]:
-        """Usage of every process since the last call, or since its own start; in the first call nobody has any.
+        """Usage of every process since the last call, or since its own start. The first call returns no usage.
 
-        What a child used after its last reading, or without having been read, is its parent's that has reaped it.
-        All are stamped with the sample's begin, so that none of it falls into another second; CPU is divided by the
-        time between a process's own two readings, since reading many takes a while.
+        - Usage of a child after its last reading counts for the parent that reaped it.
+        - All usages carry the time at which the sample began, so they belong to the same second.
+        - CPU is divided by the time between a process's own two readings, because reading many processes takes time.
         """
-        usages, watched, sampled_us = [], self._processes(), self._now_us()
+        usages, processes, sampled_us = [], self._processes(), self._now_us()
         self._gone_s = self._take_gone()
-        for name, role, pid in watched:
+        for name, role, pid in processes:
             with contextlib.suppress(psutil.Error, OSError):
                 usages += self._one(name, role, pid, sampled_us)
         self._note_background()
@@ -87,7 +85,7 @@ class Monitors:
         self.background_percent = max(0.0, 100 * background_s / ((now.time_us - before.time_us) / 1e6))
 
     def _take_gone(self) -> dict[int, float]:
-        """Parent to the CPU seconds of children that are gone, as far as they were counted as the children's."""
+        """Parent to the CPU seconds of ended children that were already counted as the children's."""
         gone_s: dict[int, float] = defaultdict(float)
         for pid in [pid for pid in self._last if not psutil.pid_exists(pid)]:
             last = self._last.pop(pid)
@@ -101,7 +99,7 @@ class Monitors:
         self._last[pid] = reading
         since = before or self._at_start(process) or reading
         used_s = reading.cpu_s - since.cpu_s - min(reading.reaped_s - since.reaped_s, self._gone_s.get(pid, 0.0))
-        # All that one seen first has used is ours too: it was started since the last sample, or that was none.
+        # All usage of a new process belongs to driver or SUT: it started after the last sample, or this is the first.
         self._own_s += used_s if before is not None else reading.cpu_s
         if reading.time_us <= since.time_us:
             return []
@@ -117,7 +115,7 @@ class Monitors:
         return _Reading(self._now_us(), cpu_s, *_waited(process.pid), reaped_s, process.ppid())
 
     def _at_start(self, process: psutil.Process) -> _Reading | None:
-        """Nothing used yet: of a process that was started since the last sample; None of any other."""
+        """A reading of zero if the process started after the last sample, else None."""
         if self._machine is None:
             return None
         since_s = (self._now_us() - self._machine.time_us) / 1e6 + BOOT_S
@@ -131,16 +129,16 @@ def kind_of(program: str) -> str:
 
 
 def _wait_us(before: _Reading, now: _Reading) -> float:
-    """Microseconds waited for each turn between two readings; NaN where one of them does not tell."""
+    """Microseconds waited per time slice between two readings; NaN if one of them is unknown."""
     waited_us = now.waited_us - before.waited_us
-    # The sums fall when a thread ends, so neither difference is taken at its word.
+    # The sums fall when a thread ends, so both differences may be negative.
     return waited_us if math.isnan(waited_us) else max(0.0, waited_us) / max(1, now.turns - before.turns)
 
 
 def _waited(pid: int) -> tuple[float, int]:
-    """(microseconds that a process's threads were ready and had no core, turns they got), by Linux's schedstat.
+    """(microseconds in which a process's threads waited for a core, their time slices), from Linux's schedstat.
 
-    NaN where no thread has one: not every system and kernel keeps it, and none is no proof that nobody waited.
+    NaN if no thread has a schedstat, because some kernels do not provide it.
     """
     waited_ns, turns, known = 0, 0, False
     with contextlib.suppress(OSError):
@@ -152,15 +150,15 @@ def _waited(pid: int) -> tuple[float, int]:
 
 
 def _processes_s() -> float:
-    """CPU seconds of all processes of the machine so far; what the kernel does for none of them is left out.
+    """CPU seconds of all processes of the machine so far, without the kernel's own work.
 
-    What the machine below a virtual one gave to others (steal) is among them: nobody here could have it.
+    Steal counts as well, because no process of this machine could use that time.
     """
     times = psutil.cpu_times()
     return float(times.user + times.system + getattr(times, "nice", 0.0) + getattr(times, "steal", 0.0))
 
 
 def loopback_bytes() -> int:
-    """Bytes that crossed the loopback so far: the transport and the engine's own traffic together."""
+    """Bytes over the loopback so far: traffic of the transport and within the engine."""
     counters = psutil.net_io_counters(pernic=True).get("lo")
     return int(counters.bytes_recv) if counters is not None else 0

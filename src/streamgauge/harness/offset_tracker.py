@@ -1,7 +1,8 @@
-"""What an engine read of a broker, as hand-outs: offsets and the plan's times are functions of each other.
+"""Derives deliveries from the offsets that an engine read from a broker.
 
-A broker does not tell us what it hands out, and an engine commits nothing to it. So each batch says how far its sources
-are read, and when it had begun by the recorder's clock; every generator's n-th event is at offset n of its partition.
+A broker does not report deliveries. So the engine reports the end offsets of each batch, and the recorder stamps when
+the batch began. A generator's n-th event is at offset n of its partition, so offsets and planned times determine each
+other.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class _Segment:
-    """A plan whose first event of a place is at that offset; so many were `sent`, where another plan has followed."""
+    """A plan, the offset of its first event of a place, and how many events were `sent` before the next plan."""
 
     first: int
     plan: Plan
     sent: float = math.inf
 
     def before(self, stream: int, partition: int, when_us: int) -> int:
-        """How many events of it are there before that event time: generators may be halted before a plan's end."""
+        """The number of sent events before an event time. Generators may halt before a plan's end."""
         return int(min(self.plan.count_before(stream, partition, when_us), self.sent))
 
 
 class _Reader:
-    """Where a reader of a place stands: at the end of its last batch."""
+    """The position of a reader of a place: the end of its last batch."""
 
     def __init__(self) -> None:
         self._batch, self._from, self._to = -1, 0, 0
 
     def begin(self, read: ReadPosition) -> int:
-        """Where the batch begins: at the end of the one before, or, where it is the last one itself, where that did."""
+        """The start offset of a batch: the end of the batch before. A repeated batch starts where it did before."""
         if read.batch != self._batch:
             self._batch, self._from = read.batch, self._to
         self._to = max(self._to, read.to_offset)
@@ -51,7 +52,7 @@ class _Reader:
 
 
 class Offsets:
-    """Turns what batches read into hand-outs, partition by partition, over all plans of a test bed."""
+    """Converts the reads of batches to deliveries, by partition, over all plans of a test bed."""
 
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions
@@ -60,7 +61,7 @@ class Offsets:
         self._readers: dict[tuple[Place, str, int], _Reader] = {}
 
     def begin(self, plan: Plan, positions: Sequence[Mapping[str, int]]) -> None:
-        """A plan follows; `positions` are, of each generator, the offsets of the next event of each stream."""
+        """Starts the next plan; `positions` has the offset of each stream's next event, for each generator."""
         for partition, of_stream in enumerate(positions):
             for stream, offset in of_stream.items():
                 segments = self._segments.setdefault((stream, partition), [])
@@ -69,14 +70,14 @@ class Offsets:
                 segments.append(_Segment(offset, plan))
 
     def deliveries(self, reads: Iterable[ReadPosition]) -> list[list[Delivery]]:
-        """The reads of each partition, in their order."""
-        found: list[list[Delivery]] = [[] for _ in range(self._partitions)]
+        """The deliveries of each partition, in the order of the reads."""
+        by_partition: list[list[Delivery]] = [[] for _ in range(self._partitions)]
         for read in reads:
-            found[read.partition] += self._deliveries(read)
-        return found
+            by_partition[read.partition] += self._deliveries(read)
+        return by_partition
 
     def reads_of(self, reached: Iterable[OutputProgress]) -> list[ReadPosition]:
-        """What results show to have been read, as reads of every stream, of which each query is the only reader."""
+        """Reads of every stream, inferred from results. Each query is the only reader of its streams."""
         return [
             ReadPosition(
                 one.query,
@@ -92,8 +93,10 @@ class Offsets:
         ]
 
     def samples(self, from_us: int, to_us: int, each: int) -> Iterator[tuple[Place, list[int], list[int]]]:
-        """(place, offsets, event times) of events of the last plan in [from_us, to_us): one by chance of each of so
-        many equal parts, as an even step could fall in with that of chunks, and meet the first event of each.
+        """(place, offsets, event times) of a sample of the last plan's events in [from_us, to_us).
+
+        The sample has one random event of each of `each` equal parts. With a fixed step, it could always meet the
+        first event of a chunk.
         """
         for place, segments in self._segments.items():
             segment, partition = segments[-1], place[1]
@@ -108,12 +111,12 @@ class Offsets:
         return self._segments[place][-1].first
 
     def forget(self, before_us: int) -> None:
-        """Nobody will ask for what lies before `before_us`: a long run would pay for all its reads with every one."""
+        """Drops reads before `before_us`, because the cost of a read grows with the number of remembered reads."""
         for log in self._reads.values():
             log.forget(before_us)
 
     def reached_us(self) -> list[int]:
-        """Of each partition the event time up to which every reader of each stream has read; 0 before the first."""
+        """For each partition, the event time up to which every reader has read every stream; 0 before the first."""
         reached: list[int] = [0] * self._partitions
         for partition in range(self._partitions):
             logs = [log for (_, of), log in self._reads.items() if of == partition]
@@ -132,7 +135,7 @@ class Offsets:
         return [replace(part, events=self._events(place, part.from_us, part.to_us)) for part in parts]
 
     def _time_of(self, place: Place, offset: int) -> int:
-        """The event time up to which everything before that offset lies, exclusive."""
+        """The event time (exclusive) of everything before that offset."""
         segments = self._segments[place]
         segment = segments[max(0, bisect.bisect_right(segments, offset, key=lambda one: one.first) - 1)]
         stream, number = segment.plan.number_of(place[0]), offset - segment.first
@@ -141,7 +144,7 @@ class Offsets:
         return int(segment.plan.event_times(stream, place[1], number, number + 1)[0])
 
     def _offset_of(self, place: Place, until_us: int) -> int:
-        """The offset of the first event that is not before `until_us`."""
+        """The offset of the first event at or after `until_us`."""
         segments = self._segments[place]
         begun = bisect.bisect_right(segments, until_us, key=lambda one: one.plan.start_us)
         segment = segments[max(0, begun - 1)]

@@ -1,9 +1,9 @@
-"""The recorder process: stamps each result as it arrives, keeps it on disk, and counts it once its sink has committed.
+"""The recorder process: stamps each result on arrival, stores it on disk, and counts it once its sink has committed.
 
-Rows are staged by (query, batch, partition, attempt, sink), because a failed task sends its rows again and a restarted
-query repeats a whole batch. What a commit lists is accepted, for all sinks of the query at once; a batch that was
-committed before is ignored: exactly once.
-The spool is one Arrow IPC file an attempt, `emission_time` added; latencies are computed from it after the run.
+The recorder stages rows by (query, batch, partition, attempt, sink), because a failed task sends its rows again and a
+restarted query repeats a whole batch. A commit accepts the attempts that it lists, for all sinks of the query at once.
+The recorder ignores a batch that was committed before, so it counts each result exactly once.
+The spool has one Arrow IPC file per attempt, with `emission_time` added. Latencies are computed from it after the run.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RecorderSettings:
 
 @dataclass
 class Staged:
-    """What one attempt sent."""
+    """The rows that one attempt sent."""
 
     path: str
     rows: int = 0
@@ -63,7 +63,7 @@ class Staged:
 
 
 class Ledger:
-    """Which attempts were accepted. Pure bookkeeping, apart from the server for the tests' sake."""
+    """The staged and accepted attempts. Separate from the server, so that tests need none."""
 
     def __init__(self, now_us: Callable[[], int]) -> None:
         self._now_us = now_us
@@ -76,7 +76,7 @@ class Ledger:
         self._ignored: dict[str, int] = {}
 
     def begin(self, key: Key) -> None:
-        """An attempt begins to send; the second one for the same share of a batch is that of a retried task."""
+        """Notes that an attempt begins to send. A second attempt for the same part of a batch is a retried task."""
         query, batch, partition, _, sink = key
         with self._lock:
             if (query, batch, partition, sink) in self._begun or (query, batch) in self._committed:
@@ -84,7 +84,7 @@ class Ledger:
             self._begun.add((query, batch, partition, sink))
 
     def retried(self) -> list[int]:
-        """When tasks sent their results again since the last call, microseconds."""
+        """The times at which tasks sent their results again since the last call, microseconds."""
         with self._lock:
             retried, self._retried_us = self._retried_us, []
             return retried
@@ -96,7 +96,7 @@ class Ledger:
     def commit(
         self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
     ) -> bool:
-        """Accept the (partition, attempt) pairs of a batch for the query's sinks; False where that was done before."""
+        """Accepts the (partition, attempt) pairs of a batch for the query's sinks. False if already committed."""
         with self._lock:
             if (query, batch) in self._committed:
                 self._drop(query, batch)
@@ -104,7 +104,8 @@ class Ledger:
             self._committed.add((query, batch))
             keys = {sink: [(query, batch, task, attempt, sink) for task, attempt in accepted] for sink in sinks}
             taken = {
-                sink: [self._staged.pop(key) for key in mine if key in self._staged] for sink, mine in keys.items()
+                sink: [self._staged.pop(key) for key in of_sink if key in self._staged]
+                for sink, of_sink in keys.items()
             }
             self._drop(query, batch)
             committed_us = self._now_us() if when_us is None else when_us
@@ -119,7 +120,7 @@ class Ledger:
 
     @property
     def rows_ignored(self) -> dict[str, int]:
-        """Sink to the rows that came for it and were not accepted; sinks without any are left out."""
+        """Sink to the number of its rows that no commit accepted, for sinks with such rows."""
         with self._lock:
             return dict(self._ignored)
 
@@ -145,14 +146,14 @@ def _commit_of(query: str, batch: int, sink: str, committed_us: int, taken: list
 
 
 class Recorder:
-    """Keeps what the transport's inlet brings; `failed` says why it could not."""
+    """Implements `Receiver` for the transport's inlet. `failed` is the reason why it could not store results."""
 
     def __init__(self, settings: RecorderSettings) -> None:
         self._clock = Clock(settings.clock_offset_us)
         self._spool = Path(settings.spool)
         self._spool.mkdir(parents=True, exist_ok=True)
         self.ledger = Ledger(self._clock.now_us)
-        # A sender waits meanwhile, so that a slow recorder, or a slow disk, looks like a slow engine.
+        # Senders wait meanwhile, so a slow recorder or a slow disk would look like a slow engine.
         self._receiving, self._writing = BusyTracker(self._clock.now_us), BusyTracker(self._clock.now_us)
         self._heart = Heartbeat(self._clock.now_us)
         self._numbers = itertools.count()
@@ -179,13 +180,13 @@ class Recorder:
     def read(
         self, query: str, batch: int, positions: list[tuple[str, int, int, int]], when_us: int | None = None
     ) -> None:
-        """What a batch reads, as of then."""
+        """Notes what a batch reads."""
         begun_us = self.now_us() if when_us is None else when_us
         for stream, reader, partition, offset in positions:
             self._reads.append(ReadPosition(query, reader, batch, stream, partition, offset, begun_us))
 
     def reached(self, query: str, batch: int, until_us: int) -> None:
-        """What results show to have been read, as of now."""
+        """Notes how far a query has read, as its results show."""
         self._reached.append(OutputProgress(query, batch, until_us, self.now_us()))
 
     def now_us(self) -> int:
@@ -216,9 +217,9 @@ class Recorder:
     def receive(
         self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch], stamped: bool = False
     ) -> None:
-        """Keep one attempt's results for one sink; DriverError where the disk does not take them."""
+        """Stores one attempt's results for one sink. Raises DriverError if the disk does not accept them."""
         key: Key = tuple(address[name] for name in ("query", "batch", "partition", "attempt", "sink"))
-        # Numbered, because a query that is restarted counts its attempts from 0 again: what was accepted must stay.
+        # Numbered, because a restarted query counts its attempts from 0 and must not overwrite accepted results.
         self.ledger.begin(key)
         path = self._spool / f"{'-'.join(str(part) for part in key)}-{next(self._numbers)}.arrow"
         try:

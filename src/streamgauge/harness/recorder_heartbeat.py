@@ -1,4 +1,4 @@
-"""Whether a process of ours ran at all: what it stamps while it stands still is late, and nobody else can know."""
+"""Detects standstills of a driver process, because its stamps are late while it does not run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ BEAT_US = 20_000
 
 
 class Heartbeat:
-    """When this process stood still: stopped, starved, or one of its threads held the interpreter for itself.
+    """Standstills of this process: it was stopped or starved, or one thread held the interpreter lock.
 
-    A thread sleeps a beat at a time, and how late it wakes is how late every stamp of that time may be. Nothing is kept
-    of a process that runs.
+    A thread sleeps for one beat at a time. Stamps may be as late as the thread wakes. Only long standstills are stored.
     """
 
     def __init__(self, now_us: Callable[[], int]) -> None:
@@ -32,7 +31,7 @@ class Heartbeat:
         self._ended.set()
 
     def beat(self) -> None:
-        """The process runs now; what lies between this and the beat before is a standstill where it is too long."""
+        """Notes that the process runs now. A long gap since the previous beat is a standstill."""
         with self._lock:
             now_us = self._now_us()
             late_us = now_us - self._last_us - BEAT_US
@@ -41,8 +40,8 @@ class Heartbeat:
             self._last_us = now_us
 
     def news(self) -> list[tuple[int, int]]:
-        """(when it ended, how long it was) of each standstill since the last call, microseconds."""
-        self.beat()  # whoever asks may be awake before the thread is, and not ask again
+        """(end, duration) of each standstill since the last call, microseconds."""
+        self.beat()  # the caller may wake up before the thread, and this may be its last call
         with self._lock:
             stood_still, self._stood_still = self._stood_still, []
             return stood_still

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 
 APPENDS = 100
-"""Events of each partition whose way to the broker is looked at: enough for a p99 of all."""
+"""Events per partition whose latency to the broker is sampled: enough for a p99 over all."""
 
 
 @dataclass(frozen=True)
 class TestBedSettings:
-    """Everything that a start depends on and a trial does not change."""
+    """The settings for a start, which trials do not change."""
 
     flow: Flow
     columns: dict[str, tuple[str, ...]]
@@ -63,7 +63,7 @@ class TestBedSettings:
 
 
 class TestBed:
-    """Owns the processes. Use as a context manager: whatever happens, they are ended."""
+    """Owns the processes. Use it as a context manager, which ends them in any case."""
 
     def __init__(
         self, settings: TestBedSettings, make_engine: Callable[[], Engine], folder: Path, clock: Clock
@@ -76,10 +76,10 @@ class TestBed:
         self._broker: ManagedBroker | None = None
         self._offsets = Offsets(settings.generators)
         self._reported_results: list[str] = []
-        """Files of the results that were told of since the last plan was begun."""
+        """Result files reported since the last plan began."""
         self.trials = 0
         self.reached_us = 0
-        """The event time up to which anything was offered so far."""
+        """The latest event time that any generator has offered."""
         self.engine: Engine = make_engine()
         self._stage = ""
 
@@ -95,14 +95,14 @@ class TestBed:
         self._stack.close()
 
     def stage(self) -> str:
-        """What a start that is under way works on; empty where the engine starts and does not say."""
+        """The current stage of the start; empty while the engine starts without reporting one."""
         return self.engine.stage() or self._stage
 
     def start(self, first_plan: Plan) -> None:
-        """Start everything; returns when the engine's query runs and waits for its first event."""
+        """Starts everything. Returns when the engine's query runs and waits for its first event."""
         plan = self._write_plan(first_plan)
         self._stage = "starting the broker" if transport(self.settings.transport).open_broker else ""
-        inlet, *outlets = self._places()
+        inlet, *outlets = self._endpoints()
         self._stage = "starting the recorder and the generators"
         self._recorder = self._start_recorder(inlet)
         for partition, outlet in enumerate(outlets):
@@ -126,25 +126,25 @@ class TestBed:
         return tuple(sink.name for sink in self.settings.flow.sinks)
 
     def begin(self, plan: Plan, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
-        """Let all generators follow `plan` until `end_us`, `chunk_us` of event time at once.
+        """Lets all generators follow `plan` until `end_us`, in chunks of `chunk_us` of event time.
 
-        The files of results that earlier looks told of are removed: the trial before is judged.
+        Removes the result files of the previous trial, which is already judged.
         """
         self.trials += 1
         path = self._write_plan(plan)
-        asked: dict[str, Any] = {"plan": path, "end_us": end_us, "chunk_us": chunk_us, "pace_us": pace_us}
-        self._offsets.begin(plan, [child.ask("segment", **asked) for child in self._generators])
-        self._forget_results()
+        segment: dict[str, Any] = {"plan": path, "end_us": end_us, "chunk_us": chunk_us, "pace_us": pace_us}
+        self._offsets.begin(plan, [child.ask("segment", **segment) for child in self._generators])
+        self._remove_results()
 
     def extend(self, end_us: int) -> None:
         for child in self._generators:
             child.ask("extend", end_us=end_us)
 
     def halt(self) -> None:
-        """Stop offering at the next chunk's border.
+        """Stops all generators at the end of their current chunk.
 
         Raises:
-            DriverError: a generator could not be told; the others were, or they would go on loading the engine.
+            DriverError: a generator did not answer. The others stop all the same.
         """
         failed: list[DriverError] = []
         for child in self._generators:
@@ -156,21 +156,21 @@ class TestBed:
             raise failed[0]
 
     def level(self) -> None:
-        """Between trials: let all generators reach as far as the furthest one.
+        """Between trials: moves the frontier of all generators to that of the furthest one.
 
-        Where a trial ended before its time they stopped apart, and what lies beyond the first of them cannot be read.
+        After an early end the generators stop at different event times, and the SUT cannot read beyond the earliest.
         """
         for child in self._generators:
             child.ask("level", to_us=self.reached_us)
 
     def commit(self, before_us: int) -> None:
-        """Let the queues, and the books of what was read of a broker, forget what lies before `before_us`."""
+        """Drops events and logged reads before `before_us`."""
         self._offsets.forget(before_us)
         for child in self._generators:
             child.ask("commit", before_us=before_us)
 
     def tick(self) -> Tick:
-        """Collect what happened.
+        """Collects the logs of all processes since the last call.
 
         Raises:
             DriverError: a generator or the recorder ended or failed.
@@ -190,41 +190,43 @@ class TestBed:
         return self._with_reads(tick_of(generators, recorder), sorted(reads, key=lambda read: read.when_us))
 
     def _with_reads(self, tick: Tick, reads: list[ReadPosition]) -> Tick:
-        """With what the transport did not see itself, of which its outlets hear."""
+        """Adds deliveries that the transport did not observe, and reports them to the outlets."""
         if not reads:
             return tick
-        found = self._offsets.deliveries(reads)
+        derived = self._offsets.deliveries(reads)
         for child, until_us in zip(self._generators, self._offsets.reached_us(), strict=True):
-            child.ask("handed_out", before_us=until_us)
-        return replace(tick, hand_outs=[[*own, *more] for own, more in zip(tick.hand_outs, found, strict=True)])
+            child.ask("mark_delivered", before_us=until_us)
+        return replace(tick, deliveries=[[*own, *more] for own, more in zip(tick.deliveries, derived, strict=True)])
 
     def append_latencies_us(self, from_us: int, to_us: int) -> list[int]:
-        """How long after their event times the broker had events of the span, some of each partition; none where
-        nothing stands between. DriverError where it does not say.
+        """Broker append time minus event time, for a sample of the span's events. Empty without a broker.
+
+        Raises DriverError if the broker does not answer.
         """
         if self._broker is None:
             return []
-        found: list[int] = []
+        latencies_us: list[int] = []
         for (stream, partition), offsets, times in self._offsets.samples(from_us, to_us, APPENDS):
             if when_us := self._broker.appended_us(stream, partition, offsets):
-                found += [when - time for when, time in zip(when_us, times, strict=True)]
-        return found
+                latencies_us += [when - time for when, time in zip(when_us, times, strict=True)]
+        return latencies_us
 
     def appended(self, stream: str, sink: str, from_us: int, to_us: int) -> AppendTimes | None:
-        """When the broker had events of the span and their results, of some results; None where nothing stands between,
-        or its clock is another than ours. DriverError where it does not say.
+        """Append times of the span's events and their results, for a sample of the results.
+
+        None without a broker, or if it does not share the driver's clock. Raises DriverError if it does not answer.
         """
         if self._broker is None:
             return None
         return append_times(self._broker, self._offsets, stream, sink, from_us, to_us)
 
     def require_all_topics(self) -> None:
-        """DriverError where what stands between the driver and the engine does not hold what it should."""
+        """Raises DriverError if topics are missing from the broker."""
         if self._broker is not None and (missing := self._broker.missing()):
             raise DriverError(missing)
 
     def require_no_lost_events(self) -> None:
-        """DriverError where what stands between the driver and the engine has lost events that were sent."""
+        """Raises DriverError if the broker has lost events that were sent."""
         if self._broker is None:
             return
         if lost := self._broker.lost([child.ask("positions") for child in self._generators]):
@@ -234,15 +236,15 @@ class TestBed:
         return self.engine.status()
 
     def processes(self) -> list[tuple[str, Role, int]]:
-        """(name, role, pid) of every process, this one included, for the monitors."""
-        ours = [*self._generators, *([self._recorder] if self._recorder else [])]
-        driver: list[tuple[str, Role, int]] = [(child.name, "driver", child.pid) for child in ours if child.alive]
+        """(name, role, pid) of every process, including this one, for the monitors."""
+        children = [*self._generators, *([self._recorder] if self._recorder else [])]
+        driver: list[tuple[str, Role, int]] = [(child.name, "driver", child.pid) for child in children if child.alive]
         driver += [("broker", "driver", pid) for pid in (self._broker.pids() if self._broker else ())]
         sut: list[tuple[str, Role, int]] = [(f"sut {pid}", "sut", pid) for pid in self.engine.pids()]
         return [*driver, (RUNNER, "driver", os.getpid()), *sut]
 
     def stop(self) -> None:
-        """End the engine first, then our own processes."""
+        """Ends the engine first, then the driver's processes."""
         self.engine.stop()
         stop_all([*self._generators, *([self._recorder] if self._recorder else [])], grace_s=1.0)
         self._generators, self._recorder = [], None
@@ -250,8 +252,8 @@ class TestBed:
             self._broker.close()
             self._broker = None
 
-    def _places(self) -> list[EndpointConfig]:
-        """Where the recorder and each generator open their ends; what stands between them is started."""
+    def _endpoints(self) -> list[EndpointConfig]:
+        """The endpoint configurations of the recorder and of each generator. Starts the broker, if there is one."""
         settings, token = self.settings, new_token()
         count = settings.generators + 1
         open_broker = transport(settings.transport).open_broker
@@ -266,8 +268,8 @@ class TestBed:
         )  # fmt: skip
         return [self._broker.at] * count
 
-    def _forget_results(self) -> None:
-        """Only what a look has told of: what the engine sends between two trials is told of in the next one."""
+    def _remove_results(self) -> None:
+        """Removes reported files only. The next trial reports what the engine sends between two trials."""
         for path in self._reported_results:
             Path(path).unlink(missing_ok=True)
         self._reported_results = []
@@ -340,5 +342,5 @@ def _waiting_at_most(memory_full_us: list[int | None]) -> int | None:
 
 
 def _temporary(path: Path) -> AbstractContextManager[None]:
-    """Where the disk of the private folder is full, or it cannot be written to, that is said."""
+    """Reports a full disk or missing permissions for the private folder as a problem of TMPDIR."""
     return disk(path, Place("TMPDIR", "TMPDIR=DIR"))

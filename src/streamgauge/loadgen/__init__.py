@@ -1,1 +1,1 @@
-"""What is offered and when: rate profiles, fields, and the plan that makes any slice of the input again."""
+"""The load: rate profiles, fields, and the plan that can make any slice of the input again."""

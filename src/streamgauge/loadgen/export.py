@@ -1,7 +1,7 @@
-"""The planned input as Parquet files, so that anyone can check an answer with a tool of their own.
+"""Writes the planned input as Parquet files, so that users can check results with their own tools.
 
 Layout: DIR/<stream>/part-<partition>.parquet; columns: the fields, `event_time` (timestamp, us, UTC), `event_id`.
-A file appears under its name only when it is whole.
+A file gets its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -20,24 +20,27 @@ from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 
 Progress = Callable[[int, int], None]
 ROWS_MAX = 262_144
-"""Of a batch; fewer where they are large."""
+"""The most rows of a batch; large rows have smaller batches."""
 
 
 def write_input(plan: Plan, out: Path, from_us: int, to_us: int, progress: Progress | None = None) -> dict[str, int]:
-    """Write all events with from_us <= event time < to_us; gives rows by stream name.
+    """Writes all events with from_us <= event time < to_us. Returns rows by stream name.
 
-    What was written to these places before is removed first, so that nothing of it is left beside this input. One batch
-    is held at a time. `progress(rows written, rows in all)` is called after each. Raises `InputError` where
-    the folder cannot be written or holds parts of another input, `MachineError` where the disk is full, `Interrupted`
-    where somebody stopped it.
+    Removes the files of an earlier input first. Memory holds one batch at a time. `progress(rows written, all rows)` is
+    called after each batch.
+
+    Raises:
+        InputError: the folder cannot be written, or has parts of another input.
+        MachineError: the disk is full.
+        Interrupted: the user stopped it.
     """
     report = _counting(progress, plan.planned_events(from_us, to_us))
     try:
         return _write_streams(plan, out, (from_us, to_us), report)
     except KeyboardInterrupt:
         raise Interrupted(
-            f"the input in {out} is incomplete: writing it was stopped; its whole files are some of its parts only\n"
-            "  ask for the same again: every part is written anew"
+            f"the input in {out} is incomplete because writing it was interrupted\n"
+            "  run the same command again: it writes every part anew"
         ) from None
 
 
@@ -57,7 +60,7 @@ def _write_streams(plan: Plan, out: Path, span_us: tuple[int, int], report: Call
 
 
 def existing_parts(plan: Plan, out: Path) -> list[Path]:
-    """The files of an earlier input that this one takes the place of."""
+    """The files of an earlier input, which this one replaces."""
     names = [_file_name(partition) for partition in range(plan.partitions)]
     places = [out / spec.name / name for spec in plan.streams for name in names]
     try:
@@ -67,16 +70,16 @@ def existing_parts(plan: Plan, out: Path) -> list[Path]:
 
 
 def _refuse_others(plan: Plan, out: Path) -> None:
-    """Streams of another workload would be taken for streams of this one."""
-    ours = {spec.name for spec in plan.streams}
-    others = sorted({path.parent.name for path in out.glob("*/part-*.parquet")} - ours)
+    """Refuses a folder with streams of another workload, which would mix with those of this one."""
+    names = {spec.name for spec in plan.streams}
+    others = sorted({path.parent.name for path in out.glob("*/part-*.parquet")} - names)
     if others:
         rule = f"{out} must not hold streams of another input"
         raise InputError(Problem("out", rule, ", ".join(others), "a new folder"))
 
 
 def _counting(progress: Progress | None, total: int) -> Callable[[int], None]:
-    """A function that takes the rows of a batch and tells `progress` the sum so far."""
+    """A function that receives the rows of a batch and reports the sum to `progress`."""
     done = 0
 
     def report(rows: int) -> None:
@@ -93,13 +96,13 @@ def _file_name(partition: int) -> str:
 
 
 def _prepare(plan: Plan, folder: Path) -> Path:
-    """The stream's folder, made; parts of an input with more partitions would be read together with this one's."""
+    """Creates the stream's folder. Refuses parts of an input with more partitions, which would mix with this one's."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        there = {path.name for path in folder.glob("part-*.parquet")}
+        existing = {path.name for path in folder.glob("part-*.parquet")}
     except OSError as error:
         raise _explained(error, folder) from None
-    others = sorted(there - {_file_name(partition) for partition in range(plan.partitions)})
+    others = sorted(existing - {_file_name(partition) for partition in range(plan.partitions)})
     if others:
         raise InputError(Problem("out", f"{folder} must not hold parts of another input", others[0], "a new folder"))
     return folder
@@ -108,7 +111,7 @@ def _prepare(plan: Plan, folder: Path) -> Path:
 def _write_part(
     plan: Plan, folder: Path, stream: int, partition: int, span_us: tuple[int, int], report: Callable[[int], None]
 ) -> int:
-    """One partition's file; gives its rows."""
+    """Writes one partition's file. Returns its rows."""
     first, last = (plan.count_before(stream, partition, t_us) for t_us in span_us)
     path = folder / _file_name(partition)
     partial = path.with_name(path.name + ".partial")
@@ -121,7 +124,7 @@ def _write_part(
     except OSError as error:
         raise _explained(error, path) from None
     finally:
-        partial.unlink(missing_ok=True)  # there only where something stopped it, be it Ctrl-C
+        partial.unlink(missing_ok=True)  # exists only after an error or Ctrl-C
     return max(last - first, 0)
 
 

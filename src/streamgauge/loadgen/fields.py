@@ -1,7 +1,7 @@
-"""Fields: one kind of column each, and streams made of them.
+"""Fields, one kind of column each, and the streams that have them.
 
-A field makes its column from random lanes (`bits.Bits`) for events [first, last) of a partition: a pure function, so
-any slicing gives the same rows. Kinds are frozen values; what is wrong with one is said when it is made.
+A field makes its column from random lanes (`PhiloxBits`) for events [first, last) of a partition. It is a pure
+function, so any slicing gives the same rows. Fields are frozen, and validate themselves when they are created.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WORDS_MAX = 10_000
 SHARES_RULE = "shares must sum to 1"
 _ROUNDING = 1e-9
 _OFFSET_BYTES = 4
-"""Of a text or binary value in Arrow, besides its content."""
+"""The bytes of a text or binary value in Arrow in addition to its content."""
 
 _CONSONANTS, _VOWELS = ("b", "d", "f", "g", "k", "l", "m", "r", "st", "tr"), ("a", "e", "i", "o")
 _SYLLABLES = tuple(consonant + vowel for consonant in _CONSONANTS for vowel in (*_VOWELS, "an"))
@@ -49,7 +49,7 @@ _SYLLABLES = tuple(consonant + vowel for consonant in _CONSONANTS for vowel in (
 
 @dataclass(frozen=True)
 class FieldSpec(ABC):
-    """A named column and how its values are made; `spark_type` is its type by Spark SQL name."""
+    """A named column and how its values are made. `spark_type` is its type in Spark SQL."""
 
     name: str
     spark_type: ClassVar[str]
@@ -59,7 +59,7 @@ class FieldSpec(ABC):
         """The values of events [first, last), shape (last - first,)."""
 
     def of_events(self, bits: PhiloxBits, first: int, last: int, partitions: int) -> npt.NDArray[Any] | pa.Array:
-        """The same; for kinds whose values follow each other through all `partitions` of a stream."""
+        """Like `column`, for kinds whose values depend on the event's number across all `partitions` of a stream."""
         return self.column(bits, first, last)
 
     @property
@@ -68,21 +68,21 @@ class FieldSpec(ABC):
         return False
 
     @property
-    def tells_apart(self) -> str | None:
-        """What its values tell apart, where nothing is asked of them but which are equal; None of any other field.
+    def key_kind(self) -> str | None:
+        """For key fields, which only identify things, the name of the kind of thing; otherwise None.
 
-        Fields that say the same, of whichever stream, hold the same keys.
+        Fields with the same name have the same keys, also in different streams.
         """
         return None
 
     @property
     def row_bytes(self) -> float:
-        """What a value takes in Arrow, on average."""
+        """The average bytes of a value in Arrow."""
         return {"int": 4, "double": 8}[self.spark_type]
 
 
 def is_number(value: object) -> bool:
-    """Whether a user gave a number: a text that reads as one is none, nor is true or false."""
+    """Whether a user's value is a number. Texts such as "1" and booleans are not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -91,12 +91,12 @@ def _is_whole(value: object) -> bool:
 
 
 def not_of(value: object) -> str:
-    """The end of a rule that a value's type breaks: where it is shown, a text looks like the number in it."""
+    """The end of a rule that a value's type breaks, because a text and its number look the same in a message."""
     return f", not of type {type(value).__name__}"
 
 
 def _need(right: bool, setting: str, kind: str, got: object, way_out: str) -> None:
-    """Raises InputError where a value has a wrong type, before it is compared with anything."""
+    """Raises InputError if a value has a wrong type, before any comparison."""
     if not right:
         raise _refuse(setting, f"must be {kind}{not_of(got)}", got, way_out)
 
@@ -106,7 +106,7 @@ def _refuse(setting: str, rule: str, got: object, way_out: str) -> InputError:
 
 
 def _sampled(by: Sampler, bits: PhiloxBits, first: int, last: int, width: int = 1) -> npt.NDArray[np.int32]:
-    """`width` samples an event, shape ((last - first) * width,)."""
+    """`width` samples per event, shape ((last - first) * width,)."""
     out = empty((last - first) * width, np.int32)
     if by.lanes_per_event == 0:
         by.fill(np.empty(0, dtype=np.uint32), out)
@@ -118,7 +118,7 @@ def _sampled(by: Sampler, bits: PhiloxBits, first: int, last: int, width: int = 
 
 @dataclass(frozen=True)
 class Key(FieldSpec):
-    """A key of 0..domain-1 with a distribution of `keys.DISTRIBUTIONS`; `exponent` is Zipf's."""
+    """A key of 0..domain-1 with one of the `DISTRIBUTIONS`; `exponent` is Zipf's."""
 
     domain: int
     distribution: Distribution = "uniform"
@@ -140,7 +140,7 @@ class Key(FieldSpec):
             raise _refuse(f"{self.name}.exponent", "must be a number of at least 0", self.exponent, "1.0")
 
     @property
-    def tells_apart(self) -> str:
+    def key_kind(self) -> str:
         return self.name
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
@@ -149,7 +149,7 @@ class Key(FieldSpec):
 
 @dataclass(frozen=True)
 class Integer(FieldSpec):
-    """A whole number, every one of `low`..`high` (both included) equally likely."""
+    """A whole number from `low` to `high` (both included), uniformly distributed."""
 
     low: int
     high: int
@@ -191,7 +191,7 @@ class Decimal(FieldSpec):
 
 @lru_cache(maxsize=1)
 def vocabulary() -> pa.Array:
-    """The words of `Text`: 2500 of two syllables, four to eight letters; the first are the most frequent."""
+    """The words of `Text`, most frequent first: 2500 words of two syllables and four to eight letters."""
     return pa.array([first + last for last in _SYLLABLES for first in _SYLLABLES])
 
 
@@ -228,9 +228,9 @@ class Text(FieldSpec):
 
 @dataclass(frozen=True)
 class Payload(FieldSpec):
-    """`size_bytes` bytes that do not compress: rows of a prepared pool of random rows, one after the other, cyclic.
+    """`size_bytes` bytes that do not compress: successive rows of a pool of random rows, again from its beginning.
 
-    A row costs no random numbers and is never copied unless a slice wraps around the pool (1 MiB, at least one row).
+    A row costs no random numbers. A slice is a copy only if it wraps around the pool (1 MiB, at least one row).
     """
 
     size_bytes: int
@@ -268,12 +268,12 @@ def _payload_pool(bits: PhiloxBits, size_bytes: int) -> pa.Array:
 
 @dataclass(frozen=True)
 class OwnNumber(FieldSpec):
-    """A number of its own for each event, made of its place: none comes twice in a plan, in all its partitions."""
+    """A unique number for each event of a plan, over all partitions."""
 
     spark_type: ClassVar[str] = "bigint"
 
     @property
-    def tells_apart(self) -> str:
+    def key_kind(self) -> str:
         return self.name
 
     @property
@@ -285,7 +285,7 @@ class OwnNumber(FieldSpec):
 
 
 def sum_to_one(shares: Iterable[float]) -> bool:
-    """Whether the shares of all streams make the rate whole, but for rounding."""
+    """Whether the shares of all streams sum to 1, apart from rounding."""
     return abs(sum(shares) - 1) <= _ROUNDING
 
 
@@ -308,15 +308,15 @@ class StreamSpec:
 
     @cached_property
     def schema(self) -> Schema:
-        """The stream's columns, lineage not among them."""
+        """The stream's columns without lineage."""
         return Schema(tuple(Field(field.name, field.spark_type, field.nullable) for field in self.fields))
 
     @property
     def row_bytes(self) -> float:
-        """What an event takes in Arrow with all that can be made of it, event time and id included."""
+        """The average bytes of an event in Arrow with all columns, including event time and id."""
         return self.bytes_of((*self.schema.names, EVENT_TIME, EVENT_ID))
 
     def bytes_of(self, columns: Iterable[str]) -> float:
-        """What an event takes in Arrow where only these columns are made of it."""
+        """The average bytes of an event in Arrow with only these columns."""
         sizes = {field.name: field.row_bytes for field in self.fields} | {EVENT_TIME: 8, EVENT_ID: 8}
         return sum(sizes[name] for name in columns)

@@ -1,7 +1,7 @@
-"""Fields whose values follow a table of frequencies, and, where numbers go on between them, quantiles.
+"""Fields whose values follow a table of frequencies and, for other numbers, quantiles.
 
-`Choice` is written by hand, `Fitted` is what `loadgen.replay.fit_sample` makes of a column of a user's file. Both are
-pure functions of the event's number, as all fields are: any slice gives the same rows.
+A workload declares `Choice`. `loadgen.replay.fit_sample` makes `Fitted` from a column of a user's file. Both are pure
+functions of the event's number, like all fields, so any slice gives the same rows.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _BYTES = {"int": 4, "bigint": 8, "double": 8, "boolean": _BIT, "timestamp": 8}
 
 @dataclass(frozen=True)
 class Fitted(FieldSpec):
-    """`values` (None among them for nulls) with `weights`; one weight more is that of `quantiles`.
+    """`values` (None stands for nulls) with `weights`. An additional last weight is that of the `quantiles`.
 
-    `quantiles` (n,) are numbers (timestamps: microseconds) at evenly spaced shares, between which values lie evenly;
-    `decimals` is how many places they keep. Weights need not sum to 1.
+    `quantiles` (n,) are numbers (timestamps: microseconds) at evenly spaced shares, with uniform values in between.
+    `decimals` is the number of their decimal places. Weights need not sum to 1.
     """
 
     spark_type: str  # type: ignore[misc]
@@ -43,8 +43,8 @@ class Fitted(FieldSpec):
     decimals: int | None = None
 
     def __post_init__(self) -> None:
-        wanted = len(self.values) + bool(self.quantiles)
-        if not wanted or len(self.weights) != wanted:
+        count = len(self.values) + bool(self.quantiles)
+        if not count or len(self.weights) != count:
             raise _refuse(self.name, "needs a weight for each value", (len(self.values), len(self.weights)))
         if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights) or not sum(self.weights) > 0:
             raise _refuse(self.name, "weights must be numbers of at least 0, and not all 0", self.weights[:5])
@@ -55,7 +55,7 @@ class Fitted(FieldSpec):
 
     @property
     def row_bytes(self) -> float:
-        return self._value_bytes + _BIT  # whether it is null is kept for every value, since the table ends with a null
+        return self._value_bytes + _BIT  # every value has a validity bit, because the table ends with a null
 
     @cached_property
     def _value_bytes(self) -> float:
@@ -72,7 +72,7 @@ class Fitted(FieldSpec):
         return pc.if_else(pa.array(picks == len(self.values)), self._between(places), taken)
 
     def _drawn(self, bits: PhiloxBits, first: int, last: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-        """(which value, or their number for one between the quantiles; a share of [0, 1)), each (last - first,)."""
+        """(index of the value, or their number for the quantiles; a share in [0, 1)), each (last - first,)."""
         picks, places = empty(last - first, np.int32), empty(last - first, np.float64)
         for part, lanes in bits.blocks(first, last, 2):
             self._sampler.fill(np.ascontiguousarray(lanes[0::2]), picks[part])
@@ -89,7 +89,7 @@ class Fitted(FieldSpec):
 
     @cached_property
     def _table(self) -> pa.Array:
-        """The values, and a null in the place of what lies between the quantiles."""
+        """The values, and a null as placeholder for numbers between the quantiles."""
         return pa.array([*self.values, None], arrow_type(self.spark_type))
 
     @cached_property
@@ -100,7 +100,7 @@ class Fitted(FieldSpec):
 
 @dataclass(frozen=True)
 class Choice(FieldSpec):
-    """One of `values` (all str, int, float, bool or bytes), with `weights` where they are not equally likely."""
+    """One of `values` (all str, int, float, bool or bytes), with `weights` unless they are equally likely."""
 
     values: tuple[Any, ...]
     weights: tuple[float, ...] = ()

@@ -1,4 +1,4 @@
-"""The generator's own ceiling on this machine, now: to be printed beside every rate [K §III; method 3]."""
+"""Measures the generator's maximum rate on this machine, which results report with every rate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHUNK_EVENTS = 131_072
 _SLICES = 3
 
 Columns = Mapping[str, Sequence[str]]
-"""Of each stream, those that are made."""
+"""The columns of each stream that a generator makes."""
 
 
 def measure_capacity(
@@ -20,8 +20,8 @@ def measure_capacity(
 ) -> float:
     """Events per second that one process makes of this plan's streams, in their shares: the median of three slices.
 
-    `columns` of each stream are made, as generators do. Takes about `seconds`; nothing is sent anywhere, and nothing
-    else runs: with a transport, beside a system under test, a generator offers less. `clock` gives seconds.
+    It makes `columns` of each stream, as generators do, in about `seconds`. Nothing is sent and nothing else runs, so
+    a generator in a trial offers less. `clock` returns seconds.
     """
     rows = _rows_per_round(plan, columns)
     _make_round(plan, columns, rows, 0)  # the first round makes tables and is not timed
@@ -29,9 +29,9 @@ def measure_capacity(
 
 
 def _rows_per_round(plan: Plan, columns: Columns) -> list[int]:
-    """Events of each stream in one round, in their shares, each batch within the bytes that a batch may have."""
+    """Events of each stream in one round, in their shares, with no batch above the limit of bytes."""
     sizes = [stream.bytes_of(columns[stream.name]) * stream.share for stream in plan.streams]
-    # A stream that nothing is read of takes nothing.
+    # A stream without columns has size 0.
     events = min([CHUNK_EVENTS, *(int(BATCH_BYTES_MAX / size) for size in sizes if size)])
     return [max(round(events * stream.share), 1) for stream in plan.streams]
 

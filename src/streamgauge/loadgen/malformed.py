@@ -1,4 +1,4 @@
-"""Malformed values: any field, with a share of its values replaced by what no application takes."""
+"""Malformed values: wraps any field, and replaces a share of its values with invalid ones."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.random.philox import PhiloxBits
 
 _OF_COINS = 2**10
-"""Added to a field's number for the bits that say which values are malformed: no stream has so many fields, and what
-other kinds of field add for bits of their own begins at 2**11."""
+"""Added to a field's number for the bits that select malformed values. Streams have fewer fields, and the offsets of
+other kinds of field begin at 2**11."""
 _NULL_BYTES = 1 / 8
 
 
 def with_malformed(field: FieldSpec, share: float, *forms: Any) -> FieldSpec:
-    """The field with a share of malformed values (0 to 1; of 0 the field itself) of these forms, `Malformed`'s."""
+    """The field with a share of malformed values (0 to 1; for 0 the field itself), see `Malformed`."""
     return Malformed(field.name, field, share, forms) if share else field
 
 
 @dataclass(frozen=True)
 class Malformed(FieldSpec):
-    """`whole`, but for a share of its values (above 0, at most 1), each one of `forms`, as often; None is a null.
+    """The field `whole` with a share of its values (above 0, at most 1) replaced by `forms`, equally often.
 
-    All others are those that `whole` alone has. A field that follows another one of its stream follows what is whole.
+    A form None is a null. Other fields that depend on this one see the original values of `whole`.
     """
 
     whole: FieldSpec
@@ -53,8 +53,8 @@ class Malformed(FieldSpec):
         return self.whole.nullable or None in self.forms
 
     @property
-    def tells_apart(self) -> str | None:
-        return self.whole.tells_apart
+    def key_kind(self) -> str | None:
+        return self.whole.key_kind
 
     @property
     def row_bytes(self) -> float:
@@ -67,17 +67,17 @@ class Malformed(FieldSpec):
         return self._replaced(self.whole.of_events(bits, first, last, partitions), bits, first, last)
 
     def _replaced(self, values: npt.NDArray[Any] | pa.Array, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        found = pa.array(values) if isinstance(values, np.ndarray) else values
+        column = pa.array(values) if isinstance(values, np.ndarray) else values
         which = self._drawn(bits, first, last)
         if not which.any():
-            return found
+            return column
         for number, form in enumerate(self.forms, 1):
-            # Of texts this copies; replace_with_mask builds them one by one, at three times the cost.
-            found = pc.if_else(pa.array(which == number), pa.scalar(form, arrow_type(self.spark_type)), found)
-        return found
+            # This copies texts. replace_with_mask builds them one by one, at three times the cost.
+            column = pc.if_else(pa.array(which == number), pa.scalar(form, arrow_type(self.spark_type)), column)
+        return column
 
     def _drawn(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int8]:
-        """Which of the forms each value has, from 1 on; 0 of those that are whole. Shape (last - first,)."""
+        """The number of each value's form, from 1; 0 for original values. Shape (last - first,)."""
         which = np.zeros(last - first, np.int8)
         highest = np.uint32(max(round(self.share * 2**32), 1) - 1)
         for part, lanes in replace(bits, field=bits.field + _OF_COINS).blocks(first, last):

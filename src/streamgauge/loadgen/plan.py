@@ -1,8 +1,8 @@
-"""The plan: which event is due when, and what it says; any slice of the input can be made from it alone, anywhere.
+"""The plan: event times and contents of the whole input. Any process can make any slice of the input from it.
 
 Events of a stream are numbered n = 0, 1, ...; the n-th goes to partition n % partitions, as sequence n // partitions.
-Its event time is start_us + floor(time_of(n / share) * 1e6), from the plan and never from the event before it, so it
-never falls as n rises. Times are microseconds since the epoch. A slice of sequences is written [first, last).
+Its event time is start_us + floor(time_of(n / share) * 1e6). It does not depend on other events, and never falls as n
+rises. Times are microseconds since the epoch. [first, last) is a slice of sequences.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from streamgauge.loadgen.rate_profile import RateProfile
 Times = npt.NDArray[np.int64]
 
 BATCH_BYTES_MAX = 2**26
-"""Of a batch, wherever a plan is made into batches whole."""
+"""The most bytes of a batch, when a whole plan is made into batches."""
 EVENTS_MAX = 2**SEQUENCE_BITS
-"""Events of a plan, above three months at 1 M/s: up to here rounding moves no time past the next, and ids fit."""
+"""The most events of a plan: three months at 1 M/s. Up to here times are exact enough to ascend, and ids fit."""
 
 _GUESS_MARGIN = 2
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is offered, whole: warm-up, measured span and tail. `profile` is the rate of all streams together.
+    """The complete load: warm-up, measured span and tail. `profile` is the rate of all streams together.
 
-    Raises `InputError` with every problem when made: shares that do not sum to 1, too many streams or partitions, ...
+    Raises `InputError` with all problems on creation: shares that do not sum to 1, too many streams or partitions, ...
     """
 
     streams: tuple[StreamSpec, ...]
@@ -55,16 +55,16 @@ class Plan:
 
     @property
     def end_us(self) -> int:
-        """No event is at or after this time."""
+        """The end (exclusive) of the plan."""
         return self.start_us + round(self.duration_s * US)
 
     @cached_property
     def _totals(self) -> tuple[int, ...]:
-        """Events of each stream, all partitions together."""
+        """Events of each stream, over all partitions."""
         return tuple(self._first_at(stream, self.end_us) for stream in range(len(self.streams)))
 
     def number_of(self, name: str) -> int:
-        """The number of the stream of that name, by which everything here is asked."""
+        """The number of a stream, which the other methods take."""
         return next(number for number, stream in enumerate(self.streams) if stream.name == name)
 
     def event_times(self, stream: int, partition: int, first: int, last: int) -> Times:
@@ -80,18 +80,18 @@ class Plan:
         """Event times of the stream's events by their numbers n (whole floats), written to `out` (same shape)."""
         share = self.streams[stream].share
         seconds = self.profile.time_of(numbers if share == 1.0 else numbers / share)
-        # Times are not negative, so that the cast's cut towards zero is the floor.
+        # Times are not negative, so the cast's truncation is the floor.
         np.multiply(seconds, 1e6, out=out, casting="unsafe")
         np.add(out, self.start_us, out=out)
 
     def _times_from(self, stream: int, low: int, high: int) -> Times:
-        """Event times of the stream's events low..high-1, all partitions together."""
+        """Event times of the stream's events low..high-1, over all partitions."""
         out = np.empty(high - low, dtype=np.int64)
         self._fill_times(stream, np.arange(low, high, dtype=np.float64), out)
         return out
 
     def _first_at(self, stream: int, t_us: int) -> int:
-        """The smallest n whose event time is at or after `t_us`, whatever the plan's end."""
+        """The smallest n whose event time is at or after `t_us`, regardless of the plan's end."""
         after_s = (t_us - self.start_us) / US
         guess = int(self.profile.events_by(after_s) * self.streams[stream].share)
         low = max(guess - _GUESS_MARGIN, 0)
@@ -102,7 +102,7 @@ class Plan:
         return self._first_at_by_bisection(stream, t_us)
 
     def _first_at_by_bisection(self, stream: int, t_us: int) -> int:
-        """The same for a guess that rounding has moved too far."""
+        """Like `_first_at`, if rounding errors make its guess useless."""
         low, high = 0, EVENTS_MAX
         while low < high:
             middle = (low + high) // 2
@@ -111,21 +111,21 @@ class Plan:
         return low
 
     def _numbers_before(self, stream: int, t_us: int) -> int:
-        """Events of a stream with event time < t_us, all partitions together, within [0, total]."""
+        """Events of a stream with event time < t_us, over all partitions, within [0, total]."""
         if t_us <= self.start_us:
             return 0
         return self._totals[stream] if t_us >= self.end_us else self._first_at(stream, t_us)
 
     def _of_partition(self, numbers: int, partition: int) -> int:
-        """How many of the events 0..numbers-1 go to a partition."""
+        """The number of events among 0..numbers-1 that go to a partition."""
         return max(-(-(numbers - partition) // self.partitions), 0)
 
     def count_before(self, stream: int, partition: int, t_us: int) -> int:
-        """Exactly how many of the partition's events have event time < t_us, within [0, total]."""
+        """The exact number of the partition's events with event time < t_us, within [0, total]."""
         return self._of_partition(self._numbers_before(stream, t_us), partition)
 
     def last_before(self, stream: int, partition: int, t_us: int) -> int | None:
-        """The time of the partition's last event before `t_us`; None where there is none."""
+        """The time of the partition's last event before `t_us`, or None."""
         count = self.count_before(stream, partition, t_us)
         return int(self.event_times(stream, partition, count - 1, count)[0]) if count else None
 
@@ -139,7 +139,7 @@ class Plan:
     ) -> pa.RecordBatch:
         """The events of sequences [first, last): the named columns in that order (default: all fields, event_time).
 
-        `event_time` and `event_id` are int64 columns that may be named too. Raises `InputError` for an unknown name.
+        `columns` may name `event_time` and `event_id`, both int64. Raises `InputError` for an unknown name.
         """
         names = (*self.streams[stream].schema.names, EVENT_TIME) if columns is None else tuple(columns)
         types = self._types[stream]
@@ -151,7 +151,7 @@ class Plan:
 
     @cached_property
     def _types(self) -> tuple[dict[str, pa.DataType], ...]:
-        """Arrow types of all columns that a batch of each stream may have."""
+        """Arrow types of all possible columns of each stream."""
         lineage = {EVENT_TIME: pa.int64(), EVENT_ID: pa.int64()}
         schemas = [stream.schema.types() for stream in self.streams]
         return tuple({name: arrow_type(type_) for name, type_ in types.items()} | lineage for types in schemas)

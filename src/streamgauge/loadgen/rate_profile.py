@@ -1,8 +1,8 @@
-"""Rate profiles: how many events per second a plan offers, at every moment.
+"""Rate profiles: the rate of a plan over time.
 
-A profile is piecewise linear in time and above zero everywhere, so its integral (events so far) has an inverse: the
-time of the n-th event. Times are seconds since the plan's start, rates are events per second. After its last piece a
-profile goes on at its last rate, because the tail of a trial needs events too [method 3].
+A profile is piecewise linear in time and always above zero, so its integral (events so far) has an inverse: the time
+of the n-th event. Times are seconds since the plan's start, rates are events per second. After its last piece a
+profile continues at its last rate, because the tail of a trial needs events too.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Floats = npt.NDArray[np.float64]
 
 RISES_FROM, RISES_TO = 0.1, 0.7
 RATE_MAX_PER_S = 1e9
-"""Far above what any machine makes; beyond it a plan's figures would overflow before it is refused."""
+"""Far above any machine's rate. Higher rates would overflow before validation could refuse them."""
 FORMS = "constant, step:RATE@TIME,RATE@TIME, ramp:RATE or burst:FACTOR@TIME+LENGTH"
 
 
 @dataclass(frozen=True)
 class Piece:
-    """From `start_s` on, until the next piece: `rate_per_s` at its start, changing by `slope_per_s2` every second."""
+    """A linear piece from `start_s` until the next one: `rate_per_s` at its start, and `slope_per_s2` per second."""
 
     start_s: float
     rate_per_s: float
@@ -46,7 +46,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class RateProfile:
-    """The rate over time, made by `parse_profile`: the first piece starts at 0, the last has no end and no slope."""
+    """The rate over time (see `parse_profile`). The first piece starts at 0, the last has no end and no slope."""
 
     pieces: tuple[Piece, ...]
 
@@ -71,7 +71,7 @@ class RateProfile:
         return max(bisect_right(self._starts, t_s) - 1, 0)
 
     def rate_at(self, t_s: float) -> float:
-        """Events per second at `t_s`; at a jump, the rate after it."""
+        """The rate at `t_s`; at a step, the rate after it."""
         piece = self.pieces[self._piece_at(t_s)]
         return piece.rate_after(max(t_s - piece.start_s, 0.0))
 
@@ -84,10 +84,10 @@ class RateProfile:
         return float(self._events[index]) + piece.events_after(t_s - piece.start_s)
 
     def time_of(self, n: npt.NDArray[Any]) -> Floats:
-        """Seconds at which `n` events have passed: the inverse of `events_by`, elementwise, shape of `n`.
+        """The times at which `n` events have passed, seconds: the elementwise inverse of `events_by`, shape of `n`.
 
-        The value depends on each element alone, never on its neighbours, and is monotone for elements at least one
-        event apart as long as a plan has fewer than 1e14 events (rounding is then far below one event's share).
+        Each value depends only on its own element. Values are monotone for elements at least one event apart in plans
+        of fewer than 1e14 events, because rounding errors are then far below one event.
         """
         if len(self.pieces) == 1:
             return n / self.pieces[0].rate_per_s
@@ -106,7 +106,7 @@ class RateProfile:
         piece = self.pieces[index]
         inside = n - self._events[index]
         if piece.slope_per_s2 == 0.0:
-            # The same bits as `_solve` gives: sqrt(r * r) is r, and 2m / 2r is m / r, in binary floating point.
+            # Equal to `_solve` to the last bit: in binary floating point sqrt(r * r) is r, and 2m / 2r is m / r.
             return piece.start_s + inside / piece.rate_per_s
         return piece.start_s + _solve(inside, piece.rate_per_s, piece.slope_per_s2)
 
@@ -116,9 +116,9 @@ class RateProfile:
         return starts[index] + _solve(n - self._events[index], rates[index], slopes[index])
 
     def delayed(self, lead_s: float, rise_s: float = 0.0) -> RateProfile:
-        """The same profile `lead_s` later: until then the rate with which it begins. A warm-up is such a lead.
+        """The profile with `lead_s` of its first rate before it, such as a warm-up.
 
-        In its first `rise_s` the rate rises evenly, from a tenth of that to seven tenths.
+        In the first `rise_s` the rate rises linearly from a tenth to seven tenths of that rate.
         """
         first, *others = self.pieces
         later = [replace(piece, start_s=piece.start_s + lead_s) for piece in others]
@@ -131,15 +131,15 @@ class RateProfile:
 
 
 def _solve(events: Floats, rate: Floats | float, slope: Floats | float) -> Floats:
-    """The time t with rate * t + slope * t**2 / 2 = events, in the form that loses no digits for small slopes."""
+    """The time t with rate * t + slope * t**2 / 2 = events, in a form that stays exact for small slopes."""
     return 2.0 * events / (rate + np.sqrt(rate * rate + 2.0 * slope * events))
 
 
 def parse_profile(text: str, rate_per_s: float, duration_s: float) -> RateProfile:
-    """A profile from its text, beginning at `rate_per_s` and made for `duration_s` seconds.
+    """Parses a profile that begins at `rate_per_s` and lasts `duration_s` seconds.
 
-    `constant` | `step:RATE@TIME,RATE@TIME` | `ramp:RATE` (evenly from the rate to RATE over the whole duration) |
-    `burst:FACTOR@TIME+LENGTH` (the rate times FACTOR for LENGTH). Raises `InputError` naming the setting.
+    `constant` | `step:RATE@TIME,RATE@TIME` | `ramp:RATE` (linearly from the rate to RATE over the duration) |
+    `burst:FACTOR@TIME+LENGTH` (the rate times FACTOR for LENGTH). Raises `InputError` with the setting's name.
     """
     _check_positive("rate", rate_per_s, "events per second", "--rate 100k")
     _check_positive("duration", duration_s, "seconds", "--duration 60s")

@@ -139,13 +139,13 @@ class Tick:
 
     `aborted_us`, `retried_us`: when a read was cut off, and when a task sent its results again. `memory_full_us`: the
     most event time that waited where queues overflowed by bytes alone; None where one reached its bound in seconds.
-    `handing_out`: when any generator handed events out, of each one apart. `receiving`, `writing`: when the recorder
+    `delivering`: when any generator handed events out, of each one apart. `receiving`, `writing`: when the recorder
     worked on results that had come, and when it wrote them to its disk.
     `stood_still`: (when it ended, how long it was) of each standstill of the recorder.
     """
 
     chunks: list[list[Chunk]]
-    hand_outs: list[list[Delivery]]
+    deliveries: list[list[Delivery]]
     commits: list[Commit]
     frontier_us: int
     overflowed: bool
@@ -154,7 +154,7 @@ class Tick:
     aborted_us: list[int] = field(default_factory=list)
     retried_us: list[int] = field(default_factory=list)
     memory_full_us: int | None = None
-    handing_out: list[BusyInterval] = field(default_factory=list)
+    delivering: list[BusyInterval] = field(default_factory=list)
     receiving: list[BusyInterval] = field(default_factory=list)
     writing: list[BusyInterval] = field(default_factory=list)
     stood_still: list[tuple[int, int]] = field(default_factory=list)

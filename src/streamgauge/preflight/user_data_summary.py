@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.plan import Plan
-from streamgauge.loadgen.replay.columns import ReplayedColumn, rows_of, taken_of
+from streamgauge.loadgen.replay.columns import ReplayedColumn, replayed_columns, rows_of
 from streamgauge.loadgen.replay.files import content
 from streamgauge.loadgen.replay.key_dictionary import keys
 from streamgauge.loadgen.replay.text import LeftOut, in_words
@@ -20,12 +20,12 @@ def replayed_data(plan: Plan, until_us: int) -> tuple[ReplayedData, ...]:
     return tuple(
         _data(stream, plan.planned_events(plan.start_us, until_us, number))
         for number, stream in enumerate(plan.streams)
-        if taken_of(stream)
+        if replayed_columns(stream)
     )
 
 
 def _data(stream: StreamSpec, events: int) -> ReplayedData:
-    taken, rows = taken_of(stream), rows_of(stream)
+    taken, rows = replayed_columns(stream), rows_of(stream)
     file = taken[0].file
     return ReplayedData(
         stream=stream.name,

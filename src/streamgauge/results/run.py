@@ -34,7 +34,7 @@ class Backlog(ResultPart):
     max_s: float
 
 
-class Slip(ResultPart):
+class DelayPercentiles(ResultPart):
     """Schedule delay: from an event's planned time until it is available to the SUT, chunking included."""
 
     p50: float
@@ -58,8 +58,8 @@ class DriverResult(ResultPart):
             span, the share of the time before it.
     """
 
-    slip_us: Slip
-    append_latency_us: Slip | None = None
+    slip_us: DelayPercentiles
+    append_latency_us: DelayPercentiles | None = None
     events_planned: int
     events_offered: int
     events_handed_out: int

@@ -1,1 +1,1 @@
-"""Intervals and percentile rules: thin wrappers of libraries, blind to where the numbers come from."""
+"""Intervals and percentile rules, independent of where the numbers come from."""

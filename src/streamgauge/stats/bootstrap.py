@@ -1,21 +1,23 @@
-"""Intervals for the slope of values that follow each other in time, by block bootstrap [method 3].
+"""Intervals for the slope of a time series, by block bootstrap.
 
-Seconds of a run are autocorrelated, so an interval that takes them as independent is too narrow. Here the residuals are
-resampled in circular blocks (`arch`), which keeps what neighbours have in common. Three things keep the interval honest
-for the short series that trials give; all were chosen by simulation, which tests/unit/stats/test_bootstrap.py repeats:
+Seconds of a run are autocorrelated, so an interval for independent values is too narrow. The bootstrap resamples the
+residuals in circular blocks (`arch`), which preserves the correlation of neighbours. Three corrections serve the short
+series of trials. Simulations chose them, and tests/unit/stats/test_bootstrap.py repeats these:
 
-- Blocks are twice as long as the rule of Politis and White says, because the residuals of a fitted line look less
-  correlated than the noise was; at most a quarter of the series, so that four blocks or more are drawn from.
+- Blocks are twice as long as Politis and White's rule says, because the residuals of a fitted line look less
+  correlated than the noise. A block has at most a quarter of the series, so there are at least four.
 - The spread of the replicates is multiplied by Student's t with (number of blocks - fitted parameters) degrees of
-  freedom instead of by the normal quantile: few blocks are few observations.
-- It is never narrower than the textbook interval for independent residuals, and just that where the blocks spread no
-  more than independent residuals would: where they spread more, Student's t of few blocks only adds to it.
+  freedom, because few blocks are few observations.
+- The interval is never narrower than the textbook interval for independent residuals. If the blocks spread no more
+  than independent residuals would, it is the textbook interval.
 
 Coverage of the 95 % slope interval under AR(1) noise, 3000 simulations each (`python -m tests.stats.slope_coverage`):
-no correlation 95 % (10 to 300 points); correlation 0.5 between neighbours 88 % at 20 points, 91 % at 60, 92 % at 100,
-93 % at 300; correlation 0.8, which no short series can show, 81 % at 20, 86 % at 40, 91 % at 100, 92 % at 300. Ten
-points are taken as independent, since nothing else can be told from them: 79 % and 61 % under correlations of 0.5 and
-0.8.
+
+- no correlation: 95 % (10 to 300 points)
+- correlation 0.5 between neighbours: 79 % at 10 points, 88 % at 20, 91 % at 60, 92 % at 100, 93 % at 300
+- correlation 0.8: 61 % at 10 points, 81 % at 20, 86 % at 40, 91 % at 100, 92 % at 300
+
+Ten points are treated as independent, because they cannot show a correlation.
 """
 
 from __future__ import annotations
@@ -33,15 +35,14 @@ Floats = NDArray[np.float64]
 _BLOCK_FACTOR = 2.0
 _BLOCKS_MIN = 4
 _PARAMETERS = 2
-"""Of a line: where it begins, and its slope."""
+"""The parameters of a line: intercept and slope."""
 _ESTIMATED_BLOCK_FROM = 16
-"""Below this many points a block length cannot be estimated, and four blocks would be three points each: estimating
-them would cost more certainty than it gives, so the textbook interval is all there is."""
+"""With fewer points a block length cannot be estimated, so the textbook interval applies."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its interval; infinite ends where `n` observations say nothing about it."""
+    """An estimate with its interval. The ends are infinite if `n` observations are too few."""
 
     estimate: float
     low: float
@@ -56,7 +57,7 @@ class Interval:
 
 @functools.cache
 def prepare() -> None:
-    """Import what an interval needs, and make one: four seconds of a core that must not fall into a measured span."""
+    """Imports the libraries and computes one interval: four seconds of a core, which must precede a measured span."""
     times_s = np.arange(4.0 * _ESTIMATED_BLOCK_FROM)
     slope_interval(times_s, np.sin(times_s))
 
@@ -71,7 +72,7 @@ def slope_interval(
 ) -> Interval:
     """Least-squares slope of `values` (n,) over `times_s` (n,), in value units per second, by block bootstrap.
 
-    `block` is in samples; None lets the data choose. ValueError where shapes differ or a value is not finite.
+    `block` is in samples; None estimates it from the data. Raises ValueError for different shapes or infinite values.
     """
     fit = _fit_line(times_s, values)
     if fit is None:
@@ -82,9 +83,9 @@ def slope_interval(
 
 
 def independent_slope_interval(times_s: ArrayLike, values: ArrayLike, confidence: float = 0.95) -> Interval:
-    """The textbook interval of the slope, which takes residuals as independent: microseconds of work, no resampling.
+    """The textbook interval of the slope, for independent residuals: microseconds of work, no resampling.
 
-    For looks during a measured span, where the driver must not take the processor from the system under test.
+    For interim analyses, because the driver must not use much CPU during a measured span.
     """
     fit = _fit_line(times_s, values)
     if fit is None:
@@ -98,7 +99,7 @@ def block_length(residuals: Floats) -> int:
     """Samples per block: twice the length of Politis and White, at least 1, at most a quarter of the series."""
     if residuals.size < _ESTIMATED_BLOCK_FROM or np.ptp(residuals) <= 1e-12 * np.abs(residuals).max(initial=1.0):
         return 1
-    # Imported here because it brings pandas and statsmodels: two seconds that only a judgement may cost.
+    # Imported here because it loads pandas and statsmodels, which takes two seconds.
     from arch.bootstrap import optimal_block_length
 
     with warnings.catch_warnings():
@@ -109,7 +110,7 @@ def block_length(residuals: Floats) -> int:
 
 
 def _fit_line(times_s: ArrayLike, values: ArrayLike) -> tuple[float, Floats, Floats] | None:
-    """(slope, residuals, weights) with slope = weights @ values; None where three distinct points are not there."""
+    """(slope, residuals, weights) with slope = weights @ values; None for fewer than three points or a single time."""
     times, observed = _finite(times_s, "times_s"), _finite(values, "values")
     if times.shape != observed.shape:
         raise ValueError(f"times_s and values must have one shape, got {times.shape} and {observed.shape}")
@@ -143,13 +144,13 @@ def _half_width(
     """Half the interval of `weights @ values`: the wider of block bootstrap and independence."""
     independent = _independent_half_width(residuals, weights, confidence)
     length = block_length(residuals) if block is None else min(max(1, block), residuals.size)
-    # Blocks of one are the independent bootstrap, whose exact counterpart is at hand.
+    # Blocks of one sample are the independent bootstrap, which has an exact form.
     if length == 1:
         return independent
     lost = residuals.size / max(1, residuals.size - _PARAMETERS)
     spread = float(_replicates(residuals, weights, length, replicates, seed).std()) * math.sqrt(lost)
-    # Neighbours that differ (long and short batches in turns) make a slope more certain than independent ones would:
-    # there is nothing to widen for, and few blocks are no reason to.
+    # Alternating neighbours (long and short batches) make a slope more certain than independent ones would, so the
+    # interval must not become wider.
     if spread <= _independent_error(residuals, weights):
         return independent
     return student(residuals.size / length - _PARAMETERS, confidence) * spread

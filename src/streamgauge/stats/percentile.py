@@ -1,9 +1,9 @@
-"""Which percentile a number of independent observations can carry, and so which may be printed [method 1].
+"""Decides which percentiles a number of independent observations can carry. Only those are printed.
 
-The rule: at least one observation is expected beyond it, `count * (1 - q) >= 1`. With fewer, the estimate is the
-maximum under another name: of n observations the largest lies below the true q-quantile with probability q^n, which is
-still 0.37 where the rule is just met and grows to 1 below it. A percentile that is allowed may thus still be uncertain;
-one that is not allowed says nothing. "Count" is the effective count: where rows close together, windows and not rows.
+The rule: at least one observation is expected beyond the percentile, `count * (1 - q) >= 1`. With fewer observations
+the estimate is just the maximum, which lies below the true q-quantile with probability q^n. At the limit of the rule
+that probability is 0.37, so an allowed percentile can still be uncertain.
+"Count" is the effective count: windows instead of rows, if all rows of a window close together.
 """
 
 from __future__ import annotations

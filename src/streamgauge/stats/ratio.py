@@ -1,18 +1,20 @@
-"""The ratio of a figure on one side to the same figure on another, with its interval [method 1, 3].
+"""The ratio of one figure on two sides, with its interval.
 
-Each side gives an `Estimate`: the figure, its standard error, and the degrees of freedom behind that error. It comes
-either from several runs (`over_runs`), or from the seconds of a single one by circular block bootstrap (`mean_over`,
-`Resampled`). The interval of the ratio is Fieller's, with Welch's degrees of freedom: it holds where a side is 0 or
-uncertain, where a division of two intervals would not.
+Each side is an `Estimate`: the figure, its standard error, and the degrees of freedom of that error. It comes from
+several runs (`over_runs`), or from the seconds of a single run by circular block bootstrap (`mean_over`, `Resampled`).
+The interval is Fieller's, with Welch's degrees of freedom. It also holds if a side is 0 or uncertain.
 
-Histograms are resampled whole, second by second, and merged before a percentile is read: percentiles are never averaged
-within a run. Over runs the unit is the run, and a run's percentile is one observation of it: the mean of the runs' p99
-is a statistic over runs, and no p99 of all their results together; it is called so. Coverage of the 95 % interval by
-simulation (tests/unit/stats/test_ratio.py repeats the outlines): runs whose starts differ by 5 or 20 %, 4000
-simulations each: two or three a side 96-98 %, five 95 %, three against six 95 %, one against four 93-94 %. Seconds of
-two single runs, 150 simulations each: 8 to 60 independent ones 93-96 % for p50 and 92-96 % for p99; with a
-correlation of 0.5 between neighbours 95 % and 89 % (60 seconds), of 0.7 91 % (200 seconds). It says how sure the
-figure of *these* runs is; how much another start of the engine differs, only repetition can tell.
+Within a run, percentiles are never averaged: seconds' histograms are resampled and merged before a percentile is read.
+Over several runs, a run's percentile is one observation. The mean of the runs' p99 is no p99 of all their results.
+
+Coverage of the 95 % interval by simulation (tests/unit/stats/test_ratio.py repeats the main cases):
+
+- Runs whose starts differ by 5 or 20 %, 4000 simulations each: two or three per side 96-98 %, five 95 %, three against
+  six 95 %, one against four 93-94 %.
+- Seconds of two single runs, 150 simulations each: 8 to 60 independent seconds 93-96 % for p50 and 92-96 % for p99.
+  With a correlation of 0.5 between neighbours 95 % and 89 % (60 seconds), with 0.7 91 % (200 seconds).
+
+The interval of single runs covers only these runs. Only repetition shows how much engine starts differ.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ REPLICATES = 1000
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure, its standard error in the same unit (infinite where nothing is known about it), degrees of freedom."""
+    """A figure, its standard error in the same unit (infinite if unknown), and the error's degrees of freedom."""
 
     value: float
     error: float
@@ -38,11 +40,10 @@ class Estimate:
 
 
 def over_runs(values: ArrayLike, resolution: float = 0.0) -> Estimate:
-    """The mean of one figure over independent runs (n,): of percentiles the mean of the runs' own, and no percentile
-    of all results together.
+    """The mean of one figure over independent runs (n,). The mean of percentiles is no percentile of all results.
 
-    `resolution`: the width within which each value is known; repeating does not make the mean surer than that. One run
-    says nothing about the next: its error is infinite.
+    `resolution`: the width within which each value is known. Repetition does not improve on it. A single run has an
+    infinite error.
     """
     observed = np.asarray(values, dtype=np.float64)
     n = observed.size
@@ -53,15 +54,15 @@ def over_runs(values: ArrayLike, resolution: float = 0.0) -> Estimate:
 
 
 def like(value: float, other: Estimate, n_other: int) -> Estimate:
-    """A single run's `value`, with the spread that the `n_other` runs of the other side show from start to start."""
+    """A single run's `value`, with the spread between the `n_other` runs of the other side."""
     return Estimate(value, other.error * math.sqrt(n_other), other.freedom)
 
 
 def mean_over(values: ArrayLike, sawtooth: bool = False, seed: int = 0) -> Estimate:
     """The mean of successive seconds (n,) of a single run, by block bootstrap.
 
-    `sawtooth`: neighbours make up for each other (hand-outs of micro-batches), so the error may be smaller than that of
-    independent seconds; otherwise it never is.
+    `sawtooth`: neighbours compensate each other (deliveries of micro-batches), so the error may be smaller than that of
+    independent seconds. Otherwise it never is.
     """
     observed = np.asarray(values, dtype=np.float64)
     if observed.size < 2:
@@ -76,10 +77,10 @@ def mean_over(values: ArrayLike, sawtooth: bool = False, seed: int = 0) -> Estim
 
 
 class Resampled:
-    """The histograms of a run's seconds, resampled in blocks and merged: from them the error of any percentile.
+    """The histograms of a run's seconds, resampled in blocks and merged. They give the error of any percentile.
 
-    `counts` (n, slots) of n successive seconds that have results; `values` (slots,) ascending, what each slot stands
-    for.
+    `counts` (n, slots) are those of n successive seconds with results; `values` (slots,) are the slots' values,
+    ascending.
     """
 
     def __init__(self, counts: NDArray[np.int64], values: Floats, seed: int = 0) -> None:
@@ -107,8 +108,8 @@ class Resampled:
 
 
 def draws(n: int, block: int, replicates: int, seed: int = 0) -> Floats:
-    """How often each of n successive units is drawn (replicates, n), in circular blocks of `block` units."""
-    # By hand, because arch makes its replicates one at a time: seconds where these take milliseconds.
+    """The number of draws of each of n successive units (replicates, n), in circular blocks of `block` units."""
+    # Not with arch, which makes replicates one at a time and takes seconds instead of milliseconds.
     random = np.random.default_rng(seed)
     starts = random.integers(n, size=(replicates, -(-n // block), 1))
     drawn = ((starts + np.arange(block)) % n).reshape(replicates, -1)[:, :n]
@@ -119,7 +120,7 @@ def draws(n: int, block: int, replicates: int, seed: int = 0) -> Floats:
 def ratio(a: Estimate, b: Estimate, confidence: float = 0.95) -> Interval:
     """`b.value / a.value` with Fieller's interval, for figures that are never negative.
 
-    An end is infinite (or 0) where the estimates say nothing about it. ValueError where `a.value` is not above 0.
+    An end is infinite (or 0) if the estimates are too uncertain. Raises ValueError if `a.value` is not above 0.
     """
     if not a.value > 0:
         raise ValueError(f"a ratio needs a figure above 0 to start from, got {a.value}")
@@ -127,7 +128,7 @@ def ratio(a: Estimate, b: Estimate, confidence: float = 0.95) -> Interval:
     if not (math.isfinite(a.error) and math.isfinite(b.error)):
         return Interval(estimate, 0.0, math.inf, confidence, 0)
     squared = student(_welch(a, b, estimate), confidence) ** 2
-    # The ratios r for which b - r a does not differ from 0: (a² - t² va) r² - 2 a b r + (b² - t² vb) <= 0.
+    # The ratios r with b - r a not significantly different from 0: (a² - t² va) r² - 2 a b r + (b² - t² vb) <= 0.
     square, middle = a.value**2 - squared * a.error**2, a.value * b.value
     if square <= 0:
         return Interval(estimate, 0.0, math.inf, confidence, 0)
@@ -146,7 +147,7 @@ def _welch(a: Estimate, b: Estimate, estimate: float) -> float:
 
 
 def _error(replicates: Floats, n: int) -> float:
-    """Resampling n units loses one degree of freedom."""
+    """The standard error; resampling n units loses one degree of freedom."""
     return float(replicates.std(ddof=1)) * math.sqrt(n / (n - 1))
 
 

@@ -1,4 +1,4 @@
-"""The sign test: whether paired differences are above nothing, whatever their distribution."""
+"""The sign test: whether paired differences are above 0, for any distribution."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 
 @functools.cache
 def positives_needed(differences: int, confidence: float = 0.95) -> int:
-    """The fewest of so many differences that must be above 0, two-sided; one more than there are where none suffice.
+    """The fewest of `differences` that must be above 0, two-sided; `differences` + 1 if they are too few.
 
     >>> positives_needed(100), positives_needed(6), positives_needed(5)
     (61, 6, 6)

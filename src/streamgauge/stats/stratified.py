@@ -1,4 +1,4 @@
-"""Some of many things, evenly and yet by chance: whatever repeats among them, as chunks do, falls in with no step."""
+"""Stratified sampling: even, but random, so that it cannot be in step with a pattern such as chunks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ SEED = 7
 
 
 def stratified_indices(count: int, parts: int) -> NDArray[np.int64]:
-    """Of `count` things, numbered from 0, one of each of so many equal parts; all of them where there are no more. The
-    numbers ascend, and are the same for the same count.
+    """Ascending indices below `count`, one random index from each of `parts` equal parts; all if there are fewer.
+
+    The same arguments give the same indices.
 
     >>> stratified_indices(3, 10).tolist()
     [0, 1, 2]

@@ -1,9 +1,9 @@
-"""Child processes that cannot outlive their parent, spoken to in JSON lines.
+"""Child processes that cannot outlive their parent, and a protocol of JSON lines between both.
 
-A child's standard input is its lifeline: end of file there means that the parent is gone, and the child ends itself.
-A parent that stops a child says goodbye first; where that did not come, the child is an orphan.
-The same pipe carries requests (one JSON object a line), the child's original standard output carries the answers, each
-with its request's number, and what the child announces meanwhile. Everything else that a child prints goes to its log.
+A child's standard input is its lifeline: at its end of file the parent is gone, and the child ends itself. A parent
+that stops a child says goodbye first. Without a goodbye the child is an orphan.
+The same pipe carries requests, one JSON object per line. The child's original standard output carries answers with
+their request's number, and announcements of stages. Everything else that a child prints goes to its log.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ FAREWELL = "null\n"
 ORPHANED_S = 5.0
 """The lifeline of a killed parent may end a little before its locks do."""
 CLOSING_S = 4.0
-"""So long may a child take to let go of what it has started, once its lifeline has ended."""
+"""The time that a child has for its cleanup after its lifeline has ended."""
 
 
 _pipe: IO[str] | None = None
-"""The child's side: what carries its answers, while it serves."""
+"""The child's side: the pipe for its answers, while it serves."""
 _writing = threading.Lock()
 
 
 class ChildFailed(DriverError):
-    """A child answered with an error, or ended without an answer; `kind` is the error's class name there, `problems`
-    what it refused where that was input.
+    """A child answered with an error, or ended without an answer.
+
+    `kind` is the class name of the child's error, `problems` are those of an InputError.
     """
 
     def __init__(self, message: str, kind: str = "", problems: Sequence[Problem] = ()) -> None:
@@ -64,24 +65,24 @@ class Child:
         cpus: Sequence[int] | None = None,
         environment: Mapping[str, str | None] | None = None,
     ) -> None:
-        """`environment` differs from ours by these variables; None removes one."""
+        """`environment` has the variables that differ from this process; None removes one."""
         self.name = name
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
-        changed = {**os.environ, **(environment or {})}
+        variables = {**os.environ, **(environment or {})}
         with log.open("ab") as sink:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=sink,
-                start_new_session=True,  # or Ctrl-C in the terminal would end the children before us
-                env={name: value for name, value in changed.items() if value is not None},
+                start_new_session=True,  # else Ctrl-C in the terminal would end the children before the parent
+                env={name: value for name, value in variables.items() if value is not None},
             )
         if cpus is not None:
             os.sched_setaffinity(self._process.pid, cpus)
         self.stage = ""
-        """What the child last announced."""
+        """The stage that the child last announced."""
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
         threading.Thread(target=self._read_answers, name=f"answers of {name}", daemon=True).start()
         self._asking = threading.Lock()
@@ -100,7 +101,7 @@ class Child:
         return self._process.poll()
 
     def ask(self, request: str, timeout_s: float = 30.0, **arguments: Any) -> Any:
-        """Send one request and wait for its answer.
+        """Sends one request and waits for its answer.
 
         Raises:
             ChildFailed: the child answered with an error, ended, or did not answer in `timeout_s`.
@@ -118,7 +119,7 @@ class Child:
         return answer["answer"]
 
     def release(self) -> None:
-        """Say goodbye and close the lifeline: the child ends itself, and knows that it is no orphan."""
+        """Says goodbye and closes the lifeline, so the child ends itself without being an orphan."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):
             self._process.stdin.write(FAREWELL.encode())
@@ -126,19 +127,19 @@ class Child:
             self._process.stdin.close()
 
     def stop(self, grace_s: float = 5.0) -> None:
-        """Close the lifeline, wait, then kill what is left of the child's process group."""
+        """Closes the lifeline, waits, then kills the rest of the child's process group."""
         self.release()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(grace_s)
         self.kill()
 
     def kill(self) -> None:
-        """End the child's whole process group at once."""
+        """Ends the child's whole process group at once."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # what was not sent yet has nobody to read it
+        with contextlib.suppress(OSError):  # unsent requests have no reader any more
             self._process.stdin.close()
 
     def _send(self, message: dict[str, Any]) -> None:
@@ -150,7 +151,7 @@ class Child:
             raise ChildFailed(f"{self.name} ended (exit code {self._last_exit_code()}); its log: {self.log}") from None
 
     def _answer_to(self, number: int, request: str, timeout_s: float) -> dict[str, Any] | None:
-        # Answers to requests that were given up on still come, late; they must not be taken for this one's.
+        # Answers to earlier requests that timed out may still arrive, and must not be taken for this answer.
         deadline = time.monotonic() + timeout_s
         while True:
             try:
@@ -175,14 +176,14 @@ class Child:
                         self.stage = message["stage"]
                     else:
                         self._answers.put(message)
-        except ValueError:  # half an answer: the child was killed while it wrote
+        except ValueError:  # an incomplete line: the child was killed while it wrote
             pass
         finally:
             self._answers.put(None)
 
 
 def stop_all(children: Sequence[Child], grace_s: float) -> None:
-    """Stop children side by side: all of them together have `grace_s`."""
+    """Stops children at the same time. `grace_s` is for all of them together."""
     for child in children:
         child.release()
     deadline = time.monotonic() + grace_s
@@ -191,34 +192,34 @@ def stop_all(children: Sequence[Child], grace_s: float) -> None:
 
 
 def serve(handlers: Handlers, on_orphaned: Callable[[], None] | None = None, scratch: Path | None = None) -> NoReturn:
-    """The child's side: answer requests until the lifeline ends, then end this process.
+    """The child's side: answers requests until the lifeline ends, then ends this process.
 
-    `scratch` is the folder that the parent gave: where nobody else is left to remove it, this child does.
-    A thread watches the lifeline, so that a handler that hangs cannot keep an orphan alive.
+    `scratch` is the parent's folder. An orphan removes it.
+    A thread watches the lifeline, so a hanging handler cannot keep an orphan alive.
     """
     global _pipe
     _pipe = _private_standard_output()
     requests: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_watch_lifeline, args=(requests, on_orphaned, scratch), daemon=True).start()
-    while True:  # only the lifeline ends it: an interpreter that winds down beside running servers can hang
+    while True:  # only the lifeline ends it, because an interpreter can hang at its shutdown if servers still run
         message = requests.get()
         _write_up({"number": message["number"], **_answer(handlers, message)})
 
 
 def announce(stage: str) -> None:
-    """The child's side: report what it works on, while a request waits for its answer. For any thread."""
+    """The child's side: reports its current stage while a request waits for its answer. Any thread may call it."""
     _write_up({"stage": stage})
 
 
 def _write_up(message: dict[str, Any]) -> None:
-    with _writing, contextlib.suppress(OSError):  # a parent that has ended reads nothing: the lifeline's end is near
+    with _writing, contextlib.suppress(OSError):  # the parent has ended, so the lifeline will end this process
         if _pipe is not None:
             _pipe.write(json.dumps(message) + "\n")
             _pipe.flush()
 
 
 def _private_standard_output() -> Any:
-    # A JVM or a library that prints must not break the protocol: its standard output becomes the log.
+    # Output of a JVM or a library must not break the protocol, so standard output becomes the log.
     private = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     return private
@@ -241,7 +242,7 @@ def _watch_lifeline(
         if scratch is not None and orphaned:
             wait_until(lambda: remove_if_abandoned(scratch), ORPHANED_S)
         sys.stderr.flush()
-    finally:  # whatever went wrong: nobody is left who could end this process
+    finally:  # after any error, because no parent can end this process any more
         os._exit(0)
 
 
@@ -261,7 +262,7 @@ def _answer(handlers: Handlers, message: dict[str, Any]) -> dict[str, Any]:
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 0.01) -> bool:
-    """Poll `condition` until it holds or `timeout_s` has passed; whether it held."""
+    """Polls `condition` until it holds or `timeout_s` has passed. Returns whether it held."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""A disk that is full, in one sentence: which folder's, how much is free, and the way out."""
+"""The message about a full disk: the folder, the free space and the way out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WAY_OUT = "free some space, or set TMPDIR=DIR to a folder on a larger disk"
 
 
 def full_disk(folder: Path | None = None) -> str:
-    """The sentence of a folder, by default that of temporary files."""
+    """The message for a folder; the default is the folder for temporary files."""
     where = folder or Path(tempfile.gettempdir())
     return f"the disk that holds {where} is full{_free(where)}: {WAY_OUT}"
 

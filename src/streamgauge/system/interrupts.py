@@ -1,4 +1,4 @@
-"""Ctrl-C, or a request to end, that waits until something short is whole."""
+"""Delays Ctrl-C and SIGTERM until a short block has ended."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
-    """A Ctrl-C within comes when the block has ended; a second one at once, for somebody whom that takes too long.
+def delay_interrupts() -> Iterator[None]:
+    """Delivers a Ctrl-C when the block has ended, and a second one at once, for a user who does not want to wait.
 
-    Only the main thread is told of one, so that any other thread just passes through; and a signal that is ignored, or
-    ends the process, still does.
+    Only the main thread receives signals, so the block changes nothing on other threads. Signals without a handler
+    in Python keep their effect.
     """
     handlers = {number: signal.getsignal(number) for number in _SIGNALS}
     usual = {number: handler for number, handler in handlers.items() if callable(handler)}

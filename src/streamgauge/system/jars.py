@@ -1,7 +1,7 @@
-"""Jars by their Maven coordinates, resolved once by the Ivy that Spark ships with, and kept.
+"""Resolves jars by their Maven coordinates with Spark's Ivy, and caches them.
 
-Nothing on the default path needs any. What was resolved stands in a folder of the user's cache, one for each set; a
-list in it is written last, so that a resolution that was cut off is none.
+The default path needs no jars. Each set has a folder in the user's cache. Its list of files is written last, so an
+interrupted resolution leaves no valid entry.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from streamgauge.system.java import find_java, java_environment
 LIST = "resolved.json"
 CACHE_VARIABLE = "XDG_CACHE_HOME"
 RESOLVE_S = 300.0
-"""Some megabytes from a repository; a mirror that does not answer is given up on by Ivy earlier."""
-_NOTHING = "org.apache.hadoop.util.VersionInfo"
-"""A class of Spark's own jars that says a line and ends."""
+"""Enough for some megabytes from a repository. Ivy gives up earlier on a mirror that does not answer."""
+_PROGRAM = "org.apache.hadoop.util.VersionInfo"
+"""A program in Spark's own jars that prints one line and ends."""
 
 
 @dataclass(frozen=True)
 class JarSet:
-    """What is wanted: `group:name:version` with everything that these need, without `excluded` (`group:name`)."""
+    """`packages` (`group:name:version`) with all their dependencies except `excluded` (`group:name`)."""
 
     name: str
     packages: tuple[str, ...]
@@ -38,7 +38,7 @@ class JarSet:
 
 
 def cache() -> Path:
-    """Where jars are kept: `XDG_CACHE_HOME`, or `.cache` of the home folder."""
+    """The folder of cached jars, below `XDG_CACHE_HOME` or `.cache` of the home folder."""
     if root := os.environ.get(CACHE_VARIABLE):
         return Path(root) / "streamgauge" / "jars"
     try:
@@ -51,20 +51,20 @@ _CACHE_WAY_OUT = f"{CACHE_VARIABLE} to a folder that can be written, for instanc
 
 
 def resolved(choices: Sequence[Sequence[JarSet]], folder: Path | None = None) -> list[Path]:
-    """The jars of the first choice that can be had whole; one that is kept already comes before those that are not.
+    """The jars of the first choice that is complete; cached choices come first.
 
     Raises:
-        MachineError: none of them can be resolved; names them, the reason of the last, and what to do.
+        MachineError: no choice can be resolved. The message has their reasons and the way out.
     """
     cached_in = folder or cache()
     for choice in choices:
         cached = [_cached(cached_in / one.name) for one in choice]
         if all(cached):
-            return [path for found in cached for path in found or ()]
+            return [path for jars in cached for path in jars or ()]
     reasons = []
     for choice in choices:
         try:
-            return [path for one in choice for path in _had(one, cached_in / one.name)]
+            return [path for one in choice for path in _cached_or_resolved(one, cached_in / one.name)]
         except _Unresolved as error:
             reasons.append(f"{', '.join(package for one in choice for package in one.packages)}: {error}")
     raise MachineError(
@@ -75,22 +75,22 @@ def resolved(choices: Sequence[Sequence[JarSet]], folder: Path | None = None) ->
 
 
 class _Unresolved(Exception):
-    """Why a set could not be resolved."""
+    """The reason why a set could not be resolved."""
 
 
 def _cached(folder: Path) -> list[Path] | None:
-    """The jars of a folder, where all that its list names are there."""
+    """The jars of a folder, or None if its list or one of the listed files is missing."""
     try:
         names = json.loads((folder / LIST).read_text())
     except (OSError, ValueError):
         return None
-    found = [folder / name for name in names]
-    return found if all(path.is_file() for path in found) else None
+    paths = [folder / name for name in names]
+    return paths if all(path.is_file() for path in paths) else None
 
 
-def _had(request: JarSet, folder: Path) -> list[Path]:
-    if (found := _cached(folder)) is not None:
-        return found
+def _cached_or_resolved(request: JarSet, folder: Path) -> list[Path]:
+    if (cached := _cached(folder)) is not None:
+        return cached
     print(f"resolving {', '.join(request.packages)}, once: {folder}", file=sys.stderr, flush=True)
     return _resolve(request, folder)
 
@@ -98,21 +98,21 @@ def _had(request: JarSet, folder: Path) -> list[Path]:
 def _resolve(request: JarSet, folder: Path) -> list[Path]:
     with _work_folder(folder.parent) as work:
         _run_ivy(request, Path(work))
-        made = Path(work) / "made"
-        made.mkdir()
+        entry = Path(work) / "entry"
+        entry.mkdir()
         names = sorted(path.name for path in (Path(work) / "jars").glob("*.jar"))
         if not names:
-            raise _Unresolved("Ivy said nothing and found nothing")
+            raise _Unresolved("Ivy reported no error and returned no jars")
         for name in names:
-            shutil.copy2(Path(work) / "jars" / name, made / name)
-        (made / LIST).write_text(json.dumps(names))
+            shutil.copy2(Path(work) / "jars" / name, entry / name)
+        (entry / LIST).write_text(json.dumps(names))
         shutil.rmtree(folder, ignore_errors=True)
-        with contextlib.suppress(OSError):  # another process was as quick
-            made.rename(folder)
-    found = _cached(folder)
-    if found is None:
+        with contextlib.suppress(OSError):  # another process wrote it at the same time
+            entry.rename(folder)
+    jars = _cached(folder)
+    if jars is None:
         raise _Unresolved(f"{folder} cannot be written")
-    return found
+    return jars
 
 
 def _work_folder(beside: Path) -> tempfile.TemporaryDirectory[str]:
@@ -131,10 +131,10 @@ def _run_ivy(request: JarSet, work: Path) -> None:
     command = [str(home / "bin" / "spark-submit"), "--conf", f"spark.jars.ivy={work}"]
     command += ["--master", "local[1]", "--packages", ",".join(request.packages)]
     command += ["--exclude-packages", ",".join(request.excluded)] if request.excluded else []
-    command += ["--class", _NOTHING, "spark-internal"]
+    command += ["--class", _PROGRAM, "spark-internal"]
     java_home = str(Path(find_java().path).resolve().parents[1])
     environment = java_environment(keep_properties=True) | {"SPARK_HOME": str(home), "JAVA_HOME": java_home}
-    environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}  # needed where the name of this machine does not resolve
+    environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}  # needed if the name of this machine does not resolve
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=RESOLVE_S, check=False, cwd=work
@@ -146,6 +146,6 @@ def _run_ivy(request: JarSet, work: Path) -> None:
 
 
 def _reason(output: str) -> str:
-    """Ivy's own words: the first unresolved dependency, else the last line."""
+    """Ivy's message: the first unresolved dependency, else the last line."""
     lines = [line.strip(" \t:") for line in output.splitlines() if line.strip(" \t:")]
     return next((line for line in lines if "not found" in line or "unresolved" in line), lines[-1] if lines else "")

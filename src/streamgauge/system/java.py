@@ -1,4 +1,4 @@
-"""Finds the Java that Spark will use and says clearly when there is none that fits."""
+"""Finds the Java that Spark will use, and explains what to do if none fits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamgauge.core.errors import MachineError
 
 JAVA_FLOOR = 17
 OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-"""Variables from which every JVM takes options; they go before or over those of its command line."""
+"""Variables with options for every JVM, which its command line may not override."""
 _INSTALL = {
     "debian": "sudo apt-get install -y openjdk-17-jre-headless",
     "ubuntu": "sudo apt-get install -y openjdk-17-jre-headless",
@@ -36,26 +36,26 @@ def find_java() -> Java:
     """The Java of JAVA_HOME, else of PATH.
 
     Raises:
-        MachineError: none was found, it does not start, or it is older than 17; says how to get one here.
+        MachineError: none was found, it does not start, or it is older than 17. The message says how to get one.
     """
     home = os.environ.get("JAVA_HOME")
-    found = _java_at(str(Path(home) / "bin" / "java"), f"JAVA_HOME={home}") if home else _java_of_path()
-    if isinstance(found, Java):
-        return found
-    raise MachineError(f"{found}\n  {(_other_home() if home else None) or install_hint()}")
+    java = _java_at(str(Path(home) / "bin" / "java"), f"JAVA_HOME={home}") if home else _java_of_path()
+    if isinstance(java, Java):
+        return java
+    raise MachineError(f"{java}\n  {(_other_home() if home else None) or install_hint()}")
 
 
 def java_environment(keep_properties: bool = False, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment for a JVM whose options we give: without the variables that would add others.
+    """The environment for a JVM, without the variables that would add options.
 
-    `keep_properties`: system properties (-Dname=value) stay, by which a network may be reached.
+    `keep_properties`: system properties (-Dname=value) stay, because a proxy may need them.
     """
-    made = {name: value for name, value in environment.items() if name not in OPTION_VARIABLES}
+    variables = {name: value for name, value in environment.items() if name not in OPTION_VARIABLES}
     if keep_properties:
-        given = {name: environment.get(name, "").split() for name in OPTION_VARIABLES}
-        kept = {name: [one for one in options if one.startswith("-D")] for name, options in given.items()}
-        made |= {name: " ".join(options) for name, options in kept.items() if options}
-    return made
+        options = {name: environment.get(name, "").split() for name in OPTION_VARIABLES}
+        properties = {name: [one for one in of_name if one.startswith("-D")] for name, of_name in options.items()}
+        variables |= {name: " ".join(of_name) for name, of_name in properties.items() if of_name}
+    return variables
 
 
 def _java_of_path() -> Java | str:
@@ -63,7 +63,7 @@ def _java_of_path() -> Java | str:
 
 
 def _java_at(path: str | None, where: str) -> Java | str:
-    """The Java at a path, or why Spark cannot use it."""
+    """The Java at a path, or the reason why Spark cannot use it."""
     needed = f"Java {JAVA_FLOOR} or later is needed by Spark"
     if path is None or not Path(path).exists():
         return f"{needed}; none was found by {where}"
@@ -81,15 +81,15 @@ def _java_at(path: str | None, where: str) -> Java | str:
 
 
 def _other_home() -> str | None:
-    """The way out where JAVA_HOME alone is wrong: nothing has to be installed then."""
-    found = _java_of_path()
-    if not isinstance(found, Java):
+    """The way out if only JAVA_HOME is wrong, so the user need not install Java."""
+    java = _java_of_path()
+    if not isinstance(java, Java):
         return None
-    return f"unset JAVA_HOME (PATH has Java {found.version}), or set it to {Path(found.path).resolve().parents[1]}"
+    return f"unset JAVA_HOME (PATH has Java {java.version}), or set it to {Path(java.path).resolve().parents[1]}"
 
 
 def _version_line(output: str) -> str:
-    """The line with the version, else the first: with JAVA_TOOL_OPTIONS set, Java says first that it took them."""
+    """The line with the version, else the first. With JAVA_TOOL_OPTIONS Java first prints a notice."""
     lines = output.strip().splitlines() or [""]
     return next((line for line in lines if parse_version(line) is not None), lines[0])
 

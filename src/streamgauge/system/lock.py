@@ -1,4 +1,4 @@
-"""A file that at most one process holds; the kernel lets go of it whatever ends its holder."""
+"""A file lock for at most one process. The kernel releases it, however its holder ends."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 
 
 @contextmanager
-def held(path: Path) -> Iterator[bool]:
-    """Holds the file (made where it is not there, and left there); False where another holder has it."""
+def try_lock(path: Path) -> Iterator[bool]:
+    """Locks the file, which it creates and never removes. Yields False if another process holds the lock."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        yield _taken(lock)
+        yield _is_locked(lock)
     finally:
         os.close(lock)
 
 
-def _taken(lock: int) -> bool:
+def _is_locked(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # a file system that knows no locks: nothing is known of another holder
+    except OSError:  # the file system has no locks, so it cannot report another holder
         return True
     return True

@@ -1,4 +1,4 @@
-"""Facts about this machine that stand in every result, and how its cores are shared out."""
+"""Properties of this machine for every result, and the distribution of its processors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamgauge.core.errors import MachineError
 
 _LIBRARIES = ("pyspark", "pyarrow", "duckdb", "numpy")
 CHECKOUT = Path(__file__).parents[3]
-"""Where this code lies with its history, if it was not installed from a package."""
+"""The Git checkout with this code, if it was not installed from a package."""
 GIT_S = 10.0
 
 
@@ -26,18 +26,18 @@ def cpus() -> list[int]:
 
 
 def split_cpus() -> tuple[list[int], list[int]]:
-    """(driver's, SUT's) processors for `pinned` isolation: one in four to the driver, at least one each."""
-    mine = cpus()
-    driver = max(1, len(mine) // 4)
-    return mine[:driver], mine[driver:]
+    """(driver's, SUT's) processors for `pinned` isolation: one in four for the driver, at least one each."""
+    processors = cpus()
+    driver = max(1, len(processors) // 4)
+    return processors[:driver], processors[driver:]
 
 
 @contextmanager
-def only_on(processors: Sequence[int] | None) -> Iterator[None]:
-    """All threads of this process on these processors alone, for so long; None is wherever they are.
+def pin_threads(processors: Sequence[int] | None) -> Iterator[None]:
+    """Restricts all threads of this process to these processors within the block; None changes nothing.
 
-    For the span in which somebody else's processors are measured. Children that are started within inherit it, and
-    `cpus` says no more than it: start what needs the others before, and judge after.
+    For the span in which the SUT's processors are measured. Children that start within the block inherit the limit,
+    and `cpus` returns only these processors.
     """
     if processors is None:
         yield
@@ -51,14 +51,14 @@ def only_on(processors: Sequence[int] | None) -> Iterator[None]:
 
 
 def _move_threads(processors: Sequence[int]) -> None:
-    # The kernel knows of threads alone, and it is others than this one that decode what the children say.
+    # The kernel sets affinity per thread, and other threads of this process decode the children's answers.
     for task in os.listdir("/proc/self/task"):
         with suppress(ProcessLookupError):
             os.sched_setaffinity(int(task), processors)
 
 
 def memory_bytes() -> int:
-    """The memory this process may use: the machine's, or its control group's where that is less."""
+    """The memory this process may use: that of the machine or of its control group, whichever is less."""
     import psutil
 
     total = int(psutil.virtual_memory().total)
@@ -71,12 +71,12 @@ def memory_bytes() -> int:
 
 
 def at_most_half(bytes_: int) -> int:
-    """So much memory, or half of what there is where that is less: driver and SUT share it."""
+    """The smaller of `bytes_` and half of the memory, because driver and SUT share it."""
     return min(bytes_, memory_bytes() // 2)
 
 
 def environment() -> dict[str, Any]:
-    """What a reader needs to judge a figure: machine, system, versions."""
+    """Machine, system and versions, which readers of a result need."""
     return {
         "cpu_model": _cpu_model(),
         "cpus": len(cpus()),
@@ -91,15 +91,15 @@ def environment() -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def commit() -> str:
-    """`+` and the commit of the code that runs, `.dirty` where it was changed since; empty where it has no history."""
+    """`+` and the commit of the running code, with `.dirty` after changes; empty without a Git checkout."""
     if not (CHECKOUT / ".git").exists():
         return ""
-    asked = ["git", "-C", str(CHECKOUT), "describe", "--always", "--exclude=*", "--dirty=.dirty", "--abbrev=7"]
+    command = ["git", "-C", str(CHECKOUT), "describe", "--always", "--exclude=*", "--dirty=.dirty", "--abbrev=7"]
     try:
-        found = subprocess.run(asked, capture_output=True, text=True, timeout=GIT_S, check=True).stdout.strip()
+        text = subprocess.run(command, capture_output=True, text=True, timeout=GIT_S, check=True).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return ""
-    return f"+{found}" if found else ""
+    return f"+{text}" if text else ""
 
 
 def _java() -> str:
@@ -107,7 +107,7 @@ def _java() -> str:
 
     try:
         return find_java().text
-    except MachineError:  # not every engine needs one
+    except MachineError:  # some engines need no Java
         return "not installed"
 
 
@@ -129,7 +129,7 @@ def _cpu_model() -> str:
 
 
 def machine_percent() -> float:
-    """All cores of the machine in percent of one, whichever of them this process may use."""
+    """All cores of the machine in percent of one core, including those that this process may not use."""
     import psutil
 
     return 100.0 * (psutil.cpu_count() or 1)

@@ -49,7 +49,7 @@ def drop_foreign_pyspark(
 
 
 def removed_entries() -> tuple[str, ...]:
-    """What was set aside in this process."""
+    """The entries that this process has set aside."""
     return tuple(_removed)
 
 

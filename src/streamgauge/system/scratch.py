@@ -1,8 +1,7 @@
-"""Folders for what nobody keeps: gone with their owner, also where the owner is killed.
+"""Temporary folders that disappear with their owner, even if it is killed.
 
-Each has a lock that its owner holds as long as it lives; the kernel lets go of it whatever ends the owner. So a folder
-whose lock can be taken is nobody's any more: an orphaned child removes the one that it worked in, and the next start
-removes what is left.
+The owner holds a lock on its folder for its lifetime, and the kernel releases it at the owner's end. A folder with a
+free lock is abandoned. Orphaned children remove the folder they worked in, and the next start removes the rest.
 """
 
 from __future__ import annotations
@@ -30,19 +29,22 @@ class Scratch(tempfile.TemporaryDirectory[str]):
 
 
 def _locked(folder: Path) -> int:
-    """The lock of a new folder, held: it gets its name when it is held already, so that nobody finds it free."""
+    """Locks a new folder. The lock file gets its name after it is locked, so no process finds it free."""
     beside = folder / f"{LOCK}.new"
-    lock = os.open(beside, os.O_RDWR | os.O_CREAT, 0o600)  # closed by the end of the process, and only so
+    lock = os.open(beside, os.O_RDWR | os.O_CREAT, 0o600)  # open until the process ends
     fcntl.flock(lock, fcntl.LOCK_EX)
     beside.rename(folder / LOCK)
     return lock
 
 
 def remove_if_abandoned(folder: Path) -> bool:
-    """Remove a scratch folder whose owner is gone; any other folder stays. False where an owner is still there."""
+    """Removes a scratch folder whose owner is gone. Returns False if an owner still holds it.
+
+    Any other folder stays.
+    """
     try:
         lock = os.open(folder / LOCK, os.O_RDWR)
-    except OSError:  # no scratch folder, or somebody else's
+    except OSError:  # no scratch folder, or another user's
         return True
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -50,14 +52,14 @@ def remove_if_abandoned(folder: Path) -> bool:
         return True
     except BlockingIOError:
         return False
-    except FileNotFoundError:  # another one has removed it since the lock was opened
+    except FileNotFoundError:  # another process has removed it meanwhile
         return True
     finally:
         os.close(lock)
 
 
 def _remove(folder: Path) -> None:
-    # The lock last: where somebody who is about to end still writes, the next one finds it and tries again.
+    # The lock last: if an ending process still writes here, the next start finds the lock and tries again.
     for entry in folder.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)
@@ -68,6 +70,6 @@ def _remove(folder: Path) -> None:
 
 
 def sweep() -> None:
-    """Remove what killed runs have left on this machine."""
+    """Removes the scratch folders of killed runs on this machine."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         remove_if_abandoned(folder)

@@ -1,4 +1,4 @@
-"""Code that a user brings: a Python file imported by its path, and the user's errors told apart from ours."""
+"""Imports a user's Python file by its path, and turns errors of user code into messages with the user's lines."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import Any
 
 from streamgauge.core.errors import InputError, JobError, Problem, StreamgaugeError
 
-_brought: set[str] = set()
-"""Names of the modules that were imported here: a later file may take their place."""
+_imported: set[str] = set()
+"""Names of modules imported here, which a later file may replace."""
 
 _LATER = frozenset({"pandas", "py4j", "pyspark"})
-"""Modules that a job's process is sure to import, though perhaps not yet."""
+"""Modules that a job's process will import, perhaps later."""
 
 _FRAME = re.compile(r'(\s*)File "([^"]+)", line \d+, in .+')
 _NO_SPARK_YET = (
@@ -31,10 +31,10 @@ _ERROR = re.compile(r"[A-Za-z_][\w.]*(:\s.*)?$")
 
 
 def import_file(path: Path) -> ModuleType:
-    """The file as a module, run anew; what lies beside it can be imported, from its package too where it is in one.
+    """Runs the file as a module. The file can import modules beside it, also from its own package.
 
-    What it prints goes to standard error. JobError where it is not there, has the name of a module in use, or fails;
-    an InputError that it raises itself (a wrong description) has the user's line before its setting.
+    Its output goes to standard error. Raises JobError if it does not exist, has the name of a module in use, or fails.
+    If it raises an InputError itself (a wrong description), the setting names the user's line.
     """
     path = path.resolve()
     if not path.is_file():
@@ -50,13 +50,13 @@ def import_file(path: Path) -> ModuleType:
 
 
 def _running_spark() -> Any:
-    """The Spark of this process; None where there is none, or nobody has imported PySpark."""
+    """The Spark context of this process, or None."""
     pyspark = sys.modules.get("pyspark")
     return pyspark.SparkContext._active_spark_context if pyspark is not None else None
 
 
 def _refuse_spark(path: Path, before: Any) -> None:
-    """A Spark that the file starts itself would run in the place of the one that is measured, with other settings."""
+    """Refuses a file that starts Spark itself: the trial would use that session with other settings."""
     started = _running_spark()
     if started is None or started is before:
         return
@@ -66,9 +66,9 @@ def _refuse_spark(path: Path, before: Any) -> None:
 
 
 def place_of(path: Path) -> tuple[Path, str]:
-    """(the folder that must be on the path, the dotted name of the module): a folder with __init__.py is a package.
+    """(folder for the import path, dotted name of the module). A folder with __init__.py is a package.
 
-    The folder is absolute however the path was given, as the files of frames are.
+    The folder is absolute, like the file names of frames.
     """
     path = path.resolve()
     parts, folder = [path.stem], path.parent
@@ -79,7 +79,7 @@ def place_of(path: Path) -> tuple[Path, str]:
 
 
 def put_first(folder: Path) -> None:
-    """Let modules of the folder be imported before those of the same name elsewhere."""
+    """Puts the folder first on the import path."""
     if str(folder) in sys.path:
         sys.path.remove(str(folder))
     sys.path.insert(0, str(folder))
@@ -89,35 +89,35 @@ def put_first(folder: Path) -> None:
 def user_errors(
     path: Path, rule: str, advise: Callable[[BaseException], str | None] = lambda _: None
 ) -> Iterator[None]:
-    """Turns an error of the user's code into one JobError that shows their lines and none of ours.
+    """Turns an error of user code into one JobError that shows only the user's lines.
 
-    `advise` gives the way out of an error that is known; None where it is not.
+    `advise` returns the way out of a known error, or None.
     """
     try:
         yield
     except (StreamgaugeError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        known = _NO_SPARK_YET if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error) else advise(error)
-        way_out = ":\n".join(filter(None, [known or "correct it", own_lines(error, path)]))
+        advice = _NO_SPARK_YET if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error) else advise(error)
+        way_out = ":\n".join(filter(None, [advice or "correct it", own_lines(error, path)]))
         raise JobError(Problem(str(path), rule, first_line(error), way_out)) from None
 
 
 def first_line(error: BaseException) -> str:
-    """`ValueError: the reason`, without the plans and stacks that Spark writes after it."""
+    """`ValueError: the reason`, without the plans and stack traces that Spark appends."""
     text = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def duckdb_lines(error: BaseException) -> list[str]:
-    """What DuckDB says after the first line, where an error is one of its own: candidates, and the place in a query."""
+    """The lines after the first of a DuckDB error: candidates, and the position in a query."""
     if type(error).__module__.strip("_") != "duckdb":
         return []
     return [line.rstrip() for line in str(error).strip().splitlines()[1:] if line.strip()]
 
 
 def own_lines(error: BaseException, path: Path) -> str:
-    """The lines of the user's own code that led to an error, and what is known of it beyond its `first_line`."""
+    """The user's lines that led to an error, and its message after the `first_line`."""
     root = place_of(path)[0]
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename, root)]
     if isinstance(error, SyntaxError):
@@ -128,14 +128,15 @@ def own_lines(error: BaseException, path: Path) -> str:
 
 
 def own_frames(frame: FrameType | None, path: Path) -> list[traceback.FrameSummary]:
-    """The lines of the user's own code, outermost first, that a running frame was called from."""
+    """The user's lines that called a running frame, outermost first."""
     root = place_of(path)[0]
     return [each for each in traceback.extract_stack(frame) if _is_own(each.filename, root)]
 
 
 def own_trace_in(text: str, path: Path) -> str | None:
-    """Those lines, and the error, out of a text that holds a traceback, such as an engine's reason; None where the
-    user's code is not in it.
+    """The user's lines and the error from a text with a traceback, such as an engine's reason.
+
+    None if the traceback has no line of the user.
     """
     root = place_of(path)[0]
     own: list[str] = []
@@ -160,7 +161,7 @@ def _is_own(file: str, root: Path) -> bool:
 
 
 def _check_name(path: Path, name: str) -> None:
-    used = name in sys.stdlib_module_names | _LATER or (name in sys.modules and name not in _brought)
+    used = name in sys.stdlib_module_names | _LATER or (name in sys.modules and name not in _imported)
     if used and getattr(sys.modules.get(name), "__file__", None) != str(path):
         rule = f"must not have the name of a module that is in use ({name})"
         raise JobError(Problem(str(path), rule, path.name, f"rename it: {path.stem}_job.py"))
@@ -182,7 +183,7 @@ def _run(path: Path, name: str) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    _brought.add(name)
+    _imported.add(name)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

@@ -40,7 +40,7 @@ class WriteOnlyOutlet:
         with self._lock:
             return dict(self._sent)
 
-    def handed_out(self, before_us: int) -> None:
+    def mark_delivered(self, before_us: int) -> None:
         self._read_us = max(self._read_us, before_us)
 
     def commit(self, before_us: int) -> None:
@@ -55,7 +55,7 @@ class WriteOnlyOutlet:
     def drain_aborted(self) -> list[int]:
         return []
 
-    def drain_handing_out(self) -> list[BusyInterval]:
+    def drain_delivering(self) -> list[BusyInterval]:
         """Empty: readers only wait until an event is due."""
         return []
 

@@ -226,7 +226,7 @@ class Outlet(Protocol):
     def positions(self) -> dict[str, int]:
         """Stream to the number of sent events, if reads are reported by offset; else empty."""
 
-    def handed_out(self, before_us: int) -> None:
+    def mark_delivered(self, before_us: int) -> None:
         """Reports that everything before `before_us` was read, to an outlet that does not observe reads."""
 
     def commit(self, before_us: int) -> None:
@@ -238,7 +238,7 @@ class Outlet(Protocol):
     def drain_aborted(self) -> list[int]:
         """The times of aborted reads since the last call, microseconds."""
 
-    def drain_handing_out(self) -> list[BusyInterval]:
+    def drain_delivering(self) -> list[BusyInterval]:
         """The intervals since the last call in which at least one reader waited for a delivery."""
 
 

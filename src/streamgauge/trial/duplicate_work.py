@@ -17,7 +17,7 @@ from streamgauge.metrics.log.trial_log import TrialLog
 def redelivered_share(trial_log: TrialLog) -> list[str]:
     """A warning for each stream that the system reads more than once, with the average number of reads."""
     shared = trial_log.running.shared_events
-    first = {stream: int(trial_log.running.handed_out_by(FAR_FUTURE_US, stream)) for stream in shared}
+    first = {stream: int(trial_log.running.delivered_by(FAR_FUTURE_US, stream)) for stream in shared}
     queries = {query: trial_log.of_query(query).sinks for query in trial_log.queries()}
     who = f" ({'; '.join(', '.join(sinks) for sinks in queries.values())})" if len(queries) > 1 else ""
     return [

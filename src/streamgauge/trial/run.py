@@ -100,7 +100,7 @@ def run_judged(
         judged = _conducted(resolved, folder, observe, ceiling, beside or {})
         result = judged.result
     except KeyboardInterrupt:
-        result = interrupted_result(folder, "Run it again; nothing here may be used.")
+        result = interrupted_result(folder, "Run it again and do not use the figures here.")
     on_result(folder, describe(resolved.flow))
     return result, judged
 

@@ -186,7 +186,7 @@ def invalid_reason(record: TrialRecord) -> str | None:
     if whole < 1:
         return None
     from_us = low_us + max(0, whole - PLAN_WINDOW_S) * US
-    planned, offered = record.trial_log.kept_events(from_us, low_us + whole * US, SCHEDULE_DELAY_US_MAX)
+    planned, offered = record.trial_log.events_in_time(from_us, low_us + whole * US, SCHEDULE_DELAY_US_MAX)
     return "the generators did not keep the plan" if (offered < PLAN_SHARE_MIN * planned).any() else None
 
 

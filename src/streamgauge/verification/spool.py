@@ -112,7 +112,7 @@ def _closing(trial_log: TrialLog) -> dict[str, int]:
 def _first_settled(trial_log: TrialLog, settled_us: int) -> int:
     """The first batch by which a query has read each of its streams up to `settled_us`."""
     first: dict[str, int] = {}
-    parts = trial_log.all_hand_outs()
+    parts = trial_log.all_deliveries()
     for part in parts:
         if part.events and part.to_us >= settled_us:
             first[part.stream] = min(first.get(part.stream, part.batch), part.batch)

@@ -95,7 +95,7 @@ class Lag:
 @on_a_broker
 def test_one_spark_and_one_broker_carry_trial_after_trial(tmp_path: Path) -> None:
     """Two partitions in JSON, verified; a broker that stands still is seen in latency, since the plan goes on; one that
-    dies ends the trial, as the driver's failure. No latency counts from a hand-out, which nobody saw.
+    dies ends the trial, as the driver's failure. No latency counts from a delivery, which nobody saw.
     """
     encoded = {"encoding": "json"}
     with started(tmp_path, "identity", "5k", generators=2, transport_options=encoded) as (resolved, testbed, folder):

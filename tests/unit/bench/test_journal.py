@@ -17,7 +17,7 @@ def test_what_is_told_is_a_trial_that_goes_well(case: Case) -> None:
         look(case, trial_log, tick)
     batches = seconds * US // case.batch_us
     assert [len(log) for log in trial_log.chunks] == [seconds * US // case.chunk_us] * GENERATORS
-    assert [len(log) for log in trial_log.hand_outs] == [batches] * GENERATORS
+    assert [len(log) for log in trial_log.deliveries] == [batches] * GENERATORS
     assert len(trial_log.commits) == batches
     assert trial_log.committed_until() == START_US + batches * case.batch_us
     assert len(trial_log.usages) == 12 * seconds

@@ -144,7 +144,7 @@ def test_event_ids_end_where_an_aggregate_makes_them_useless() -> None:
 
 
 def test_ingest_time_can_be_left_out() -> None:
-    """A reference that does not know when events were handed out asks for event time alone."""
+    """A reference that does not know when events were delivered asks for event time alone."""
     for flow in FLOWS.values():
         actual = schema.columns(with_lineage(flow, ingest_time=False).sink.input)
         assert "ingest_time" not in actual

@@ -96,13 +96,13 @@ class Recording:
     def drain_aborted(self) -> list[int]:
         return []
 
-    def handed_out(self, before_us: int) -> None:
+    def mark_delivered(self, before_us: int) -> None:
         self.read_until = before_us
 
     def positions(self) -> dict[str, int]:
         return {"purchases": sum(chunk.events for chunk in self.offered)}
 
-    def drain_handing_out(self) -> list[Any]:
+    def drain_delivering(self) -> list[Any]:
         return []
 
     def lateness(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""What batches read of a broker, as hand-outs: by number of events, over several plans."""
+"""What batches read of a broker, as deliveries: by number of events, over several plans."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_query_without_batches_reads_nothing_twice(steps: list[tuple[bool, int
 @given(st.lists(st.tuples(st.integers(0, 300), st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=20))
 def test_what_is_forgotten_changes_no_count(steps: list[tuple[int, bool, bool, bool]]) -> None:
     """Two queries read on, and begin their last batch anew now and then; what lies before the last batches of both is
-    forgotten, as a test bed does: hand-outs stay the same, the books get short.
+    forgotten, as a test bed does: deliveries stay the same, the books get short.
     """
     (kept, plan), (short, _) = begun(), begun()
     last = {"q0": (0, 0, 0), "q1": (0, 0, 0)}  # batch, from, to

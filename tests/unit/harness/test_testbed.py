@@ -158,7 +158,7 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(
     assert (trial_log.ingested_since(0), trial_log.committed_until()) == (1000, start + US)
     assert (trial_log.commits[0].rows, last.rows_ignored) == (rows[1].num_rows, {"purchases": rows[0].num_rows})
     assert (len(trial_log.retried_us), trial_log.aborted_us) == (1, [])
-    waited = (trial_log.handing_out, trial_log.receiving, trial_log.writing)
+    waited = (trial_log.delivering, trial_log.receiving, trial_log.writing)
     assert all(spent and all(start < since <= until for since, until in spent) for spent in waited)
     testbed.commit(start + US)
     first = edges.inputs[0]

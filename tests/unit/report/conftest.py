@@ -20,6 +20,7 @@ from streamgauge.report.html import render
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import (
     Backlog,
+    DelayPercentiles,
     DriverResult,
     Operator,
     Phase,
@@ -27,7 +28,6 @@ from streamgauge.results.run import (
     Rates,
     Result,
     SinkResult,
-    Slip,
     Verification,
 )
 from streamgauge.results.search import SearchResult, TrialSummary
@@ -40,7 +40,7 @@ RATE_PER_S = 200_000
 
 
 def made_up_series(seconds: int = WARMUP_S + MEASURED_S + TAIL_S) -> pa.Table:
-    """Synthetic seconds: a steady plan, hand-outs every other second, results each fourth second."""
+    """Synthetic seconds: a steady plan, deliveries every other second, results each fourth second."""
     second = np.arange(seconds)
     rng = np.random.default_rng(7)
     handed = np.where(second % 2 == 1, 2 * RATE_PER_S, 0)
@@ -169,7 +169,7 @@ def made_up_result(**changes: object) -> Result:
         "sinks": (SinkResult(name="revenue", rows=15_000, latency=made_up_latencies()),),
         "backlog": Backlog(max=1_400_000, end=201_000, slope_per_s=10.0, max_s=7.0),
         "driver": DriverResult(
-            slip_us=Slip(p50=41_000, p99=62_000, max=71_000),
+            slip_us=DelayPercentiles(p50=41_000, p99=62_000, max=71_000),
             events_planned=18_400_000,
             events_offered=18_400_000,
             events_handed_out=18_400_000,

@@ -127,7 +127,7 @@ def test_a_search_is_no_surer_than_its_bracket() -> None:
 
 
 def test_a_sawtooth_is_surer_than_its_seconds() -> None:
-    """Hand-outs every fourth second add up to a steady rate; taken as independent they would not."""
+    """Deliveries every fourth second add up to a steady rate; taken as independent they would not."""
     handed = np.tile([0.0, 0.0, 0.0, 400.0], 15)
     assert mean_over(handed, sawtooth=True).error < 0.5 * mean_over(handed).error
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.system.interrupts import held_back
+from streamgauge.system.interrupts import delay_interrupts
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def usual() -> Iterator[Any]:
 
 def press(times: int, done: list[str], error: Exception | None = None) -> None:
     """Ctrl-C in the block, so often; then its error, or its end."""
-    with held_back():
+    with delay_interrupts():
         for _ in range(times):
             signal.raise_signal(signal.SIGINT)
         if error is not None:
@@ -51,7 +51,7 @@ def test_another_thread_passes_through(usual: Any) -> None:
     done: list[Any] = []
 
     def work() -> None:
-        with held_back():
+        with delay_interrupts():
             done.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=work)
@@ -63,6 +63,6 @@ def test_another_thread_passes_through(usual: Any) -> None:
 def test_who_ignores_ctrl_c_still_does() -> None:
     """As a program started with nohup does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with held_back():
+    with delay_interrupts():
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN

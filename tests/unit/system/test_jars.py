@@ -69,7 +69,7 @@ def test_where_none_can_be_had_that_is_said(tmp_path: Path, monkeypatch: pytest.
         resolved([[EXACT], [OLDER]], tmp_path)
     said = str(caught.value)
     assert "a:b:2: unresolved dependency: not found" in said
-    assert "a:b:1: Ivy said nothing and found nothing" in said
+    assert "a:b:1: Ivy reported no error and returned no jars" in said
     assert f"copy {tmp_path}" in said
     assert list(tmp_path.iterdir()) == []
 

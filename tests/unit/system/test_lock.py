@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from streamgauge.system.lock import held
+from streamgauge.system.lock import try_lock
 
 HOLDER = """
 import sys
 from pathlib import Path
-from streamgauge.system.lock import held
-with held(Path(sys.argv[1])) as mine:
+from streamgauge.system.lock import try_lock
+with try_lock(Path(sys.argv[1])) as mine:
     print(mine, flush=True)
     sys.stdin.read()
 """
@@ -32,11 +32,11 @@ def test_a_lock_goes_with_its_holder(tmp_path: Path) -> None:
     with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "True\n"
-        with held(path) as mine:
+        with try_lock(path) as mine:
             assert not mine
         holder.kill()
     for _ in range(2):
-        with held(path) as mine:
+        with try_lock(path) as mine:
             assert mine
 
 
@@ -47,5 +47,5 @@ def test_a_file_system_without_locks_hinders_nobody(tmp_path: Path, monkeypatch:
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", unknown)
-    with held(tmp_path / ".lock") as mine:
+    with try_lock(tmp_path / ".lock") as mine:
         assert mine

@@ -46,7 +46,7 @@ def test_the_driver_keeps_off_the_others_processors_for_a_while() -> None:
     ended = threading.Event()
     thread = threading.Thread(target=ended.wait)
     thread.start()
-    with suppress(KeyboardInterrupt), machine.only_on(one):
+    with suppress(KeyboardInterrupt), machine.pin_threads(one):
         inside = affinities()
         raise KeyboardInterrupt
     outside = affinities()
@@ -59,7 +59,7 @@ def test_the_driver_keeps_off_the_others_processors_for_a_while() -> None:
 def test_shared_processors_are_left_alone() -> None:
     """None is wherever it was."""
     before = machine.cpus()
-    with machine.only_on(None):
+    with machine.pin_threads(None):
         assert machine.cpus() == before
 
 

@@ -35,7 +35,7 @@ def test_only_the_time_inside_counts() -> None:
 
 
 def test_a_time_that_goes_on_is_told_as_far_as_it_is_known() -> None:
-    """A hand-out that never ends must be seen before it does."""
+    """A delivery that never ends must be seen before it does."""
     now = Hand()
     busy = BusyTracker(now)
     with busy:

@@ -1,4 +1,4 @@
-"""Who has read what: several readers of one stream, each counted once, all with the first hand-out's stamp."""
+"""Who has read what: several readers of one stream, each counted once, all with the first delivery's stamp."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_waits_is_what_the_slowest_lacks() -> None:
 
 
 def kept(reads: ReadLog) -> int:
-    """Ranges that are remembered: of first hand-outs, and of every reader."""
+    """Ranges that are remembered: of first deliveries, and of every reader."""
     return len(reads._first) + sum(len(had) for had in reads._had.values())
 
 

@@ -49,10 +49,10 @@ def test_an_outlet_counts_what_is_offered(name: str) -> None:
     """The driver's side of every transport keeps the same books."""
     outlet: Outlet = transport(name).open_outlet(AT, OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7))
     outlet.offer(0, 1000, {"ads": outlet.prepared("ads", EVENTS)}, 5)
-    (chunk,), hand_outs = outlet.drain_logs()
-    assert (chunk.events, chunk.published_us, hand_outs) == (3, 5, [])
+    (chunk,), deliveries = outlet.drain_logs()
+    assert (chunk.events, chunk.published_us, deliveries) == (3, 5, [])
     assert (outlet.frontier(), outlet.waiting_us(1000), outlet.overflowed) == (1000, 1000, False)
-    assert (outlet.drain_aborted(), outlet.drain_handing_out()) == ([], [])
+    assert (outlet.drain_aborted(), outlet.drain_delivering()) == ([], [])
 
 
 def test_flight_carries_both_ways() -> None:
@@ -79,7 +79,7 @@ def test_names_are_known_without_loading_a_transport() -> None:
 
 
 def test_what_is_known_of_a_transport_is_in_its_entry() -> None:
-    """Which stamp hand-outs, which meet at a broker, which have options, and which of those name files."""
+    """Which stamp deliveries, which meet at a broker, which have options, and which of those name files."""
     there = {name: transport(name) for name in NAMES}
     assert (STAMPS, BROKERED) == (("flight",), ("kafka",))
     assert {name for name, each in there.items() if each.settings} == {"kafka"}

@@ -298,13 +298,13 @@ LOST = "the generators did not keep the plan"
 
 
 def looked_at_once(
-    slip_us: int, in_search: bool, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    schedule_delay_us: int, in_search: bool, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Any, RunFolder]:
     """A trial whose generators offer so late, seen by its conductor 12 s after its start; and its folder.
 
     As the real conductor, this one ends it there and then where it is told that it is hopeless.
     """
-    record = cut_short(done_of(make, slip_us=slip_us), 12 * US)
+    record = cut_short(done_of(make, schedule_delay_us=schedule_delay_us), 12 * US)
 
     def conductor(testbed: Any, plan: Any, spans: Any, chunk_us: int, policy: Any, observe: Any) -> Any:
         def conduct() -> TrialRecord:
@@ -326,14 +326,14 @@ def looked_at_once(
 
 
 @pytest.mark.parametrize(
-    ("slip_us", "in_search", "early_stop"), [(250_000, True, LOST), (0, True, ""), (250_000, False, "")]
+    ("schedule_delay_us", "in_search", "early_stop"), [(250_000, True, LOST), (0, True, ""), (250_000, False, "")]
 )
 def test_a_search_ends_an_invalid_trial_at_once(
-    slip_us: int, in_search: bool, early_stop: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    schedule_delay_us: int, in_search: bool, early_stop: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is made again, so nobody waits for its end; a run goes on, since its figures show what happened."""
     monkeypatch.setattr(TrialConductor, "conclude", lambda conductor, folder, trial, record, told: record)
-    record, _ = looked_at_once(slip_us, in_search, make, tmp_path, monkeypatch)
+    record, _ = looked_at_once(schedule_delay_us, in_search, make, tmp_path, monkeypatch)
     assert record.early_stop == early_stop
 
 

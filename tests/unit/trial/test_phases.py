@@ -93,7 +93,7 @@ class FakeRig:
         partitions = range(self.story.plan.partitions)
         return self.make.tick(
             [[c for tick in whole for c in tick.chunks[p] if new(c.published_us)] for p in partitions],
-            [[h for tick in whole for h in tick.hand_outs[p] if new(h.ingest_us)] for p in partitions],
+            [[h for tick in whole for h in tick.deliveries[p] if new(h.ingest_us)] for p in partitions],
             [commit for tick in whole for commit in tick.commits if new(commit.committed_us)],
             frontier_us=min(self.clock.now, self.until_us),
         )

@@ -88,9 +88,9 @@ def noisy(make: Any) -> TrialRecord:
     random = np.random.default_rng(5)
     record = done_of(make)
     late = {batch: int(random.integers(0, 900_000)) for batch in range(SECONDS)}
-    record.trial_log.hand_outs = [
+    record.trial_log.deliveries = [
         [Delivery(p.stream, p.from_us, p.to_us, p.events, p.ingest_us + late[p.batch], p.batch, False) for p in log]
-        for log in record.trial_log.hand_outs
+        for log in record.trial_log.deliveries
     ]
     record.trial_log.commits = [make.commit(c.batch, c.committed_us + late[c.batch]) for c in record.trial_log.commits]
     record.deadline_us = 0
@@ -139,7 +139,7 @@ def test_a_warm_up_lasts_until_batches_get_no_shorter(make: Any, share: float, f
     """Each takes a hundredth less time than the one before: a JVM that still compiles. Nothing waits all the while."""
     record = done_of(make)
     record.spans = TrialSpans(START, START + 30 * US, START + 35 * US, START + 40 * US)
-    reads = {part.batch: part.when_us for log in record.trial_log.hand_outs for part in log}
+    reads = {part.batch: part.when_us for log in record.trial_log.deliveries for part in log}
     record.trial_log.commits = [
         make.commit(batch, when + round(600_000 * share**batch)) for batch, when in sorted(reads.items())
     ]
@@ -150,7 +150,7 @@ def batches_of(make: Any, took_ms: list[int]) -> TrialRecord:
     """A warm-up of 30 s with a batch a second, the n-th of which took so many milliseconds."""
     record = done_of(make)
     record.spans = TrialSpans(START, START + 30 * US, START + 35 * US, START + 40 * US)
-    reads = {part.batch: part.when_us for log in record.trial_log.hand_outs for part in log}
+    reads = {part.batch: part.when_us for log in record.trial_log.deliveries for part in log}
     record.trial_log.commits = [
         make.commit(batch, when + took_ms[min(batch, len(took_ms) - 1)] * 1000) for batch, when in sorted(reads.items())
     ]
@@ -250,12 +250,12 @@ def test_a_trial_that_can_no_longer_drain_is_hopeless(resolved: ResolvedExperime
     assert "drain" in (stopping_rules.reason_to_stop_early(resolved, record, RATE, START + 34 * US) or "")
 
 
-@pytest.mark.parametrize(("slip_us", "lost"), [(0, False), (90_000, False), (250_000, True)])
-def test_a_plan_that_was_not_kept_is_seen_at_once(make: Any, slip_us: int, lost: bool) -> None:
+@pytest.mark.parametrize(("schedule_delay_us", "lost"), [(0, False), (90_000, False), (250_000, True)])
+def test_a_plan_that_was_not_kept_is_seen_at_once(make: Any, schedule_delay_us: int, lost: bool) -> None:
     """Whatever comes after, such a trial is invalid: not before the span, and not of what is not due yet."""
-    record = cut_short(done_of(make, slip_us=slip_us), 12 * US)
+    record = cut_short(done_of(make, schedule_delay_us=schedule_delay_us), 12 * US)
     assert (stopping_rules.invalid_reason(record) is not None) is lost
-    assert stopping_rules.invalid_reason(cut_short(done_of(make, slip_us=slip_us), 5 * US)) is None
+    assert stopping_rules.invalid_reason(cut_short(done_of(make, schedule_delay_us=schedule_delay_us), 5 * US)) is None
 
 
 def test_one_second_that_was_lost_is_enough(make: Any) -> None:

@@ -42,7 +42,7 @@ def verified(negatives: int = 0, windows: int | None = 9, **found: Any) -> Verif
 def with_latencies(of_second: Callable[[int], int], kind: str = "event_time") -> VerificationResult:
     """As `verified`, with a hundred results in each second of the span, and one in a second of few.
 
-    `kind`: from the event or, as `processing_time`, from its hand-out.
+    `kind`: from the event or, as `processing_time`, from its delivery.
     """
     found = verified()
     (sink,) = found.sinks
@@ -172,11 +172,11 @@ def test_where_the_rate_changes_the_backlog_is_judged_by_its_age(
 
 def test_a_late_driver_is_invalid(resolved: ResolvedExperiment, make: Any) -> None:
     """The plan was not kept: no figure of this trial may be used."""
-    assert judged(resolved, done_of(make, slip_us=250_000)) == ("invalid", ("driver",))
+    assert judged(resolved, done_of(make, schedule_delay_us=250_000)) == ("invalid", ("driver",))
 
 
 @pytest.mark.parametrize(("commit_after_us", "state"), [(20 * US, "ok"), (400_000, "invalid")])
-def test_slip_is_little_beside_results_that_come_late(
+def test_schedule_delay_is_little_beside_results_that_come_late(
     resolved: ResolvedExperiment, make: Any, commit_after_us: int, state: str
 ) -> None:
     """Also before any latency is known, and for a trial that will have none: a quarter of a second beside 20."""
@@ -201,7 +201,7 @@ def waited_for(make: Any, record: TrialRecord, log: str, seconds: float) -> Tria
 
 @pytest.mark.parametrize(
     ("log", "what"),
-    [("handing_out", "delivered events"), ("receiving", "processed results"), ("writing", "for its disk")],
+    [("delivering", "delivered events"), ("receiving", "processed results"), ("writing", "for its disk")],
 )
 @pytest.mark.parametrize(
     ("seconds", "growth_us", "value"),
@@ -293,14 +293,14 @@ def test_negative_latencies_are_the_drivers_fault(resolved: ResolvedExperiment, 
 
 
 def test_a_read_that_was_repeated_is_a_retried_task(resolved: ResolvedExperiment, make: Any) -> None:
-    """A range handed out twice means that something died or was retried."""
+    """A range delivered twice means that something died or was retried."""
     record = done_of(make)
-    record.trial_log.hand_outs[0].append(read_again(9))
+    record.trial_log.deliveries[0].append(read_again(9))
     assert judged(resolved, record) == ("not_sustained", ("connected",))
 
 
 def read_again(at_s: float) -> Delivery:
-    """The first second, read once more then; it keeps the stamp of its first hand-out."""
+    """The first second, read once more then; it keeps the stamp of its first delivery."""
     when = START + round(at_s * US)
     return Delivery("purchases", START, START + US, 500, START + US, 9, again=True, read_us=when)
 
@@ -315,7 +315,7 @@ def test_a_task_retried_outside_the_span_decides_nothing(
     job = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, native=nothing, notes=())
     resolved = replace(resolved, workload=job) if own else resolved
     reading, sending = done_of(make), done_of(make)
-    reading.trial_log.hand_outs[0].append(read_again(at_s))
+    reading.trial_log.deliveries[0].append(read_again(at_s))
     sending.trial_log.add(make.tick([[], []], [[], []], [], retried_us=[START + round(at_s * US)]))
     for record in (reading, sending):
         found = collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
@@ -420,9 +420,9 @@ def test_start_up_backlog_in_the_span_is_undecided(resolved: ResolvedExperiment,
     record = done_of(make)
     firsts = [
         Delivery(p.stream, p.from_us - max(0, 12 - p.batch) * US, p.to_us, p.events, p.ingest_us, p.batch, False)
-        for p in record.trial_log.hand_outs[0]
+        for p in record.trial_log.deliveries[0]
     ]
-    record.trial_log.hand_outs[0] = firsts
+    record.trial_log.deliveries[0] = firsts
     found = collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
     assert found.draining_at_start
     assert not collect_module.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES).draining_at_start
@@ -467,7 +467,9 @@ def test_an_engine_that_stops_before_the_spans_end_is_not_acquitted(resolved: Re
     """It leaves no samples behind: what waits at the end, and how far the output is behind, speak for it."""
     steady, stopped = done_of(make), done_of(make)
     end = stopped.spans.measured_to_us - 8 * US
-    stopped.trial_log.hand_outs = [[part for part in log if part.when_us < end] for log in stopped.trial_log.hand_outs]
+    stopped.trial_log.deliveries = [
+        [part for part in log if part.when_us < end] for log in stopped.trial_log.deliveries
+    ]
     stopped.trial_log.commits = [commit for commit in stopped.trial_log.commits if commit.committed_us < end]
     states = [
         {

@@ -45,7 +45,7 @@ def two_queries(make: Any, *more_sinks: str) -> TrialRecord:
 
 
 def verified() -> VerificationResult:
-    """Both sinks right, with a hundred results in each second, a second late; none tells when it was handed out."""
+    """Both sinks right, with a hundred results in each second, a second late; none tells when it was delivered."""
     each = {START // US + n: Histogram() for n in range(30)}
     for histogram in each.values():
         histogram.add(np.full(100, US))

@@ -102,12 +102,15 @@ def of_p50(p50: float | None) -> Latencies:
 
 
 @pytest.mark.parametrize(
-    ("p50", "slip_us", "state"),
+    ("p50", "schedule_delay_us", "state"),
     [(1e6, 99_000, "ok"), (1e6, 110_000, "invalid"), (10e6, 190_000, "ok"), (10e6, 250_000, "invalid")],
 )
-def test_slip_may_be_the_larger_of_its_two_limits(p50: float, slip_us: float, state: str) -> None:
+def test_schedule_delay_may_be_the_larger_of_its_two_limits(p50: float, schedule_delay_us: float, state: str) -> None:
     """100 ms, or 2 % of the latency; and not both together."""
-    assert check_of(judge(evidence(schedule_delay_us_p99=slip_us, latencies=of_p50(p50))), "driver").state == state
+    assert (
+        check_of(judge(evidence(schedule_delay_us_p99=schedule_delay_us, latencies=of_p50(p50))), "driver").state
+        == state
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,7 +122,9 @@ def test_slip_may_be_the_larger_of_its_two_limits(p50: float, slip_us: float, st
         ((1e6, None), 10.0, "ok"),
     ],
 )
-def test_slip_is_measured_against_the_soonest_sink(p50s: tuple[float | None, ...], delay_s: float, state: str) -> None:
+def test_schedule_delay_is_measured_against_the_soonest_sink(
+    p50s: tuple[float | None, ...], delay_s: float, state: str
+) -> None:
     """A late driver disturbs that one most; where the latency of one is not known, the lag of the commits stands in."""
     sinks = tuple(SinkResult(name=f"sink {n}", rows=10, latency=of_p50(p50)) for n, p50 in enumerate(p50s))
     assert (

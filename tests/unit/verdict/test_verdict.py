@@ -468,7 +468,7 @@ def test_the_bound_reached_is_hopeless_at_once() -> None:
 
 
 def test_a_stall_that_can_be_caught_up_goes_on() -> None:
-    """Twelve seconds without a hand-out, half a minute left: the engine has shown no pace yet."""
+    """Twelve seconds without a delivery, half a minute left: the engine has shown no pace yet."""
     time_s = np.arange(30.0)
     stall = Samples(time_s, 1 + np.maximum(0, time_s - 17))
     assert cannot_recover(stall, 60.0, 30.0) is None

@@ -68,7 +68,7 @@ def test_updates_of_what_was_not_committed_are_not_missing(
     `odd`: the batch whose readers ended at different times.
     """
     asked = case(UPDATES, **DEAD)
-    log = asked.record.trial_log.hand_outs[0]
+    log = asked.record.trial_log.deliveries[0]
     for place, part in enumerate(log):
         if part.batch == odd:
             log[place] = replace(part, to_us=part.to_us - 1000)
@@ -109,11 +109,11 @@ def test_how_long_a_process_holds_results_back_is_what_it_says(reach: str | None
     assert module._held_us(ROWS) == 0
 
 
-def test_a_joins_result_counts_from_the_last_hand_out_of_its_window(case: Callable[..., Case], make: Any) -> None:
+def test_a_joins_result_counts_from_the_last_delivery_of_its_window(case: Callable[..., Case], make: Any) -> None:
     """Partitions are read one after the other: a pair could not be made before the second one was."""
     asked = case(PAIRS)
-    later = [replace(part, ingest_us=part.ingest_us + 7000) for part in asked.record.trial_log.hand_outs[1]]
-    asked.record.trial_log.hand_outs[1] = later
+    later = [replace(part, ingest_us=part.ingest_us + 7000) for part in asked.record.trial_log.deliveries[1]]
+    asked.record.trial_log.deliveries[1] = later
     ends = np.array([START + 4 * US, START + 2 * US], np.int64)
     assert module._LastInWindow(asked.resolved, asked.record).ingest_time(ends).tolist() == (ends + 12_000).tolist()
 

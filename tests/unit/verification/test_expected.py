@@ -255,7 +255,7 @@ def test_an_engine_that_hands_on_one_update_in_ten_is_found(case: Callable[..., 
 def test_a_query_of_another_pace_hides_no_lost_update(case: Callable[..., Case], make: Any) -> None:
     """Reads are noted in parts at the borders of another query's: each batch still ends where its last part does."""
     asked = case(UPDATES)
-    for log in asked.record.trial_log.hand_outs:
+    for log in asked.record.trial_log.deliveries:
         log[:] = [
             part
             for whole in log
@@ -287,7 +287,7 @@ def test_a_batch_without_a_common_end_owes_nothing_and_the_others_do(case: Calla
 
 def end_early(asked: Case, place: int) -> int:
     """Let one reader end its batch a millisecond before the others; gives the batch."""
-    log = asked.record.trial_log.hand_outs[0]
+    log = asked.record.trial_log.deliveries[0]
     log[place] = replace(log[place], to_us=log[place].to_us - 1000)
     return log[place].batch
 
@@ -305,7 +305,7 @@ def test_without_any_common_cut_only_the_last_update_must_be_there(case: Callabl
     """As with a frontier of each partition's own."""
     asked = case(UPDATES)
     tables = asked.updates()
-    first = asked.record.trial_log.hand_outs[0]
+    first = asked.record.trial_log.deliveries[0]
     first[:] = [replace(part, to_us=part.to_us - 1000) for part in first]
     asked.receive(make, updates=[*(without(table, 50) for table in tables[:-1]), tables[-1]])
     found = verify(asked.resolved, asked.record).verification

@@ -73,10 +73,10 @@ def test_a_missing_result_counts_from_what_it_would_have_counted_from(
 
 
 def test_a_missing_window_that_was_never_read_has_no_processing_time(case: Callable[..., Case], make: Any) -> None:
-    """Nothing was handed out, so there is nothing to count from; its event time is known."""
+    """Nothing was delivered, so there is nothing to count from; its event time is known."""
     asked = case(WINDOWS)
     asked.receive(make, windows=[asked.answer().slice(0, 0)])
-    asked.record.trial_log.hand_outs = [[] for _ in asked.record.trial_log.hand_outs]
+    asked.record.trial_log.deliveries = [[] for _ in asked.record.trial_log.deliveries]
     latencies = verify(asked.resolved, asked.record).sinks[0].latencies.latencies
     assert latencies.event_time_us is not None
     assert latencies.event_time_us.lower_bounds > 0
@@ -173,7 +173,7 @@ def test_a_joins_missing_results_count_from_the_last_event(case: Callable[..., C
 
 
 def test_a_join_whose_events_were_never_read_has_no_ingest_time(case: Callable[..., Case]) -> None:
-    """Nothing after 20 s was handed out."""
+    """Nothing after 20 s was delivered."""
     assert lost(case(PAIRS), np.array([START + 2 * US, START + 30 * US])).ingest_time_us is None
 
 

@@ -23,7 +23,7 @@ ROWS = pa.RecordBatch.from_pydict({"event_time": pa.array([1_000_000, 2_000_000]
 
 
 def received(*batches: pa.RecordBatch | Exception) -> Any:
-    """Stands for the spool: hands out the batches, and fails where one is an error."""
+    """Stands for the spool: delivers the batches, and fails where one is an error."""
 
     def handed() -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -109,8 +109,8 @@ def test_a_watermark_moves_once_every_stream_has_brought_events(
 ) -> None:
     """So long no window of the earlier trial can close: here the second stream is silent in the first batches."""
     record = spooled(make, tmp_path, {batch: [make.start - US] for batch in range(8)})
-    reads = make.story(plan=make.plan(streams=2)).trial_log().hand_outs
-    record.trial_log.hand_outs = [
+    reads = make.story(plan=make.plan(streams=2)).trial_log().deliveries
+    record.trial_log.deliveries = [
         [replace(part, events=0) if part.stream == "ads" and part.batch < quiet else part for part in log]
         for log in reads
     ]

@@ -52,7 +52,7 @@ class Caller(FieldSpec):
         _check_share(f"{self.name}.selling", self.selling)
 
     @property
-    def tells_apart(self) -> str:
+    def key_kind(self) -> str:
         return _NUMBER
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
@@ -86,7 +86,7 @@ class Called(FieldSpec):
         _check_share(f"{self.name}.strangers", self.strangers)
 
     @property
-    def tells_apart(self) -> str:
+    def key_kind(self) -> str:
         return _NUMBER
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:

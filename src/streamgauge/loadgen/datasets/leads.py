@@ -1,8 +1,8 @@
-"""Sessions that learners choose a page for, and what pages earned, by the rule of lead_gen.py [thesis §3.3.12].
+"""Sessions for which learners choose a page, and the pages' rewards (Bordin 2017, section 3.3.12).
 
-The loop is open: rewards are planned, each of an action that is as likely as any other, and do not look at what a
-learner chose. A closed loop would make the input depend on the engine's answers and on when they came, so that no two
-runs had the same input and a slow engine would be offered less.
+The loop is open: rewards are planned, for uniformly distributed actions, and do not depend on a learner's choice. In a
+closed loop the input would depend on the engine's results and their times. No two runs would have the same input, and
+slow engines would get less load.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from streamgauge.loadgen.random.philox import PhiloxBits
 Ints = npt.NDArray[np.int32]
 
 DRAWS, DRAW_LOW, DRAW_HIGH = 12, 1, 99
-"""A reward is a sum of so many numbers, each equally likely from low to high: nearly normal."""
+"""A reward is a sum of `DRAWS` uniform numbers from low to high, so it is nearly normal."""
 SUM_MEAN, SUM_UNIT = DRAWS * (DRAW_LOW + DRAW_HIGH) // 2, 100
-"""The mean of such sums, and what lead_gen.py takes for their standard deviation (it is 99)."""
+"""The mean of such sums, and the standard deviation that the published generator assumes (it is 99)."""
 MEAN_MAX, DEVIATION_MAX = 10_000, 1_000
 _OFFSET_BYTES, _NULL_BYTES = 4, 1 / 8
 
 
 @dataclass(frozen=True)
 class Turn(FieldSpec):
-    """The learner that is asked: 0 to `learners` - 1 in turn, so that each is asked once a round."""
+    """The learner that must choose: 0 to `learners` - 1 in turn, once per round."""
 
     learners: int
     spark_type: ClassVar[str] = "int"
@@ -40,7 +40,7 @@ class Turn(FieldSpec):
         _check_learners(self.name, self.learners)
 
     @property
-    def tells_apart(self) -> str:
+    def key_kind(self) -> str:
         return self.name
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
@@ -49,9 +49,9 @@ class Turn(FieldSpec):
 
 @dataclass(frozen=True)
 class Round(FieldSpec):
-    """How often the learner that `Turn` names was asked, this time included: 1, 2, ... of each learner.
+    """The number of times that the learner of `Turn` had to choose, including this one: 1, 2, ...
 
-    Each partition numbers its own events, as no event knows how many partitions there are.
+    Each partition counts its own events, because a field does not know the number of partitions.
     """
 
     learners: int
@@ -70,7 +70,7 @@ class Round(FieldSpec):
 
 @dataclass(frozen=True)
 class Owner(FieldSpec):
-    """The learner that a reward is for, all equally likely; a share `malformed` of the rewards (0 to 1) has none."""
+    """The learner of a reward, uniformly distributed. A share `malformed` of the rewards (0 to 1) has none."""
 
     learners: int
     malformed: float
@@ -82,7 +82,7 @@ class Owner(FieldSpec):
             raise InputError(Problem(f"{self.name}.malformed", "must be a share from 0 to 1", self.malformed, "0.001"))
 
     @property
-    def tells_apart(self) -> str:
+    def key_kind(self) -> str:
         return self.name
 
     @property
@@ -103,7 +103,7 @@ class Owner(FieldSpec):
 
 @dataclass(frozen=True)
 class Action(FieldSpec):
-    """The action that was rewarded, one of `actions`, all equally likely."""
+    """The rewarded action, one of `actions`, uniformly distributed."""
 
     actions: tuple[str, ...]
     spark_type: ClassVar[str] = "string"
@@ -117,7 +117,7 @@ class Action(FieldSpec):
         return _OFFSET_BYTES + sum(len(action.encode()) for action in self.actions) / len(self.actions)
 
     def places(self, bits: PhiloxBits, first: int, last: int) -> Ints:
-        """Which of the actions it is, by its place."""
+        """The index of each event's action."""
         drawn = np.empty(last - first, np.int32)
         for part, lanes in bits.blocks(first, last):
             drawn[part] = Uniform(len(self.actions)).drawn(lanes)
@@ -129,10 +129,10 @@ class Action(FieldSpec):
 
 @dataclass(frozen=True)
 class Reward(FieldSpec):
-    """What the stream's field `action` (number `action_place`) earned, a whole number of at least 0.
+    """The reward of the stream's field `action` (number `action_place`), a whole number of at least 0.
 
-    `earned` has the mean and the standard deviation of each action: max(0, int(z * deviation + mean)) with
-    z = (sum - 600) / 100. In whole numbers, so that it is the same everywhere.
+    `earned` has mean and standard deviation for each action: max(0, int(z * deviation + mean)) with
+    z = (sum - 600) / 100. The computation uses whole numbers, so it is exact on every machine.
     """
 
     action: Action
@@ -154,9 +154,9 @@ class Reward(FieldSpec):
         out = np.empty(last - first, np.int32)
         for part, lanes in bits.blocks(first, last, DRAWS):
             drawn = Uniform(DRAW_HIGH - DRAW_LOW + 1, DRAW_LOW).drawn(lanes).reshape(-1, DRAWS)
-            away = (drawn.sum(axis=1, dtype=np.int64) - SUM_MEAN) * deviation[places[part]]
-            # What is below 0 becomes 0, so that the floor is what int() cuts to.
-            out[part] = np.maximum((away + SUM_UNIT * mean[places[part]]) // SUM_UNIT, 0)
+            deviations = (drawn.sum(axis=1, dtype=np.int64) - SUM_MEAN) * deviation[places[part]]
+            # Negative values become 0, so the floor equals int().
+            out[part] = np.maximum((deviations + SUM_UNIT * mean[places[part]]) // SUM_UNIT, 0)
         return out
 
 

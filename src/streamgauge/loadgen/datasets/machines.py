@@ -1,7 +1,7 @@
-"""Readings of machines: each reports in its turn how much of its processor and memory it uses, and some are overloaded.
+"""Readings of machines, which report their processor and memory usage in turn. Some are overloaded.
 
-Whether a machine is overloaded is drawn anew for each phase, which is so many of its readings. All metrics of a machine
-are overloaded together, and in every partition.
+Whether a machine is overloaded is random for each phase of its readings. All metrics of a machine are overloaded
+together, in every partition.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from streamgauge.loadgen.fields import FieldSpec, Key
 from streamgauge.loadgen.random.philox import PhiloxBits
 
 PHASE_READINGS = 64
-"""Of a machine, in each partition: so long it is overloaded, or not."""
+"""The length of a phase in a machine's readings, per partition."""
 FREE_SHARE = 0.1
-"""Of what a machine would have free, so much is free while it is overloaded."""
+"""The share of the usually free capacity that is free during overload."""
 SPIKES = 0.01
-"""Share of the readings that lie off for once (`sensors.Reading`): what no machine should be told of for."""
+"""The share of single outliers (`sensors.Reading`), which should not raise an alert."""
 
 _OF_PHASES = 2**11
-"""Added to the number of the machine's field for the bits of its phases; the walks have those of 2**12 and more."""
+"""Added to the number of the machine's field for the bits of its phases. The walks use offsets from 2**12."""
 
 
 @dataclass(frozen=True)
 class InTurn(Key):
-    """A key of 0..domain-1: every partition goes through all of them, again and again."""
+    """A key of 0..domain-1, round robin in every partition."""
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
         return (np.arange(first, last) % self.domain).astype(np.int32)
@@ -50,7 +50,7 @@ class Cluster(FieldSpec):
             raise InputError(Problem(f"{self.name}.clusters", "must be at least 1", self.clusters, "8"))
 
     @property
-    def tells_apart(self) -> str:
+    def key_kind(self) -> str:
         return self.name
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
@@ -60,10 +60,10 @@ class Cluster(FieldSpec):
 
 @dataclass(frozen=True)
 class Usage(FieldSpec):
-    """How much of one thing a machine uses, as a share (0 to 1), in whole multiples of 1/1024.
+    """A machine's usage of one resource as a share (0 to 1), in multiples of 1/1024.
 
-    The machine is that of the stream's field `machine` (number `machine_place`). Its usage walks around `mean`, as the
-    readings of sensors do; in a share `overloaded` of its phases (0 to 1) it uses nearly all that there is.
+    The machine is that of the stream's field `machine` (number `machine_place`). Its usage is a random walk around
+    `mean`, like readings of sensors. In a share `overloaded` of its phases (0 to 1) it uses nearly everything.
     """
 
     machine: Key
@@ -85,11 +85,11 @@ class Usage(FieldSpec):
         return usage
 
     def _is_overloaded(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.bool_]:
-        """Whether the machine of each event is, shape (last - first,)."""
+        """Whether the machine of each event is overloaded, shape (last - first,)."""
         machines = self.machine.column(replace(bits, field=self.machine_place), first, last)
         every, phase_events = self.machine.domain, PHASE_READINGS * self.machine.domain
         low, high = first // phase_events, max(last - 1, first) // phase_events
-        # One lane for each phase and machine, by the field of the machine: all metrics look at the same one.
+        # One lane per phase and machine, from the machine's field, so that all metrics share it.
         of_phases = replace(bits, partition=0, field=self.machine_place + _OF_PHASES)
         drawn = of_phases.lanes(low * every, (high + 1) * every)
         phases = np.arange(first, last) // phase_events

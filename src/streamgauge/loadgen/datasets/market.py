@@ -1,5 +1,7 @@
-"""Trades and quotes of a market in one stream: prices walk, and who asks for one asks for a little more or less, and
-offers a part of what is traded at once [thesis §3.3.11].
+"""Trades and quotes of a market in one stream (Bordin 2017, section 3.3.11).
+
+Prices follow a random walk. A quote asks for a little more or less than the price, and offers a part of a trade's
+volume.
 """
 
 from __future__ import annotations
@@ -15,15 +17,16 @@ from streamgauge.loadgen.fields import FieldSpec, Integer
 from streamgauge.loadgen.random.philox import PhiloxBits
 
 ASK_LOW, ASK_HIGH = 0.9, 1.1
-"""An ask lies between these shares of the price, every one of them equally likely."""
+"""The range of an ask as a share of the price, uniformly distributed."""
 OFFER_LOW, OFFER_HIGH = 0.1, 0.8
-"""So is what a quote offers, between these shares of a trade's volume."""
+"""The range of a quote's offer as a share of a trade's volume, uniformly distributed."""
 
 
 @dataclass(frozen=True)
 class Price(FieldSpec):
-    """The price of a trade, or what a quote asks for: `traded` walks, and `quote` (number `quote_place` of the stream)
-    is 1 where the event is a quote. Whole multiples of 1/1024, as `traded` is.
+    """The price of a trade, or a quote's ask, in multiples of 1/1024.
+
+    `traded` is the random walk of prices. `quote` (number `quote_place` of the stream) is 1 for quotes.
     """
 
     traded: Reading
@@ -35,16 +38,17 @@ class Price(FieldSpec):
         prices = self.traded.column(bits, first, last)
         quotes = self.quote.column(replace(bits, field=self.quote_place), first, last) == 1
         for part, lanes in replace(bits, field=bits.field + _OF_ASKS).blocks(first, last):
-            asked = ASK_LOW + (ASK_HIGH - ASK_LOW) * 2.0**-32 * lanes
+            ask = ASK_LOW + (ASK_HIGH - ASK_LOW) * 2.0**-32 * lanes
             price = prices[part]
-            np.copyto(price, np.rint(price * asked * GRID) / GRID, where=quotes[part])
+            np.copyto(price, np.rint(price * ask * GRID) / GRID, where=quotes[part])
         return prices
 
 
 @dataclass(frozen=True)
 class Size(FieldSpec):
-    """How many shares are traded, as `volume` says, or offered: a part of such a volume, one share at least. `quote`
-    (number `quote_place` of the stream) is 1 where the event is a quote.
+    """The number of shares that a trade has (`volume`), or a quote offers: a part of such a volume, at least one.
+
+    `quote` (number `quote_place` of the stream) is 1 for quotes.
     """
 
     volume: Integer
@@ -56,11 +60,11 @@ class Size(FieldSpec):
         sizes = self.volume.column(bits, first, last)
         quotes = self.quote.column(replace(bits, field=self.quote_place), first, last) == 1
         for part, lanes in replace(bits, field=bits.field + _OF_ASKS).blocks(first, last):
-            offered = OFFER_LOW + (OFFER_HIGH - OFFER_LOW) * 2.0**-32 * lanes
+            offer = OFFER_LOW + (OFFER_HIGH - OFFER_LOW) * 2.0**-32 * lanes
             size = sizes[part]
-            np.copyto(size, np.maximum(np.rint(size * offered), 1).astype(np.int32), where=quotes[part])
+            np.copyto(size, np.maximum(np.rint(size * offer), 1).astype(np.int32), where=quotes[part])
         return sizes
 
 
 _OF_ASKS = 2**11
-"""Added to the field's number for the bits of what is asked and offered; the walk has those of 2**12 and more."""
+"""Added to the field's number for the bits of asks and offers. The walk uses offsets from 2**12."""

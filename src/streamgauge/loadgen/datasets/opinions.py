@@ -1,4 +1,4 @@
-"""Tweets with opinions: ordinary words, and among them some that speak well or ill, written as people write."""
+"""Tweets with opinions: ordinary words with some positive and negative ones, in various spellings."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from streamgauge.loadgen.random.distributions import Table, probabilities
 from streamgauge.loadgen.random.philox import Lanes, PhiloxBits
 
 SMALL = 0.4
-"""Share of the ordinary words that are small ones; the others are made up."""
+"""The share of `small` words among the ordinary ones; the others are made up."""
 FORMS: tuple[tuple[Callable[[str], str], float], ...] = (
     ("{}".format, 0.8), (str.capitalize, 0.08), ("{},".format, 0.03), (str.upper, 0.02), ("{}.".format, 0.02),
     ("#{}".format, 0.02), ("{}!".format, 0.01), ("“{}”".format, 0.01), ("{}…".format, 0.01),
 )  # fmt: skip
-"""Ways in which a word is written, and how often."""
+"""Spellings of a word, with their shares."""
 _OFFSET_BYTES = 4
 
 
 @dataclass(frozen=True)
 class Opinion(FieldSpec):
-    """A line of `words` words; a share `opinions` of them (0 to 1) is one of `good` or of `bad`, as often.
+    """A line of `words` words; a share `opinions` of them (0 to 1) is from `good` or `bad`, equally often.
 
-    The others are ordinary: `small` words, the first ones most often, and those of `vocabulary` that are in no list.
-    Every word is written in one of the ways of `FORMS`.
+    The others are ordinary: `small` words, most frequent first, and words of `vocabulary` that are in no list.
+    Every word has one of the spellings `FORMS`.
     """
 
     words: int
@@ -47,9 +47,9 @@ class Opinion(FieldSpec):
             raise _refuse(f"{self.name}.words", f"must be 1 to {WORDS_MAX} words a line", self.words, "15")
         if not 0 <= self.opinions <= 1:
             raise _refuse(f"{self.name}.opinions", "must be a share from 0 to 1", self.opinions, "0.15")
-        for named, listed in (("good", self.good), ("bad", self.bad), ("small", self.small)):
-            if not listed:
-                raise _refuse(f"{self.name}.{named}", "must hold a word", listed, "('word',)")
+        for name, words in (("good", self.good), ("bad", self.bad), ("small", self.small)):
+            if not words:
+                raise _refuse(f"{self.name}.{name}", "must hold a word", words, "('word',)")
 
     @property
     def row_bytes(self) -> float:
@@ -72,9 +72,9 @@ def _refuse(setting: str, rule: str, got: object, way_out: str) -> InputError:
 
 
 def _made_up(field: Opinion) -> list[str]:
-    """The words of the vocabulary that mean nothing: some happen to be English."""
-    known = {*field.small, *field.good, *field.bad}
-    return [word for word in vocabulary().to_pylist() if word not in known]
+    """The words of the vocabulary without meaning; some words of it happen to be English."""
+    listed = {*field.small, *field.good, *field.bad}
+    return [word for word in vocabulary().to_pylist() if word not in listed]
 
 
 @lru_cache(maxsize=4)
@@ -85,7 +85,7 @@ def _words(field: Opinion) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def _chances(field: Opinion) -> npt.NDArray[np.float64]:
-    """How likely each word is; they sum to 1."""
+    """The probability of each word."""
     ordinary = 1 - field.opinions
     return np.concatenate([
         ordinary * SMALL * probabilities("zipf", len(field.small)),
@@ -113,6 +113,6 @@ def _form_draws() -> Table:
 
 @lru_cache(maxsize=4)
 def _word_bytes(field: Opinion) -> float:
-    """The mean length of a word as it is written."""
+    """The mean length of a word over all spellings."""
     lengths = pc.binary_length(_written(field)).to_numpy().reshape(len(FORMS), -1)
     return float(np.array([weight for _, weight in FORMS]) @ lengths @ _chances(field))

@@ -111,7 +111,7 @@ class PlugId(FieldSpec):
         _check_houses(self.name, self.houses)
 
     @property
-    def tells_apart(self) -> str:
+    def key_kind(self) -> str:
         return self.name
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> NDArray[np.int32]:

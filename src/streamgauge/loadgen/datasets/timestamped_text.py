@@ -1,4 +1,4 @@
-"""Text records that carry a number of their own and the time at which they were created, as [L] generates them."""
+"""Text records with a unique number and their creation time, as in the latency study of Spark Streaming."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.random.philox import PhiloxBits
 
 ID_DIGITS, TIME_DIGITS = 10, 12
-"""Of a record: ten thousand million of them, over eleven days in microseconds."""
+"""Digits for ten thousand million records, and for eleven days in microseconds."""
 RECORD_BYTES_MIN, RECORD_BYTES_MAX = ID_DIGITS + TIME_DIGITS + 2, 65_536
 _COMMA, _ZERO, _LETTER = ord(","), ord("0"), ord("a")
 _OFFSET_BYTES = 4
@@ -25,8 +25,8 @@ _OFFSET_BYTES = 4
 class TimestampedText(FieldSpec):
     """`id,created_us,` and letters that do not compress, `size_bytes` in all.
 
-    `id` numbers the records of all partitions; `created_us` is when a record is due by `rate_per_s`, microseconds since
-    the first one. Both have leading zeros.
+    `id` numbers the records of all partitions. `created_us` is the record's due time at `rate_per_s`, microseconds
+    since the first one. Both have leading zeros.
     """
 
     size_bytes: int
@@ -59,7 +59,7 @@ class TimestampedText(FieldSpec):
         return pa.StringArray.from_buffers(last - first, buffers[1], buffers[2])
 
     def _letters(self, bits: PhiloxBits, first: int, last: int) -> NDArray[np.uint8]:
-        """Half a byte of chance each."""
+        """Letters with four random bits each."""
         size = self.size_bytes - RECORD_BYTES_MIN
         lanes = -(-size // 4)
         drawn = bits.lanes(first * lanes, last * lanes).view(np.uint8).reshape(last - first, 4 * lanes)
@@ -68,6 +68,6 @@ class TimestampedText(FieldSpec):
 
 
 def _digits(numbers: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Decimal, shape (n, count)."""
+    """Decimal digits as ASCII, shape (n, count)."""
     powers = 10 ** np.arange(count - 1, -1, -1, dtype=np.int64)
     return numbers[:, None] // powers % 10 + _ZERO

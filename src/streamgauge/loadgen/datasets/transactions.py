@@ -1,6 +1,7 @@
-"""States of card transactions: amount, kind of price and time since the last one, as three letters [thesis §3.3.9].
+"""States of card transactions as three letters (Bordin 2017, section 3.3.9).
 
-Amounts are low, medium, high (L, M, H), prices normal or high (N, H), and the time is large, normal or small (L, N, S).
+The letters are the amount (low, medium, high: L, M, H), the price (normal, high: N, H), and the time since the last
+transaction (large, normal, small: L, N, S).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from streamgauge.loadgen.random.philox import PhiloxBits
 AMOUNTS = {"L": 0.35, "M": 0.53, "H": 0.12}
 PRICES = {"N": 0.85, "H": 0.15}
 ELAPSED = {"L": 0.35, "N": 0.45, "S": 0.20}
-"""Each letter and its share; the three are drawn on their own."""
+"""Each letter and its share; the three letters are independent."""
 STATES = tuple(amount + price + elapsed for amount in AMOUNTS for price in PRICES for elapsed in ELAPSED)
 
 
@@ -29,7 +30,7 @@ STATES = tuple(amount + price + elapsed for amount in AMOUNTS for price in PRICE
 class State(FieldSpec):
     """The state of a transaction of the stream's field `customer` (number `customer_place`).
 
-    The first customers, a share `frauds` of all (0 to 1), are planted: each state of theirs is equally likely.
+    The first customers, a share `frauds` of all (0 to 1), are planted frauds with uniformly distributed states.
     """
 
     customer: Key
@@ -56,7 +57,7 @@ class State(FieldSpec):
 
 
 def shares() -> npt.NDArray[np.float64]:
-    """How likely each of `STATES` is for a usual customer, shape (18,)."""
+    """The probability of each of the `STATES` for an ordinary customer, shape (18,)."""
     return np.array([AMOUNTS[state[0]] * PRICES[state[1]] * ELAPSED[state[2]] for state in STATES])
 
 

@@ -1,4 +1,4 @@
-"""Short messages with hashtags in them: words as `Text` has them, some with a `#` before them."""
+"""Short messages with hashtags: words of `Text`, some with a `#` before them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Keys: which of 0..domain-1 an event carries, made from 32 random bits an event by inverting the distribution.
+"""Distributions of keys 0..domain-1, from 32 random bits per event by inversion.
 
-Every key's probability is right to within 2**-32: a key rarer than that may never come (a Zipf domain of 16 million
-keys has none so rare), and no key comes too often. That is exact, and cheap, by a *guide table*: the bits' upper 16
-(domains above 4096: 20) choose a cell; nearly every cell lies within one key and holds that key; the few cells that a
-border between two keys crosses are marked, and only their events look the key up among all borders. A plain quantile
-table of 2**16 cells would round every key to whole cells, and keys rarer than half a cell would be lost.
+Every key's probability is exact to 2**-32. Rarer keys may never come, but even a Zipf domain of 16 million keys has
+none. A *guide table* makes that fast: the upper 16 bits (for domains above 4096: 20) choose a cell. Most cells lie
+within one key and store it. Cells that contain a border between keys are marked, and only their events search the
+borders. A plain quantile table of 2**16 cells would round probabilities to whole cells, and lose rare keys.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)
 DOMAIN_MAX = 2**31 - 1
 """Keys are 32-bit integers."""
 TABLE_DOMAIN_MAX = 2**24
-"""Largest domain of a distribution that needs a border per key (64 MiB of them)."""
+"""The largest domain of a distribution that needs a border per key (64 MiB)."""
 
 Ints = npt.NDArray[np.int32]
 _MARK = -1
@@ -33,16 +32,16 @@ _NORMAL_SIGMAS = 6.0
 
 
 class Sampler(ABC):
-    """Turns random lanes into keys; `lanes_per_event` is 0 where no randomness is needed."""
+    """Turns random lanes into keys; `lanes_per_event` is 0 if it needs no randomness."""
 
     lanes_per_event = 1
 
     @abstractmethod
     def fill(self, lanes: Lanes, out: Ints) -> None:
-        """Write one key for each lane to `out` (same shape)."""
+        """Writes one key per lane to `out` (same shape)."""
 
     def drawn(self, lanes: Lanes) -> Ints:
-        """One key for each lane, in an array of its own; `lanes` may be every n-th of an array."""
+        """One key per lane, in a new array; `lanes` need not be contiguous."""
         out = np.empty(len(lanes), np.int32)
         self.fill(np.ascontiguousarray(lanes), out)
         return out
@@ -50,7 +49,7 @@ class Sampler(ABC):
 
 @dataclass(frozen=True)
 class Single(Sampler):
-    """Always key 0: the hardest skew there is [K §VI, single key]."""
+    """Always key 0: the strongest skew (Karimov et al. 2018, section VI, single key)."""
 
     lanes_per_event = 0
 
@@ -60,7 +59,7 @@ class Single(Sampler):
 
 @dataclass(frozen=True)
 class Uniform(Sampler):
-    """`low` + one of `span` equally likely values, by multiply-shift: the upper half of lane * span."""
+    """`low` + one of `span` uniformly distributed values, by multiply-shift: the upper half of lane * span."""
 
     span: int
     low: int = 0
@@ -69,7 +68,7 @@ class Uniform(Sampler):
         product = empty(len(lanes), np.uint64)
         np.multiply(lanes, np.uint64(self.span), out=product)
         upper_half = product.view("<i4")[1::2]
-        # The upper half may pass 2**31 and so look negative; the sum wraps back to the right value.
+        # The upper half may exceed 2**31 and look negative; the sum wraps around to the right value.
         np.add(upper_half, np.int32(self.low), out=out) if self.low else np.copyto(out, upper_half)
 
 
@@ -85,32 +84,32 @@ class Table(Sampler):
         self._guide = self._marked()
 
     def _lowest_keys(self, guide_bits: int) -> Ints:
-        """The key at the lower end of each cell, and the last key after them: shape (2**guide_bits + 1,)."""
+        """The key at the lower end of each cell, followed by the last key: shape (2**guide_bits + 1,)."""
         ends = (np.arange(2**guide_bits, dtype=np.uint64) << self._shift).astype(np.uint32)
         keys = np.searchsorted(self._borders, ends, side="right").astype(np.int32)
         return np.append(keys, np.int32(len(self._borders)))
 
     def _marked(self) -> Ints:
-        """The key of each cell, or the mark where a border lies in the cell: shape (2**guide_bits,)."""
+        """The key of each cell, or the mark if the cell contains a border: shape (2**guide_bits,)."""
         below, above = self._lowest[:-1], self._lowest[1:]
         return np.where(below == above, below, _MARK).astype(np.int32)
 
     def fill(self, lanes: Lanes, out: Ints) -> None:
         cells = empty(len(lanes), np.intp)
         np.right_shift(lanes, self._shift, out=cells, dtype=np.uint32, casting="unsafe")
-        # "wrap" is never needed; it spares NumPy the copy that its checking mode makes.
+        # Nothing wraps around, but "wrap" avoids the copy of NumPy's checking mode.
         self._guide.take(cells, out=out, mode="wrap")
         marked = np.flatnonzero(out < 0)
         if marked.size:
             out[marked] = self._look_up(lanes[marked], cells[marked])
 
     def _look_up(self, lanes: Lanes, cells: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-        """The key of each lane by bisection between its cell's ends: few steps where a search of all takes twenty."""
+        """The key of each lane by bisection within its cell, which takes few steps instead of twenty."""
         low = self._lowest[cells].astype(np.intp)
         high = self._lowest[cells + 1].astype(np.intp)
         for _ in range(int((high - low).max()).bit_length()):
             middle = (low + high) >> 1
-            # Where both ends have met, the middle may be past the last border; both stay as they are.
+            # If both ends are equal, they stay as they are, and the middle may be beyond the last border.
             above = (self._borders.take(middle, mode="clip") <= lanes) & (low < high)
             np.copyto(low, middle + 1, where=above)
             np.copyto(high, middle, where=~above)
@@ -120,8 +119,8 @@ class Table(Sampler):
 def probabilities(distribution: Distribution, domain: int, exponent: float = 1.0) -> npt.NDArray[np.float64]:
     """The probability of each key, shape (domain,).
 
-    `normal` has its mean in the middle of the domain and a sixth of it as standard deviation; what falls outside is
-    clipped, so it lands on the first or the last key. `zipf` gives key k a weight of 1 / (k + 1)**exponent.
+    `normal` has its mean in the middle of the domain and a sixth of it as standard deviation. Values outside become
+    the first or the last key. `zipf` gives key k a weight of 1 / (k + 1)**exponent.
     """
     if distribution == "uniform":
         return np.full(domain, 1.0 / domain)
@@ -143,7 +142,7 @@ def _normal(domain: int) -> npt.NDArray[np.float64]:
 
 @lru_cache(maxsize=64)
 def sampler(distribution: Distribution, domain: int, exponent: float = 1.0) -> Sampler:
-    """What turns lanes into keys of 0..domain-1; kept, because a large table takes a moment to make."""
+    """The sampler for keys of 0..domain-1, cached because large tables are slow to make."""
     if distribution == "uniform":
         return Uniform(domain)
     if distribution == "single" or domain == 1:

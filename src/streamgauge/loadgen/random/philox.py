@@ -1,7 +1,7 @@
-"""Random bits that can be read from anywhere: counter-based, so that any slice of an input can be made alone.
+"""Counter-based random bits with random access, so that any slice of an input can be made alone.
 
-A *lane* is 32 random bits. Every column of every partition has an endless row of lanes of its own, numbered from 0;
-lane n is a pure function of (seed, stream, partition, field, n) through NumPy's Philox4x64-10.
+A *lane* is 32 random bits. Every column of every partition has its own endless sequence of lanes, numbered from 0.
+Lane n is a pure function of (seed, stream, partition, field, n) by NumPy's Philox4x64-10.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import pyarrow as pa
 Lanes = npt.NDArray[np.uint32]
 
 BLOCK_EVENTS = 32_768
-"""Events worked on at once, so that what they need stays in a core's second-level cache."""
+"""Events per block, so that a block's data fit in a core's second-level cache."""
 
 _LANES_PER_COUNT = 8
-"""One step of Philox's counter makes four words of 64 bits."""
+"""One step of Philox's counter gives four words of 64 bits."""
 
 _FIELD_BITS, _PARTITION_BITS = 16, 24
 
@@ -29,10 +29,10 @@ _thread = threading.local()
 
 
 def empty(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """An array to be filled, shape (rows,), in Arrow's memory pool.
+    """An uninitialized array, shape (rows,), in Arrow's memory pool.
 
-    That pool keeps the pages of freed batches; NumPy's allocator returns them to the system, and being given them
-    anew costs more (8 ns an event here) than making the random numbers.
+    The pool reuses the pages of freed batches. NumPy's allocator returns them to the system, and new pages cost more
+    (8 ns per event) than the random numbers.
     """
     if rows == 0:
         return np.empty(0, dtype=dtype)
@@ -41,7 +41,7 @@ def empty(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True)
 class PhiloxBits:
-    """The lanes of one column of one partition; another value of any of the four gives other, unrelated lanes."""
+    """The lanes of one column of one partition. A change of any of the four values gives unrelated lanes."""
 
     seed: int
     stream: int
@@ -54,9 +54,9 @@ class PhiloxBits:
         return _read(self._generator(count), skip, last - first)
 
     def blocks(self, first: int, last: int, width: int = 1) -> Iterator[tuple[slice, Lanes]]:
-        """The lanes of events [first, last), `width` lanes an event, in pieces of at most `BLOCK_EVENTS` events.
+        """The lanes of events [first, last), `width` lanes per event, in pieces of at most `BLOCK_EVENTS` events.
 
-        Yields where the piece lies in an array of last - first events, and its lanes, shape (events * width,).
+        Yields the slice of the piece in an array of last - first events, and its lanes, shape (events * width,).
         """
         start = first
         while start < last:
@@ -65,13 +65,13 @@ class PhiloxBits:
             start = end
 
     def _generator(self, count: int) -> np.random.Philox:
-        """Philox, standing before the lane `count * 8`."""
+        """Philox, positioned before lane `count * 8`."""
         place = (self.stream << (_PARTITION_BITS + _FIELD_BITS)) | (self.partition << _FIELD_BITS) | self.field
         return _philox(np.array([self.seed, place], np.uint64), np.array([count, 0, 0, 0], np.uint64))
 
 
 def _philox(key: npt.NDArray[np.uint64], counter: npt.NDArray[np.uint64]) -> np.random.Philox:
-    """This thread's Philox, moved to a key and counter: a new one would first ask the system for entropy (16 us)."""
+    """This thread's Philox at a key and counter. A new one would first read entropy from the system (16 us)."""
     if not hasattr(_thread, "philox"):
         _thread.philox = np.random.Philox(0)
     place = {"counter": counter, "key": key}

@@ -1,13 +1,15 @@
-"""A user's own data as a stream: the rows of a file, one after the other, and from the beginning again.
+"""A user's data as a stream: the rows of a file in order, and again from the beginning.
 
-Event n of a stream is row n modulo the number of rows, whichever generator makes it, and is due when the plan says: so
-the data lie on one continuous time line however often they are repeated. Times within the data are content like any
-other, and come again; but a column that is named as the data's time goes on, round by round.
+Event n of a stream is row n modulo the number of rows, for any number of generators. The plan sets event times, so
+repeated data still have continuous event times. Times within the data are ordinary content and repeat. The column
+that the user names as the data's time continues instead, round by round.
 
-Rules. Columns that the flow reads must be there; of the others nothing is taken. A value that is none of its column's
-type is null, and so is one that is not there: both are counted, and what a null means is the application's to say. A
-column without any value that can be read is refused, unless its field may be null anyway and it has none at all. Keys
-that are texts, or too large for their type, are numbered (`numbered`).
+Rules:
+
+- The file must have the columns that the flow reads. Other columns are not read.
+- Values of a wrong type and missing values are null, and counted. The application decides what a null means.
+- A column without any readable value is refused, unless it is empty and its field is nullable.
+- Keys that are texts, or too large for their type, are numbered (`KeyDictionary`).
 """
 
 from __future__ import annotations
@@ -29,14 +31,14 @@ from streamgauge.loadgen.replay.files import ColumnsError, Content, File, conten
 from streamgauge.loadgen.replay.key_dictionary import KeyDictionary, numbers
 
 TIMES = {"int": 2**31 - 1, "bigint": 2**63 - 1, "timestamp": 253_402_300_799 * US}
-"""Types that a time of the data may have, and the last moment that each of them can say; of timestamps, year 9999."""
+"""Types of the data's time, with the latest time of each; for timestamps, the year 9999."""
 
 
 @dataclass(frozen=True)
 class ReplayedColumn(FieldSpec):
-    """A column of a file, in the place of the field `like`; its texts as numbers where there is a `numbering`.
+    """A column of a file that replaces the field `like`. With a `numbering`, its texts become numbers.
 
-    `step` is by how much the values of a round lie above those of the round before it; 0 for all but a time.
+    `step` is the difference between the values of two successive rounds; 0 except for the data's time.
     """
 
     file: File
@@ -70,20 +72,20 @@ class ReplayedColumn(FieldSpec):
 
     @property
     def values(self) -> pa.Array:
-        """One for each row of the file."""
+        """The values, one per row of the file."""
         if self.numbering is not None:
             return numbers(self.file, self.name, self.numbering, self.spark_type)
         return rows(self.file)[self.name]
 
     def last_round(self) -> int:
-        """The last round whose times can be said, from 0."""
+        """The last round (from 0) whose times fit the type."""
         latest = pc.max(self.values.cast(pa.int64())).as_py()
         return int((TIMES[self.spark_type] - latest) // self.step)
 
 
 @dataclass(frozen=True)
 class Absent(FieldSpec):
-    """A field that the flow does not read, in a stream whose rows are a file's: null in every event."""
+    """A field that the flow does not read, in a replayed stream: null in every event."""
 
     like: FieldSpec
 
@@ -105,34 +107,35 @@ class Absent(FieldSpec):
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """A stream whose rows shall be a file's.
+    """A stream and the file to replay in it.
 
-    `needed` are the fields that the flow reads, None for all; `time` the one that is the data's time; `known` the
-    SHA-256 that the file had when it was first looked at.
+    - `needed`: the fields that the flow reads; None for all.
+    - `time`: the field that is the data's time.
+    - `digest`: the file's SHA-256 when it was first read.
     """
 
     stream: StreamSpec
     path: Path
     needed: tuple[str, ...] | None = None
     time: str | None = None
-    known: str | None = None
+    digest: str | None = None
 
     @property
     def fields(self) -> tuple[FieldSpec, ...]:
-        """The fields that are taken of the file; one at least, since rows must come from somewhere."""
+        """The fields that are read from the file; at least one, because the file provides the rows."""
         fields = self.stream.fields
         return tuple(field for field in fields if self.needed is None or field.name in self.needed) or fields[:1]
 
 
 def recorded(*requests: ReplayRequest) -> tuple[StreamSpec, ...]:
-    """The streams with the rows of their files in the place of made ones.
+    """The streams with the rows of their files instead of generated ones.
 
-    Text lines go into a stream's only column, which is a text; CSV, JSON and Parquet must have the columns that are
-    needed. Compressed by gzip or zstd.
+    Text lines fill a stream's only column, which must be a text. CSV, JSON and Parquet files must have the needed
+    columns. Files may be compressed by gzip or zstd.
 
     Raises:
-        InputError: a file is not like that, or holds no value of a column.
-        DriverError: it has been changed since it was `known`.
+        InputError: a file breaks these rules, or has no value in a column.
+        DriverError: it has changed since its `digest` was taken.
     """
     files = [_file(one) for one in requests]
     contents = [_content(one, file) for one, file in zip(requests, files, strict=True)]
@@ -150,18 +153,18 @@ def recorded(*requests: ReplayRequest) -> tuple[StreamSpec, ...]:
 def _file(request: ReplayRequest) -> File:
     if request.path.is_dir():
         raise refuse("must be a file", f"{request.path}, which is a folder", "name one file of it")
-    if request.known is None and not request.path.is_file():
+    if request.digest is None and not request.path.is_file():
         raise refuse("must be an existing file", str(request.path), "--set data=FILE, as seen from this folder")
     columns = tuple((field.name, field.spark_type) for field in request.fields)
-    return File(str(request.path.resolve()), request.known or digest(request.path), columns)
+    return File(str(request.path.resolve()), request.digest or digest(request.path), columns)
 
 
 def _content(request: ReplayRequest, file: File) -> Content:
-    """InputError as `content` has it; of a missing key it says how all rows can have the same."""
+    """The content of a file. For missing keys, the error also proposes a constant column."""
     try:
         return content(file)
     except ColumnsError as error:
-        keys = [field.name for field in request.fields if field.name in error.missing and field.tells_apart is not None]
+        keys = [field.name for field in request.fields if field.name in error.missing and field.key_kind is not None]
         if not keys:
             raise
         (problem,) = error.problems
@@ -170,26 +173,26 @@ def _content(request: ReplayRequest, file: File) -> Content:
 
 
 def _numbered(requests: Sequence[ReplayRequest], files: Sequence[File]) -> dict[str, KeyDictionary]:
-    """What keys tell apart, where they cannot stay what they are, to how its keys are numbered in all columns of it."""
+    """Kind of key to the numbering of its keys over all its columns, for kinds with keys that are no numbers."""
     columns: dict[str, list[File]] = {}
-    unlike: set[str] = set()
+    not_numeric: set[str] = set()
     for one, file in zip(requests, files, strict=True):
         for field in one.fields:
-            if (what := field.tells_apart) is None or field.spark_type not in ("int", "bigint"):
+            if (kind := field.key_kind) is None or field.spark_type not in ("int", "bigint"):
                 continue
-            columns.setdefault(what, []).append(replace(file, columns=((field.name, "string"),)))
-            unlike |= {what} if _are_no_numbers(content(file), field.name) else set()
-    return {what: KeyDictionary(tuple(columns[what])) for what in unlike}
+            columns.setdefault(kind, []).append(replace(file, columns=((field.name, "string"),)))
+            not_numeric |= {kind} if _are_no_numbers(content(file), field.name) else set()
+    return {kind: KeyDictionary(tuple(columns[kind])) for kind in not_numeric}
 
 
 def _are_no_numbers(content: Content, name: str) -> bool:
-    """Whether keys are names of things: half of them or more are no numbers, or some are numbers that are too large."""
+    """Whether at least half of the keys are no numbers, or some are numbers that are too large."""
     wrong = content.unreadable.get(name)
     return wrong is not None and (bool(wrong.large) or 2 * wrong.count >= content.values(name))
 
 
 def _numbering(field: FieldSpec, numbered: Mapping[str, KeyDictionary]) -> KeyDictionary | None:
-    return numbered.get(field.tells_apart) if field.tells_apart is not None else None
+    return numbered.get(field.key_kind) if field.key_kind is not None else None
 
 
 def _problems(request: ReplayRequest, content: Content, numbered: Mapping[str, KeyDictionary]) -> Iterator[Problem]:
@@ -209,7 +212,7 @@ def _problems(request: ReplayRequest, content: Content, numbered: Mapping[str, K
 def _time_problems(request: ReplayRequest, time: str) -> Iterator[Problem]:
     setting, way_out = "set data.time", "leave data.time out: what it names comes again with each round"
     kinds = {field.name: field for field in request.stream.fields}
-    moved = [name for name, field in kinds.items() if field.spark_type in TIMES and field.tells_apart is None]
+    moved = [name for name, field in kinds.items() if field.spark_type in TIMES and field.key_kind is None]
     if time not in kinds:
         got = f"{time}, and there are {', '.join(kinds)}"
         yield Problem(setting, f"must be a field of stream {request.stream.name}", got, way_out)
@@ -217,7 +220,7 @@ def _time_problems(request: ReplayRequest, time: str) -> Iterator[Problem]:
         rule = "must be a column of numbers or timestamps: a time inside of a text is not moved"
         yield Problem(setting, rule, f"{time}, which is a text", way_out)
     elif time not in moved:
-        what = "a key" if kinds[time].tells_apart is not None else kinds[time].spark_type
+        what = "a key" if kinds[time].key_kind is not None else kinds[time].spark_type
         rule = "must be a column of whole numbers or timestamps that says a time"
         yield Problem(setting, rule, f"{time}, which is {what}", way_out)
     elif time not in [field.name for field in request.fields]:
@@ -231,7 +234,7 @@ def _stream(request: ReplayRequest, file: File, numbered: Mapping[str, KeyDictio
     if request.time is not None:
         taken[request.time] = replace(taken[request.time], step=_step(taken[request.time].values))
     fields = tuple(
-        # A payload is there to be carried, and no file says what is in it.
+        # Payload bytes have no meaning, so a file need not have them.
         taken.get(field.name) or (field if isinstance(field, Payload) else Absent(field.name, field))
         for field in request.stream.fields
     )
@@ -239,7 +242,7 @@ def _stream(request: ReplayRequest, file: File, numbered: Mapping[str, KeyDictio
 
 
 def _step(times: pa.Array) -> int:
-    """The span of a file's times and one mean step: so its first row follows its last one as others follow theirs."""
+    """The span of a file's times plus one mean step, so the first row of a round follows the last one evenly."""
     if times.null_count == len(times):
         return 0
     low, high = pc.min_max(times.cast(pa.int64())).as_py().values()
@@ -247,19 +250,19 @@ def _step(times: pa.Array) -> int:
     return span + max(1, round(span / steps))
 
 
-def taken_of(stream: StreamSpec) -> tuple[ReplayedColumn, ...]:
-    """The fields of a stream that are columns of a file; none of a stream whose rows are made."""
+def replayed_columns(stream: StreamSpec) -> tuple[ReplayedColumn, ...]:
+    """The fields of a stream that are columns of a file; empty for generated streams."""
     return tuple(field for field in stream.fields if isinstance(field, ReplayedColumn))
 
 
 def rows_of(stream: StreamSpec) -> int:
-    """How many rows the file of a replayed stream has."""
-    return len(taken_of(stream)[0].values)
+    """The number of rows in the file of a replayed stream."""
+    return len(replayed_columns(stream)[0].values)
 
 
 def require_times(stream: StreamSpec, events: int) -> None:
-    """InputError where the data's time would leave its type before all `events` of a replayed stream are made."""
-    for field in taken_of(stream):
+    """Raises InputError if the data's time exceeds its type within `events` of a replayed stream."""
+    for field in replayed_columns(stream):
         rounds = -(-events // rows_of(stream))
         if field.step and rounds - 1 > (last := field.last_round()):
             rule = f"must be a time that {field.spark_type} can say in all {rounds:,} rounds through the file"

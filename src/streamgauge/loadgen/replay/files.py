@@ -1,7 +1,7 @@
-"""The rows of a user's own file as columns of a stream's types: each value as it stands there, or null and counted.
+"""Reads a user's data file into columns of a stream's types.
 
-A malformed record stops nothing: a value that is none of its column's type is null, and a line of which no row can be
-made is left out; both are counted. What cannot be read as a file at all is refused.
+Malformed records are counted and do not stop the run: a value of a wrong type is null, and a line that is no row is
+skipped. Unreadable files are refused.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 JSON_LINES = ("jsonl", "ndjson")
 LINES = ("txt", "log", "dat", "text", "")
-"""What a file of text lines is called after its last dot."""
+"""Suffixes of files with text lines."""
 BYTES_MAX = 2**30
-"""Of the rows in memory: every generator holds them."""
+"""The most bytes of the rows in memory, because every generator holds them."""
 _SETTING = "set data"
 ERROR_TEXT_MAX = 300
-"""Characters of a reader's own words in an error: it quotes whole lines of the file."""
+"""The most characters of a reader's message in an error, because it quotes whole lines of the file."""
 _SQL = {
     "int": "INTEGER", "bigint": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB",
     "boolean": "BOOLEAN", "timestamp": "TIMESTAMPTZ",
@@ -56,7 +56,7 @@ class ColumnsError(InputError):
 
 @dataclass(frozen=True)
 class File:
-    """A file, the SHA-256 that it had when it was checked, and the columns that are taken of it."""
+    """A file, its SHA-256 at validation, and the columns to read."""
 
     path: str
     digest: str
@@ -65,8 +65,8 @@ class File:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Values of a column that are none of its type: how many, the first one and its row (from 0), and how many of them
-    are whole numbers all the same, which are too large for it."""
+    """Values of a column that do not have its type: their number, the first one and its row (from 0), and how many of
+    them are whole numbers that are too large."""
 
     count: int
     first: str
@@ -76,21 +76,20 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Content:
-    """The columns of a file, each whole; the unreadable values of those that have some, which are null there; how many
-    lines were left out, since they are no rows."""
+    """The columns of a file, the unreadable values by column (null in the column), and the skipped lines."""
 
     columns: dict[str, pa.Array]
     unreadable: dict[str, Unreadable]
     left_out: LeftOut = NONE_LEFT_OUT
 
     def values(self, name: str) -> int:
-        """How many rows have a value in a column, of its type or not."""
+        """The number of rows with a value in a column, readable or not."""
         column = self.columns[name]
         return len(column) - column.null_count + (self.unreadable[name].count if name in self.unreadable else 0)
 
 
 def digest(path: Path) -> str:
-    """A file's SHA-256; of one that was not changed since, from memory: streams are made anew for every rate."""
+    """A file's SHA-256, cached until the file changes, because every rate makes its streams anew."""
     available = path.stat()
     return _digest(path, available.st_mtime_ns, available.st_size)
 
@@ -102,17 +101,17 @@ def _digest(path: Path, changed_ns: int, size: int) -> str:
 
 
 def rows(file: File) -> dict[str, pa.Array]:
-    """The columns of a file, each whole; see `content`."""
+    """The columns of a file; see `content`."""
     return content(file).columns
 
 
 @lru_cache(maxsize=16)
 def content(file: File) -> Content:
-    """What a file holds.
+    """The content of a file.
 
     Raises:
-        InputError: it cannot be read, lacks a column, or holds no row.
-        DriverError: it is not the file any more that was checked, so its rows are not those of the plan.
+        InputError: it cannot be read, lacks a column, or has no row.
+        DriverError: it has changed since validation, so its rows are not those of the plan.
     """
     try:
         return _read(Path(file.path), file.columns)
@@ -121,7 +120,7 @@ def content(file: File) -> Content:
 
 
 def _require_same(file: File) -> None:
-    # After the reading: a file that was changed under way has another digest then, whatever was read of it.
+    # After reading, so that a change during the reading shows as well.
     try:
         current = digest(Path(file.path))
     except OSError as error:
@@ -135,8 +134,8 @@ def _read(path: Path, columns: Columns) -> Content:
     suffixes = [suffix[1:].lower() for suffix in path.suffixes if suffix not in COMPRESSED]
     kind = suffixes[-1] if suffixes else ""
     if kind not in (*READERS, *LINES):
-        known = ", ".join((*READERS, *(name for name in LINES if name)))
-        raise refuse(f"must be one of {known}, .gz or .zst after it", path.name, "another file")
+        suffix_list = ", ".join((*READERS, *(name for name in LINES if name)))
+        raise refuse(f"must be one of {suffix_list}, .gz or .zst after it", path.name, "another file")
     if not _content(path, 1):
         raise refuse("must hold some rows", f"{path.name}, which is empty", "another file")
     if kind != "parquet":
@@ -156,7 +155,7 @@ def _read(path: Path, columns: Columns) -> Content:
 
 
 def _content(path: Path, most: int | None = None) -> bytes:
-    """What a file holds, unpacked; its first bytes where only so many are wanted."""
+    """The decompressed content of a file, or its first `most` bytes."""
     try:
         return text_files.first_bytes(path, most)
     except OSError as error:
@@ -168,7 +167,7 @@ def _lines_of(count: int) -> str:
 
 
 def _lines(path: Path, columns: Columns) -> Content:
-    """Lines end with LF or CR LF and with nothing else; empty ones are rows like others."""
+    """Reads text lines, which end with LF or CR LF. Empty lines are rows."""
     if [kind for _, kind in columns] != ["string"]:
         rule = f"must have the columns {_named(columns)}"
         raise refuse(rule, f"lines of text in {path.name}", "a CSV, JSON or Parquet file")
@@ -211,7 +210,7 @@ def _table(path: Path, kind: str, columns: Columns) -> Content:
 
 
 def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: Columns) -> list[str]:
-    """The columns that a file has; of JSON lines those of their first ones, since some may be no objects."""
+    """The columns of a file. For JSON lines, the keys of the first lines, because some lines may be no objects."""
     if READERS[kind] == "read_csv":
         of = text_files.header(path, [name for name, _ in columns])
         text_files.require_names(of, path, _SETTING, [name for name, _ in columns])
@@ -227,15 +226,17 @@ _NAMES_LINES = 20_480
 
 
 def _source(path: Path, kind: str, columns: Columns, typed: bool = False, rejects: bool = False) -> str:
-    """A file as DuckDB SQL; `typed` where the columns are known to be there. Lines that are no rows are passed over,
-    and told where `rejects` are wanted."""
+    """A file as DuckDB SQL. It skips lines that are no rows; `rejects` stores these.
+
+    `typed` declares `columns`, which must exist.
+    """
     reader, options = READERS[kind], ""
     if reader == "read_csv":
         return text_files.csv_source(path, text_files.header(path, [name for name, _ in columns]), rejects)
     if reader == "read_json_auto":
-        # Line by line, one that is no JSON is a row without values.
+        # For JSON lines, a line that is no JSON is a row without values.
         options = ", format = 'newline_delimited', ignore_errors = true" if kind in JSON_LINES else ""
-        # A guessed type of texts with a number among them would be JSON, which keeps its quotes.
+        # For texts and numbers in one column DuckDB would guess the type JSON, which keeps the quotes.
         texts = ", ".join(f"{text_files.quoted_text(name)}: 'VARCHAR'" for name, _ in columns)
         options += f", columns = {{{texts}}}" if typed else ""
     return f"{reader}({quoted_path(path)}{options})"
@@ -247,9 +248,9 @@ def _cast(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns:
     relation = connection.sql(f"SELECT * FROM {source} LIMIT 0")
     types = dict(zip(relation.columns, map(str, relation.types), strict=True))
     pairs = [_as(name, type_, types[name], READERS[kind]) for name, type_ in columns]
-    taken = ", ".join(f"{value}, {raw} IS NOT NULL AND {spoilt}" for raw, value, spoilt in pairs)
-    told = _source(path, kind, columns, typed=True, rejects=True)
-    table = connection.sql(f"SELECT {taken} FROM {told}").to_arrow_table()
+    selected = ", ".join(f"{value}, {raw} IS NOT NULL AND {spoilt}" for raw, value, spoilt in pairs)
+    with_rejects = _source(path, kind, columns, typed=True, rejects=True)
+    table = connection.sql(f"SELECT {selected} FROM {with_rejects}").to_arrow_table()
     values, unreadable = {}, {}
     for number, (name, type_) in enumerate(columns):
         column, spoilt = _whole(table.column(2 * number), type_), table.column(2 * number + 1)
@@ -274,7 +275,7 @@ def _unreadable(
 
 
 def _as(name: str, kind: str, available: str, reader: str) -> tuple[str, str, str]:
-    """SQL of a column of type `available`: (raw, as the type `kind`, whether that is another value or none)."""
+    """SQL of a column of type `available`: (raw, as the type `kind`, whether the cast changes or loses the value)."""
     raw, type_ = quote(name), _SQL[kind]
     if available == "VARCHAR" and kind in ("string", "binary"):
         return raw, raw if kind == "string" else f"encode({raw})", "false"
@@ -292,7 +293,7 @@ def _as(name: str, kind: str, available: str, reader: str) -> tuple[str, str, st
 
 
 def no_value(name: str, kind: str, unreadable: Unreadable) -> Problem:
-    """Of a column in which nothing is a value of its type: it is another file that was meant, or another column."""
+    """The problem of a column without any value of its type: the user probably meant another file or column."""
     more = f" (and {unreadable.count - 1} more)" if unreadable.count > 1 else ""
     rule = f"must have values of the right types: {name} is {kind}, and nothing is rounded; none of its values is one"
     return Problem(
@@ -306,10 +307,10 @@ def _whole(values: pa.ChunkedArray, kind: str) -> pa.Array:
 
 
 def _error_text(error: Exception) -> str:
-    """What DuckDB says of the place, without its advice on options that nobody can give here."""
+    """DuckDB's message without its advice on options that users cannot set here."""
     first = takewhile(str.strip, str(error).splitlines())
-    said = "; ".join(line.strip() for line in first if not line.startswith(("Try ", "Possible ", "* ")))
-    return textwrap.shorten(said.removeprefix("Invalid Input Error: "), ERROR_TEXT_MAX, placeholder=" ...")
+    text = "; ".join(line.strip() for line in first if not line.startswith(("Try ", "Possible ", "* ")))
+    return textwrap.shorten(text.removeprefix("Invalid Input Error: "), ERROR_TEXT_MAX, placeholder=" ...")
 
 
 def _lacking(path: Path, missing: Columns, available: Sequence[str]) -> ColumnsError:
@@ -330,5 +331,5 @@ def _named(columns: Columns) -> str:
 
 
 def refuse(rule: str, got: object, way_out: str) -> InputError:
-    """Of the setting `data`, whatever stream it is for."""
+    """An InputError about the setting `data`."""
     return InputError(Problem(_SETTING, rule, got, way_out))

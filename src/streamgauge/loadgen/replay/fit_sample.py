@@ -1,10 +1,9 @@
-"""Fits fields to a sample of the real input: types, how many keys there are and how skewed, ranges, texts, nulls.
+"""Fits fields to a sample of the real input: types, number and skew of keys, ranges, texts, nulls.
 
-Each column by itself; what columns have to do with each other is not kept. The same file gives the same fields.
+Each column is fitted alone; correlations between columns are lost. The same file gives the same fields.
 
-Rule: values that together cover nearly all rows (Good-Turing: the share of rows whose value was seen again) become a
-table of frequencies, as do all texts. Of other numbers the frequent values become one, and the rest lie between
-quantiles.
+Rule: values that together cover nearly all rows (Good-Turing: the share of rows whose value occurs again) become a
+table of frequencies, like all texts. For other numbers, the table has the frequent values, and quantiles have the rest.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ if TYPE_CHECKING:
     import duckdb
 
 ROWS_MAX = 200_000
-"""Larger files are sampled down to so many rows, always the same ones."""
+"""The sample of a larger file has this number of rows, always the same ones."""
 VALUES_MAX = 65_536
 QUANTILES = 1025
 COVERED = 0.99
 FREQUENT = 5
-"""So often a value that the sample does not cover must come to be one of the table: fewer may be chance."""
+"""The fewest occurrences with which a number enters the table if the values do not cover the sample."""
 
 READERS = {"parquet": "read_parquet", "csv": "read_csv", "tsv": "read_csv", "json": "read_json_auto",
             "jsonl": "read_json_auto", "ndjson": "read_json_auto"}  # fmt: skip
@@ -52,25 +51,25 @@ _TYPES = (
     "TRY_CAST({0} AS TIMESTAMPTZ)",
     *(f"TRY_STRPTIME({{0}}, ['{day}', '{day} %H:%M', '{day} %H:%M:%S'])" for day in _DAYS),
 )
-"""What a text may be, in the order of trying; null where it is not."""
+"""Types that a text column may have, in this order; null for values of another type."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What a file was made into: `fields`, and a line a column that says what was fitted."""
+    """The fitted `fields`, and a note per column about its fit."""
 
     fields: tuple[FieldSpec, ...]
     notes: tuple[str, ...]
 
 
 def fit(path: Path, time: str, named: bool = False) -> Sample:
-    """Fields like the columns of a Parquet, CSV or JSON file; the column `time` is the event time, which is the plan's.
+    """Fits fields to the columns of a Parquet, CSV or JSON file, except the event time `time`, which the plan sets.
 
-    Raises InputError where the file cannot be read, is empty, has a column of a type that no field has, or lacks a
-    column `time` that the user has `named`: the one that was meant would become a field like any other.
+    Raises InputError if the file cannot be read, is empty, has a column of an unsupported type, or lacks a column
+    `time` that the user has `named`. Otherwise the column that the user meant would become an ordinary field.
     """
     table, left_out = _read(path)
-    is_time = partial(_same, time)  # Spark does not tell Timestamp from timestamp
+    is_time = partial(_same, time)  # Spark ignores case in column names
     if named and not any(map(is_time, table.column_names)):
         near = difflib.get_close_matches(time, table.column_names, 1)
         way_out = f'time="{near[0]}"' if near else f"time= one of its columns: {', '.join(table.column_names)}"
@@ -92,7 +91,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _read(path: Path) -> tuple[pa.Table, str]:
-    """(the rows, or a sample of them; what was left out, in words)."""
+    """(the rows, or a sample of them; a note about skipped lines)."""
     import duckdb
 
     if path.is_dir():
@@ -104,7 +103,7 @@ def _read(path: Path) -> tuple[pa.Table, str]:
     if reader is None:
         raise _refuse(path, f"must be one of {', '.join(READERS)}, .gz or .zst after it", path.name)
     with duckdb.connect() as connection:
-        # One thread: a parallel reservoir takes other rows each time.
+        # One thread, because a parallel reservoir samples other rows each time.
         connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
         try:
             if reader != "read_parquet":
@@ -126,7 +125,7 @@ def _sampled(source: str) -> str:
 
 
 def _csv(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[pa.Table, str]:
-    """As data are read, by the first line alone; each column has the first type that all of its values are of."""
+    """Reads a CSV as data files are read, by its first line. A column has the first type that fits all its values."""
     setting, first = _setting(path), text_files.header(path)
     _require_header(path, first)
     text_files.require_names(first, path, setting)
@@ -138,7 +137,7 @@ def _csv(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[pa.Table, s
 
 
 def _names(connection: duckdb.DuckDBPyConnection, path: Path, reader: str) -> list[str]:
-    """The columns as the file names them: DuckDB renames those that differ by case alone."""
+    """The columns as the file names them, because DuckDB renames those that differ only in case."""
     if reader == "read_parquet":
         return list(pq.read_schema(path).names)
     objects = f"SELECT json FROM read_json_objects({text_files.quoted_path(path)}) LIMIT {ROWS_MAX}"
@@ -155,7 +154,7 @@ def _require_unlike(path: Path, names: Sequence[str]) -> None:
 
 
 def _require_header(path: Path, first: text_files.Header) -> None:
-    """InputError where the first line is a row: no column is called by a number, and one row less is not the worst."""
+    """Raises InputError if the first line has a number, because it is probably a row and not the names."""
     if not first.given:
         raise _refuse(path, "must begin with a line of names", "an empty line", "add one")
     if numbers := [name for name in first.given if _NUMBER.fullmatch(name)]:
@@ -164,39 +163,39 @@ def _require_header(path: Path, first: text_files.Header) -> None:
 
 
 def _best_type(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    """SQL of a column of texts as the first type that no value of it contradicts; without any value, as text."""
+    """SQL of a text column as the first type that fits all its values; without values, as text."""
     raw = f"NULLIF({quote(name)}, '')"
-    tries = [value.format(raw) for value in _TYPES]
-    kept = ", ".join(f"count(*) FILTER ({raw} IS NOT NULL AND ({value}) IS NULL) = 0" for value in tries)
-    ((values, *holds),) = connection.sql(f"SELECT count({raw}), {kept} FROM sampled").fetchall()
-    return next((value for value, fits in zip(tries, holds, strict=True) if fits and values), quote(name))
+    casts = [value.format(raw) for value in _TYPES]
+    all_fit = ", ".join(f"count(*) FILTER ({raw} IS NOT NULL AND ({value}) IS NULL) = 0" for value in casts)
+    ((values, *fitting),) = connection.sql(f"SELECT count({raw}), {all_fit} FROM sampled").fetchall()
+    return next((value for value, fits in zip(casts, fitting, strict=True) if fits and values), quote(name))
 
 
 def _fit(path: Path, name: str, column: pa.ChunkedArray) -> tuple[FieldSpec, str]:
-    """(the field, what it is in words)."""
-    kind, there = _typed(path, name, column.drop_null().combine_chunks())
+    """(the field, a note about it)."""
+    kind, present = _typed(path, name, column.drop_null().combine_chunks())
     nulls = column.null_count
-    counts = sorted(_counts(there), key=lambda pair: -pair[1])
-    covered = not counts or 1 - sum(1 for _, count in counts if count == 1) / len(there) >= COVERED
+    counts = sorted(_counts(present), key=lambda pair: -pair[1])
+    covered = not counts or 1 - sum(1 for _, count in counts if count == 1) / len(present) >= COVERED
     whole = kind in ("string", "binary", "boolean") or (covered and len(counts) <= VALUES_MAX)
-    kept = counts[:VALUES_MAX] if whole else [pair for pair in counts[:VALUES_MAX] if pair[1] >= FREQUENT]
-    values, weights = tuple(value for value, _ in kept), tuple(float(count) for _, count in kept)
-    quantiles, decimals = () if whole else _quantiles(there, set(values)), _decimals(kind, there)
-    between = 0 if whole else len(there) - sum(weights)
+    table = counts[:VALUES_MAX] if whole else [pair for pair in counts[:VALUES_MAX] if pair[1] >= FREQUENT]
+    values, weights = tuple(value for value, _ in table), tuple(float(count) for _, count in table)
+    quantiles, decimals = () if whole else _quantiles(present, set(values)), _decimals(kind, present)
+    between = 0 if whole else len(present) - sum(weights)
     weights = (*weights, *((float(nulls),) if nulls else ()), *((between,) if quantiles else ()))
     field = Fitted(name, kind, (*values, *((None,) if nulls else ())), weights, quantiles, decimals)
     return field, _in_words(field, counts, len(column), nulls)
 
 
 def _typed(path: Path, name: str, column: pa.Array) -> tuple[str, pa.Array]:
-    """(Spark's name of the type, the values in it)."""
+    """(Spark's name of the type, the values in that type)."""
     kind = column.type
-    wanted = next((spark for spark, holds in _kinds(kind, column) if holds), None)
-    if wanted is None:
+    spark_type = next((spark for spark, holds in _kinds(kind, column) if holds), None)
+    if spark_type is None:
         raise _refuse(
             path, f"column {name} has a type that no field has", str(kind), "leave the column out of the sample"
         )
-    return wanted, pc.cast(column, arrow_type(wanted), safe=False)
+    return spark_type, pc.cast(column, arrow_type(spark_type), safe=False)
 
 
 def _kinds(kind: pa.DataType, column: pa.Array) -> Iterator[tuple[str, bool]]:
@@ -212,7 +211,7 @@ def _kinds(kind: pa.DataType, column: pa.Array) -> Iterator[tuple[str, bool]]:
 
 
 def _counts(values: pa.Array) -> list[tuple[Any, int]]:
-    """(value, how often); timestamps as microseconds."""
+    """(value, count); timestamps as microseconds."""
     if pa.types.is_timestamp(values.type):
         values = values.view(pa.int64())
     counted = pc.value_counts(values)
@@ -222,13 +221,12 @@ def _counts(values: pa.Array) -> list[tuple[Any, int]]:
 
 
 def _quantiles(values: pa.Array, without: set[Any]) -> tuple[float, ...]:
-    """Those of the numbers that are not in the table."""
+    """The quantiles of the numbers that are not in the table."""
     numbers = values.view(pa.int64()) if pa.types.is_timestamp(values.type) else values
     rest = np.asarray([each for each in numbers.to_pylist() if each not in without and each == each], np.float64)
     if not len(rest):
         return ()
-    found = np.quantile(rest, np.linspace(0, 1, QUANTILES))
-    return tuple(float(each) for each in found)
+    return tuple(float(each) for each in np.quantile(rest, np.linspace(0, 1, QUANTILES)))
 
 
 def _decimals(kind: str, values: pa.Array) -> int | None:

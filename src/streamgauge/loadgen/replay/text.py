@@ -1,7 +1,7 @@
-"""How text files are read, be they data or samples: what is UTF-8 at all, and a CSV by its first line.
+"""Reads text files, for data and samples: requires UTF-8, and reads a CSV by its first line.
 
-Of a CSV nothing is guessed from its rows: a reader that looks for the largest regular part of a file finds one, and
-drops what stands before it. The first line has the names; what is no row is left out and counted.
+Nothing is guessed from the rows of a CSV, because readers that look for the largest regular part of a file drop what
+precedes it. The first line has the names. Lines that are no rows are skipped and counted.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     import duckdb
 
 REJECTS = "rejected_lines"
-"""The table of lines that are no rows, after a query of a `csv_source`."""
+"""The table of skipped lines after a query of a `csv_source`."""
 _FIRST_LINE_MAX = 2**16
 _PIECE_BYTES = 2**24
 _SEPARATORS = ",;\t|"
 _NO_SEPARATOR = "\x1f"
-"""Of a file with one column, whose texts may have commas: a character that means to separate, and is in no text."""
+"""The separator for files with one column, whose texts may have commas. It is a control character not used in text."""
 _CSV = (
-    # Texts as they stand: a guessed type would change them, "" would be nothing, and # the beginning of a comment.
+    # Unchanged texts: without these options DuckDB guesses types, reads "" as null and # as the start of a comment.
     "auto_detect = false, header = true, skip = 0, allow_quoted_nulls = false, comment = '', "
     "quote = '\"', escape = '\"', ignore_errors = true"
 )
@@ -38,7 +38,7 @@ _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Lines of a CSV that are no rows: how many, and how many of them because they are no UTF-8."""
+    """The number of skipped lines of a CSV, and of those that are no UTF-8."""
 
     lines: int = 0
     no_utf8: int = 0
@@ -49,27 +49,27 @@ NONE_LEFT_OUT = LeftOut()
 
 @dataclass(frozen=True)
 class Header:
-    """The first line of a CSV: its names, made different where two are alike as DuckDB has them, and what separates."""
+    """The first line of a CSV: names (unique even if `given` names are equal for DuckDB), and separator."""
 
     names: tuple[str, ...]
     separator: str
     given: tuple[str, ...]
 
     def repeated(self) -> tuple[str, ...]:
-        """The names that stand there more than once."""
+        """The names that occur more than once."""
         return tuple(name for name in dict.fromkeys(self.given) if self.given.count(name) > 1)
 
 
 def first_bytes(path: Path, most: int | None = None) -> bytes:
-    """What a file holds, unpacked; its first bytes where only so many are wanted. OSError where it cannot be read."""
+    """The decompressed content of a file, or its first `most` bytes. Raises OSError if it cannot be read."""
     with pa.input_stream(str(path), compression="detect") as stream:
         return bytes(stream.read(most))
 
 
 def require_utf8(path: Path, setting: str) -> None:
-    """InputError where most of a file is no text in UTF-8; single lines that are none are the reader's business.
+    """Raises InputError if most of a file is not UTF-8. The reader skips single lines in another encoding.
 
-    A character of zero is in no text: it is what UTF-16 without its mark is full of.
+    A zero byte is not text: UTF-16 without its byte order mark is full of them.
     """
     rule, way_out = "must be text in UTF-8", "iconv -f ENCODING -t UTF-8, or another file"
     if first_bytes(path, 2) in _UTF16:
@@ -77,14 +77,14 @@ def require_utf8(path: Path, setting: str) -> None:
         raise InputError(Problem(setting, rule, f"{path.name}, which begins as UTF-16 does", way_out))
     lines = wrong = 0
     for piece in _pieces(path):
-        found = _no_utf8(piece)
-        lines, wrong = lines + piece.count(b"\n") + (not piece.endswith(b"\n")), wrong + found
+        lines += piece.count(b"\n") + (not piece.endswith(b"\n"))
+        wrong += _no_utf8(piece)
     if 2 * wrong > lines:
         raise InputError(Problem(setting, rule, f"{path.name}, of whose {lines:,} lines {wrong:,} are none", way_out))
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    """A file in pieces of whole lines."""
+    """A file in pieces of complete lines."""
     with pa.input_stream(str(path), compression="detect") as stream:
         rest = b""
         while piece := bytes(stream.read(_PIECE_BYTES)):
@@ -97,7 +97,7 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 def _no_utf8(piece: bytes) -> int:
-    """How many lines are no text in UTF-8."""
+    """The number of lines that are not UTF-8 text."""
     if _is_text(piece):
         return 0
     return sum(not _is_text(line) for line in piece.removesuffix(b"\n").split(b"\n"))
@@ -112,7 +112,7 @@ def _is_text(line: bytes) -> bool:
 
 
 def require_whole_array(path: Path, setting: str) -> None:
-    """InputError where a JSON file begins as an array and does not end as one: a reader takes what there is of it."""
+    """Raises InputError if a JSON file begins as an array and is cut off, because readers accept its beginning."""
     first, last = b"", b""
     for piece in _pieces(path):
         stripped = piece.removeprefix(codecs.BOM_UTF8).strip()
@@ -122,12 +122,12 @@ def require_whole_array(path: Path, setting: str) -> None:
         raise InputError(Problem(setting, "must be whole", got, "the whole file, or one object a line in a .jsonl"))
 
 
-def header(path: Path, wanted: Collection[str] = ()) -> Header:
-    """The first line of a CSV; what separates is the sign that gives most of the names `wanted`, then most names."""
+def header(path: Path, expected: Collection[str] = ()) -> Header:
+    """The first line of a CSV. The separator is the character that gives most `expected` names, then most names."""
     text = first_bytes(path, _FIRST_LINE_MAX).decode("utf-8-sig", errors="replace")
-    found = {sign: _cells(text, sign) for sign in _SEPARATORS}
-    best = max(found, key=lambda sign: (len({*wanted} & {*found[sign]}), len(found[sign])))
-    separator = best if len(found[best]) > 1 else _NO_SEPARATOR
+    cells = {sign: _cells(text, sign) for sign in _SEPARATORS}
+    best = max(cells, key=lambda sign: (len({*expected} & {*cells[sign]}), len(cells[sign])))
+    separator = best if len(cells[best]) > 1 else _NO_SEPARATOR
     given = tuple(_cells(text, separator))
     return Header(tuple(_unique_names(given)), separator, given)
 
@@ -136,12 +136,12 @@ def _cells(text: str, separator: str) -> list[str]:
     try:
         cells = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
         return [name.strip() for name in next(cells, [])]
-    except csv.Error:  # a cell that is longer than any name
+    except csv.Error:  # a cell too long for a name
         return []
 
 
 def _unique_names(names: Iterable[str]) -> Iterator[str]:
-    """A column without a name, as a table's index has it, is called after its place."""
+    """Unique names. A column without a name, such as a table's index, is named after its position."""
     taken: set[str] = set()
     for place, name in enumerate(names):
         free = base = name or f"column{place}"
@@ -154,16 +154,16 @@ def _unique_names(names: Iterable[str]) -> Iterator[str]:
 
 
 def csv_source(path: Path, of: Header, rejects: bool = False) -> str:
-    """A CSV as DuckDB SQL, every column a text; lines that are no rows are passed over, and told in `REJECTS`."""
+    """A CSV as DuckDB SQL with text columns. It skips lines that are no rows; `rejects` stores these in `REJECTS`."""
     columns = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in of.names)
-    told = f", store_rejects = true, rejects_table = '{REJECTS}'" if rejects else ""
-    return f"read_csv({quoted_path(path)}, {_CSV}, delim = '{of.separator}', columns = {{{columns}}}{told})"
+    storing = f", store_rejects = true, rejects_table = '{REJECTS}'" if rejects else ""
+    return f"read_csv({quoted_path(path)}, {_CSV}, delim = '{of.separator}', columns = {{{columns}}}{storing})"
 
 
 def left_out(connection: duckdb.DuckDBPyConnection, path: Path, setting: str) -> LeftOut:
-    """What the last query of a `csv_source` passed over.
+    """The lines that the last query of a `csv_source` skipped.
 
-    InputError where a quote is not closed: what follows it is its text, be it the rest of the file.
+    Raises InputError for an unclosed quote, whose text would be the rest of the file.
     """
     runs_on = "error_type = 'UNQUOTED VALUE' AND contains(csv_line, chr(10))"
     query = f"SELECT line_byte_position FROM {REJECTS} WHERE {runs_on} ORDER BY 1 LIMIT 1"
@@ -178,17 +178,17 @@ def left_out(connection: duckdb.DuckDBPyConnection, path: Path, setting: str) ->
 
 
 def in_words(of: LeftOut) -> str:
-    """`3 lines are no rows, and are left out`, and how many of them for their encoding; empty where there are none."""
+    """A note such as `3 lines are no rows, and are left out`, with those of a wrong encoding; empty if all are rows."""
     if not of.lines:
         return ""
-    said = "1 line is no row, and is left out" if of.lines == 1 else f"{of.lines:,} lines are no rows, and are left out"
+    note = "1 line is no row, and is left out" if of.lines == 1 else f"{of.lines:,} lines are no rows, and are left out"
     if not of.no_utf8:
-        return said
-    return f"{said} ({'all' if of.no_utf8 == of.lines else f'{of.no_utf8:,}'} for being no UTF-8)"
+        return note
+    return f"{note} ({'all' if of.no_utf8 == of.lines else f'{of.no_utf8:,}'} for being no UTF-8)"
 
 
 def require_names(of: Header, path: Path, setting: str, needed: Sequence[str] | None = None) -> None:
-    """InputError where a name that is needed (all, where it is not said which) is that of two columns."""
+    """Raises InputError if two columns have the same name, among those `needed` (None: all)."""
     twice = [name for name in of.repeated() if name and (needed is None or name in needed)]
     if twice:
         got = f"{path.name}, where {', '.join(twice)} is there more than once"
@@ -196,7 +196,7 @@ def require_names(of: Header, path: Path, setting: str, needed: Sequence[str] | 
 
 
 def quoted_path(path: Path) -> str:
-    """A path as an SQL text that names this file alone, and no pattern of others."""
+    """A path as SQL text that names only this file, with pattern characters escaped."""
     return quoted_text("".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path)))
 
 

@@ -210,7 +210,7 @@ def _rows(batch: pa.RecordBatch, rule: LatencyRule) -> _Rows:
 
 
 def _inherited_bases(batch: pa.RecordBatch) -> dict[str, Times]:
-    """Row-wise and aggregated results carry both stamps; a broker hands out unseen, so ingest_time may be null."""
+    """Row-wise and aggregated results carry both stamps; a broker delivers unseen, so ingest_time may be null."""
     bases = {"event_time": _times(_column(batch, EVENT_TIME))}
     if INGEST_TIME in batch.schema.names and not batch.column(INGEST_TIME).null_count:
         bases["processing_time"] = _times(batch.column(INGEST_TIME))
@@ -247,7 +247,7 @@ def _count_negative(rows: _Rows) -> int:
 
 
 def _count_early(rows: _Rows) -> int:
-    """Matches that came before the last event of their window was due, or before it was handed out (0: it never was).
+    """Matches that came before the last event of their window was due, or before it was delivered (0: it never was).
 
     The second where a system is behind by more than a window: all it emits is then late, and early all the same.
     """

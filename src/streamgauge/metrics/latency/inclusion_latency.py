@@ -2,7 +2,7 @@
 
 An update counts from the newest event in it, of a frequent key one that came just before its batch was read: what all
 the others waited for the batch is in no update's latency. Here every event that a batch took in counts, until the
-batch's results had come. Which batch took in which events is the hand-out log's, when each event was due is the plan's;
+batch's results had come. Which batch took in which events is the delivery log's, when each event was due is the plan's;
 nothing is asked of the system. Events are counted block by block, all of them. No row waits inside: a running aggregate
 reads rows as they come (`dataflow.schema`), and an own job that gives updates gives in each batch what that has
 changed.
@@ -96,7 +96,7 @@ class InclusionLatency:
         came_us = {(commit.query, commit.batch): results_us(commit) for commit in trial_log.commits}
         self._readers = {
             (stream, partition): _reads(trial_log, stream, partition, came_us)
-            for partition, log in enumerate(trial_log.hand_outs)
+            for partition, log in enumerate(trial_log.deliveries)
             for stream in {part.stream for part in log}
         }
 
@@ -120,7 +120,7 @@ def _reads(trial_log: TrialLog, stream: str, partition: int, came_us: dict[Batch
     """Of each reader of the sink's queries: where each of its reads of a place ends, and when it was in results."""
     queries = {query for query, _ in came_us}
     readers: dict[int, list[Delivery]] = defaultdict(list)
-    for part in trial_log.hand_outs[partition]:
+    for part in trial_log.deliveries[partition]:
         if part.stream == stream and part.query in queries and not part.again:
             readers[part.reader].append(part)
     return [ends_and_stamps(parts, lambda part: came_us.get((part.query, part.batch), 0)) for parts in readers.values()]

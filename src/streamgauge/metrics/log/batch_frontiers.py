@@ -36,7 +36,7 @@ def read_skew_us(trial_log: TrialLog, from_us: int, to_us: int) -> int:
     most, in event time: partitions may be read at no common one. 0 where none was.
     """
     logs: dict[tuple[str, str], dict[int, list[Delivery]]] = defaultdict(lambda: defaultdict(list))
-    for partition, log in enumerate(trial_log.hand_outs):
+    for partition, log in enumerate(trial_log.deliveries):
         for part in log:
             logs[part.query, part.stream][partition].append(part)
     several = ((stream, of) for (_, stream), of in logs.items() if len(of) > 1)

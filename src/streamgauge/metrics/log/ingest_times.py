@@ -1,4 +1,4 @@
-"""When each event entered the system: as the hand-out log stamps it, and as it was really put into the queue."""
+"""When each event entered the system: as the delivery log stamps it, and as it was really put into the queue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamgauge.transports.spi import Delivery
 
 
 class IngestTimes:
-    """When each event was first handed out: a function of stream, partition and event time, from the queue's log."""
+    """When each event was first delivered: a function of stream, partition and event time, from the queue's log."""
 
     def __init__(self, trial_log: TrialLog) -> None:
         self._trial_log = trial_log
@@ -22,14 +22,14 @@ class IngestTimes:
     @cached_property
     def _tables(self) -> dict[tuple[str, int], tuple[Ints, Ints]]:
         tables = {}
-        for partition, log in enumerate(self._trial_log.hand_outs):
+        for partition, log in enumerate(self._trial_log.deliveries):
             for stream in {part.stream for part in log}:
                 firsts = (part for part in log if part.stream == stream and part.first)
                 tables[stream, partition] = ends_and_stamps(firsts, attrgetter("ingest_us"))
         return tables
 
     def of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
-        """Ingest times of events whose times never fall; 0 where an event was never handed out."""
+        """Ingest times of events whose times never fall; 0 where an event was never delivered."""
         ends, stamps = self._tables.get((stream, partition), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
         return stamps_of(ends, stamps, event_times_us)
 

@@ -57,7 +57,7 @@ class OnlineMetrics:
         self.shared_events: Counter[str] = Counter()
         self.batches: dict[Batch, BatchTimes] = defaultdict(BatchTimes)
         self._reads = _Moments()
-        self._handed_out: dict[tuple[str, int], _Moments] = defaultdict(_Moments)
+        self._delivered: dict[tuple[str, int], _Moments] = defaultdict(_Moments)
         self._taken: dict[str, dict[tuple[str, int], _Moments]] = defaultdict(lambda: defaultdict(_Moments))
         self._committed: dict[str, list[Batch]] = defaultdict(list)
         self._partitions = 1
@@ -85,7 +85,7 @@ class OnlineMetrics:
             if part.shared:
                 self.shared_events[part.stream] += part.events
             if part.first:
-                self._handed_out[part.stream, partition].add(part.ingest_us, part.events)
+                self._delivered[part.stream, partition].add(part.ingest_us, part.events)
 
     def add_commits(self, commits: Iterable[Commit]) -> None:
         for commit in commits:
@@ -94,18 +94,18 @@ class OnlineMetrics:
             batch = self.batches[number]
             batch.committed_us = max(batch.committed_us, commit.committed_us)
 
-    def handed_out_by(self, moments_us: Moments, stream: str | None = None) -> Ints:
-        """Events handed out for the first time before each moment."""
-        logs = (log for (name, _), log in self._handed_out.items() if stream in (None, name))
+    def delivered_by(self, moments_us: Moments, stream: str | None = None) -> Ints:
+        """Events delivered for the first time before each moment."""
+        logs = (log for (name, _), log in self._delivered.items() if stream in (None, name))
         return _sum((_before(*log.columns(), moments_us) for log in logs), moments_us)
 
-    def handed_out_between(self, from_us: int, to_us: int) -> float:
-        """The same of a span, those of each hand-out spread over the time since the one before it from the same place.
+    def delivered_between(self, from_us: int, to_us: int) -> float:
+        """The same of a span, those of each delivery spread over the time since the one before it from the same place.
 
-        A span holds no whole number of batches: counted at the moments of their hand-outs, an engine that keeps up
+        A span holds no whole number of batches: counted at the moments of their deliveries, an engine that keeps up
         would take in a few per cent more or less than there was, by where the span's ends happen to fall.
         """
-        spread = (_spread(*log.columns(), self._start_us, from_us, to_us) for log in self._handed_out.values())
+        spread = (_spread(*log.columns(), self._start_us, from_us, to_us) for log in self._delivered.values())
         return float(sum(spread))
 
     def taken_by(self, moments_us: Moments) -> Ints:
@@ -121,7 +121,7 @@ class OnlineMetrics:
         return _sum(found, moments_us)
 
     def committed_between(self, from_us: int, to_us: int) -> float:
-        """The same of a span, those of each commit spread as by `handed_out_between`."""
+        """The same of a span, those of each commit spread as by `delivered_between`."""
         span = (self._start_us, from_us, to_us)
         return float(sum(self._of_slowest(lambda log, query: _spread(*self._commits_of(log, query), *span))))
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-SLIP_POINTS = 8
+SCHEDULE_DELAY_POINTS = 8
 """A chunk's events are spread evenly over its span, so this many points of it stand for them all."""
 
 
@@ -40,7 +40,7 @@ class TrialLog:
 
     `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted;
     `ignored_before` those of earlier trials, since the recorder of a warm test bed counts on.
-    `handing_out`, `receiving`, `writing`: when the driver kept the system waiting, as in a `Tick`; they may overlap.
+    `delivering`, `receiving`, `writing`: when the driver kept the system waiting, as in a `Tick`; they may overlap.
     `stood_still`: when a standstill of the recorder ended, and how long it was.
     `memory_full_us`: of an overflow by bytes, the event time that waited then; None of one by seconds.
     `background`: CPU of all that is neither driver nor SUT, percent of one core.
@@ -50,7 +50,7 @@ class TrialLog:
     plan: Plan
     sinks: tuple[str, ...] = ("",)
     chunks: list[Log[Chunk]] = field(default_factory=list)
-    hand_outs: list[list[Delivery]] = field(default_factory=list)
+    deliveries: list[list[Delivery]] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
     usages: Log[Usage] = field(default_factory=usage_log)
     aborted_us: list[int] = field(default_factory=list)
@@ -58,7 +58,7 @@ class TrialLog:
     background: list[tuple[int, float]] = field(default_factory=list)
     loopback: list[tuple[int, int]] = field(default_factory=list)
     reference_work: list[tuple[int, float]] = field(default_factory=list)
-    handing_out: Log[BusyInterval] = field(default_factory=spent_log)
+    delivering: Log[BusyInterval] = field(default_factory=spent_log)
     receiving: Log[BusyInterval] = field(default_factory=spent_log)
     writing: Log[BusyInterval] = field(default_factory=spent_log)
     stood_still: list[tuple[int, int]] = field(default_factory=list)
@@ -78,15 +78,15 @@ class TrialLog:
         start_us = self.plan.start_us
         if not self.chunks:
             self.chunks = [chunk_log() for _ in tick.chunks]
-            self.hand_outs = [[] for _ in tick.hand_outs]
+            self.deliveries = [[] for _ in tick.deliveries]
         for mine, new in zip(self.chunks, tick.chunks, strict=True):
             mine.extend(chunk for chunk in new if chunk.to_us > start_us)
-        for log, fresh in zip(self.hand_outs, tick.hand_outs, strict=True):
+        for log, fresh in zip(self.deliveries, tick.deliveries, strict=True):
             log += [part for part in fresh if part.to_us > start_us]
         self.commits += [commit for commit in tick.commits if commit.committed_us >= start_us]
         self.aborted_us += [when for when in tick.aborted_us if when >= start_us]
         self.retried_us += [when for when in tick.retried_us if when >= start_us]
-        self.handing_out.extend(spent for spent in tick.handing_out if spent[1] > start_us)
+        self.delivering.extend(spent for spent in tick.delivering if spent[1] > start_us)
         self.receiving.extend(spent for spent in tick.receiving if spent[1] > start_us)
         self.writing.extend(spent for spent in tick.writing if spent[1] > start_us)
         self.stood_still += [one for one in tick.stood_still if one[0] >= start_us]
@@ -98,8 +98,8 @@ class TrialLog:
         more = {sink: rows - self.ignored_before.get(sink, 0) for sink, rows in tick.rows_ignored.items()}
         self.rows_ignored = {sink: rows for sink, rows in more.items() if rows}
 
-    def all_hand_outs(self) -> list[Delivery]:
-        return [part for log in self.hand_outs for part in log]
+    def all_deliveries(self) -> list[Delivery]:
+        return [part for log in self.deliveries for part in log]
 
     def of_sink(self, name: str) -> TrialLog:
         """The same trial, as far as one sink is concerned: its commits alone; all that was read is kept."""
@@ -154,7 +154,7 @@ class TrialLog:
         and those are the last of their batch.
         """
         again: dict[tuple[str, Batch], list[int]] = defaultdict(list)
-        for part in self.all_hand_outs():
+        for part in self.all_deliveries():
             if part.again:
                 again[_reading(part)].append(part.when_us)
         usual = self._usually_again(again) if as_a_rule else {}
@@ -165,7 +165,7 @@ class TrialLog:
         """Stream to how often each committed batch reads it again, at least."""
         committed = {(commit.query, commit.batch) for commit in self.commits}
         usual: dict[str, int] = {}
-        for reading in {_reading(part) for part in self.all_hand_outs()}:
+        for reading in {_reading(part) for part in self.all_deliveries()}:
             stream, batch = reading
             if batch in committed:
                 times = len(again.get(reading, ()))
@@ -179,11 +179,11 @@ class TrialLog:
         return int(self.running.committed_by(FAR_FUTURE_US))
 
     def ingested_since(self, from_us: int) -> int:
-        """Events handed out for the first time since then, each hand-out whole."""
-        return int(self.running.handed_out_by(FAR_FUTURE_US) - self.running.handed_out_by(from_us))
+        """Events delivered for the first time since then, each delivery whole."""
+        return int(self.running.delivered_by(FAR_FUTURE_US) - self.running.delivered_by(from_us))
 
-    def kept_events(self, from_us: int, to_us: int, slip_us: int) -> tuple[Ints, Ints]:
-        """(planned, offered in time) events by second of the plan: in time is what was available `slip_us` after the
+    def events_in_time(self, from_us: int, to_us: int, delay_us: int) -> tuple[Ints, Ints]:
+        """(planned, offered in time) events by second of the plan: in time is what was available `delay_us` after the
         second's end. One late chunk within a second is slip, and judged as that; here a second of the plan is lost.
 
         A chunk that reaches into another second gives each its own events, and has until its own end: seconds are no
@@ -196,7 +196,7 @@ class TrialLog:
             for chunk in _reaching_into(log, from_us, to_us):
                 for second in _seconds_of(chunk, from_us, to_us):
                     low, high = spans[second]
-                    due_us = max(low + US, chunk.to_us) + slip_us
+                    due_us = max(low + US, chunk.to_us) + delay_us
                     kept[second] += self._part(partition, chunk, low, high) if chunk.published_us <= due_us else 0
         return np.array([self.plan.planned_events(low, high) for low, high in spans], np.int64), kept
 
@@ -213,25 +213,25 @@ class TrialLog:
         streams = range(len(self.plan.streams))
         return sum(count(each, partition, to_us) - count(each, partition, from_us) for each in streams)
 
-    def slips(self, from_us: int, to_us: int) -> Floats:
+    def schedule_delays(self, from_us: int, to_us: int) -> Floats:
         """Slip in microseconds of evenly spread events of the span, one row of points a chunk's span, flattened.
 
         The common frontier lets nobody read a span before the last of all generators has published its chunk of it.
         """
-        points = (np.arange(SLIP_POINTS) + 0.5) / SLIP_POINTS
+        points = (np.arange(SCHEDULE_DELAY_POINTS) + 0.5) / SCHEDULE_DELAY_POINTS
         low_us, high_us, events, published_us = self._chunks_between(from_us, to_us)
         spans, place = np.unique(np.stack([low_us, high_us]), axis=1, return_inverse=True)
         last_us, due = np.zeros(spans.shape[1], np.int64), np.zeros(spans.shape[1], np.int64)
         np.maximum.at(last_us, place.ravel(), published_us)
         np.add.at(due, place.ravel(), events)
-        slips = last_us[:, None] - (spans[0][:, None] + points * (spans[1] - spans[0])[:, None])
-        return np.asarray(slips[due > 0].ravel(), np.float64)
+        delays_us = last_us[:, None] - (spans[0][:, None] + points * (spans[1] - spans[0])[:, None])
+        return np.asarray(delays_us[due > 0].ravel(), np.float64)
 
     def backlog_peaks(self) -> tuple[Ints, Ints]:
-        """(time, events) of the backlog just before each batch's first hand-out: one sample a batch, always the same
+        """(time, events) of the backlog just before each batch's first delivery: one sample a batch, always the same
         phase. For one query: take those of several one by one, with `by_query`.
 
-        A micro-batch takes all there is, so the backlog after a hand-out is always near nothing; what grows under
+        A micro-batch takes all there is, so the backlog after a delivery is always near nothing; what grows under
         overload is how much has gathered by the next one.
         """
         firsts = sorted((batch.read_us, max(batch.from_us, self.plan.start_us)) for _, batch in self.running.firsts())
@@ -270,7 +270,7 @@ class TrialLog:
         return times[moved], (times - frontiers[1:])[moved] / US
 
     def output_lags_at_reads(self) -> tuple[Ints, Floats] | None:
-        """The same, just before each batch's first hand-out: the phase in which the backlog is sampled. None where a
+        """The same, just before each batch's first delivery: the phase in which the backlog is sampled. None where a
         batch was read before all that was read earlier had been committed.
 
         Of an engine that reads on only when it is done nothing can wait inside. What its lag at commits has besides is
@@ -284,8 +284,8 @@ class TrialLog:
         return None if (at_reads < taken).any() else (times, (times - at_reads) / US)
 
     def waiting_at(self, when_us: int) -> float:
-        """Seconds of event time due by then and not handed out, for one query: no less gathers until its next
-        hand-out.
+        """Seconds of event time due by then and not delivered, for one query: no less gathers until its next
+        delivery.
         """
         return max(0, when_us - max(self.running.read_until(when_us), self.plan.start_us)) / US
 
@@ -309,7 +309,7 @@ class TrialLog:
         return low_us, high_us, events, published_us
 
     def _up_to_date(self) -> _Fed:
-        logs: list[Sequence[Any]] = [*self.chunks, *self.hand_outs, self.commits]
+        logs: list[Sequence[Any]] = [*self.chunks, *self.deliveries, self.commits]
         if self._fed is None or not self._fed.goes_on(logs):
             self._fed = _Fed(self, logs)
         self._fed.take_in(self)
@@ -317,7 +317,7 @@ class TrialLog:
 
 
 def _without_reads(trial_log: TrialLog) -> TrialLog:
-    return replace(trial_log, sinks=(), chunks=[], hand_outs=[[] for _ in trial_log.hand_outs], commits=[])
+    return replace(trial_log, sinks=(), chunks=[], deliveries=[[] for _ in trial_log.deliveries], commits=[])
 
 
 class _Fed:
@@ -344,7 +344,7 @@ class _Fed:
         for partition, parts in enumerate(reads):
             self.running.add_reads(parts, partition)
             for part in parts:
-                self._query(trial_log, part.query).hand_outs[partition].append(part)
+                self._query(trial_log, part.query).deliveries[partition].append(part)
         self.running.add_commits(commits)
         for commit in commits:
             self._commit(trial_log, commit)

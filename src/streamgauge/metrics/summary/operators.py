@@ -1,6 +1,6 @@
 """What each operator of a flow took in and gave: the engine's counts, with the driver's at both ends [B §3.4].
 
-An operator takes in what its inputs gave. What a source gave is what the driver handed out, and what comes before a
+An operator takes in what its inputs gave. What a source gave is what the driver delivered, and what comes before a
 sink is what the recorder took, so an engine that loses rows at its edges is seen here too, whatever it says itself.
 """
 
@@ -41,7 +41,7 @@ class OperatorRowCounts:
 
     ends: dict[Batch, int]
     engine: dict[Batch, Rows]
-    handed_out: dict[Batch, Rows]
+    delivered: dict[Batch, Rows]
     taken: dict[Batch, Rows]
 
     def nodes(self, flow: Flow, query: str) -> list[Node]:
@@ -52,7 +52,7 @@ class OperatorRowCounts:
     def gave(self, node: Node, batch: Batch, sinks: Sequence[str]) -> int | None:
         """What left a node in a batch; the driver's count where it has one."""
         if isinstance(node, Source):
-            return self.handed_out[batch].get(node.name, 0) if batch in self.handed_out else None
+            return self.delivered[batch].get(node.name, 0) if batch in self.delivered else None
         for sink in sinks:
             if sink in self.taken.get(batch, {}):
                 return self.taken[batch][sink]
@@ -77,13 +77,13 @@ def operator_row_counts(rows: Sequence[OperatorRows], trial_log: TrialLog) -> Op
     taken: dict[Batch, Rows] = defaultdict(dict)
     for commit in trial_log.commits:
         taken[commit.query, commit.batch][commit.sink] = commit.rows
-    return OperatorRowCounts(trial_log.batch_ends(), engine, _handed_out(trial_log), taken)
+    return OperatorRowCounts(trial_log.batch_ends(), engine, _delivered(trial_log), taken)
 
 
-def _handed_out(trial_log: TrialLog) -> dict[Batch, Rows]:
+def _delivered(trial_log: TrialLog) -> dict[Batch, Rows]:
     """Events of each stream; where a query reads it at several places, those of one, and never those of a re-read."""
     found: dict[Batch, Rows] = defaultdict(lambda: defaultdict(int))
-    for part in trial_log.all_hand_outs():
+    for part in trial_log.all_deliveries():
         if part.reader == 0 and not part.again:
             found[part.query, part.batch][part.stream] += part.events
     return {batch: dict(streams) for batch, streams in found.items()}
@@ -207,7 +207,7 @@ def _by_second(timed: Sequence[tuple[Span, int]], start_us: int) -> NDArray[np.f
 
 
 def _lost(node: Node, known: OperatorRowCounts, batches: Sequence[Batch], sinks: Sequence[str]) -> int | None:
-    """What the driver handed out and the engine did not count, or the engine counted and the driver never got."""
+    """What the driver delivered and the engine did not count, or the engine counted and the driver never got."""
     pairs = []
     for batch in batches:
         own, there = known.engine.get(batch, {}).get(node.name), known.gave(node, batch, sinks)

@@ -242,4 +242,4 @@ def _cut_note(timeline: Timeline) -> str:
     top = timeline.top("handed_out")
     if top <= _rate_top(timeline):
         return ""
-    return f"The rate axis is cut: the most handed out in one point is {format_rate(top, 'events/s')}."
+    return f"The rate axis is cut: the most delivered in one point is {format_rate(top, 'events/s')}."

@@ -74,7 +74,7 @@ class Timeline:
 
 
 def of(series: pa.Table) -> Timeline | None:
-    """The timeline of a series (series.py); None where it has no rows."""
+    """The timeline of a per-second series (tables.py); None if it has no rows."""
     if series.num_rows == 0:
         return None
     time_us = series.column("time_us").to_numpy()

@@ -61,7 +61,7 @@ _VERIFICATION_NOTE = (
 
 
 def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, asked: Place = OUT) -> Path:
-    """Makes report.html from what the folder holds; `flow` describes the nodes (flow_picture.py), None for own jobs."""
+    """Makes report.html from the folder's files. `flow` describes the nodes (flow_graph.py); None for user jobs."""
     return folder.write_page(render(whole(folder, flow)), asked)
 
 

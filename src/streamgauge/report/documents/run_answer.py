@@ -256,11 +256,11 @@ def _cpu_facts(result: Result) -> list[Fact]:
 
 def _driver_facts(driver: DriverResult) -> list[Fact]:
     """What the system may have waited for in the driver."""
-    found = [("driver slip", driver.slip_us)]
+    found = [("schedule delay", driver.slip_us)]
     found += [("append latency", driver.append_latency_us)] if driver.append_latency_us is not None else []
     shares = (driver.hand_out_share, driver.receive_share, driver.disk_share)
     handing, receiving, writing = (format_percent(100 * share) for share in shares)
-    work = (f"hand-outs {handing} of the time", f"results {receiving}, their disk {writing}")
+    work = (f"deliveries {handing} of the time", f"results {receiving}, their disk {writing}")
     return [
         *(
             Fact(f"{name} p99", (format_us(of.p99), f"at most {format_us(of.max)}"), terminal=False)

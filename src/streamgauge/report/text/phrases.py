@@ -24,7 +24,7 @@ NEWEST = ", newest event"
 MEANINGS = {
     "event_time": "emission - event time, from the plan",
     "until_counted": "of every event: arrival of the results of the batch that took it in - event time",
-    "processing_time": "emission - first hand-out to the system",
+    "processing_time": "emission - first delivery to the system",
     "closing_delay": "emission - end of the window",
     "match_time": "emission - later of the two matched events",
     "uncorrected": "event time counted from the real hand-over: what a tool that waits would report",

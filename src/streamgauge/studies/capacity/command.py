@@ -37,7 +37,7 @@ from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming, w
 from streamgauge.studies.capacity.saturation_probe import SaturationResult, probe_saturation
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind, warm_up
-from streamgauge.system.lock import held
+from streamgauge.system.lock import try_lock
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, probes
 from streamgauge.trial.extension_policy import SearchTrial
@@ -337,7 +337,7 @@ def _exclusive(folder: RunFolder) -> Iterator[None]:
     path = folder.path / LOCK
     with ExitStack() as stack:
         with disk(path):
-            mine = stack.enter_context(held(path))
+            mine = stack.enter_context(try_lock(path))
         if not mine:
             rule = "must be a search that has ended, and another process is still at this one"
             way_out = f"wait for it, or end it with Ctrl-C, and then --resume {folder.path}"

@@ -197,7 +197,7 @@ def _drained(record: TrialRecord) -> float:
 def _drained_by(record: TrialRecord, trial_log: TrialLog) -> float:
     """Of one query; where a job is several, the slowest of them says what is drained."""
     batches: dict[int, tuple[int, int]] = {}
-    for part in trial_log.all_hand_outs():
+    for part in trial_log.all_deliveries():
         if not part.again and part.reader == 0 and part.events:
             when, events = batches.get(part.batch, (part.when_us, 0))
             batches[part.batch] = (min(when, part.when_us), events + part.events)

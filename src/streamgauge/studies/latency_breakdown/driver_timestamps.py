@@ -29,12 +29,12 @@ def offered(trial_log: TrialLog, results: SavedResults, all_generators: bool) ->
     return published_us
 
 
-def handed_out(trial_log: TrialLog, results: SavedResults) -> tuple[Times, Times]:
+def delivered(trial_log: TrialLog, results: SavedResults) -> tuple[Times, Times]:
     """In which batch the event of each result was read first, and when; -1 of none."""
     deliveries = np.full((2, len(results.event_us)), -1, np.int64)
     for partition in np.unique(results.partitions):
         of_partition = np.flatnonzero(results.partitions == partition)
-        reads = [(part.to_us, part.batch, part.when_us) for part in trial_log.hand_outs[partition] if part.first]
+        reads = [(part.to_us, part.batch, part.when_us) for part in trial_log.deliveries[partition] if part.first]
         deliveries[:, of_partition] = _at(results.event_us[of_partition], reads, 2)
     return deliveries[0], deliveries[1]
 

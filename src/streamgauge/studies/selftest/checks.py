@@ -226,7 +226,7 @@ def judge_stall(event: Latency, naive: Latency) -> CheckResult:
     hidden = _at_most(naive.p99, STALL_S / 4) and _at_most(naive.max, STALL_S / 2)
     sentence = (
         f"a stall of {STALL_S:g} s: event time p99 {_seconds(event.p99)}, max {_seconds(event.max)}; "
-        f"counted from the hand-out p99 {_seconds(naive.p99)}, max {_seconds(naive.max)}; "
+        f"counted from the delivery p99 {_seconds(naive.p99)}, max {_seconds(naive.max)}; "
         f"the results came in {event.effective_count} reads"
     )
     title = "a stall shows in event-time latency, and not in latency taken the naive way"

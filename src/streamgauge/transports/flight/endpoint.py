@@ -48,7 +48,7 @@ class Endpoint(flight.FlightServerBase):
         request = json.loads(ticket.ticket)
         columns = tuple(request.pop("columns"))
         try:
-            with self._queue.handing_out:
+            with self._queue.delivering:
                 batches = self._queue.take(columns=columns, **request)
         except DriverError as error:
             raise flight.FlightServerError(str(error)) from None

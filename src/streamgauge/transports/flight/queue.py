@@ -33,7 +33,7 @@ class FlightQueue:
             reached while little waits (`memory_full_us`).
         now_us: the run's clock.
 
-    Enter `handing_out` while a reader waits for `take`.
+    Enter `delivering` while a reader waits for `take`.
     """
 
     def __init__(self, streams: tuple[str, ...], bound_us: int, bytes_max: int, now_us: Callable[[], int]) -> None:
@@ -49,7 +49,7 @@ class FlightQueue:
         self._delivery_log: list[Delivery] = []
         self._aborted_log: list[int] = []
         self._reads = {name: ReadLog(name) for name in streams}
-        self.handing_out = BusyTracker(now_us)
+        self.delivering = BusyTracker(now_us)
         self.overflowed = False
         self.memory_full_us: int | None = None
 
@@ -108,7 +108,7 @@ class FlightQueue:
         """Empty: the queue observes every delivery."""
         return {}
 
-    def handed_out(self, before_us: int) -> None:
+    def mark_delivered(self, before_us: int) -> None:
         """Not needed: the queue observes every delivery."""
 
     def commit(self, before_us: int) -> None:
@@ -140,9 +140,9 @@ class FlightQueue:
             aborted, self._aborted_log = self._aborted_log, []
             return aborted
 
-    def drain_handing_out(self) -> list[BusyInterval]:
+    def drain_delivering(self) -> list[BusyInterval]:
         """The intervals since the last call with at least one delivery in progress."""
-        return self.handing_out.news()
+        return self.delivering.news()
 
     def _first_unread(self, otherwise_us: int) -> int:
         """The time of the first event that not every reader has read. A gap between two plans does not count."""

@@ -1,6 +1,6 @@
 """The generator's endpoint for sockets: accepts one connection of this run, and sends lines as fast as they are read.
 
-There is no redelivery: a lost connection loses unread events. `handed_out` reports progress when the recorder knows
+There is no redelivery: a lost connection loses unread events. `mark_delivered` reports progress when the recorder knows
 that a batch has started, so events in a receiver without a batch count as waiting.
 """
 

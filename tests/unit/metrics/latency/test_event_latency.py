@@ -211,7 +211,7 @@ def test_a_match_that_came_before_its_window_was_complete_is_no_error() -> None:
 
 @pytest.mark.parametrize("last_ingest", [0, T0 + 9000])
 def test_a_match_of_a_system_that_is_behind_may_still_be_early(last_ingest: int) -> None:
-    """Long after its window's end, and yet before the window's last event was handed out, or without it being so."""
+    """Long after its window's end, and yet before the window's last event was delivered, or without it being so."""
     rule = LatencyRule("join", lambda end: end - 1, lambda end: np.full_like(end, last_ingest))
     found = measured(rule, batch([100], [8000], end=[4000])).latencies
     for kind in (found.event_time_us, found.processing_time_us, found.closing_delay_us):
@@ -263,7 +263,7 @@ def test_a_window_closed_early_is_no_error_of_the_clocks() -> None:
 
 
 def test_results_without_ingest_time_leave_processing_time_out_and_say_so() -> None:
-    """Through a broker the driver cannot see the hand-out: null with the reason, not a figure."""
+    """Through a broker the driver cannot see the delivery: null with the reason, not a figure."""
     for rows in (batch([0], [9]), batch([0, 1], [9, 9], ingest=[1, None])):
         found = measured(ROW, rows).latencies
         assert found.processing_time_us is None

@@ -56,7 +56,7 @@ def trial(ends_s: list[float], took_us: list[int], rows: int = 10, plan: Plan = 
     ends = [START + round(end * US) for end in ends_s]
     starts = [START, *ends[:-1]]
     trial_log.chunks = [[Chunk(START, START + 60 * US, 1, START + 60 * US)] for _ in range(plan.partitions)]
-    trial_log.hand_outs = [
+    trial_log.deliveries = [
         [
             Delivery(stream.name, low, high, 1, high, batch, False)
             for batch, (low, high) in enumerate(zip(starts, ends, strict=True))
@@ -111,7 +111,7 @@ def test_a_batch_that_changed_nothing_has_counted_its_events_when_it_is_committe
 def test_what_no_batch_took_in_is_a_lower_bound() -> None:
     """The last 4 s of the span were never read: at least from their time to the deadline, at second 70."""
     record = every(4)
-    record.trial_log.hand_outs[0][11:] = []
+    record.trial_log.deliveries[0][11:] = []
     found = latency_of(inclusion_latency(record, ["purchases"]))
     assert (found.count, found.effective_count, found.lower_bounds) == (40_000, 9, 4_000)
     assert found.max == near(26)
@@ -126,8 +126,8 @@ def test_what_was_read_and_never_committed_is_a_lower_bound() -> None:
 def test_an_event_that_is_read_again_was_counted_the_first_time() -> None:
     """A part of a batch that a later one asks for again is no news of it."""
     record = every(4)
-    part = record.trial_log.hand_outs[0][5]
-    record.trial_log.hand_outs[0].append(replace(part, to_us=part.from_us + US, batch=9, again=True))
+    part = record.trial_log.deliveries[0][5]
+    record.trial_log.deliveries[0].append(replace(part, to_us=part.from_us + US, batch=9, again=True))
     assert inclusion_latency(record, ["purchases"]) == inclusion_latency(every(4), ["purchases"])
 
 
@@ -136,17 +136,19 @@ def test_what_another_query_has_read_is_not_counted_for_this_one() -> None:
     record, apart_us = every(4), 2 * US
     others = [
         replace(part, query="other", from_us=part.from_us - apart_us, to_us=part.to_us - apart_us, shared=True)
-        for part in record.trial_log.hand_outs[0]
+        for part in record.trial_log.deliveries[0]
     ]
-    record.trial_log.hand_outs[0] += others
+    record.trial_log.deliveries[0] += others
     assert inclusion_latency(record, ["purchases"]) == inclusion_latency(every(4), ["purchases"])
 
 
 def test_an_event_is_counted_when_all_places_of_the_query_have_it() -> None:
     """A flow that branches reads its stream twice: the second place is a batch behind."""
     record = every(4)
-    behind = [replace(part, reader=1, batch=part.batch + 1, shared=True) for part in record.trial_log.hand_outs[0][:-1]]
-    record.trial_log.hand_outs[0] += behind
+    behind = [
+        replace(part, reader=1, batch=part.batch + 1, shared=True) for part in record.trial_log.deliveries[0][:-1]
+    ]
+    record.trial_log.deliveries[0] += behind
     found = latency_of(inclusion_latency(record, ["purchases"]))
     assert (found.count, found.p50) == (40_000, near(6.8))
 

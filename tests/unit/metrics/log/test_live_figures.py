@@ -53,13 +53,13 @@ def forgettable(trial_log: TrialLog, sink: str) -> int:
     if len(batches := latest(trial_log, sink)) < 2:
         return 0
     query, last = batches[0]
-    readers = {(part.stream, part.reader) for part in trial_log.all_hand_outs() if part.query == query}
+    readers = {(part.stream, part.reader) for part in trial_log.all_deliveries() if part.query == query}
     return min(
         max(
             (part.to_us for part in log if (part.query, part.stream, part.reader) == (query, *reader)
              and part.batch <= last), default=0,
         )
-        for log in trial_log.hand_outs for reader in readers
+        for log in trial_log.deliveries for reader in readers
     )  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def committed(trial_log: TrialLog, sink: str) -> int:
 def reached(trial_log: TrialLog, query: str, last: int) -> int:
     """What every reader of a query had read by a batch, wherever it has read anything."""
     found: dict[tuple[int, str, int], int] = {}
-    for partition, log in enumerate(trial_log.hand_outs):
+    for partition, log in enumerate(trial_log.deliveries):
         for part in log:
             place = (partition, part.stream, part.reader)
             if part.query == query:
@@ -85,7 +85,7 @@ def test_running_figures_are_those_of_the_whole_logs(make: Any, steps: list[Any]
     trial_log, done = TrialLog(make.plan(), SINKS), set[tuple[int, int]]()
     for place, step in enumerate(steps, 1):
         trial_log.add(tick_of_step(make, place, step, done))
-        reads = trial_log.all_hand_outs()
+        reads = trial_log.all_deliveries()
         assert trial_log.offered_events() == sum(chunk.events for log in trial_log.chunks for chunk in log)
         assert trial_log.batch_ends() == {key: max(p.to_us for p in parts) for key, parts in by_batch(reads).items()}
         moments = START + np.array([0, place - 2, place - 1, place + 9]) * US // 2
@@ -123,7 +123,7 @@ def of_slowest(reads: list[Delivery], chosen: Callable[[int], bool]) -> int:
 
 
 def waiting(trial_log: TrialLog, when_us: int) -> float:
-    reached = [part.to_us for part in trial_log.all_hand_outs() if part.when_us < when_us]
+    reached = [part.to_us for part in trial_log.all_deliveries() if part.when_us < when_us]
     return max(0, when_us - max([START, *reached])) / US
 
 
@@ -135,7 +135,7 @@ def peaks_of(trial_log: TrialLog) -> Counter[tuple[int, int]]:
 
 def plain_peaks(trial_log: TrialLog, query: str) -> Counter[tuple[int, int]]:
     batches: dict[int, list[Delivery]] = defaultdict(list)
-    for part in trial_log.all_hand_outs():
+    for part in trial_log.all_deliveries():
         if part.query == query and not part.again:
             batches[part.batch].append(part)
     firsts = [(min(p.when_us for p in parts), min(p.from_us for p in parts)) for parts in batches.values()]
@@ -161,4 +161,4 @@ def test_no_read_is_taken_in_twice(make: Any, monkeypatch: Any) -> None:
         trial_log.add(tick)
         trial_log.committed_until()
         trial_log.offered_events()
-    assert Counter(met) == Counter(trial_log.all_hand_outs())
+    assert Counter(met) == Counter(trial_log.all_deliveries())

@@ -17,7 +17,7 @@ from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.metrics.log.ingest_times import IngestTimes
-from streamgauge.metrics.log.trial_log import SLIP_POINTS, TrialLog
+from streamgauge.metrics.log.trial_log import SCHEDULE_DELAY_POINTS, TrialLog
 from streamgauge.transports.spi import Chunk, Delivery
 from tests.unit.helpers_trials import START, journal_of, part
 
@@ -25,7 +25,7 @@ EVER = (FAR_PAST_US, FAR_FUTURE_US)
 
 
 def test_events_are_counted_once_whatever_is_read_again(make: Any) -> None:
-    """First hand-outs, re-reads and commits are three numbers."""
+    """First deliveries, re-reads and commits are three numbers."""
     trial_log = journal_of(
         make,
         [part("purchases", 0, 1, 500, 1.1, 0), part("purchases", 0, 1, 500, 1.1, 1, True)],
@@ -33,7 +33,7 @@ def test_events_are_counted_once_whatever_is_read_again(make: Any) -> None:
         commits=(make.commit(0, START + 2 * US),),
     )
     running = trial_log.running
-    assert (running.handed_out_by(FAR_FUTURE_US), running.reread_events, trial_log.committed_events()) == (
+    assert (running.delivered_by(FAR_FUTURE_US), running.reread_events, trial_log.committed_events()) == (
         1200,
         500,
         900,
@@ -47,10 +47,10 @@ def test_offered_events_are_those_of_every_chunk(make: Any) -> None:
 
 
 def test_ingest_counts_by_the_stamp_and_commits_by_the_commit(make: Any) -> None:
-    """What a hand-out or a commit brings came evenly since the one before it, the first since the start."""
+    """What a delivery or a commit brings came evenly since the one before it, the first since the start."""
     trial_log = make.story(read_after_us=0, commit_after_us=500_000).trial_log()
-    assert trial_log.running.handed_out_between(START + US, START + 2 * US) == pytest.approx(1000)
-    assert trial_log.running.handed_out_between(START, START + US) == pytest.approx(1000)
+    assert trial_log.running.delivered_between(START + US, START + 2 * US) == pytest.approx(1000)
+    assert trial_log.running.delivered_between(START, START + US) == pytest.approx(1000)
     # The first commit is after 1.5 s, each with 1000 events; from then on one a second.
     assert trial_log.running.committed_between(START, START + US) == pytest.approx(1000 / 1.5)
     assert trial_log.running.committed_between(START + US, START + 2 * US) == pytest.approx(500 / 1.5 + 500)
@@ -77,25 +77,25 @@ def test_a_span_of_no_whole_number_of_batches_holds_what_the_plan_did(
     """Of 30 s from the 15th on, wherever the batches lie in them; batch by batch it would be up to 17 % off."""
     trial_log = keeping_up(make, interval_s, phase * interval_s)
     span = (START + 15 * US, START + 45 * US)
-    assert trial_log.running.handed_out_between(*span) == pytest.approx(30_000, rel=1e-3)
+    assert trial_log.running.delivered_between(*span) == pytest.approx(30_000, rel=1e-3)
     assert trial_log.running.committed_between(*span) == pytest.approx(30_000, rel=1e-3)
 
 
 def test_who_stops_reading_takes_in_no_more(make: Any) -> None:
-    """No hand-out after the tenth second: of the span from the fifth on, the other half is lost."""
+    """No delivery after the tenth second: of the span from the fifth on, the other half is lost."""
     trial_log = keeping_up(make, 0.5, 0.0, until_s=10.1)
-    assert trial_log.running.handed_out_between(START + 5 * US, START + 15 * US) == pytest.approx(5000)
-    assert trial_log.running.handed_out_between(START + 12 * US, START + 15 * US) == 0
+    assert trial_log.running.delivered_between(START + 5 * US, START + 15 * US) == pytest.approx(5000)
+    assert trial_log.running.delivered_between(START + 12 * US, START + 15 * US) == 0
 
 
 def test_re_reads_are_taken_in_once(make: Any) -> None:
     """They carry the stamp of the first time, and no event twice."""
     trial_log = keeping_up(make, 1.0, 0.0)
-    again = [replace(one, again=True) for one in trial_log.all_hand_outs()]
+    again = [replace(one, again=True) for one in trial_log.all_deliveries()]
     twice = journal_of(
-        make, [*trial_log.hand_outs[0], *again], trial_log.hand_outs[1], commits=tuple(trial_log.commits)
+        make, [*trial_log.deliveries[0], *again], trial_log.deliveries[1], commits=tuple(trial_log.commits)
     )
-    assert twice.running.handed_out_between(START, START + 30 * US) == pytest.approx(30_000)
+    assert twice.running.delivered_between(START, START + 30 * US) == pytest.approx(30_000)
     assert twice.running.committed_between(START + 10 * US, START + 30 * US) == pytest.approx(20_000)
 
 
@@ -110,7 +110,7 @@ def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
             [make.commit(0, START - 1), make.commit(1, START + 2 * US)],
         )
     )
-    assert (trial_log.offered_events(), trial_log.running.handed_out_by(FAR_FUTURE_US), len(trial_log.commits)) == (
+    assert (trial_log.offered_events(), trial_log.running.delivered_by(FAR_FUTURE_US), len(trial_log.commits)) == (
         1,
         1000,
         1,
@@ -122,10 +122,10 @@ def test_what_happened_before_the_plan_is_left_out(make: Any) -> None:
     trial_log = TrialLog(make.plan(partitions=1))
     when = [START - 1, START]
     spent = [(START - US, START), (START - 2, START + 3)]
-    waited = dict.fromkeys(("handing_out", "receiving", "writing"), spent)
+    waited = dict.fromkeys(("delivering", "receiving", "writing"), spent)
     trial_log.add(make.tick([[]], [[]], [], aborted_us=when, retried_us=when, **waited))
     assert (trial_log.aborted_us, trial_log.retried_us) == ([START], [START])
-    logs = (trial_log.handing_out, trial_log.receiving, trial_log.writing)
+    logs = (trial_log.delivering, trial_log.receiving, trial_log.writing)
     assert [list(log) for log in logs] == [[(START - 2, START + 3)]] * 3
 
 
@@ -148,17 +148,17 @@ def test_committed_until_follows_the_batches_that_are_committed(make: Any) -> No
 
 def test_planned_and_kept_are_binned_by_the_plan(make: Any) -> None:
     """A second counts what was available soon after its end; of ten chunks 150 ms late, the last is too late."""
-    story = make.story(slip_us=150_000)
-    planned, kept = story.trial_log().kept_events(START, START + 5 * US, 100_000)
+    story = make.story(schedule_delay_us=150_000)
+    planned, kept = story.trial_log().events_in_time(START, START + 5 * US, 100_000)
     assert planned.tolist() == [1000] * 5
     assert kept.tolist() == [900] * 5
-    _, kept = story.trial_log().kept_events(START, START + 5 * US, 150_000)
+    _, kept = story.trial_log().events_in_time(START, START + 5 * US, 150_000)
     assert kept.tolist() == [1000] * 5
 
 
 def test_a_span_that_ends_within_a_second_is_planned_to_its_end(make: Any) -> None:
     """The last bin is as long as what is left."""
-    planned, _ = make.story().trial_log().kept_events(START, START + 2 * US + US // 2, 100_000)
+    planned, _ = make.story().trial_log().events_in_time(START, START + 2 * US + US // 2, 100_000)
     assert planned.tolist() == [1000, 1000, 500]
 
 
@@ -170,7 +170,7 @@ def test_seconds_that_are_no_whole_number_of_chunks_are_kept(make: Any, chunk_ms
     low, high = START + 3 * US + 130_000, START + 9 * US + 690_000
     trial_log = TrialLog(plan)
     trial_log.chunks = [chunks_of(plan, partition, chunk_ms * 1000) for partition in range(plan.partitions)]
-    planned, kept = trial_log.kept_events(low, high, 100_000)
+    planned, kept = trial_log.events_in_time(low, high, 100_000)
     assert kept.tolist() == planned.tolist()
     assert planned.sum() == plan.planned_events(low, high)
     late_us = START + 6 * US + 500_000
@@ -178,7 +178,7 @@ def test_seconds_that_are_no_whole_number_of_chunks_are_kept(make: Any, chunk_ms
         [replace(c, published_us=c.published_us + 2 * US * (c.from_us <= late_us < c.to_us)) for c in log]
         for log in trial_log.chunks
     ]
-    planned, kept = trial_log.kept_events(low, high, 100_000)
+    planned, kept = trial_log.events_in_time(low, high, 100_000)
     assert (kept < planned).tolist() == [second == 3 for second in range(7)]
 
 
@@ -192,13 +192,13 @@ def chunks_of(plan: Plan, partition: int, chunk_us: int) -> list[Chunk]:
     return [Chunk(at, at + chunk_us, before(at + chunk_us) - before(at), at + chunk_us + 1000) for at in starts]
 
 
-def test_slip_includes_the_chunk(make: Any) -> None:
+def test_schedule_delay_includes_the_chunk(make: Any) -> None:
     """An event at the chunk's begin waits for its end: slip is the hand-over's lateness and up to a chunk more."""
-    slips = make.story(slip_us=1000).trial_log().slips(START, START + 2 * US)
-    assert len(slips) == 2 * 10 * SLIP_POINTS
-    half = make.chunk_us / SLIP_POINTS / 2
-    assert slips.min() == pytest.approx(1000 + half)
-    assert slips.max() == pytest.approx(1000 + make.chunk_us - half)
+    delays_us = make.story(schedule_delay_us=1000).trial_log().schedule_delays(START, START + 2 * US)
+    assert len(delays_us) == 2 * 10 * SCHEDULE_DELAY_POINTS
+    half = make.chunk_us / SCHEDULE_DELAY_POINTS / 2
+    assert delays_us.min() == pytest.approx(1000 + half)
+    assert delays_us.max() == pytest.approx(1000 + make.chunk_us - half)
 
 
 def test_the_first_overflow_says_what_the_queue_was_full_of(make: Any) -> None:
@@ -211,13 +211,13 @@ def test_the_first_overflow_says_what_the_queue_was_full_of(make: Any) -> None:
 
 def test_an_event_is_available_when_the_last_generator_has_come_so_far(make: Any) -> None:
     """Each generator is late with another chunk: nobody could read either span before, whosesoever events they are."""
-    trial_log = make.story(slip_us=0).trial_log()
+    trial_log = make.story(schedule_delay_us=0).trial_log()
     for partition, place in ((0, 3), (1, 12)):
         log = list(trial_log.chunks[partition])
         log[place] = replace(log[place], published_us=log[place].to_us + 300_000)
         trial_log.chunks[partition] = log
-    slips = trial_log.slips(START, START + 2 * US).reshape(20, SLIP_POINTS)
-    assert np.flatnonzero(slips.min(axis=1) > 300_000).tolist() == [3, 12]
+    delays_us = trial_log.schedule_delays(START, START + 2 * US).reshape(20, SCHEDULE_DELAY_POINTS)
+    assert np.flatnonzero(delays_us.min(axis=1) > 300_000).tolist() == [3, 12]
 
 
 def test_backlog_is_sampled_once_a_batch_before_its_first_hand_out(make: Any) -> None:
@@ -298,7 +298,7 @@ def test_an_engine_that_reads_ahead_is_sampled_at_its_commits(make: Any) -> None
 
 
 def test_ingest_times_are_those_of_the_first_hand_out(make: Any) -> None:
-    """By stream, partition and event time; a re-read changes nothing; what was never handed out has none."""
+    """By stream, partition and event time; a re-read changes nothing; what was never delivered has none."""
     trial_log = journal_of(
         make,
         [
@@ -340,18 +340,18 @@ def test_ingest_times_agree_with_a_plain_search(make: Any, widths: list[int], ev
 def test_a_job_that_reads_its_input_twice_in_every_batch_retried_nothing(make: Any) -> None:
     """What every batch reads again is the job's own doing; what one batch reads besides is a retry."""
     trial_log = make.story().trial_log()
-    for log in trial_log.hand_outs:
+    for log in trial_log.deliveries:
         log += [replace(part, again=True) for part in log]
     assert trial_log.reads_again(*EVER, as_a_rule=False) == 2 * 20
     assert trial_log.reads_again(*EVER, as_a_rule=True) == 0
-    retried = [part for part in trial_log.hand_outs[0] if part.batch == 7][-1]
-    trial_log.hand_outs[0].append(retried)
+    retried = [part for part in trial_log.deliveries[0] if part.batch == 7][-1]
+    trial_log.deliveries[0].append(retried)
     assert trial_log.reads_again(*EVER, as_a_rule=True) == 1
 
 
 def test_a_read_again_in_one_batch_alone_is_a_retry(make: Any) -> None:
     trial_log = make.story().trial_log()
-    trial_log.hand_outs[0].append(replace(trial_log.hand_outs[0][3], again=True))
+    trial_log.deliveries[0].append(replace(trial_log.deliveries[0][3], again=True))
     assert [trial_log.reads_again(*EVER, as_a_rule=usual) for usual in (False, True)] == [1, 1]
 
 
@@ -386,10 +386,10 @@ def two_queries(make: Any) -> TrialLog:
 
 
 def test_several_queries_count_every_event_once(make: Any) -> None:
-    """Ingested at the first hand-out; read by all, and committed, when the slowest has come so far."""
+    """Ingested at the first delivery; read by all, and committed, when the slowest has come so far."""
     trial_log = two_queries(make)
     running = trial_log.running
-    assert (running.handed_out_by(FAR_FUTURE_US), running.shared_events.total(), running.reread_events) == (
+    assert (running.delivered_by(FAR_FUTURE_US), running.shared_events.total(), running.reread_events) == (
         1000,
         1000,
         0,
@@ -397,7 +397,7 @@ def test_several_queries_count_every_event_once(make: Any) -> None:
     assert (running.taken_events(), running.taken_by(START + 2 * US + US // 2)) == (1000, 500)
     assert trial_log.committed_events() == 500
     # 500 by 1.1 s, and 500 more by 2.1 s; the slower of the two queries has committed 500, 2.9 s after the start.
-    assert trial_log.running.handed_out_between(START, START + 2 * US) == pytest.approx(950)
+    assert trial_log.running.delivered_between(START, START + 2 * US) == pytest.approx(950)
     assert trial_log.running.committed_between(START, START + 2 * US) == pytest.approx(500 * 2 / 2.9)
 
 
@@ -409,7 +409,7 @@ def test_the_sinks_have_come_as_far_as_the_slowest(make: Any) -> None:
     assert trial_log.of_sink("dear").committed_until() == START + 2 * US
     assert trial_log.of_sink("dear").forgettable_until() == START + US
     silent = TrialLog(trial_log.plan, (*trial_log.sinks, "odd"))
-    silent.add(make.tick([[]], trial_log.hand_outs, trial_log.commits))
+    silent.add(make.tick([[]], trial_log.deliveries, trial_log.commits))
     assert silent.committed_until() == 0
 
 
@@ -435,9 +435,9 @@ def test_parts_of_a_journal(make: Any) -> None:
     trial_log = two_queries(make)
     assert trial_log.queries() == ("q0", "q1")
     slow = trial_log.of_query("q1")
-    assert (slow.sinks, len(slow.all_hand_outs()), len(slow.commits)) == (("counts",), 2, 1)
+    assert (slow.sinks, len(slow.all_deliveries()), len(slow.commits)) == (("counts",), 2, 1)
     even = trial_log.of_sink("even")
-    assert (even.sinks, len(even.all_hand_outs()), len(even.commits), even.rows_ignored) == (
+    assert (even.sinks, len(even.all_deliveries()), len(even.commits), even.rows_ignored) == (
         ("even",), 4, 2, {"even": 3},
     )  # fmt: skip
 

@@ -58,7 +58,7 @@ def test_each_operator_takes_in_what_the_one_before_it_gave(make: Any) -> None:
     ({"purchases": 1000, "half": 500, "quarter": 251}, (0, 10)),
 ])  # fmt: skip
 def test_rows_that_are_lost_at_an_edge_are_seen(make: Any, gave: dict[str, int], lost: tuple[int, int]) -> None:
-    """Ten of a batch that the driver handed out and the engine did not count; one that the recorder never got."""
+    """Ten of a batch that the driver delivered and the engine did not count; one that the recorder never got."""
     found = summed(HALVES, counts(**gave), trial(make))
     assert (found["purchases"].lost, found["quarter"].lost) == lost
 
@@ -93,7 +93,7 @@ def test_a_select_that_nobody_counted_gave_what_it_took_in(make: Any, gave: dict
 def test_re_reads_and_second_readers_count_once(make: Any) -> None:
     """A query that reads a stream at two places, one of them twice over."""
     record = trial(make)
-    for log in record.trial_log.hand_outs:
+    for log in record.trial_log.deliveries:
         log += [replace(part, reader=1, shared=True) for part in log] + [replace(part, again=True) for part in log]
     assert summed(HALVES, counts(half=500), record)["purchases"].rows_out == 10_000
 
@@ -113,7 +113,7 @@ def test_operators_of_a_second_query_stand_once(make: Any) -> None:
     """Two queries do the same work on a source: its figures are the first one's, and the table has both."""
     both = flow(HALVES, PURCHASES.running(keys="user_id", n="count(*)").sink("counts"))
     record = trial(make)
-    for log in record.trial_log.hand_outs:
+    for log in record.trial_log.deliveries:
         log[:] = [replace(part, query=query) for part in log for query in ("q0", "q1")]
     record.trial_log.commits = [
         replace(commit, query=query, sink=sink)
@@ -149,10 +149,10 @@ def test_idle_batches_count_with_their_time(make: Any) -> None:
 
 
 def test_a_source_that_stands_still_has_idle_seconds(make: Any) -> None:
-    """The driver handed out nothing in half of the batches: it knows that, and so it is a 0."""
+    """The driver delivered nothing in half of the batches: it knows that, and so it is a 0."""
     record = trial(make, seconds=40)
     record.spans = replace(record.spans, measured_to_us=record.spans.start_us + 35 * US)
-    for log in record.trial_log.hand_outs:
+    for log in record.trial_log.deliveries:
         log[:] = [replace(part, events=0) if part.batch % 2 else part for part in log]
     found = summed(HALVES, [], record)["purchases"]
     assert (found.throughput_per_s, found.throughput_per_s_p5) == (pytest.approx(500), 0)

@@ -56,7 +56,7 @@ def test_bands_are_the_phases(make_series: Callable[[], pa.Table]) -> None:
 
 
 def test_smoothing_keeps_the_rate_of_a_saw_tooth() -> None:
-    """Hand-outs of 0 and twice the rate have the rate as their mean."""
+    """Deliveries of 0 and twice the rate have the rate as their mean."""
     line = timeline.of(table(handed_out=np.tile([0, 200], 20)))
     assert line is not None
     assert line.columns["handed_out_mean"][10:].tolist() == [100.0] * 30

@@ -115,11 +115,11 @@ def test_page_is_small_and_lies_in_the_folder(
     assert path.stat().st_size < run.BYTES_MAX / 4
 
 
-def test_what_the_driver_took_stands_beside_its_slip(bare_folder: RunFolder) -> None:
+def test_the_busy_shares_of_the_driver_stand_beside_its_schedule_delay(bare_folder: RunFolder) -> None:
     """As shares of the time; nobody has to open result.json to see whether it may have been in the way."""
     text = " ".join(" ".join(shown(bare_folder).sections.values()).split())
-    assert "driver slip p99 62 ms at most 71 ms" in text
-    assert "driver at work hand-outs 2.1 % of the time results 0.4 %, their disk 1.25 %" in text
+    assert "schedule delay p99 62 ms at most 71 ms" in text
+    assert "driver at work deliveries 2.1 % of the time results 0.4 %, their disk 1.25 %" in text
 
 
 def test_checks_show_number_interval_and_limit(bare_folder: RunFolder) -> None:

@@ -45,7 +45,7 @@ from streamgauge.trial.phases import TrialPolicy
 START = 1_700_000_000 * US
 PLAN: Any = SimpleNamespace(start_us=START)
 Batches = list[tuple[float, int]]
-"""(second of its first hand-out, events) of each batch."""
+"""(second of its first delivery, events) of each batch."""
 
 
 def done_of(batches: Batches, seconds: float = 8.0, query: str = "", **more: Any) -> TrialRecord:
@@ -56,7 +56,7 @@ def done_of(batches: Batches, seconds: float = 8.0, query: str = "", **more: Any
     ]
     end = START + round(seconds * US)
     spans = TrialSpans(START, START + round(seconds * US / 2), end, end)
-    return TrialRecord(TrialLog(PLAN, hand_outs=[parts]), spans, deadline_us=end, **more)
+    return TrialRecord(TrialLog(PLAN, deliveries=[parts]), spans, deadline_us=end, **more)
 
 
 def drained_at(rate_per_s: float, **more: Any) -> TrialRecord:
@@ -205,7 +205,7 @@ def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.Mon
 
 
 def test_an_engine_that_chews_on_one_batch_is_guessed_from_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search once found nothing, because the step made again held no hand-out at all."""
+    """A search once found nothing, because the step made again held no delivery at all."""
     stairs = Stairs(monkeypatch, 20_000)
     step = stairs.step
 
@@ -391,15 +391,15 @@ def changed(part: Delivery, how: Callable[[dict[str, Any]], dict[str, Any]]) -> 
 def test_only_what_was_drained_counts() -> None:
     """Not what is read again, by a second reader, or nothing at all; a batch of two partitions is one."""
     record = drained_at(100.0)
-    log = record.trial_log.hand_outs[0]
+    log = record.trial_log.deliveries[0]
     more = (
         [changed(part, lambda one: one | {"again": True}) for part in log]
         + [changed(part, lambda one: one | {"reader": 1}) for part in log]
         + [changed(part, lambda one: one | {"events": 0, "batch": 99 + one["batch"]}) for part in log]
     )
-    record.trial_log.hand_outs = [log + more]
+    record.trial_log.deliveries = [log + more]
     assert saturation_probe._drained(record) == pytest.approx(100.0)
-    record.trial_log.hand_outs = [log, log]
+    record.trial_log.deliveries = [log, log]
     assert saturation_probe._drained(record) == pytest.approx(200.0)
 
 
@@ -407,9 +407,9 @@ def test_only_what_was_drained_counts() -> None:
 def test_a_batch_begins_with_the_first_of_its_parts(late: int) -> None:
     """The fifth batch came late to one of two partitions: what it and the next two took is of three seconds still."""
     record = drained_at(100.0)
-    log = record.trial_log.hand_outs[0]
-    record.trial_log.hand_outs = [log, log]
-    record.trial_log.hand_outs[late] = [
+    log = record.trial_log.deliveries[0]
+    record.trial_log.deliveries = [log, log]
+    record.trial_log.deliveries[late] = [
         replace(part, ingest_us=part.ingest_us + 900_000) if part.batch == 4 else part for part in log
     ]
     assert saturation_probe._drained(record) == pytest.approx(200.0)
@@ -418,7 +418,7 @@ def test_a_batch_begins_with_the_first_of_its_parts(late: int) -> None:
 def test_the_slowest_query_says_what_a_job_drains() -> None:
     """One that has committed and never read has drained nothing."""
     record, slow = drained_at(300.0, query="fast"), drained_at(100.0, query="slow")
-    record.trial_log.hand_outs += slow.trial_log.hand_outs
+    record.trial_log.deliveries += slow.trial_log.deliveries
     assert saturation_probe._drained(record) == pytest.approx(100.0)
     record.trial_log.commits = [Commit("idle", 0, "", START, START, 0, START, None, [])]
     assert saturation_probe._drained(record) == 0.0

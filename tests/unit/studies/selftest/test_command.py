@@ -153,7 +153,7 @@ def test_a_planted_stall_is_seen() -> None:
 
 
 @pytest.mark.long
-def test_a_stall_that_shows_counted_from_the_hand_out_too_fails_its_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stall_that_shows_counted_from_the_delivery_too_fails_its_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """b: a consumer hardly faster than the load works for long on what it reads after the stall."""
     monkeypatch.setattr(checks, "FAST", "25k")
     made = checks.stall(SHORT)

@@ -70,7 +70,7 @@ def offer(queue: FlightQueue, chunks: range) -> None:
 
 @pytest.mark.parametrize("token", ["", "wrong", "a-toke"])
 def test_a_wrong_token_is_refused_everywhere(served: Served, token: str) -> None:
-    """Reading and asking both need the run's token; nothing is handed out without it."""
+    """Reading and asking both need the run's token; nothing is delivered without it."""
     offer(served.queue, range(2))
     with pytest.raises(flight.FlightUnauthenticatedError):
         client.act(served.location, token, "frontier")
@@ -92,7 +92,7 @@ def test_a_missing_token_is_refused(served: Served) -> None:
 
 
 def test_what_is_read_is_what_the_queue_holds(served: Served) -> None:
-    """The range arrives whole, in order, with its lineage and the stamp of its hand-out."""
+    """The range arrives whole, in order, with its lineage and the stamp of its delivery."""
     offer(served.queue, range(10))
     read = pa.Table.from_batches(client.read_range(served.location, TOKEN, "ads", 0, 5 * CHUNK_US, COLUMNS, 3))
     held = pa.Table.from_batches(served.queue.take("ads", 0, 5 * CHUNK_US, COLUMNS, 4))
@@ -134,7 +134,7 @@ class NeverTold:
         return False
 
 
-def test_the_time_for_which_a_reader_waits_for_its_hand_out_is_known(
+def test_the_time_for_which_a_reader_waits_for_its_delivery_is_known(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of the taking, by a queue that takes 30 ms for it, and by one that then refuses."""
@@ -144,19 +144,19 @@ def test_the_time_for_which_a_reader_waits_for_its_hand_out_is_known(
         now[0] += 30_000
         return take(*args, **more)
 
-    monkeypatch.setattr(served.queue, "handing_out", BusyTracker(lambda: now[0]))
+    monkeypatch.setattr(served.queue, "delivering", BusyTracker(lambda: now[0]))
     monkeypatch.setattr(served.queue, "take", slow)
     offer(served.queue, range(2))
     list(client.read_range(served.location, TOKEN, "ads", 0, CHUNK_US, COLUMNS, 0))
-    assert served.queue.drain_handing_out() == [(1000, 31_000)]
+    assert served.queue.drain_delivering() == [(1000, 31_000)]
     with pytest.raises(flight.FlightServerError):
         list(client.read_range(served.location, TOKEN, "ads", 0, 9 * CHUNK_US, COLUMNS, 0))
-    assert served.queue.drain_handing_out() == [(31_000, 61_000)]
-    assert served.queue.drain_handing_out() == []
+    assert served.queue.drain_delivering() == [(31_000, 61_000)]
+    assert served.queue.drain_delivering() == []
 
 
 def test_the_batch_of_a_read_is_logged(served: Served) -> None:
-    """The engine's batch number travels with the ticket: it ties a hand-out to a commit."""
+    """The engine's batch number travels with the ticket: it ties a delivery to a commit."""
     offer(served.queue, range(1))
     list(client.read_range(served.location, TOKEN, "ads", 0, CHUNK_US, COLUMNS, 42))
     assert [part.batch for part in served.queue.drain_logs()[1]] == [42]

@@ -47,7 +47,7 @@ def rows_of(batches: list[pa.RecordBatch]) -> int:
 
 
 class Model:
-    """What a queue ought to do, in plain lists: for each chunk its ids and whether and when it was handed out."""
+    """What a queue ought to do, in plain lists: for each chunk its ids and whether and when it was delivered."""
 
     def __init__(self) -> None:
         self.queue = queue_of()
@@ -126,16 +126,16 @@ def test_what_is_taken_is_what_was_offered(steps: list[tuple]) -> None:
             model.take(stream, first, first + more, number)
         else:
             getattr(model, kind)(*arguments)
-    chunks, hand_outs = model.queue.drain_logs()
+    chunks, deliveries = model.queue.drain_logs()
     assert sum(chunk.events for chunk in chunks) == model.offered()
-    assert sum(part.events for part in hand_outs if not part.again) == model.handed
-    assert sum(part.events for part in hand_outs if part.again) == model.reread
+    assert sum(part.events for part in deliveries if not part.again) == model.handed
+    assert sum(part.events for part in deliveries if part.again) == model.reread
     assert model.queue._bytes == model.bytes_kept()
     assert model.queue.frontier() == (model.borders[-1][1] if model.borders else 0)
 
 
-def test_hand_outs_are_logged_with_batch_and_stamp() -> None:
-    """A first hand-out is stamped with the clock; one that was read before keeps that stamp and is marked."""
+def test_deliveries_are_logged_with_batch_and_stamp() -> None:
+    """A first delivery is stamped with the clock; one that was read before keeps that stamp and is marked."""
     queue = queue_of()
     for index in range(3):
         offer(queue, index)
@@ -283,7 +283,7 @@ def test_large_batches_are_cut() -> None:
 
 
 def test_only_the_columns_asked_for_are_given() -> None:
-    """Order and names as asked; ingest time is one stamp for a hand-out."""
+    """Order and names as asked; ingest time is one stamp for a delivery."""
     queue = queue_of()
     offer(queue, 0)
     (got,) = queue.take("ads", at(0), at(1), ("ingest_time", "price"), 0)

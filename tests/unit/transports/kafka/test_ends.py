@@ -121,7 +121,7 @@ def test_what_was_not_read_waits(broker: Broker) -> None:
         outlet.offer(begin + 2 * US, begin + 3 * US, events(outlet, 2), 5)
     assert outlet.overflowed
     assert outlet.positions() == {"ads": 1}
-    outlet.handed_out(begin + 2 * US)
+    outlet.mark_delivered(begin + 2 * US)
     outlet.offer(begin + 2 * US, begin + 3 * US, events(outlet, 2), 5)
     assert outlet.waiting_us(begin + 3 * US) == US
     outlet.offer(begin + 60 * US, begin + 61 * US, events(outlet, 3), 5)  # another plan

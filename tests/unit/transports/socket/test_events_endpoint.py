@@ -87,7 +87,7 @@ def test_what_is_in_no_batch_waits() -> None:
         with pytest.raises(Overflow, match="wait to be in a batch"):
             offer(outlet, 8, 8)
         assert outlet.memory_full_us is None
-        outlet.handed_out(8)
+        outlet.mark_delivered(8)
         offer(outlet, 8, 8)
         assert outlet.waiting_us(16) == 8
 

@@ -1,6 +1,6 @@
 """The latency probe of micro-batches: by the driver's timestamps and by Spark's of its batches.
 
-What Spark says is held against the driver's own stamps, batch by batch, on both sides: a hand-out lies between a
+What Spark says is held against the driver's own stamps, batch by batch, on both sides: a delivery lies between a
 batch's first task and its last, a commit after its last task and before its end. Over a broker nobody sees what is
 read; there results of a sample lie between the first task and the end of the last one, by the broker's stamps. Whatever
 moves Spark's moments against ours, a clock or a wrong reading of them, breaks one of these.
@@ -24,7 +24,7 @@ from streamgauge.engines.spark.observe import event_log
 from streamgauge.engines.spark.observe.event_log import BatchWork
 from streamgauge.studies.latency_breakdown import broker_timestamps, stages
 from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerTimestamps, Sample
-from streamgauge.studies.latency_breakdown.driver_timestamps import handed_out, offered
+from streamgauge.studies.latency_breakdown.driver_timestamps import delivered, offered
 from streamgauge.studies.latency_breakdown.probe_api import DOUBT_SHARE, Breakdown
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
 from streamgauge.studies.latency_breakdown.stages import StageTimes, Times, Timestamp
@@ -95,7 +95,7 @@ class ReadVisibility:
 @dataclass(frozen=True)
 class Batch:
     """Its moments, microseconds: Spark's progress has begun to ended, its event log launched and finished, the driver's
-    are read and committed. `read_us` is the first hand-out; over a broker the mark that the batch begins to be written,
+    are read and committed. `read_us` is the first delivery; over a broker the mark that the batch begins to be written,
     over sockets that it begins.
     """
 
@@ -176,7 +176,7 @@ def batches_of(progress: list[dict[str, Any]], work: Mapping[int, BatchWork], tr
     """The batches of which everything is known; `progress` are rows of the table of batches."""
     committed = {commit.batch: commit.committed_us for commit in trial_log.commits}
     read: dict[int, int] = {}
-    for part in trial_log.all_hand_outs():
+    for part in trial_log.all_deliveries():
         if part.first and part.events:
             read[part.batch] = min(read.get(part.batch, part.when_us), part.when_us)
     complete = {}
@@ -204,7 +204,7 @@ def stage_times_of(
     `sample`, which these results are, the broker's moments are known too.
     """
     published_us = offered(trial_log, results, visibility.all_generators)
-    of_batch, read_us = handed_out(trial_log, results)
+    of_batch, read_us = delivered(trial_log, results)
     known = (published_us >= 0) & np.isin(of_batch, np.array(list(batches), np.int64))
     at = timestamps_of(batches, of_batch)
     moments = [Timestamp("generated", published_us)]
@@ -236,9 +236,9 @@ def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[st
 
 def _firsts(trial_log: TrialLog, batches: Mapping[int, Batch], results: SavedResults) -> Times:
     """The latencies of the results whose event came first in a batch."""
-    of_batch, _ = handed_out(trial_log, results)
+    of_batch, _ = delivered(trial_log, results)
     known = results.of(np.isin(of_batch, np.array(list(batches), np.int64)))
-    return known.latencies_us[stages.first_of_each(handed_out(trial_log, known)[0], known.event_us)]
+    return known.latencies_us[stages.first_of_each(delivered(trial_log, known)[0], known.event_us)]
 
 
 def microseconds(ms: float | None) -> int:

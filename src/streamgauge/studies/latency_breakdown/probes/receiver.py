@@ -27,7 +27,7 @@ from streamgauge.engines.spark.dstream.progress import DStreamProgress
 from streamgauge.engines.spark.observe import event_log
 from streamgauge.studies.latency_breakdown import stages
 from streamgauge.studies.latency_breakdown.broker_timestamps import Sample
-from streamgauge.studies.latency_breakdown.driver_timestamps import handed_out, offered
+from streamgauge.studies.latency_breakdown.driver_timestamps import delivered, offered
 from streamgauge.studies.latency_breakdown.probes.intervals import QUEUED, IntervalProbe
 from streamgauge.studies.latency_breakdown.probes.micro_batch import (
     READ,
@@ -127,7 +127,7 @@ def stage_times_of(
 
     A test bed of its own has one plan, so the n-th event of a generator is in the n-th line that it sent.
     """
-    published_us, (of_batch, _) = offered(trial_log, results, all_generators=False), handed_out(trial_log, results)
+    published_us, (of_batch, _) = offered(trial_log, results, all_generators=False), delivered(trial_log, results)
     started_us, reported_us, in_batch = _in_blocks(results, blocks)
     known = (published_us >= 0) & (in_batch == of_batch) & np.isin(of_batch, np.array(list(batches), np.int64))
     at = timestamps_of(batches, of_batch)

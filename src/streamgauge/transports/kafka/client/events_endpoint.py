@@ -1,7 +1,7 @@
 """The generator's endpoint for Kafka: sends events to one partition of each stream's topic.
 
-It does not observe reads, because the SUT reads from the broker. `handed_out` reports progress when the recorder knows
-that a batch has started.
+It does not observe reads, because the SUT reads from the broker. `mark_delivered` reports progress when the recorder
+knows that a batch has started.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class KafkaOutlet(WriteOnlyOutlet):
             self._count(Chunk(from_us, to_us, events, published_us), batches)
             self._waiting.append((to_us, events))
 
-    def handed_out(self, before_us: int) -> None:
-        super().handed_out(before_us)
+    def mark_delivered(self, before_us: int) -> None:
+        super().mark_delivered(before_us)
         with self._lock:
             while self._waiting and self._waiting[0][0] <= self._read_us:
                 self._waiting.popleft()

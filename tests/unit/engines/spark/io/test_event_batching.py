@@ -60,9 +60,9 @@ def test_a_null_comes_only_where_it_was_declared() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, event_batching.EVENTS, 5000])), min_size=1, max_size=4)
 )
-def test_a_shared_column_comes_once_a_bundle(hand_outs: list[tuple[int, int]]) -> None:
+def test_a_shared_column_comes_once_a_bundle(deliveries: list[tuple[int, int]]) -> None:
     """A bundle ends where the ingest time changes, and each event keeps its own."""
-    ingest = [time for time, events in hand_outs for _ in range(events)]
+    ingest = [time for time, events in deliveries for _ in range(events)]
     events = pa.RecordBatch.from_arrays(
         [pa.array(ingest, pa.int64()), pa.array(range(len(ingest)), pa.int64())], names=["ingest_time", "event_time"]
     )

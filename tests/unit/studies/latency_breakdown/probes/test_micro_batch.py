@@ -47,7 +47,7 @@ def trial_log() -> TrialLog:
     found = TrialLog(plan, sinks=("times",))
     found.chunks = [[Chunk(at(0), at(10), 5, at(11)), Chunk(at(10), at(20), 5, at(21))],
                     [Chunk(at(0), at(10), 5, at(14)), Chunk(at(10), at(20), 5, at(29))]]  # fmt: skip
-    found.hand_outs = [
+    found.deliveries = [
         [read(10, 0, 60), read(10, 0, 75, again=True), read(20, 1, 160)],
         [read(10, 0, 62), read(20, 1, 161)],
     ]
