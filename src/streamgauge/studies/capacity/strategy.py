@@ -106,7 +106,7 @@ class TrialRequest:
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """The outcome of a trial. `drained_per_s` is the rate handed out while there was a backlog, None where not known.
+    """The outcome of a trial. `drained_per_s` is the rate delivered while there was a backlog, None where not known.
     `busy_share`: the share of the time that the engine's batches filled, mean; None where that is not known.
     `wrong_answers`: what is wrong with the results of a trial that kept up otherwise; empty where nothing is.
 
