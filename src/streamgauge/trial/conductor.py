@@ -36,7 +36,7 @@ from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
 from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import prepare
-from streamgauge.system.machine import only_on
+from streamgauge.system.machine import pin_threads
 from streamgauge.trial.events import (
     Draining,
     EngineStarting,
@@ -150,7 +150,7 @@ class TrialConductor:
         """Offers a plan to its end, or until the policy stops it, without a verdict."""
         chunk_us = self.resolved.chunk_for(rate_per_s)
         conductor = PhaseRunner(self.testbed, plan, spans, chunk_us, policy, self.observe)
-        with only_on(self.resolved.driver_cpus):
+        with pin_threads(self.resolved.driver_cpus):
             record = conductor.conduct()
         self.last_log = record.trial_log
         return record

@@ -21,7 +21,7 @@ from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import Tick
-from streamgauge.system.interrupts import held_back
+from streamgauge.system.interrupts import delay_interrupts
 from streamgauge.trial.events import Observer, PhaseBegan, Progress, unobserved
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ def poll(testbed: TestBed, trial_log: TrialLog) -> Tick:
 
     It holds Ctrl-C back: processes report everything once, so an interrupted poll would lose data.
     """
-    with held_back():
+    with delay_interrupts():
         tick = testbed.tick()
         trial_log.add(tick)
     return tick

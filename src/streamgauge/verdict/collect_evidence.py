@@ -47,7 +47,7 @@ def collect_evidence(
     return Evidence(
         planned_per_s=planned.astype(float),
         offered_per_s=offered.astype(float),
-        schedule_delay_us_p99=driver.slip(record).p99,
+        schedule_delay_us_p99=driver.schedule_delay(record).p99,
         driver_reason=record.driver_failed,
         driver_disk_full=record.disk_full,
         core_wait_us=driver.core_wait_us(record),
@@ -85,7 +85,7 @@ def collect_evidence(
         draining_at_start=any(_draining(each) for each in backlogs),
         interrupted=record.interrupted,
         interim_analysis=record.interim_analyses - 1,
-        delivery_share=driver.share_of_span(record, trial_log.handing_out),
+        delivery_share=driver.share_of_span(record, trial_log.delivering),
         receive_share=driver.share_of_span(record, trial_log.receiving),
         disk_share=driver.share_of_span(record, trial_log.writing),
         recorder_stall_s=driver.stood_still_us(record) / US,
@@ -231,7 +231,7 @@ def _offered_in_time(record: TrialRecord) -> tuple[np.ndarray, np.ndarray]:
     low, until = record.spans.measured_from_us, _offering_judged_until(record)
     if until <= low:
         return np.zeros(0), np.zeros(0)
-    return record.trial_log.kept_events(low, until, SCHEDULE_DELAY_US_MAX)
+    return record.trial_log.events_in_time(low, until, SCHEDULE_DELAY_US_MAX)
 
 
 def _offering_judged_until(record: TrialRecord) -> int:

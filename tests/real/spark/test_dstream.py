@@ -76,7 +76,7 @@ def check_evidence(judged: TrialResult, progress: dict[int, BatchProgress]) -> N
     for one in progress.values():
         assert isinstance(one, DStreamProgress)
         assert one.batch_time_us <= one.submitted_us <= one.start_us <= ended_us(one)
-    for part in judged.record.trial_log.all_hand_outs():
+    for part in judged.record.trial_log.all_deliveries():
         assert progress[part.batch].start_us <= part.when_us
     for batch, when_us in committed_us.items():
         assert when_us <= ended_us(progress[batch]) + MS

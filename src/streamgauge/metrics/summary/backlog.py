@@ -38,7 +38,7 @@ def _slope(times: Ints, events: Any) -> float:
 
 
 def _unread(record: TrialRecord) -> int:
-    """Events due and not handed out at the end of the measured span, to the slowest query of several."""
+    """Events due and not delivered at the end of the measured span, to the slowest query of several."""
     when = min(record.spans.measured_to_us, record.deadline_us)
     due = record.trial_log.plan.planned_events(record.spans.start_us, when)
     return due - int(record.trial_log.running.taken_by(when + 1))

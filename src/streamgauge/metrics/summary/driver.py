@@ -15,7 +15,7 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import RUNNER, STILL_US_MIN
 from streamgauge.metrics.summary.resources import usage_by_second
 from streamgauge.metrics.summary.spans import is_measured
-from streamgauge.results.run import DriverResult, Slip
+from streamgauge.results.run import DelayPercentiles, DriverResult
 from streamgauge.transports.busy_time import BusyInterval
 
 
@@ -23,10 +23,10 @@ def driver_result(record: TrialRecord) -> DriverResult:
     trial_log = record.trial_log
     totals = usage_by_second(trial_log.usages, "driver")
     return DriverResult(
-        slip_us=slip(record),
+        slip_us=schedule_delay(record),
         events_planned=trial_log.plan.planned_events(record.spans.start_us, record.spans.end_us),
         events_offered=trial_log.offered_events(),
-        events_handed_out=int(trial_log.running.handed_out_by(FAR_FUTURE_US)),
+        events_handed_out=int(trial_log.running.delivered_by(FAR_FUTURE_US)),
         events_reread=trial_log.running.reread_events,
         events_shared=trial_log.running.shared_events.total(),
         events_committed=trial_log.committed_events(),
@@ -34,25 +34,25 @@ def driver_result(record: TrialRecord) -> DriverResult:
         memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
         recorder_stood_still_us=stood_still_us(record),
         read_skew_us_max=read_skew_us(trial_log, record.spans.measured_from_us, record.spans.measured_to_us),
-        hand_out_share=share_of_span(record, trial_log.handing_out),
+        hand_out_share=share_of_span(record, trial_log.delivering),
         receive_share=share_of_span(record, trial_log.receiving),
         disk_share=share_of_span(record, trial_log.writing),
     )
 
 
-def slip(record: TrialRecord) -> Slip:
-    slips = record.trial_log.slips(record.spans.measured_from_us, record.spans.measured_to_us)
-    return _slip_of(slips) if len(slips) else Slip(p50=0.0, p99=0.0, max=0.0)
+def schedule_delay(record: TrialRecord) -> DelayPercentiles:
+    delays_us = record.trial_log.schedule_delays(record.spans.measured_from_us, record.spans.measured_to_us)
+    return _percentiles_of(delays_us) if len(delays_us) else DelayPercentiles(p50=0.0, p99=0.0, max=0.0)
 
 
-def append_latency(latencies_us: Sequence[int]) -> Slip | None:
+def append_latency(latencies_us: Sequence[int]) -> DelayPercentiles | None:
     """Of events whose way to the broker was looked at; None where none was."""
-    return _slip_of(latencies_us) if latencies_us else None
+    return _percentiles_of(latencies_us) if latencies_us else None
 
 
-def _slip_of(values_us: Sequence[int] | Floats) -> Slip:
+def _percentiles_of(values_us: Sequence[int] | Floats) -> DelayPercentiles:
     p50, p99, most = np.percentile(values_us, [50, 99, 100])
-    return Slip(p50=float(p50), p99=float(p99), max=float(most))
+    return DelayPercentiles(p50=float(p50), p99=float(p99), max=float(most))
 
 
 def core_wait_us(record: TrialRecord) -> float:

@@ -22,7 +22,7 @@ def batches_table(
     not known (`counted` is false) of an engine whose batches are not those by which results are taken.
     """
     events: dict[Batch, int] = defaultdict(int)
-    for part in trial_log.all_hand_outs():
+    for part in trial_log.all_deliveries():
         events[part.query, part.batch] += part.events
     latest = {(one.query, one.batch): one for one in progress if one.start_us >= since_us}
     rows = [_batch_row(latest[key], events.get(key, 0) if counted else None) for key in sorted(latest)]

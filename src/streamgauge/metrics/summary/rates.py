@@ -7,8 +7,8 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.results.run import Input, RatePiece, Rates
 
 
-def rates_of(record: TrialRecord, ceiling_per_s: float | None, slip_us_max: int) -> Rates:
-    """Events per second over the measured span; offered are those that were at most `slip_us_max` late."""
+def rates_of(record: TrialRecord, ceiling_per_s: float | None, schedule_delay_us_max: int) -> Rates:
+    """Events per second over the measured span; offered are those that were at most `schedule_delay_us_max` late."""
     trial_log, spans = record.trial_log, record.spans
     low, high = spans.measured_from_us, record.measured_until
     if high <= low:
@@ -18,12 +18,12 @@ def rates_of(record: TrialRecord, ceiling_per_s: float | None, slip_us_max: int)
             generator_ceiling_per_s=ceiling_per_s,
         )  # fmt: skip
     seconds = (high - low) / US
-    planned, kept = trial_log.kept_events(low, high, slip_us_max)
+    planned, kept = trial_log.events_in_time(low, high, schedule_delay_us_max)
     return Rates(
         offered_per_s=float(kept.sum()) / seconds,
         planned_per_s=float(planned.sum()) / seconds,
         achieved_per_s=trial_log.running.committed_between(low, high) / seconds,
-        ingested_per_s=trial_log.running.handed_out_between(low, high) / seconds,
+        ingested_per_s=trial_log.running.delivered_between(low, high) / seconds,
         generator_ceiling_per_s=ceiling_per_s,
         shares={stream.name: stream.share for stream in trial_log.plan.streams},
     )

@@ -35,11 +35,11 @@ def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Tab
         "phase": [phase_at(spans, int(start)) for start in starts],
         "planned": planned,
         "offered": _offered(trial_log, starts),
-        "handed_out": np.diff(running.handed_out_by(ends), prepend=0),
+        "handed_out": np.diff(running.delivered_by(ends), prepend=0),
         "committed": np.diff(committed, prepend=0),
         "backlog_events": np.maximum(due - running.taken_by(ends), 0),
         "lag_events": np.maximum(due - committed, 0),
-        "slip_us_max": _slip_max(trial_log, starts),
+        "slip_us_max": _schedule_delay_max(trial_log, starts),
         "frontier_lag_us": _frontier_lag(trial_log, starts),
         **_usage_columns(trial_log, starts),
         "others_cpu_percent": _of_second(trial_log.background, starts),
@@ -64,7 +64,7 @@ def _offered(trial_log: TrialLog, starts: Ints) -> Ints:
     return np.bincount(np.clip(when, 0, len(starts) - 1), events, len(starts)).astype(np.int64)
 
 
-def _slip_max(trial_log: TrialLog, starts: Ints) -> Floats:
+def _schedule_delay_max(trial_log: TrialLog, starts: Ints) -> Floats:
     worst = np.full(len(starts), np.nan)
     for log in trial_log.chunks:
         for chunk in log:

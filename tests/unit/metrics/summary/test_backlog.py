@@ -28,18 +28,18 @@ def test_a_growing_backlog_has_a_slope(make: Any) -> None:
 
 
 def test_an_engine_that_never_read_has_everything_as_backlog(make: Any) -> None:
-    """No hand-out, no sample; what was due is the backlog."""
+    """No delivery, no sample; what was due is the backlog."""
     record = make.story().record()
-    record.trial_log.hand_outs = [[], []]
+    record.trial_log.deliveries = [[], []]
     backlog = backlog_of(record)
     assert (backlog.max, backlog.end, backlog.slope_per_s) == (15_000, 15_000, 0.0)
 
 
 def test_the_backlog_of_an_engine_that_stopped_is_largest_at_the_end(make: Any) -> None:
-    """Peaks are sampled at hand-outs, and the last of those came long before: what waits at the end is more."""
+    """Peaks are sampled at deliveries, and the last of those came long before: what waits at the end is more."""
     record = make.story().record()
-    record.trial_log.hand_outs = [
-        [part for part in log if part.to_us <= START + 8 * US] for log in record.trial_log.hand_outs
+    record.trial_log.deliveries = [
+        [part for part in log if part.to_us <= START + 8 * US] for log in record.trial_log.deliveries
     ]
     backlog = backlog_of(record)
     assert (backlog.max, backlog.end) == (backlog.end, 7000)

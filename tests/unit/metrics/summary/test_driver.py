@@ -14,13 +14,13 @@ from streamgauge.metrics.summary.driver import (
     append_latency,
     core_wait_us,
     driver_result,
+    schedule_delay,
     share_of_span,
-    slip,
     stood_still_us,
 )
 
 START = 1_700_000_000 * US
-WAITED = [("handing_out", "hand_out_share"), ("receiving", "receive_share"), ("writing", "disk_share")]
+WAITED = [("delivering", "hand_out_share"), ("receiving", "receive_share"), ("writing", "disk_share")]
 
 
 @pytest.mark.parametrize(("log", "name"), WAITED)
@@ -39,7 +39,7 @@ def test_what_the_driver_took_counts_once_and_within_the_span(
     make: Any, log: str, name: str, spent_s: list[tuple[float, float]], share: float
 ) -> None:
     """Ten seconds from the fifth on. Before, an engine is starting; after, it sends what is owed for no figure of ours;
-    a moment in which several generators handed out, or several senders waited, is one moment.
+    a moment in which several generators delivered, or several senders waited, is one moment.
     """
     record = make.story().record()
     spent = [(START + round(since * US), START + round(until * US)) for since, until in spent_s]
@@ -48,22 +48,22 @@ def test_what_the_driver_took_counts_once_and_within_the_span(
 
 
 def test_what_the_driver_took_of_a_warm_up_that_a_trial_ended_in(make: Any) -> None:
-    """A queue may be full before the span begins because nothing could be handed out in time."""
+    """A queue may be full before the span begins because nothing could be delivered in time."""
     record = make.story(seconds=4).record(early_stop="said so", deadline_us=START + 4 * US)
-    record.trial_log.handing_out = [(START + US, START + 4 * US)]
-    assert share_of_span(record, record.trial_log.handing_out) == pytest.approx(0.75)
+    record.trial_log.delivering = [(START + US, START + 4 * US)]
+    assert share_of_span(record, record.trial_log.delivering) == pytest.approx(0.75)
     at_once = make.story(seconds=0).record(early_stop="said so", deadline_us=START)
-    assert share_of_span(at_once, at_once.trial_log.handing_out) == 0.0
+    assert share_of_span(at_once, at_once.trial_log.delivering) == 0.0
 
 
-def test_slip_has_its_percentiles(make: Any) -> None:
+def test_schedule_delay_has_its_percentiles(make: Any) -> None:
     """Half a chunk in the middle; the largest nearly a whole one; both plus the lateness."""
-    found = slip(make.story(slip_us=1000).record())
+    found = schedule_delay(make.story(schedule_delay_us=1000).record())
     assert found.p50 == pytest.approx(1000 + make.chunk_us / 2)
     assert found.p50 < found.p99 <= found.max < 1000 + make.chunk_us
     record = make.story().record()
     record.trial_log.chunks = [[], []]
-    assert slip(record).max == 0
+    assert schedule_delay(record).max == 0
 
 
 @pytest.mark.parametrize(

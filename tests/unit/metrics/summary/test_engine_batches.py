@@ -48,6 +48,6 @@ def test_a_batch_told_twice_is_one(make: Any) -> None:
 
 
 def test_a_batchs_events_are_the_drivers_count(make: Any) -> None:
-    """Whatever the engine calls an input row; a batch that nothing was handed out for has none."""
+    """Whatever the engine calls an input row; a batch that nothing was delivered for has none."""
     table = batches_table([progress(2, 1), progress(99, 2)], START, make.story().trial_log())
     assert table.column("rows").to_pylist() == [1000, 0]

@@ -24,7 +24,7 @@ def test_rates_are_over_the_measured_span(make: Any) -> None:
 
 def test_what_comes_too_late_is_not_offered(make: Any) -> None:
     """What a second owes and gives only well after its end counts against the driver."""
-    rates = rates_of(make.story(slip_us=SCHEDULE_DELAY_US_MAX + US).record(), None, SCHEDULE_DELAY_US_MAX)
+    rates = rates_of(make.story(schedule_delay_us=SCHEDULE_DELAY_US_MAX + US).record(), None, SCHEDULE_DELAY_US_MAX)
     assert (rates.planned_per_s, rates.offered_per_s) == (1000, 0)
 
 

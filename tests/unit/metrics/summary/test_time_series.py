@@ -38,7 +38,7 @@ def test_the_series_has_a_row_for_each_second(make: Any) -> None:
 
 
 def test_the_series_counts_what_happened_in_each_second(make: Any) -> None:
-    """Planned by plan; offered, handed out and committed where they happened; every sum is the whole."""
+    """Planned by plan; offered, delivered and committed where they happened; every sum is the whole."""
     rows = series(make.story().record())
     assert rows["planned"] == [1000] * 20 + [0]
     assert rows["offered"] == [1000 - CHUNK, *[1000] * 19, CHUNK]
@@ -70,13 +70,13 @@ def test_lag_counts_until_the_commit(make: Any) -> None:
 def test_rereads_are_not_handed_out_again(make: Any) -> None:
     """A batch read twice moves neither the backlog nor the lag."""
     record = make.story().record()
-    record.trial_log.hand_outs[0].append(Delivery("purchases", START, START + US, 500, START + US, 1, True))
+    record.trial_log.deliveries[0].append(Delivery("purchases", START, START + US, 500, START + US, 1, True))
     assert series(record) == series(make.story().record())
 
 
-def test_slip_and_output_lag_by_second(make: Any) -> None:
+def test_schedule_delay_and_output_lag_by_second(make: Any) -> None:
     """The worst slip of a second's chunks; the output's lag at its commits, unknown where there was none."""
-    rows = series(make.story(slip_us=7000, read_after_us=0, commit_after_us=300_000).record())
+    rows = series(make.story(schedule_delay_us=7000, read_after_us=0, commit_after_us=300_000).record())
     assert rows["slip_us_max"] == [make.chunk_us + 7000.0] * 20 + [None]
     assert rows["frontier_lag_us"] == [None] + [pytest.approx(300_000.0)] * 20
 
@@ -133,6 +133,6 @@ def test_latency_by_second_lands_in_its_second(make: Any) -> None:
 def test_a_trial_that_never_began_has_one_row(make: Any) -> None:
     """A start that failed leaves a table that can be read."""
     record = make.story(seconds=1).record(deadline_us=START)
-    record.trial_log.chunks = record.trial_log.hand_outs = [[], []]
+    record.trial_log.chunks = record.trial_log.deliveries = [[], []]
     record.trial_log.commits = []
     assert len(series(record)["time_us"]) == 1
