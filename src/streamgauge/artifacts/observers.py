@@ -13,9 +13,9 @@ from streamgauge.results.search import TrialSummary
 FlowNodes = Sequence[Mapping[str, Any]]
 """A flow in the form of `dataflow.describe.describe`."""
 OnResult = Callable[[RunFolder, FlowNodes], object]
-"""Called with each run folder whose result has been written, and with the flow that was run."""
+"""Called with each run folder after its result was written, and with its flow."""
 OnStudy = Callable[[StudyResult], object]
-"""Called with a study's findings as far as they go, whenever they have been written to its folder."""
+"""Called with a study's findings so far, after they were written to its folder."""
 
 
 def ignore(*_: object) -> None:

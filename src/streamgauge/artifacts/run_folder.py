@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 StudyResult = LatencyBreakdown | OperatorProfile
 
-STARTED = "The run has no verdict: it still goes on, or it was killed."
+STARTED = "The run has no verdict: it is still running, or it was killed."
 
 
 class Study(NamedTuple):
-    """A kind of study: the command that makes one, what a folder of one is, and the model of its file."""
+    """A kind of study: its command, a description of its folder, and the model of its file."""
 
     command: str
     what: str
@@ -267,14 +267,12 @@ def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Pat
 
 
 def write_study(folder: Path, file: str, study: StudyResult | ProfileRequest) -> None:
-    """What a study found, as far as it goes, as its `file` in a folder."""
+    """Writes a study's findings so far to its `file` in a folder."""
     write_text(folder / file, study.to_json() + "\n", OUT)
 
 
 def read_study(folder: Path, file: str) -> StudyResult:
-    """What a study wrote to its `file` in a folder; `InputError` if there is nothing to show yet, or if another version
-    wrote it.
-    """
+    """Reads a study from its `file`. Raises `InputError` if it is too incomplete, or another version wrote it."""
     study = STUDIES[file]
     try:
         stored = json.loads((folder / file).read_bytes())

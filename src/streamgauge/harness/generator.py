@@ -159,7 +159,7 @@ class Generator:
 
     def status(self) -> dict[str, Any]:
         """A `GeneratorReport` as JSON."""
-        chunks, hand_outs = self._outlet.drain_logs()
+        chunks, deliveries = self._outlet.drain_logs()
         segment = self._segment
         return GeneratorReport(
             frontier_us=self._outlet.frontier(),
@@ -168,9 +168,9 @@ class Generator:
             ended=segment is None or segment.ended,
             failed=segment.failed if segment else "",
             chunks=chunks,
-            hand_outs=hand_outs,
+            deliveries=deliveries,
             aborted_us=self._outlet.drain_aborted(),
-            handing_out=self._outlet.drain_handing_out(),
+            delivering=self._outlet.drain_delivering(),
         ).to_json()
 
     def _follow_safely(self, segment: Segment) -> None:

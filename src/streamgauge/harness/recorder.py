@@ -198,11 +198,11 @@ class Recorder:
 
     def status(self) -> dict[str, Any]:
         """A `RecorderReport` as JSON."""
-        # Commits first: what a batch read came before its commit, so nobody hears of a commit without its reads.
+        # Commits first: a batch reports its reads before its commit, so the answer has the reads of every commit.
         commits = self.ledger.news()
         return RecorderReport(
             commits=commits,
-            # One by one, as they may still be coming: each is told once.
+            # One by one, because the inlet's threads may append meanwhile.
             reads=[self._reads.popleft() for _ in range(len(self._reads))],
             reached=[self._reached.popleft() for _ in range(len(self._reached))],
             rows_ignored=self.ledger.rows_ignored,

@@ -180,7 +180,7 @@ class TestBed:
             raise DriverError(f"the broker ended; its log: {self.folder / 'engine' / 'broker.log'}")
         generators = [GeneratorReport.from_json(child.ask("status")) for child in self._generators]
         recorder = RecorderReport.from_json(self._recorder.ask("status"))
-        # A generator stops at a full queue too, and the trial judges that; nothing else that failed is hidden by it.
+        # A generator also stops at a full queue, which the verdict covers. Other failures must still show.
         reasons = [recorder.failed, *(one.failed for one in generators if not one.overflowed)]
         if failed := [reason for reason in reasons if reason]:
             raise DriverError("; ".join(failed), disk_full=recorder.disk_full)
@@ -317,10 +317,10 @@ class TestBed:
 
 
 def tick_of(generators: Sequence[GeneratorReport], recorder: RecorderReport) -> Tick:
-    """What all processes have reported, as one."""
+    """Combines the reports of all processes."""
     return Tick(
         chunks=[one.chunks for one in generators],
-        hand_outs=[one.hand_outs for one in generators],
+        deliveries=[one.deliveries for one in generators],
         commits=recorder.commits,
         frontier_us=min(one.frontier_us for one in generators),
         overflowed=any(one.overflowed for one in generators),
@@ -328,7 +328,7 @@ def tick_of(generators: Sequence[GeneratorReport], recorder: RecorderReport) -> 
         rows_ignored=recorder.rows_ignored,
         aborted_us=[when for one in generators for when in one.aborted_us],
         retried_us=recorder.retried_us,
-        handing_out=[interval for one in generators for interval in one.handing_out],
+        delivering=[interval for one in generators for interval in one.delivering],
         receiving=recorder.receiving,
         writing=recorder.writing,
         stood_still=recorder.stood_still,

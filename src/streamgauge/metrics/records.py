@@ -70,21 +70,21 @@ class GeneratorReport:
     ended: bool
     failed: str
     chunks: list[Chunk]
-    hand_outs: list[Delivery]
+    deliveries: list[Delivery]
     aborted_us: list[int]
-    handing_out: list[BusyInterval]
+    delivering: list[BusyInterval]
 
     def to_json(self) -> dict[str, Any]:
         """Chunks and deliveries are lists, because there may be thousands of them."""
-        chunks, hand_outs = [astuple(one) for one in self.chunks], [astuple(one) for one in self.hand_outs]
-        return {**vars(self), "chunks": chunks, "hand_outs": hand_outs}
+        chunks, deliveries = [astuple(one) for one in self.chunks], [astuple(one) for one in self.deliveries]
+        return {**vars(self), "chunks": chunks, "deliveries": deliveries}
 
     @classmethod
     def from_json(cls, report: Mapping[str, Any]) -> GeneratorReport:
         made: dict[str, Any] = {
             "chunks": [Chunk(*chunk) for chunk in report["chunks"]],
-            "hand_outs": [Delivery(*map(_interned, part)) for part in report["hand_outs"]],
-            "handing_out": _intervals(report["handing_out"]),
+            "deliveries": [Delivery(*map(_interned, part)) for part in report["deliveries"]],
+            "delivering": _intervals(report["delivering"]),
         }
         return cls(**{**report, **made})
 

@@ -52,9 +52,10 @@ def test_a_tick_has_the_reports_of_all_processes(tmp_path: Path) -> None:
     generators = [generator(5), generator(4, ended=False, overflowed=True, memory_full_us=20)]
     bed = testbed_of(tmp_path, generators, BUSY)
     tick = bed.tick()
-    assert (tick.chunks, tick.hand_outs) == ([one.chunks for one in generators], [one.hand_outs for one in generators])
+    chunks, deliveries = [one.chunks for one in generators], [one.deliveries for one in generators]
+    assert (tick.chunks, tick.deliveries) == (chunks, deliveries)
     assert (tick.frontier_us, tick.ended, tick.overflowed, tick.memory_full_us) == (4, False, True, 20)
-    assert (tick.aborted_us, tick.handing_out) == ([5, 4], [(5, 6), (4, 5)])
+    assert (tick.aborted_us, tick.delivering) == ([5, 4], [(5, 6), (4, 5)])
     recorded = (tick.commits, tick.rows_ignored, tick.retried_us, tick.receiving, tick.writing, tick.stood_still)
     assert recorded == ([COMMIT], {"results": 1}, [6], [(1, 2)], [(2, 3)], [(9, 1)])
     assert (bed.reached_us, bed._reported_results) == (5, ["a.arrow"])

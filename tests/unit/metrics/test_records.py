@@ -16,9 +16,9 @@ GENERATOR = GeneratorReport(
     ended=False,
     failed="",
     chunks=[Chunk(0, 5, 3, 6)],
-    hand_outs=[Delivery("purchases", 0, 5, 3, 7, 1, again=True, query="q", reader=2, shared=True, read_us=9)],
+    deliveries=[Delivery("purchases", 0, 5, 3, 7, 1, again=True, query="q", reader=2, shared=True, read_us=9)],
     aborted_us=[4],
-    handing_out=[(1, 2), (3, 4)],
+    delivering=[(1, 2), (3, 4)],
 )
 RECORDER = RecorderReport(
     commits=[Commit("q", 1, "results", 8, 7, 3, 5, None, ["a.arrow"])],
@@ -48,7 +48,7 @@ def test_the_recorders_report_arrives_as_it_was_sent() -> None:
 def test_names_are_kept_once(report: GeneratorReport | RecorderReport) -> None:
     """A long trial has millions of records with the same few names."""
     arrived = [type(report).from_json(json.loads(json.dumps(report.to_json()))) for _ in range(2)]
-    names = [one.hand_outs[0].stream if isinstance(one, GeneratorReport) else one.commits[0].sink for one in arrived]
+    names = [one.deliveries[0].stream if isinstance(one, GeneratorReport) else one.commits[0].sink for one in arrived]
     assert names[0] is names[1]
 
 
