@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import inspect
 import re
@@ -138,6 +139,20 @@ def missing_files(text: str) -> list[str]:
     return sorted(name for name in named if not any((place / name).exists() for place in places))
 
 
+def missing_in_docstrings(source: str) -> list[str]:
+    """The Python files that a module's docstrings name and that are nowhere in the repository."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(source)) if isinstance(node, documented)]
+    named = {name for text in docstrings for name in re.findall(r"(?<![\w./{}-])[a-z_][\w./-]*\.py\b", text)}
+    return sorted(name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in _python_files()))
+
+
+@functools.cache
+def _python_files() -> tuple[str, ...]:
+    folders = ("src", "tests", "bench", "examples", "tools")
+    return tuple(str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
 def missing_names(text: str) -> list[str]:
     """What a page names in a module, as `room/module.name` or as `room/module.py`, `name`, and that is not there."""
     package = ROOT / "src" / "streamgauge"
@@ -265,6 +280,19 @@ def test_readme_gives_the_commands() -> None:
 def test_named_files_exist(page: Path) -> None:
     """A Python file that a page names is in the repository."""
     assert set(missing_files(page.read_text())) - TO_BE_MADE - TO_BE_WRITTEN == set()
+
+
+def test_docstrings_name_existing_files() -> None:
+    """A Python file that a docstring of the package names is in the repository."""
+    modules = (ROOT / "src").rglob("*.py")
+    missing = {str(module.relative_to(ROOT)): missing_in_docstrings(module.read_text()) for module in modules}
+    assert {module: set(files) - TO_BE_WRITTEN for module, files in missing.items() if set(files) - TO_BE_WRITTEN} == {}
+
+
+def test_missing_files_of_docstrings_are_found() -> None:
+    """A renamed file is found in the docstring of a module, a class or a function; a comment is not read."""
+    source = '"""See roads.py, road_map.py."""\nclass A:\n    """See `old/leads.py`."""\n# gone.py\n'
+    assert missing_in_docstrings(source) == ["old/leads.py", "roads.py"]
 
 
 def test_missing_files_are_found() -> None:

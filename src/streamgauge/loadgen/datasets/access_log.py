@@ -1,7 +1,7 @@
-"""Lines of a web server's access log, in the Common Log Format, from a day of 1998; how often what comes is made up.
+"""Lines of a web server's access log of a day in 1998, in the Common Log Format. All frequencies are made up.
 
-The log has a clock of its own, which every partition moves on by its own lines: a pure function of the line's number,
-as all that a field makes.
+The log has its own clock, which advances with the lines of each partition. So it is a pure function of the line's
+number, like every field.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ START_S = 898_128_000
 """18 June 1998, a day of matches."""
 ADDRESSES_MAX, PAGES = 2**20, 1_000
 STATUSES = {"200": 0.84, "304": 0.12, "404": 0.02, "206": 0.01, "302": 0.006, "500": 0.004}
-"""Status and share of the lines: most pages are found, many have not changed since they were seen last."""
+"""Statuses with their shares."""
 SIZES = 2_000
-"""Of answers, bytes: so many different ones, and `-` where there is no body."""
+"""The number of different response sizes, including `-` for no body."""
 MALFORMED_LENGTH = 24
-"""A malformed line is one that was cut off here."""
+"""The length at which malformed lines are cut off."""
 _LANES = 5
-"""Of a line: address, page, status, size, and whether it is malformed."""
+"""The lanes of a line: address, page, status, size, and whether it is malformed."""
 
 
 @dataclass(frozen=True)
 class AccessLine(FieldSpec):
     """`address - - [time] "GET page HTTP/1.0" status size`.
 
-    `addresses` clients come with Zipf's frequencies. The log's clock moves on by a second every `lines_per_second`
-    lines of a partition. A share `malformed` of the lines (0 to 1) is cut off in the middle of its time.
+    `addresses` clients have Zipf's frequencies. The log's clock advances by a second every `lines_per_second` lines of
+    a partition. A share `malformed` of the lines (0 to 1) is cut off within the time.
     """
 
     addresses: int
@@ -92,7 +92,7 @@ class AccessLine(FieldSpec):
 
 @lru_cache(maxsize=4)
 def addresses(count: int) -> pa.Array:
-    """The clients' addresses, most frequent first: spread over all networks by a multiplication that wraps around."""
+    """The clients' addresses, most frequent first, spread over all networks by a multiplicative hash."""
     spread = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(2_654_435_761) % np.uint64(2**32)
     octets = [(spread >> np.uint64(shift)) & np.uint64(255) for shift in (24, 16, 8, 0)]
     return pc.binary_join_element_wise(*(pc.cast(pa.array(each), pa.string()) for each in octets), ".")
@@ -100,7 +100,7 @@ def addresses(count: int) -> pa.Array:
 
 @lru_cache(maxsize=1)
 def _requests() -> pa.Array:
-    """Pages, most frequent first, as a line has them; the status comes after it."""
+    """The requests for all pages, most frequent first, as in a line."""
     return pa.array([f'"GET /english/matches/page{page}.html HTTP/1.0" ' for page in range(PAGES)])
 
 

@@ -1,8 +1,8 @@
-"""Calls of a telephone network: subscribers who call people they know, and telemarketers who call anyone, briefly.
+"""Calls of a telephone network: subscribers call people they know, telemarketers call anyone, briefly.
 
-Numbers 0, 1, ... are subscribers, who call with Zipf's frequencies: the first is on the telephone most. The numbers
-after the last of them are telemarketers, who call alike often and whom nobody calls. People know those whose numbers
-are next to theirs, so who calls often is called often as well.
+Numbers 0, 1, ... are subscribers, who call with Zipf's frequencies; the first calls most. The numbers after them are
+telemarketers, who call equally often and receive no calls. Subscribers know those with neighbouring numbers, so
+frequent callers also receive more calls.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from streamgauge.loadgen.random.philox import PhiloxBits, empty
 
 SUBSCRIBERS_MAX = 1_000_000
 TALK_S, PITCH_S = 120.0, 8.0
-"""How long a call of a subscriber lasts on average, and one of a telemarketer."""
+"""The mean duration of a subscriber's call, and of a telemarketer's."""
 SPREAD = 0.6
-"""Of the logarithm of durations, which is normal."""
+"""The standard deviation of the logarithm of durations, which is normal."""
 LONGEST_S = 3600
-"""No call lasts so long."""
+"""The limit (exclusive) of durations."""
 
 Ints = npt.NDArray[np.int32]
 _COIN_STEPS = 2.0**32
 _NUMBER = "telephone number"
-"""What callers and callees are told apart by: who calls is whom others call."""
+"""The kind of key of callers and callees, who have the same numbers."""
 
 
 @dataclass(frozen=True)
 class Caller(FieldSpec):
-    """Who calls: one of `subscribers`, or, for a share `selling` of the calls (0 to 1), one of `telemarketers`."""
+    """The caller: one of `subscribers`, or for a share `selling` of the calls (0 to 1) one of `telemarketers`."""
 
     subscribers: int
     telemarketers: int
@@ -66,10 +66,10 @@ class Caller(FieldSpec):
 
 @dataclass(frozen=True)
 class Called(FieldSpec):
-    """Whom the stream's field `caller` (number `caller_place`) calls: never itself, and only subscribers.
+    """The subscriber that the stream's field `caller` (number `caller_place`) calls; never the caller.
 
-    A subscriber calls one of the `contacts` numbers next to its own, the nearer the more often, with Zipf's
-    frequencies; a share `strangers` of its calls (0 to 1), and every one of a telemarketer, goes to anyone.
+    A subscriber calls one of the `contacts` nearest numbers with Zipf's frequencies, nearest first. A share `strangers`
+    of its calls (0 to 1), and all calls of telemarketers, go to random subscribers.
     """
 
     caller: Caller
@@ -101,7 +101,7 @@ class Called(FieldSpec):
         return out
 
     def _near(self, lanes: npt.NDArray[np.uint32]) -> Ints:
-        """How far from its own the number is that a subscriber calls: 1, -1, 2, -2, ..."""
+        """The distance between the numbers of subscriber and contact: 1, -1, 2, -2, ..."""
         rank = sampler("zipf", self.contacts).drawn(lanes)
         far = rank // 2 + 1
         return np.where(rank % 2 == 0, far, -far)
@@ -109,7 +109,7 @@ class Called(FieldSpec):
 
 @dataclass(frozen=True)
 class Duration(FieldSpec):
-    """How long the call of the stream's field `caller` (number `caller_place`) lasts, in whole seconds."""
+    """The duration of the call by the stream's field `caller` (number `caller_place`), whole seconds."""
 
     caller: Caller
     caller_place: int
@@ -126,7 +126,7 @@ class Duration(FieldSpec):
 
 @dataclass(frozen=True)
 class Established(FieldSpec):
-    """1 where the call was answered; a share `failed` of the calls (0 to 1) was not, and has 0."""
+    """1 for answered calls; 0 for a share `failed` of the calls (0 to 1)."""
 
     failed: float
     spark_type: ClassVar[str] = "int"
@@ -143,7 +143,7 @@ class Established(FieldSpec):
 
 @lru_cache(maxsize=8)
 def _durations(mean_s: float) -> Table:
-    """Draws whole seconds below `LONGEST_S`, of a log-normal distribution cut off there."""
+    """The sampler of whole seconds below `LONGEST_S`, from a truncated log-normal distribution."""
     from scipy.special import ndtr
 
     seconds = np.arange(1, LONGEST_S, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Clicks on a web site: addresses, pages and visitors, most frequent first; some have no name, some no page."""
+"""Clicks on a web site: addresses, pages and visitors, most frequent first. Some lack a name or a page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OFFSET_BYTES = 4
 
 @dataclass(frozen=True)
 class Address(FieldSpec):
-    """The address of one of `clients` visitors, which come with Zipf's frequencies."""
+    """The address of one of `clients` visitors, with Zipf's frequencies."""
 
     clients: int
     spark_type: ClassVar[str] = "string"
@@ -41,7 +41,7 @@ class Address(FieldSpec):
 
 @dataclass(frozen=True)
 class Visitor(FieldSpec):
-    """The visitor's own name, another draw than the address; a share `nameless` of the clicks (0 to 1) has none."""
+    """The visitor's name, independent of the address. A share `nameless` of the clicks (0 to 1) has none."""
 
     visitors: int
     nameless: float
@@ -73,7 +73,7 @@ class Visitor(FieldSpec):
 
 @dataclass(frozen=True)
 class Page(FieldSpec):
-    """One of `pages` pages with Zipf's frequencies; a share `malformed` of the clicks (0 to 1) has an empty one."""
+    """One of `pages` pages with Zipf's frequencies. A share `malformed` of the clicks (0 to 1) has an empty one."""
 
     pages: int
     malformed: float
@@ -101,7 +101,7 @@ class Page(FieldSpec):
 
 @lru_cache(maxsize=4)
 def _pages(count: int) -> pa.Array:
-    """No page, then every page."""
+    """The empty page, then every page."""
     return pa.array(["", *(f"/english/matches/page{page}.html" for page in range(count))])
 
 

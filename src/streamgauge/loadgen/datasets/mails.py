@@ -1,8 +1,8 @@
-"""Mails of made words, wanted and not: what their words tell, and no rule besides, is which of them are spam.
+"""Mails of made-up words, spam and ham. Only the frequencies of their words distinguish them.
 
-All mails share one vocabulary with Zipf's frequencies. Of every ten words one leans to spam and one to ham: it comes so
-many times as often there, and so many times as seldom elsewhere. A mail is sentences of eight words, so that whoever
-reads it has to deal with capitals and full stops.
+All mails share one vocabulary with Zipf's frequencies. Of every ten words one leans to spam and one to ham: it is
+`LEAN` times as frequent there, and as rare elsewhere. Mails have sentences of eight words, so that jobs must handle
+capitals and full stops.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from streamgauge.loadgen.random.philox import Lanes, PhiloxBits
 WORDS_MAX = 1000
 VOCABULARY_MIN, VOCABULARY_MAX = 10, 100_000
 LEAN = 6.0
-"""A word that leans comes so many times as often on its side, and as seldom on the other."""
+"""The factor of a leaning word's frequency on its side, and the divisor on the other."""
 SENTENCE = 8
 _OFFSET_BYTES = 4
 _TO_SPAM, _TO_HAM, _TURN = 3, 7, 10
-"""Which of every ten words lean: not the very first ones, which are as `the` and `and` are."""
+"""The positions of the leaning words among ten. The very first words do not lean, like `the` and `and`."""
 _OF_KIND = 2**11
-"""Added to a field's number for the bits that say which mails are spam."""
+"""Added to a field's number for the bits that select spam."""
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -38,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Message(FieldSpec):
-    """The text of a mail: `words` words on average, from half to one and a half times as many, of `vocabulary` ones.
+    """The text of a mail: `words` words on average (50 to 150 % of that) from a vocabulary of `vocabulary` words.
 
     A share `spam` of the mails (0 to 1) is spam.
     """
@@ -73,7 +73,7 @@ class Message(FieldSpec):
         return _OFFSET_BYTES + self.words * (self.spam * of_spam + (1 - self.spam) * of_ham + space + stop) - space
 
     def is_spam(self, bits: PhiloxBits, first: int, last: int) -> Bools:
-        """Which of the mails [first, last) are spam; `bits` are those of this field."""
+        """Whether each of the mails [first, last) is spam; `bits` are those of this field."""
         out = np.empty(last - first, np.bool_)
         for part, lanes in replace(bits, field=bits.field + _OF_KIND).blocks(first, last):
             np.less(lanes, self.spam * 2.0**32, out=out[part])
@@ -85,16 +85,16 @@ class Message(FieldSpec):
         return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
 
     def _mails(self, lanes: Lanes, spam: Bools) -> pa.Array:
-        """`lanes`, shape (mails, 1 + longest): a mail's length, then its words; those that it has not stay unused."""
+        """Mails from `lanes`, shape (mails, 1 + longest): a mail's length, then its words. The rest is unused."""
         by_length = sampler("normal", self.longest - self.shortest + 1)
         lengths = self.shortest + by_length.drawn(lanes[:, 0]).astype(np.int64)
         places = np.broadcast_to(np.arange(self.longest), (len(lengths), self.longest))
-        there = places < lengths[:, None]
-        forms = _form(places[there])
-        drawn = self._drawn(lanes[:, 1:][there], np.repeat(spam, lengths)) + self.vocabulary * forms
+        used = places < lengths[:, None]
+        forms = _form(places[used])
+        drawn = self._drawn(lanes[:, 1:][used], np.repeat(spam, lengths)) + self.vocabulary * forms
         ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
-        said = _forms(self.vocabulary).take(pa.array(drawn))
-        return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), said), " ")
+        spelled = _forms(self.vocabulary).take(pa.array(drawn))
+        return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), spelled), " ")
 
     def _drawn(self, lanes: Lanes, spam: Bools) -> npt.NDArray[np.int32]:
         of_spam, of_ham = _tables(self.vocabulary)
@@ -128,7 +128,7 @@ def words(count: int) -> pa.Array:
 
 @lru_cache(maxsize=4)
 def shares(count: int) -> tuple[Floats, Floats]:
-    """How likely each of `words(count)` is at every place of a mail of spam, and of one of ham, each shape (count,)."""
+    """The probability of each of `words(count)` at any place of a spam mail, and of a ham mail, each shape (count,)."""
     turn = np.arange(count) % _TURN
     lean = np.where(turn == _TO_SPAM, LEAN, np.where(turn == _TO_HAM, 1 / LEAN, 1.0))
     usual = probabilities("zipf", count)
@@ -144,12 +144,12 @@ def _tables(count: int) -> tuple[Table, Table]:
 
 @lru_cache(maxsize=4)
 def _forms(count: int) -> pa.Array:
-    """Every word as it is, then every one with a capital, then every one with a full stop."""
+    """Every word unchanged, then every word with a capital, then every word with a full stop."""
     plain = words(count)
     return pa.concat_arrays([plain, pc.utf8_capitalize(plain), pc.binary_join_element_wise(plain, ".", "")])
 
 
 def _form(places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Which of the forms a word has at each place of a mail."""
+    """The form of the word at each place of a mail."""
     in_sentence = places % SENTENCE
     return np.where(in_sentence == 0, 1, np.where(in_sentence == SENTENCE - 1, 2, 0))

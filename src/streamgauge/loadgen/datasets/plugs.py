@@ -1,15 +1,13 @@
-"""Readings of smart plugs in houses, after the thesis's SmartPlugGenerator, each made from its number alone.
+"""Readings of smart plugs in houses, after the generator of Bordin 2017. Each reading depends only on its number.
 
-A house has households, a household has plugs. Plugs are read in turn, each first for its load, then for its work. A
-plug is on or off for a phase, and while it is on its load swings around its peak; off, it is 0.
+A house has households, a household has plugs. Plugs are read in turn, first for the load, then for the work. A plug is
+on or off for a phase. Its load varies around its peak while it is on, and is 0 while it is off.
 
-In the original a plug draws the length of its next phase when one ends: a sequence, and any slice of a stream must be
-made alone. So here a plug draws one length for all of its phases, and whether it is on in one is a coin of that phase
-alone; phases of the same state that follow each other are one long phase. Work is what half of the peak would have
-used by then: no flow reads it.
+In the original, a plug draws the length of its next phase when one ends. That is sequential, but any slice of a stream
+must be made alone. So here all phases of a plug have the same length, and a coin decides for each phase whether the
+plug is on. Adjacent phases with the same state form a longer one. Work assumes half of the peak; no flow reads it.
 
-Plugs have a clock of their own, which every partition moves on by its own events, as `loadgen.datasets.access_log`
-does.
+Plugs have their own clock, which advances with the events of each partition, as in `loadgen.datasets.access_log`.
 """
 
 from __future__ import annotations
@@ -29,22 +27,22 @@ from streamgauge.loadgen.random.philox import Lanes, PhiloxBits
 
 HOUSES_MAX = 10_000
 HOUSEHOLDS, PLUGS = (2, 10), (5, 20)
-"""How few and how many households a house has, and plugs a household; all equally likely, as what follows is."""
+"""The ranges of households per house, and plugs per household. They and the values below are uniform."""
 PEAKS_W = (25, 35, 50, 70, 150, 300, 600, 800, 900, 1200)
 PHASES_S = (600, 900, 1800, 3600, 5400, 7200, 108_000)
 SWING_W = 10
-"""How far a load lies from the plug's peak at most, in whole watts."""
+"""The largest deviation of a load from the plug's peak, whole watts."""
 WORK, LOAD = 0, 1
-"""What a reading tells of, as DEBS 2014 numbers it: kilowatt hours, or watts."""
+"""The properties of DEBS 2014: kilowatt hours, or watts."""
 
 Ints = NDArray[np.int64]
 _OF_GRID = 2**13
-"""The number of a field that no stream has, for the bits of the plugs themselves; a few more follow it."""
+"""A field number that no stream has, for the bits of the plugs; the next few are used as well."""
 _JOULES_PER_KWH = 3.6e6
 
 
 class Grid(NamedTuple):
-    """All plugs in the order in which they are read; every array has shape (plugs,)."""
+    """All plugs in the order of reading; every array has shape (plugs,)."""
 
     house: NDArray[np.int32]
     household: NDArray[np.int32]
@@ -52,7 +50,7 @@ class Grid(NamedTuple):
     peak_w: Ints
     phase_s: Ints
     shift_s: Ints
-    """How far into a phase the plug is at the beginning."""
+    """The plug's position within its phase at the start."""
 
     @property
     def plugs(self) -> int:
@@ -60,7 +58,7 @@ class Grid(NamedTuple):
 
 
 def grid(bits: PhiloxBits, houses: int) -> Grid:
-    """The plugs of a stream: the same for every field and partition of it."""
+    """The plugs of a stream, the same for all its fields and partitions."""
     return _grid(_own(bits), houses)
 
 
@@ -89,19 +87,19 @@ def _grid(bits: PhiloxBits, houses: int) -> Grid:
 
 
 def _numbers_within(counts: NDArray[np.int32]) -> NDArray[np.int32]:
-    """2, 3 gives 0, 1, 0, 1, 2."""
+    """Numbers within each group: 2, 3 gives 0, 1, 0, 1, 2."""
     begins = np.cumsum(counts) - counts
     return (np.arange(counts.sum()) - np.repeat(begins, counts)).astype(np.int32)
 
 
 def _places(numbers: Ints, plugs: int) -> Ints:
-    """Which plug each event reads: two events a plug."""
+    """The plug of each event; two events per plug."""
     return (numbers >> 1) % plugs
 
 
 @dataclass(frozen=True)
 class PlugId(FieldSpec):
-    """Where the plug of a reading is: its number within the household, the household's within the house, the house."""
+    """The number of a plug within its household, of the household within its house, or of the house."""
 
     houses: int
     level: Literal["house", "household", "plug"]
@@ -122,21 +120,21 @@ class PlugId(FieldSpec):
 
 @dataclass(frozen=True)
 class PlugProperty(FieldSpec):
-    """What a reading tells of: `LOAD`, then `WORK`, in turn."""
+    """The property of a reading: `LOAD` and `WORK` in turn."""
 
     spark_type: ClassVar[str] = "int"
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> NDArray[np.int32]:
-        return np.where(_tells_load(np.arange(first, last)), LOAD, WORK).astype(np.int32)
+        return np.where(_is_load(np.arange(first, last)), LOAD, WORK).astype(np.int32)
 
 
 @dataclass(frozen=True)
 class PlugValue(FieldSpec):
     """The load in watts, or the work in kilowatt hours.
 
-    The plugs of the first houses, a share `heavy` of all (0 to 1), are planted: they are never off. The plugs' clock
-    moves on by `speed` seconds every `events_per_second` events of a partition. A share `malformed` of the readings (0
-    to 1) has no value or one below zero, as many of each.
+    The plugs of the first houses, a share `heavy` of all (0 to 1), are planted heavy users and never off. The plugs'
+    clock advances by `speed` seconds every `events_per_second` events of a partition. A share `malformed` of the
+    readings (0 to 1) has no value or a negative one, equally often.
     """
 
     houses: int
@@ -179,13 +177,13 @@ class PlugValue(FieldSpec):
         on |= plugs.house[places] < self.heavy * self.houses
         load_w = np.where(on, peak_w + Uniform(2 * SWING_W + 1, -SWING_W).drawn(lanes[::2]), 0)
         work_kwh = np.round(clock_s * peak_w / (2 * _JOULES_PER_KWH), 3)
-        values = np.where(_tells_load(numbers), load_w, work_kwh)
+        values = np.where(_is_load(numbers), load_w, work_kwh)
         wrong = lanes[1::2] < self.malformed * 2.0**32
         values[wrong] = -1 - values[wrong]
         return pa.array(values, mask=wrong & (lanes[1::2] % 2 == 0))
 
 
-def _tells_load(numbers: Ints) -> NDArray[np.bool_]:
+def _is_load(numbers: Ints) -> NDArray[np.bool_]:
     return numbers % 2 == 0
 
 
@@ -195,7 +193,7 @@ def _check_houses(name: str, houses: int) -> None:
 
 
 def _coins(seed: NDArray[np.uint64], places: Ints, phases: Ints) -> NDArray[np.bool_]:
-    """A fair coin for each plug and phase, whichever event asks: the last steps of SplitMix64, which mix every bit."""
+    """A fair coin per plug and phase, by the last steps of SplitMix64, which mix every bit."""
     mixed = places.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + phases.view(np.uint64)
     mixed = mixed * np.uint64(0xC2B2AE3D27D4EB4F) + seed
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

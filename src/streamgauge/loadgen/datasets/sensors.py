@@ -1,8 +1,8 @@
-"""Readings of sensors: each device has a level of its own that walks slowly, with noise on it and planted spikes.
+"""Readings of sensors: each device has its own level that walks slowly, with noise and planted spikes.
 
-A walk is a sequence, and any slice of a stream must be made alone. So it is a sum of octaves: in each, a device has a
-random level at every so many events, and between two levels a straight line. Few long steps and many short ones look
-like a walk, stay within bounds, and cost a look at two levels each.
+A random walk is sequential, but any slice of a stream must be made alone. So the walk is a sum of octaves. In each
+octave a device has random levels at a fixed number of events, with straight lines in between. The sum resembles a
+walk, stays within bounds, and needs only two levels per octave.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Floats = npt.NDArray[np.float64]
 GRID = 1024
 """Readings are whole multiples of 1/1024, so that sums of them are exact in any order."""
 SPREAD, DRIFT, NOISE = 0.1, 0.01, 0.005
-"""How far a device's own level, its walk and its noise reach, as shares of the mean."""
+"""The ranges of a device's level, walk and noise, as shares of the mean."""
 SPIKE_LOW, SPIKE_HIGH = 0.05, 0.5
-"""How far a planted spike lies from where the reading would be, as shares of it."""
+"""The range of a planted spike's deviation, as a share of the reading."""
 
 _OCTAVES = ((14, 1 / 7), (17, 2 / 7), (20, 4 / 7))
 """(log2 of the events between two levels, share of the drift)."""
 _OF_LEVELS = 2**14
-"""Added to a field's number for the bits of its levels; one more for each octave, and one for the devices' own."""
+"""Added to a field's number for the bits of its levels: one offset per octave, and one for the devices' levels."""
 
 
 @dataclass(frozen=True)
 class Reading(FieldSpec):
-    """A reading of the device that the stream's field `device` (number `device_place`) names, around `mean`.
+    """A reading around `mean` of the device in the stream's field `device` (number `device_place`).
 
-    A share `spikes` of the readings (0 to 1) is a spike, 5 to 50 % up or down; all others lie within 4 % of each other
-    on one device.
+    A share `spikes` of the readings (0 to 1) is a spike, 5 to 50 % up or down. All other readings of a device lie
+    within 4 % of each other.
     """
 
     device: Key
@@ -62,7 +62,7 @@ class Reading(FieldSpec):
         return out
 
     def _levels(self, bits: PhiloxBits, devices: npt.NDArray[np.int32], numbers: npt.NDArray[np.int64]) -> Floats:
-        """Where each device's level is at the events of those numbers, as a share of the mean."""
+        """Each device's level at these events, as a share of the mean."""
         own = _random_levels(_bits_of_levels(bits, len(_OCTAVES)), 0, self.device.domain)
         level = 1 + SPREAD * own[devices]
         for octave, (log_step, share) in enumerate(_OCTAVES):
@@ -77,9 +77,9 @@ class Reading(FieldSpec):
         table = np.stack([
             _random_levels(bits, cell, self.device.domain) for cell in range(low, int(cells[-1]) + 2)
         ])  # fmt: skip
-        way = (numbers - (cells << log_step)) / (1 << log_step)
+        fraction = (numbers - (cells << log_step)) / (1 << log_step)
         before, after = table[cells - low, devices], table[cells - low + 1, devices]
-        return before + way * (after - before)
+        return before + fraction * (after - before)
 
     def _spiked(self, coin: npt.NDArray[np.uint32], lanes: npt.NDArray[np.uint32]) -> Floats:
         factor = np.ones(len(lanes))
@@ -91,7 +91,7 @@ class Reading(FieldSpec):
 
 
 def _bits_of_levels(bits: PhiloxBits, octave: int) -> PhiloxBits:
-    """One walk for a device, whichever partition its readings come by."""
+    """The bits of a device's walk, the same in all partitions."""
     return replace(bits, partition=0, field=bits.field + _OF_LEVELS * (octave + 1) // 4)
 
 

@@ -1,10 +1,10 @@
-"""GPS traces of taxis on the made map of `roads.py`: where they are, roughly, and how fast they go.
+"""GPS traces of taxis on the generated map of `road_map.py`: approximate position and speed.
 
-Each taxi drives up and down a street of its own, most taxis on the first streets (Zipf's frequencies); on a map of
-one's own (`road_file.py`), up and down a road, each of its straight parts in the same time. It moves on with
-the events of its generator, not with seconds, so that a place is a pure function of the event's number and the same
-traces come at every rate. What goes wrong with such traces is planted in known shares: places outside of the map's box,
-taxis that stand, speeds that cannot be, and roads on which all are slow for a while.
+Each taxi drives up and down one street, most taxis on the first streets (Zipf's frequencies). On a user's map
+(`road_map_file.py`) it drives up and down one road, with equal times for its straight parts. Taxis move with the events
+of their generator and not with time. So a position is a pure function of the event's number, and traces are the same
+at every rate. Errors are planted in known shares: positions outside the map, standing taxis, impossible speeds, and
+roads that are slow for a while.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from streamgauge.loadgen.random.philox import Lanes, PhiloxBits, empty
 SPEED_GRID = 64
 """Speeds are whole multiples of 1/64 km/h."""
 USUAL_LOW, USUAL_HIGH = 20.0, 80.0
-"""km/h: every road has a usual speed of its own between these."""
+"""The range of the roads' usual speeds, km/h."""
 NOISE = 0.25
-"""How far a speed lies from its road's at most, as a share of it."""
+"""The largest deviation of a speed from its road's usual speed, as a share."""
 SLOW = 0.7
-"""What is left of the speed where a road is slow."""
+"""The speed on slow roads as a share of the usual speed."""
 OUTLIER_LOW, OUTLIER_HIGH = 2.0, 4.0
-"""A planted outlier is between so many times the road's usual speed."""
+"""The range of planted outliers as multiples of the road's usual speed."""
 GPS_METRES = 15.0
-"""How far a trace lies from the taxi at most, in each direction; half of that is far likelier."""
+"""The largest GPS error in each direction; small errors are more likely."""
 OUTSIDE_DEGREES = 1.0
-"""How far to the north of the taxi a trace outside of the box lies."""
+"""The distance to the north of the taxi for positions outside the map."""
 ROAD_LOG_EVENTS, SLOW_LOG_EVENTS = 14, 15
-"""log2 of the events of a generator in which a taxi of middling pace passes a road, and for which a road is slow."""
+"""log2 of a generator's events in which an average taxi passes a road, and for which a road stays slow."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Routes = tuple[npt.NDArray[np.int32], Floats, Floats]
-"""Of each taxi: its street, where on its way up and down it begins, and its pace in roads."""
+"""For each taxi: its street, its start on the way up and down, and its speed in roads."""
 
-# Fields of a stream that stand for no column of it: all partitions and columns see the same routes and roads.
+# Field numbers without a column, so that all partitions and columns share the routes and roads.
 _ROUTES, _USUAL, _SLOW = 2**15, 2**15 + 1, 2**15 + 2
 
 
 @dataclass(frozen=True)
 class Taxis:
-    """The taxis that the stream's field `taxi` (number `taxi_place`) names, on a map of `streets` streets each way, or
-    on that of a file.
+    """The taxis of the stream's field `taxi` (number `taxi_place`), on a map of `streets` streets each way, or on a
+    user's map.
     """
 
     taxi: Key
@@ -69,14 +69,14 @@ class Taxis:
 
     @property
     def streets_and_roads(self) -> tuple[int, int]:
-        """How many streets there are, and how many roads each has."""
+        """The number of streets, and of roads per street."""
         if self.file:
             return len(read_roads(self.file).parts.first) - 1, 1
         return 2 * self.streets, self.streets - 1
 
     @property
     def origin(self) -> dict[str, tuple[float, float]]:
-        """Of each axis: the degrees of the map's corner, and the metres of a degree."""
+        """For each axis: the degrees of the map's corner, and the metres per degree."""
         box = read_roads(self.file).box if self.file else BOX
         return {"lat": (box.south, METRES_NORTH), "lon": (box.west, box.metres_east)}
 
@@ -94,20 +94,20 @@ class Taxis:
         return before + (thirds - part) * (after - before)
 
     def on_roads(self, bits: PhiloxBits, first: int, last: int) -> tuple[Ints, Floats]:
-        """The road on which the taxi of each event is, and how far along it: 0 to 1."""
+        """The road of each event's taxi, and its position along the road from 0 to 1."""
         taxis = self.taxi.column(replace(bits, field=self.taxi_place), first, last)
         streets, longest = self.streets_and_roads
         street, start, pace = _routes(_everywhere(bits, _ROUTES), self.taxi.domain, streets, longest)
-        way = start[taxis] + pace[taxis] * (np.arange(first, last) / 2**ROAD_LOG_EVENTS)
-        way %= 2 * longest
-        way = np.minimum(way, 2 * longest - way)
-        place = np.minimum(way.astype(np.int64), longest - 1)
-        return street[taxis] * np.int64(longest) + place, way - place
+        distance = start[taxis] + pace[taxis] * (np.arange(first, last) / 2**ROAD_LOG_EVENTS)
+        distance %= 2 * longest
+        distance = np.minimum(distance, 2 * longest - distance)
+        place = np.minimum(distance.astype(np.int64), longest - 1)
+        return street[taxis] * np.int64(longest) + place, distance - place
 
 
 @dataclass(frozen=True)
 class Coordinate(FieldSpec):
-    """Latitude or longitude of a taxi in degrees, as GPS has it; a share `outside` (0 to 1) lies outside of the box."""
+    """GPS latitude or longitude of a taxi in degrees; a share `outside` (0 to 1) lies outside the map."""
 
     taxis: Taxis
     axis: Literal["lat", "lon"]
@@ -129,10 +129,10 @@ class Coordinate(FieldSpec):
 
 @dataclass(frozen=True)
 class Speed(FieldSpec):
-    """How fast a taxi goes, in km/h: as usual on its road, give or take a quarter.
+    """A taxi's speed in km/h, within a quarter of its road's usual speed.
 
-    A share `slow_downs` of the roads is slow at a time. Of the events, a share `stopped` has speed 0, and a share
-    `outliers` twice to four times the usual speed (all from 0 to 1, the last two together too).
+    A share `slow_downs` of the roads is slow at a time. A share `stopped` of the events has speed 0, and a share
+    `outliers` two to four times the usual speed (all from 0 to 1; `stopped` and `outliers` sum to at most 1).
     """
 
     taxis: Taxis
@@ -159,7 +159,7 @@ class Speed(FieldSpec):
         return out
 
     def _pace(self, bits: PhiloxBits, road: Ints, first: int) -> Floats:
-        """What is left of the usual speed on each road, at the events from `first` on."""
+        """The share of the usual speed on each event's road, for events from `first`."""
         cells = np.arange(first, first + len(road)) >> SLOW_LOG_EVENTS
         low, high = int(cells[0]), int(cells[-1])
         lanes, count = _everywhere(bits, _SLOW), math.prod(self.taxis.streets_and_roads)
@@ -168,7 +168,7 @@ class Speed(FieldSpec):
 
 
 def _blocks(taxis: Taxis, bits: PhiloxBits, first: int, last: int) -> Iterator[tuple[slice, Lanes, Ints, Floats]]:
-    """The events in pieces: where each lies, two lanes an event, the road and how far along it."""
+    """The events in pieces: slice, two lanes per event, road and position along it."""
     for part, lanes in bits.blocks(first, last, width=2):
         yield part, lanes, *taxis.on_roads(bits, first + part.start, first + part.stop)
 
@@ -183,7 +183,7 @@ def _everywhere(bits: PhiloxBits, field: int) -> PhiloxBits:
 
 
 def _peaked(lanes: Lanes) -> Floats:
-    """Lanes as numbers of [-1, 1), those in the middle the likeliest: the sum of two even ones."""
+    """Lanes as numbers in [-1, 1) with a triangular distribution: the sum of two uniform ones."""
     return ((lanes & np.uint32(0xFFFF)) + (lanes >> np.uint32(16))) * 2.0**-16 - 1.0
 
 

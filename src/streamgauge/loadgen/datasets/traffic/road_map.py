@@ -1,12 +1,11 @@
-"""A made map in the bounding box of Beijing [thesis §3.3.3]: streets that cross, cut into roads at their crossings.
+"""A generated map in the bounding box of Beijing (Bordin 2017, section 3.3.3): streets, cut into roads at crossings.
 
-It stands for the thesis's map of OpenStreetMap, which its code does not ship. Crossings lie off their places, and roads
-bend twice on their way. All of it is whole metres from the box's south-western corner, made with whole numbers alone,
-so that a statement in another language (SQL) comes to the same map to the last bit.
+It replaces the OpenStreetMap extract of the thesis, which its code does not include. Crossings deviate from a grid,
+and each road bends twice. All coordinates are whole metres from the south-western corner, computed with whole numbers,
+so another language (SQL) can compute exactly the same map.
 
-The plane: metres east and north of the corner. A degree of longitude is taken as long as it is in the middle of the
-box (cosine of the latitude), where it is 0.3 % shorter than at the southern edge and as much longer than at the
-northern one.
+The plane has metres east and north of the corner. A degree of longitude has its length in the middle of the box
+(cosine of the latitude), which differs by 0.3 % from that at the northern and southern edge.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 METRES_NORTH = 111_200
-"""Of a degree of latitude, as the thesis has it."""
+"""Metres per degree of latitude, as in Bordin 2017."""
 SIDE = 48_128
-"""Metres: the box is as wide as it is high, but for two metres."""
+"""Width and height of the box in metres, which differ by two metres."""
 STREETS_MIN, STREETS_MAX = 2, 200
 VERTICES = 4
-"""Of a road: two crossings, and two bends a third of the way from each."""
+"""The vertices of a road: two crossings, and two bends at its thirds."""
 CROSSING_X, CROSSING_Y, BEND_X, BEND_Y = range(4)
-"""What `mixed` is asked for."""
+"""The kinds of `mixed`."""
 FACTORS, PRIME = (7_919, 104_729, 1_299_709, 12_345), 2**31 - 1
-"""Of `mixed`; the square of a number below the prime still fits into 64 bits."""
+"""Constants of `mixed`. The square of a number below the prime fits into 64 bits."""
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -47,7 +46,7 @@ class Box:
 
     @property
     def metres_east(self) -> int:
-        """Of a degree of longitude: whole, so that a statement in another language has the same."""
+        """Metres per degree of longitude; a whole number, so that other languages get the same."""
         return round(METRES_NORTH * math.cos(math.radians((self.south + self.north) / 2)))
 
     def to_plane(self, lat: Floats, lon: Floats) -> tuple[Floats, Floats]:
@@ -56,21 +55,21 @@ class Box:
 
 
 BOX = Box(39.689602, 40.122410, 116.105789, 116.670021)
-"""Of the made map."""
+"""The bounds of the generated map."""
 
 
 def mixed(first: Number, second: Number, kind: int) -> Number:
-    """A number of 0..PRIME-1 for each two others, that looks like chance."""
+    """A pseudo-random number of 0..PRIME-1 for two others."""
     seed = (first * FACTORS[0] + second * FACTORS[1] + (kind * FACTORS[2] + FACTORS[3])) % PRIME
     return seed * seed % PRIME
 
 
 @lru_cache(maxsize=4)
 def roads(streets: int) -> Floats:
-    """The vertices of each road in metres east and north, shape (roads, 4, 2); a road's place is its number.
+    """The vertices of each road in metres east and north, shape (roads, 4, 2), by number of the road.
 
-    `streets` of them lead from west to east, the southernmost first, then as many from south to north, the westernmost
-    first. The roads of a street follow each other: the p-th of street q has the number q * (streets - 1) + p.
+    `streets` streets lead from west to east, southernmost first. As many lead from south to north, westernmost first.
+    The p-th road of street q has the number q * (streets - 1) + p.
     """
     step = SIDE // streets
     street, place = np.divmod(np.arange(road_count(streets), dtype=np.int64), streets - 1)
@@ -83,9 +82,9 @@ def roads(streets: int) -> Floats:
     bends = np.stack([_off(number, part, kind, bend_most(step)) for kind in (BEND_X, BEND_Y)], axis=2)
     bends[:, [0, -1]] = 0
     along = part[:, None]
-    found = (((VERTICES - 1 - along) * start + along * end) // (VERTICES - 1) + bends).astype(np.float64)
-    found.flags.writeable = False
-    return found
+    vertices = (((VERTICES - 1 - along) * start + along * end) // (VERTICES - 1) + bends).astype(np.float64)
+    vertices.flags.writeable = False
+    return vertices
 
 
 def road_count(streets: int) -> int:
@@ -93,12 +92,12 @@ def road_count(streets: int) -> int:
 
 
 def crossing_most(step: int) -> int:
-    """How far off its place a crossing lies at most, where places are `step` metres apart."""
+    """The largest deviation of a crossing from a grid of `step` metres."""
     return step // 5
 
 
 def bend_most(step: int) -> int:
-    """How far a road bends from its straight way at most."""
+    """The largest deviation of a road's bend from the straight line."""
     return step // 20
 
 
@@ -110,5 +109,5 @@ def _crossings(step: int, i: Ints, j: Ints) -> Ints:
 
 
 def _off(first: Ints, second: Ints, kind: int, most: int) -> Ints:
-    """A whole number of -most..most."""
+    """A pseudo-random whole number of -most..most."""
     return mixed(first, second, kind) % (2 * most + 1) - most

@@ -1,7 +1,7 @@
-"""Roads of one's own: the lines of a GeoJSON file, in metres on a plane, as the made map of `roads.py` is.
+"""Reads a user's roads from the lines of a GeoJSON file, in metres on a plane like the map of `road_map.py`.
 
-A road is a feature of the file, by its place there from 0, with all lines of its geometry; other geometries are none.
-The plane is that of the box around all lines: a degree of longitude is as long as it is in its middle.
+A road is a feature of the file with all lines of its geometry, and its number is the feature's position from 0. Other
+geometries are ignored. The plane is that of the box around all lines, with the degree of longitude of its middle.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.datasets.traffic.road_map import Box
 
 DEGREES_MAX = 2.0
-"""Of a box, each way: over more of it a plane is no map."""
+"""The largest extent of a box, because a plane cannot represent larger areas."""
 SETTING = "set map_matcher_shapefile"
 WAY_OUT = "a GeoJSON file of lines in degrees, such as ogr2ogr -f GeoJSON roads.geojson roads.shp writes"
 
@@ -31,7 +31,7 @@ Line = list[tuple[float, float]]
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Straight parts of roads in their order: where each begins and leads, shape (n, 2), and its road, shape (n,)."""
+    """Straight parts of roads in order: start and vector of each, shape (n, 2), and its road, shape (n,)."""
 
     start: Floats
     way: Floats
@@ -39,7 +39,7 @@ class Parts:
 
     @cached_property
     def first(self) -> Ints:
-        """The first part of each road that has any, in their order, and behind them how many parts there are."""
+        """The index of each road's first part, followed by the number of parts. Roads without parts are left out."""
         return np.append(np.flatnonzero(np.diff(self.road, prepend=-1)), len(self.road))
 
 
@@ -51,7 +51,7 @@ class RoadFile:
 
 @lru_cache(maxsize=4)
 def read_roads(path: str) -> RoadFile:
-    """The roads of a file; InputError where it has none."""
+    """The roads of a file. Raises InputError if it has none."""
     lines = list(_lines(_features(path), path))
     points = np.array([point for _, line in lines for point in line], np.float64).reshape(-1, 2)
     if not len(points):
@@ -85,14 +85,14 @@ def _features(path: str) -> list[Any]:
 
 
 def _lines(features: list[Any], path: str) -> Iterator[tuple[int, Line]]:
-    """The place of each feature, and its lines one by one: points of (longitude, latitude)."""
+    """The position of each feature with each of its lines: points of (longitude, latitude)."""
     for place, feature in enumerate(features):
         try:
             geometry = feature["geometry"] or {}
             kind = geometry.get("type")
             if kind in ("LineString", "MultiLineString"):
-                found = geometry["coordinates"]
-                for line in found if kind == "MultiLineString" else [found]:
+                coordinates = geometry["coordinates"]
+                for line in coordinates if kind == "MultiLineString" else [coordinates]:
                     yield place, [_point(point) for point in line]
         except (AttributeError, LookupError, TypeError, ValueError):
             rule = f"must have points of longitude and latitude in degrees (feature {place} of the file, from 0)"
