@@ -1,11 +1,11 @@
-"""Runs the performance programs of these packages and prints one table, each figure beside its floor and its goal.
+"""Runs the benchmark programs of these packages and prints one table, each figure with its floor and goal.
 
-    python -m bench                        all of them except those in `APART`, which are made by name alone
+    python -m bench                        all of them except those in `APART`, which run only by name
     python -m bench --only generation      some of them, by the last part of the name, separated by commas
     python -m bench --json | --markdown    rows for a program, or a table
 
-Exits with 1 where a floor is missed or a program fails, with 2 where a name is not known. A program is a module with
-`main() -> list[Row]`; each gets a process of its own, so that none meets another's caches, threads or processors.
+Exits with 1 if a floor is missed or a program fails, with 2 if a name is unknown. A program is a module with
+`main() -> list[Row]`. Each runs in its own process, so that it does not share caches, threads or CPUs with others.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from bench import support
 from bench.support.own_process import run_in_own_process
 
 Row = dict[str, Any]
-"""what, value, unit, floor, goal, median, spread, note; floor and goal may be None, and the note empty."""
+"""what, value, unit, floor, goal, median, spread, note; floor and goal may be None, the note empty."""
 
 APART = ("applications", "tuning_profiles")
-"""Many searches each, which make tables of their own (docs/results)."""
+"""Studies of many searches each, with their own tables (docs/results)."""
 
 HEAD = ("what", "value", "unit", "spread", "floor", "goal", "met")
 
 
 def programs() -> dict[str, str]:
-    """The last part of each program's name to the whole of it: `generation` to `bench.loadgen.generation`."""
+    """Short name to full name of each program: `generation` to `bench.loadgen.generation`."""
     modules = [module.name for module in pkgutil.walk_packages(bench.__path__, "bench.") if not module.ispkg]
     names = [name for name in modules if name.count(".") == 2 and not name.startswith(f"{support.__name__}.")]
     return {name.rpartition(".")[2]: name for name in sorted(names)}
 
 
 def chosen(only: str | None, there: Sequence[str]) -> list[str]:
-    """The programs asked for; SystemExit 2 where a name is not known."""
+    """The requested programs; SystemExit 2 if a name is unknown."""
     if only is None:
         return [name for name in there if name not in APART]
     asked = [name.strip() for name in only.split(",")]
@@ -50,9 +50,9 @@ def chosen(only: str | None, there: Sequence[str]) -> list[str]:
 
 
 def met(row: Row, bound: str) -> bool | None:
-    """Whether the value reaches `bound` ("floor" or "goal"); None where there is none.
+    """Whether the value reaches `bound` ("floor" or "goal"); None without a bound.
 
-    Less is better where the goal lies below the floor, as for times.
+    If the goal is below the floor, less is better, as for times.
     """
     limit = row[bound]
     if limit is None:
@@ -62,7 +62,7 @@ def met(row: Row, bound: str) -> bool | None:
 
 
 def said(row: Row) -> str:
-    """`goal`, `floor` or `missed`: how far the value reaches."""
+    """`goal`, `floor` or `missed`: the bound that the value reaches."""
     if met(row, "goal"):
         return "goal"
     return {True: "floor", False: "missed", None: "-"}[met(row, "floor")]
@@ -79,7 +79,7 @@ def _number(value: float | None) -> str:
 
 
 def plain(rows: Sequence[Row]) -> str:
-    """The table with columns as wide as they must be."""
+    """The table as aligned text."""
     lines = [HEAD, *map(cells, rows)]
     widths = [max(len(line[place]) for line in lines) for place in range(len(HEAD))]
     return "\n".join(
@@ -93,21 +93,21 @@ def markdown(rows: Sequence[Row]) -> str:
 
 
 def collect(asked: Sequence[str], run: Callable[[str], list[Row]] = run_in_own_process) -> tuple[list[Row], bool]:
-    """(rows of all programs, whether every program came to its end); a program that fails does not stop the others."""
+    """(rows of all programs, whether every program finished). A program that fails does not stop the others."""
     rows, whole, modules = [], True, programs()
     for name in asked:
         module = modules[name]
         print(module, file=sys.stderr)
         try:
             rows += run(module)
-        except Exception as error:  # whatever a program raises is reported, and the next one runs
+        except Exception as error:  # report whatever a program raises, and run the next one
             print(f"error: {module} failed: {type(error).__name__}: {error}", file=sys.stderr)
             whole = False
     return rows, whole
 
 
 def main(arguments: Sequence[str] | None = None, run: Callable[[str], list[Row]] = run_in_own_process) -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="The performance programs, in one table.")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Benchmark programs, in one table.")
     parser.add_argument("--only", metavar="NAME,...", help=f"of {', '.join(sorted(programs()))}")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="rows as JSON")

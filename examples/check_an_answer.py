@@ -4,10 +4,10 @@
     streamgauge generate --of runs/2026-...-windowed_aggregation-spark --out input
     python examples/check_an_answer.py input runs/2026-...-windowed_aggregation-spark
 
-The second command writes that very run's input. Prints how many windows are equal; exits with 1 where one is not. A
-window is owed where its last purchase lies before the end of the measured span; others may have closed or not, but what
-has arrived must be right. Windows that end after the last purchase of the input are looked at by nobody, and counted as
-`outside`: a run that was extended has some that an input made with `--start` does not reach.
+The second command writes that very run's input. The script prints how many windows are equal, and exits with 1 if one
+is not. A window is required if its last purchase lies before the end of the measured span. Other windows may be
+missing, but must be right if they arrived. Windows that end after the last purchase of the input are not checked, and
+counted as `outside`. A run that was extended has such windows if the input was made with `--start`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_purchases(generated: Path) -> pd.DataFrame:
 
 
 def read_results(run: Path) -> pd.DataFrame:
-    """The run's windows by pack and start; the index repeats where a window arrived twice."""
+    """The run's windows by pack and start; the index repeats if a window arrived twice."""
     results = pd.read_parquet(run / "results.parquet", columns=[*KEYS, "revenue"])
     return results.assign(window_start=micros(results.window_start)).set_index(KEYS)
 
@@ -65,7 +65,7 @@ def inside(windows: pd.DataFrame, range_us: int, last_us: int) -> np.ndarray:
 
 
 def compare(expected: pd.DataFrame, results: pd.DataFrame, until_us: int) -> dict[str, int]:
-    """How many windows matched, differ, are missing, came twice, or should not be there."""
+    """The number of windows that match, differ, are missing, are duplicates, or are unexpected."""
     repeated = results.index.duplicated()
     both = expected.join(results[~repeated].rename(columns={"revenue": "received"}), how="outer")
     arrived, known = both.received.notna(), both.revenue.notna()

@@ -1,10 +1,10 @@
-"""Windowed aggregation: what each gem pack earned in each window of 10 s, every 5 s.
+"""Windowed aggregation: the revenue of each gem pack in windows of 10 s, every 5 s.
 
     streamgauge run examples/revenue.py --rate 100k
 
-The watermark may be 0 s because all partitions are cut at the same event time. A group has no event time of its own,
-so the two lines with `F.max` carry it. The reference is the same question in DuckDB's SQL, which shares nothing with
-Spark: the verification is independent.
+The watermark may be 0 s, because the driver cuts all partitions at the same event time. A group has no event time of
+its own, so the two lines with `F.max` carry it. The reference is the same query in DuckDB's SQL. It shares nothing with
+Spark, so the verification is independent.
 """
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,7 +14,7 @@ from streamgauge.jobs import Integer, Key, job, stream
 
 PURCHASES = stream("purchases", Key("user_id", 1_000_000), Key("gem_pack_id", 1000, "normal"), Integer("price", 1, 100))
 
-# An event lies in the window that began at the last multiple of 5 s before it, and in the one before that.
+# An event is in the window that starts at the last multiple of 5 s, and in the one before.
 BY_WINDOW = """
     SELECT gem_pack_id, make_timestamp(start) AS window_start, make_timestamp(start + 10_000_000) AS window_end,
            sum(price) AS revenue, max(event_time) AS event_time, max(ingest_time) AS ingest_time
@@ -26,7 +26,7 @@ BY_WINDOW = """
 
 @job(PURCHASES, reach="15s", keys="gem_pack_id", reference=BY_WINDOW)
 def revenue(spark: SparkSession, inputs: dict[str, DataFrame]) -> DataFrame:
-    """What each gem pack earned in each window of 10 s, every 5 s."""
+    """The revenue of each gem pack in windows of 10 s, every 5 s."""
     purchases = inputs["purchases"].withWatermark("timestamp", "0 seconds")
     return purchases.groupBy(F.window("timestamp", "10 seconds", "5 seconds"), "gem_pack_id").agg(
         F.sum("price").alias("revenue"),

@@ -3,9 +3,9 @@
     streamgauge run examples/rewards.py --rate 5k
 
 A stateful processor counts each user's purchases. Which purchase is the tenth depends on their order, so the rows of a
-batch are sorted; between batches the order is that of event time, because all partitions are cut at the same one. A
-count never ends, so the reach is unbounded: an event influences everything after it. Each user of a batch costs a call
-and two trips to the state store, so users are few here.
+batch are sorted. Batches are in order of event time, because the driver cuts all partitions at the same one. A count
+never ends, so the reach is unbounded: an event influences everything after it. Each user in a batch costs a call and
+two trips to the state store, so this example has few users.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ BY_ROW_NUMBER = f"""
 
 
 class Counting(StatefulProcessor):
-    """Counts a user's purchases, and gives every tenth."""
+    """Counts a user's purchases, and returns every tenth."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._count = handle.getValueState("count", "n bigint")

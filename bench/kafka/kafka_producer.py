@@ -1,10 +1,11 @@
-"""How many events a second one generator produces to a real broker, one message each, on one processor.
+"""Events per second that one generator produces to a real broker, one message each, on one CPU.
 
-The windowed aggregation's purchases are made, encoded and sent as fast as it goes, to one partition of a broker of our
-own on another processor; the time ends when the broker has kept the last one. Baseline: the same messages, made before.
-Each encoding is measured so. Two such processes, each with a partition of its own and no processor of its own, share
-the machine with the broker in the end.
-Run alone: `python -m bench.kafka.kafka_producer`. The first run on a machine resolves the broker's jars.
+The purchases of the windowed aggregation are generated, encoded and sent at full speed to one partition of our own
+broker on another CPU. The time ends when the broker has stored the last message. Baseline: the same messages, generated
+before. Each encoding is measured. Finally two such processes, each with its own partition, share all CPUs with the
+broker.
+
+Run alone: `python -m bench.kafka.kafka_producer`. The first run on a machine downloads the broker's jars.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ PROCESSES = 2
 
 
 class Share(NamedTuple):
-    """What a process produced, and when by the machine's monotonic clock, seconds."""
+    """The events that a process produced, with start and end by the machine's monotonic clock, in seconds."""
 
     events: int
     begin: float
@@ -52,31 +53,31 @@ class Share(NamedTuple):
 
 
 def chunks(plan: Plan) -> Iterator[pa.RecordBatch]:
-    """All of a plan's events, in chunks as a generator offers them."""
+    """All events of a plan, in the chunks of a generator."""
     for from_us in range(plan.start_us, plan.end_us, CHUNK_US):
         first, last = (plan.count_before(0, 0, when_us) for when_us in (from_us, from_us + CHUNK_US))
         yield plan.batch(0, 0, first, last, COLUMNS)
 
 
 Sent = Callable[[pa.RecordBatch], pa.BinaryArray]
-"""What is sent of a chunk."""
+"""From a chunk to the messages to send."""
 
 
 def known(plan: Plan, way: Encoding) -> tuple[Sent, Messages]:
-    """Messages that were made before, in their order, whatever the batch."""
+    """Messages made before, in order, for any batch."""
     made = iter([way.messages(way.encode(batch)) for batch in chunks(plan)])
     return lambda batch: batch.column(0), lambda _: next(made)
 
 
 def produced(broker: str, plan: Plan, sent: Sent, messages: Messages, topic: str = TOPIC) -> Share:
-    """From the first event's making until the broker has kept the last."""
+    """From generating the first event until the broker has stored the last."""
     topics = Topics(broker)
     topics.make([topic], 1)
     producer = Producer(KafkaSettings(broker), 0, {STREAM: (topic, messages)})
     begin = time.monotonic()
     events = 0
     for batch in chunks(plan):
-        # As fast as it goes, without filling memory: an open loop would be judged by its slip.
+        # At full speed without filling memory; an open loop would be judged by its schedule delay.
         while producer.pending > 20 * batch.num_rows:
             producer.check()
             time.sleep(0.001)
@@ -89,7 +90,7 @@ def produced(broker: str, plan: Plan, sent: Sent, messages: Messages, topic: str
 
 
 def per_s(*shares: Share) -> float:
-    """Events a second of all of them, from the first one's begin to the last one's end."""
+    """Events per second of all processes, from the first start to the last end."""
     took = max(share.end for share in shares) - min(share.begin for share in shares)
     return sum(share.events for share in shares) / took
 
@@ -106,15 +107,15 @@ def way_of(name: str) -> Encoding:
 
 
 def measured(name: str, plan: Plan, broker: str) -> list[Row]:
-    """Rows of one encoding: as it goes, and that against messages that were made before, in the same run."""
+    """Rows of one encoding: its rate, and its ratio to messages made before, in the same run."""
     way = way_of(name)
     made, before = [], []
     for _ in range(REPEATS):
         made.append(per_s(produced(broker, plan, way.encode, way.messages)))
         before.append(per_s(produced(broker, plan, *known(plan, way))))
     floor, goal = (FLOOR_PER_S, GOAL_PER_S) if name == "compact" else (None, None)
-    note = f"{os.cpu_count()} processors: one of the generator, the others of the broker"
-    what = f"kafka: events made, encoded as {name}, and produced by one process on one processor"
+    note = f"{os.cpu_count()} CPUs: one for the generator, the others for the broker"
+    what = f"kafka: events generated, encoded as {name}, and produced by one process on one CPU"
     ratios = [a / b for a, b in zip(made, before, strict=True)]
     return [
         row(what, made, "events/s", floor, goal, note=note),
@@ -123,12 +124,12 @@ def measured(name: str, plan: Plan, broker: str) -> list[Row]:
 
 
 def together(broker: str) -> Row:
-    """Row of several processes at once, which begin together."""
+    """Row of several processes that start together."""
     context = get_context("spawn")
     topics = [f"{TOPIC}-{number}" for number in range(PROCESSES)]
     with ProcessPoolExecutor(PROCESSES, context, _meet, (context.Barrier(PROCESSES),)) as pool:
         made = [per_s(*pool.map(partial(_share, broker), topics)) for _ in range(REPEATS)]
-    what = f"kafka: the same of compact, by {PROCESSES} processes on all processors, the broker beside them"
+    what = f"kafka: compact events, by {PROCESSES} processes that share all CPUs with the broker"
     return row(what, made, "events/s", FLOOR_PER_S, GOAL_PER_S, note=f"{os.cpu_count()} processors")
 
 
@@ -136,7 +137,7 @@ _meeting: list[Any] = []
 
 
 def _meet(barrier: Any) -> None:
-    """In each process, as it starts: where all of them wait for each other."""
+    """Initializer of each process: stores the barrier at which all of them meet."""
     _meeting.append(barrier)
 
 
@@ -154,7 +155,7 @@ def main() -> list[Row]:
         at = Path(folder)
         with Broker(at / "broker", at / "broker.log", cpus=others or [ours]) as broker:
             with pin_threads([ours]):
-                measured("compact", plan, broker.location)  # the broker's JVM compiles
+                measured("compact", plan, broker.location)  # warms up the broker's JVM
                 alone = [found for name in ENCODINGS for found in measured(name, plan, broker.location)]
             return [*alone, together(broker.location)]
 

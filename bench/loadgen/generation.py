@@ -1,4 +1,4 @@
-"""How fast one core makes the planned input of the windowed aggregation, against plain NumPy in the same run.
+"""Rate at which one core generates the input of the windowed aggregation, against plain NumPy in the same run.
 
 Baseline: `Generator(Philox).integers` filling the same three columns (uniform, no event time). Run alone:
 `python -m bench.loadgen.generation`.
@@ -42,14 +42,14 @@ def make_baseline(generator: np.random.Generator) -> None:
 
 
 def rate_per_s(make: Callable[[], None]) -> float:
-    """Events per second of one repeat."""
+    """Events per second in one repeat."""
     begin = time.perf_counter()
     make()
     return CHUNKS * CHUNK_EVENTS / (time.perf_counter() - begin)
 
 
 def main() -> list[Row]:
-    """Measure both in turn, so that what else the machine does meets both alike."""
+    """Measures both in turn, so that background load affects both alike."""
     plan, generator = purchases_plan(), np.random.Generator(np.random.Philox(1))
     make_planned(plan)
     planned, baseline = [], []

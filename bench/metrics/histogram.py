@@ -1,4 +1,6 @@
-"""Counting latencies into HdrHistogram slots, one core, against `numpy.histogram` and the hdrhistogram package.
+"""Rate of counting latencies into HdrHistogram slots on one core.
+
+Baselines: `numpy.histogram` and the hdrhistogram package.
 
 Run: python -m bench.metrics.histogram
 """
@@ -41,7 +43,7 @@ def main() -> list[Row]:
 
 
 def _rates(*works: tuple[Callable[[], object], int]) -> list[list[float]]:
-    """Values per second of each repeat of each work, in turn, after one that is not counted."""
+    """Values per second of each repeat of each function, in turn, after one warm-up repeat."""
     rates: list[list[float]] = [[] for _ in works]
     for repeat in range(REPEATS + 1):
         for observed, (work, values) in zip(rates, works, strict=True):

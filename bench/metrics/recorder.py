@@ -1,8 +1,8 @@
-"""How many results the whole recorder takes on one core: receive, stamp, spool, commit, and count into latencies.
+"""Results that the whole recorder takes on one core: receive, stamp, spool, commit, and count into latencies.
 
-A sender in this process, on another core where there is one, sends the identity workload's results as engine tasks do.
-Counting happens after a run, so its time is added. Baseline: the same batches to a bare Flight server that throws them
-away, on the same core. Run alone: `python -m bench.metrics.recorder`.
+A sender in this process, on another core if there is one, sends the identity workload's results as engine tasks do.
+Counting happens after a run, so its time is added. Baseline: the same batches to a bare Flight server that discards
+them, on the same core. Run alone: `python -m bench.metrics.recorder`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SINK = "out"
 
 
 class Bare(flight.FlightServerBase):
-    """Takes rows and throws them away."""
+    """Takes rows and discards them."""
 
     def __init__(self) -> None:
         super().__init__("grpc://127.0.0.1:0")
@@ -63,7 +63,7 @@ def results(clock: Clock) -> list[pa.RecordBatch]:
 
 
 def send(location: str, batch: int, made: list[pa.RecordBatch]) -> float:
-    """Send all tasks' results of one engine batch; seconds until the last is kept."""
+    """Sends all tasks' results of one engine batch; seconds until the last is stored."""
     begin = time.perf_counter()
     for task in range(TASKS):
         address = {"query": "q", "batch": batch, "partition": task, "attempt": task, "sink": SINK}
@@ -72,7 +72,7 @@ def send(location: str, batch: int, made: list[pa.RecordBatch]) -> float:
 
 
 def receive(recorder: Child, location: str, batch: int, made: list[pa.RecordBatch]) -> tuple[float, list[str]]:
-    """Seconds to receive and commit one engine batch, and the files it lies in."""
+    """Seconds to receive and commit one engine batch, and its files."""
     seconds = send(location, batch, made)
     begin = time.perf_counter()
     accepted = [[task, task] for task in range(TASKS)]
@@ -90,7 +90,7 @@ def spooled(paths: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def count(paths: list[str]) -> float:
-    """Seconds to count every latency of the files."""
+    """Seconds to count all latencies in the files."""
     begin = time.perf_counter()
     found = sink_latencies(spooled(paths), LatencyRule("row"), (0, FAR_FUTURE_US))
     seconds = time.perf_counter() - begin
@@ -100,13 +100,13 @@ def count(paths: list[str]) -> float:
 
 
 def on_cores() -> tuple[list[int], list[int]]:
-    """(the recorder's one core, the sender's others)."""
+    """(the recorder's core, the sender's cores)."""
     mine = sorted(os.sched_getaffinity(0))
     return mine[:1], mine[1:] or mine
 
 
 def main() -> list[Row]:
-    """Measure both in turn, after one repeat that is not counted; files of a repeat are removed after it."""
+    """Measures both in turn, after one warm-up repeat. The files of a repeat are removed after it."""
     core, others = on_cores()
     before = os.sched_getaffinity(0)
     pa.set_cpu_count(1)

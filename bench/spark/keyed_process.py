@@ -1,9 +1,9 @@
-"""What a keyed process of small state drains on Spark, on two processors, against the same rows through `mapInArrow`.
+"""Drain rate of a keyed process with small state on Spark, on two CPUs, against the same rows through `mapInArrow`.
 
-Subject: a running count of 1000 gem packs, one row in a thousand kept, so that the sink costs nothing. Baseline: a
-stateless class over the same columns with the same filter after it: the crossing to Python and back, and nothing else.
-Spike detection as it ships (54 devices, windows of 1000 values) is drained as well. Each on a fresh Spark, in turn.
-Run alone: `python -m bench.spark.keyed_process`.
+Subject: a running count of 1000 gem packs that returns one row in a thousand, so that the sink costs nothing. Baseline:
+a stateless class over the same columns with the same filter after it, which only crosses to Python and back. Spike
+detection with its defaults (54 devices, windows of 1000 values) is drained as well. Each runs on a fresh Spark, in
+turn. Run alone: `python -m bench.spark.keyed_process`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PACKS = 1000
 
 
 class Same(Processor):
-    """The baseline: rows as they come."""
+    """The baseline: returns its rows."""
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         packs, rows = batch.column("gem_pack_id"), np.arange(batch.num_rows)
@@ -36,7 +36,7 @@ class Same(Processor):
 
 
 class RunningCount(Processor):
-    """How often each pack was bought so far, at every purchase."""
+    """The count of each pack's purchases so far, at every purchase."""
 
     def __init__(self) -> None:
         self._counts = np.zeros(PACKS, np.int64)
@@ -60,7 +60,7 @@ class RunningCount(Processor):
 
 
 def ready_with(operator: type[Processor], keyed: bool) -> ResolvedExperiment:
-    """The purchases of `filter` through a class, one result in a thousand kept."""
+    """The purchases of `filter` through a class that returns one result in a thousand."""
     resolved = ready_for("filter")
     bought = source("purchases", resolved.streams(1e6)[0].schema)
     gives = Schema.of(pack="int", count="bigint")
@@ -73,7 +73,7 @@ def _made(bought: Stream, operator: type[Processor], keyed: bool, gives: Schema)
 
 
 def main() -> list[Row]:
-    if __name__ != "__main__":  # these classes travel with the job: Spark's workers need not find this module
+    if __name__ != "__main__":  # pickle these classes with the job, because Spark's workers cannot import this module
         cloudpickle.register_pickle_by_value(sys.modules[__name__])
     keyed, stateless = ready_with(RunningCount, True), ready_with(Same, False)
     counts, bases, spikes = [], [], []

@@ -1,10 +1,12 @@
-"""How late results are where little waits: by each of Spark's ways to stream, far below what it sustains.
+"""Latency of results at rates far below the sustained ones, in each of Spark's execution modes.
 
-`streamgauge run ... --json` for a minute, as a user would type it: every event back (`identity`) by micro-batches from
-memory, which is the baseline, by micro-batches over a broker, and in real-time mode; and aggregates in real-time mode.
-The figure is the event-time latency, from an event's planned time to the recorder. What of it passes before the broker
-has the event is the driver's own (`append_latency`), and stands beside it. `STREAMGAUGE_REPEATS` says how often
-(default 3; a run takes two minutes). Run alone: `python -m bench.spark.latency`.
+The program runs `streamgauge run ... --json` for a minute, as a user would. `identity` runs in micro-batches from
+memory (the baseline), in micro-batches over a broker, and in real-time mode; aggregates run in real-time mode. The
+figure is the event-time latency, from an event's planned time to the recorder. The time until the broker has the event
+is the driver's own (`append_latency`), and is shown beside it.
+
+`STREAMGAUGE_REPEATS` sets the number of repeats (default 3; a run takes two minutes). Run alone:
+`python -m bench.spark.latency`.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ REAL_TIME = ("--engine", "spark-rtm", *KAFKA)
 
 @dataclass(frozen=True)
 class Way:
-    """A run, what it is called, and of its median and its p99 what they may be and should be at most, milliseconds."""
+    """A run, its name, and floor and goal of its p50 and p99, in milliseconds."""
 
     name: str
     asked: Asked
@@ -53,7 +55,7 @@ def rows_of(way: Way, runs: list[dict[str, Any]]) -> Iterator[Row]:
 
 
 def main() -> list[Row]:
-    """All ways in turn, so that what else the machine does meets them alike."""
+    """Measures all of them in turn, so that background load affects them alike."""
     rounds = [[if_sustained(way.asked) for way in WAYS] for _ in range(REPEATS)]
     each_way = [(way, [run for run in runs if run]) for way, runs in zip(WAYS, zip(*rounds, strict=True), strict=True)]
     return [line for way, runs in each_way if runs for line in rows_of(way, runs)]

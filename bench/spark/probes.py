@@ -1,14 +1,16 @@
-"""What it costs to count the rows of each operator: a flow whose operators are counted against the same one uncounted.
+"""Cost of counting the rows of each operator: a flow with counted operators against the same flow without.
 
-Draining a stream with and without, on a Spark of its own each time, told less than what two such starts differ by
-(0.8 to 1.3 of each other). So both are done by one Spark that is warm, in turn, on the same rows in its memory: a
-batch's worth of them in bundles, planned, run with its results thrown away, and, where a stream reads the counts within
-its batch, which those of updates do, the counts read. The flow is lowered once, as for a stream: no batch does that
-again.
-A batch has as many events as one near the rate that such a flow sustains. What a stream's batch costs besides (its
-log, its state, the transport) is on neither side, so that the share is rather too large. In batch a stateful operator
-begins each time with no state. The last flow is made to show the worst: a condition that Spark would move before a
-join, and with a probe between them does not. Run alone: `python -m bench.spark.probes`.
+Two drains on separate Sparks differ by more than this cost (ratios of 0.8 to 1.3). So one warm Spark does both in turn,
+on the same rows in its memory. A measured batch is read in bundles, planned, and run with its results discarded. For
+updates it also reads the counts, because a stream reads those within its batch. The flow is lowered once, as for a
+stream.
+
+A batch has as many events as one near the sustained rate of such a flow. The other costs of a stream's batch (log,
+state, transport) are on neither side, so the share is rather too large. In batch mode a stateful operator starts
+without state each time. The last flow shows the worst case: a condition that Spark would move before a join, but not
+past a probe.
+
+Run alone: `python -m bench.spark.probes`.
 """
 
 from __future__ import annotations
@@ -50,11 +52,11 @@ FLOOR, GOAL = 0.98, 1.0
 PAIRS, WARM_UP = 61, 15
 RATE_PER_S = 200_000.0
 DEAR = 95
-"""Purchases above it are one in twenty: what a join spares that is given only them is seen."""
+"""One purchase in twenty is above it, so a filter before the join saves visible work."""
 
 
 def filtered_join() -> ResolvedExperiment:
-    """The windowed join, and of what it gives only the dear purchases: a condition that could stand before the join."""
+    """The windowed join, filtered to expensive purchases: a condition that could move before the join."""
     resolved = ready_for("windowed_join")
     sink = resolved.flow.sink
     return replace(resolved, flow=Flow((replace(sink, input=Where(sink.input, f"price > {DEAR}", "dear")),)))
@@ -63,14 +65,14 @@ def filtered_join() -> ResolvedExperiment:
 FLOWS: dict[str, tuple[Callable[[], ResolvedExperiment], int]] = {
     "windows": (lambda: ready_for("windowed_aggregation"), 4_000_000),
     "updates": (lambda: ready_for("word_count"), 400_000),
-    "parts beside a process": (lambda: ready_for("log_processing"), 150_000),
-    "a condition behind a join, which Spark moves past no probe": (filtered_join, 120_000),
+    "operators beside a process": (lambda: ready_for("log_processing"), 150_000),
+    "a condition after a join, which Spark moves past no probe": (filtered_join, 120_000),
 }
-"""Each with how many events a batch of it has: in 1.4 s at 3 M/s, 0.7 s at 540 k/s, 1 s at 150 k/s, 2 s at 60 k/s."""
+"""Flow and events per batch: 1.4 s at 3 M/s, 0.7 s at 540 k/s, 1 s at 150 k/s, 2 s at 60 k/s."""
 
 
 class Sides:
-    """Both ways to do a batch of one query over the same rows.
+    """A batch of one query over the same rows, with and without counting.
 
     Args:
         frames: the bundles of each source, in Spark's memory.
@@ -85,7 +87,7 @@ class Sides:
         self._counted, self._uncounted = self._lowered(self._probes), self._lowered(Uncounted())
 
     def counted(self) -> float:
-        """Seconds of a batch whose operators are counted; of updates with the reading of the counts, as in a stream."""
+        """Seconds of a batch with counted operators; for updates, reading the counts is included, as in a stream."""
         begun = time.perf_counter()
         execution = self._done(self._counted)
         ran = time.perf_counter() - begun
@@ -97,13 +99,13 @@ class Sides:
         return read if self._query.mode == "update" else ran
 
     def uncounted(self) -> float:
-        """Seconds of the same batch."""
+        """Seconds of the same batch without counting."""
         begun = time.perf_counter()
         self._done(self._uncounted)
         return time.perf_counter() - begun
 
     def _lowered(self, probe: Probe) -> Any:
-        """Spark's plan of the query, before anything that each batch does with it."""
+        """Spark's plan of the query, before the work of each batch."""
 
         def read(source: Source) -> DataFrame:
             column = probe.column(source.name)
@@ -120,12 +122,12 @@ class Sides:
 
 
 def _nothing_packed(source: Source, packing: Packing) -> Any:
-    raise NotImplementedError(f"{source.name} is read in packed blocks, which none of these flows does")
+    raise NotImplementedError(f"{source.name} is read in packed blocks, which these flows must not use")
 
 
 @contextmanager
 def spark(folder: Path) -> Iterator[Any]:
-    """As a run with probes would have it, but for what only streams have."""
+    """A Spark as in a run with probes, except for the settings of streams."""
     conf = {**defaults(2, local_checkpoint=True), **PROBE_SETTINGS, "spark.driver.memory": "4g"}
     try:
         yield open_session("local[2]", conf, folder, JVM_OPTIONS["late"])
@@ -152,7 +154,7 @@ def held(
 
 
 def in_bundles(rows: DataFrame, source: Source) -> DataFrame:
-    """Rows as the adapter's source gives them."""
+    """Rows in the form of the adapter's source."""
     kinds = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, INGEST_TIME, EVENT_ID), "bigint")}
     nullable = [field.name for field in source.schema.fields if field.nullable]
     wanted = packed_schema({name: _parse_datatype_string(kinds[name]) for name in rows.columns}, nullable)
@@ -160,7 +162,7 @@ def in_bundles(rows: DataFrame, source: Source) -> DataFrame:
 
 
 def pairs(sides: Sides) -> list[tuple[float, float]]:
-    """Seconds uncounted and counted of each pair; every other one begins with the other side."""
+    """Seconds uncounted and counted of each pair; the order alternates."""
     found = []
     for number in range(-WARM_UP, PAIRS):
         took = {}
@@ -172,14 +174,14 @@ def pairs(sides: Sides) -> list[tuple[float, float]]:
 
 
 def interval(values: list[float]) -> tuple[float, float]:
-    """Of the median, 95 %: by rank, whatever the distribution."""
+    """95 % interval of the median, by rank, for any distribution."""
     aside = round(0.98 * len(values) ** 0.5)
     ranked = sorted(values)
     return ranked[len(ranked) // 2 - aside], ranked[len(ranked) // 2 + aside]
 
 
 def measured(session: Any, name: str, resolved: ResolvedExperiment, events: int) -> Row:
-    """The row of a flow: uncounted over counted, that is how much of the rate is left."""
+    """The row of a flow: uncounted over counted time, the share of the rate that is left."""
     query, *_ = queries(resolved.lineage_flow)
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
         frames, numbers = held(session, resolved, events, Path(folder))
@@ -195,7 +197,7 @@ def measured(session: Any, name: str, resolved: ResolvedExperiment, events: int)
 
 
 def main(*parts: str) -> list[Row]:
-    """A row for each flow in whose name one of the parts is, of all without."""
+    """A row for each flow whose name contains one of the parts; for all flows without parts."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder, spark(Path(folder)) as session:
         for name, (made, events) in FLOWS.items():

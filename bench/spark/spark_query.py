@@ -1,14 +1,17 @@
-"""What our own layers cost on Spark: the flow-built query against the same query written by hand, and lineage against
-none; and what the option `jit` gains. (What it costs to count the rows of operators: `bench.spark.probes`.)
+"""Cost of streamgauge's own layers on Spark, and the gain of the option `jit`.
 
-Each pair is drained in turn, A B, B A, ..., each on a fresh Spark, so that a machine that gets slower or faster on the
-way favours neither; the figure is the median ratio. About two minutes a pair and repeat. Run alone:
+Pairs: the flow-built query against the same query written by hand, and lineage against no lineage. (For the cost of
+counting the rows of operators, see `bench.spark.probes`.)
+
+Each pair is drained in turn, A B, B A, ..., each on a fresh Spark, so that a machine that gets slower or faster favours
+neither side. The figure is the median ratio. A pair takes about two minutes per repeat. Run alone:
 `python -m bench.spark.spark_query`, or some pairs by words of their names: `... spark_query jit code`.
 
-Alike on both sides: transport, columns and every setting of Spark, also the two that an own job does not get by itself:
-the interval of batches for windows, and Hadoop's files without checksums. The query is alike too: ours is lowered to
-`groupBy(window)` (`lowering.aggregate=window`), as the hand's is, so what differs is our layers. How we lower it in any
-run, by panes, is another query and gains more than those could ever cost: it has a row of its own, without a floor.
+Transport, columns and all settings of Spark are the same on both sides. That includes two settings that a user job does
+not get by default: the batch interval for windows, and Hadoop files without checksums. The query is also the same: the
+flow is lowered to `groupBy(window)` (`lowering.aggregate=window`) like the hand-written one, so only our layers differ.
+The default lowering by panes is another query, and gains more than the layers cost. It has its own row, without a
+floor.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ from streamgauge.harness.testbed import TestBedSettings
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 
 REPEATS = 4
-"""Even, so that each side comes first equally often."""
+"""Even, so that each side is first equally often."""
 
 
 def by_hand(spark: Any, inputs: dict[str, Any]) -> Any:
@@ -43,21 +46,21 @@ def by_hand(spark: Any, inputs: dict[str, Any]) -> Any:
 
 
 def alike(_: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
-    """The same rig, with options for what Spark is else given by the kind of its job."""
+    """The same test bed, with options for settings that otherwise depend on the kind of job."""
     with_raw, without = (defaults(2, local_checkpoint=True, raw_files=raw) for raw in (True, False))
     raw_files = {name: value for name, value in with_raw.items() if name not in without}
     return replace(settings, options={**settings.options, **raw_files, "trigger": WINDOWED_INTERVAL})
 
 
 def written_by_hand(resolved: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
-    """`alike`, with the function above in the place of the flow's operators."""
+    """`alike`, with the function above instead of the flow's operators."""
     flow = settings.flow
     job = NativeJob(graph.sources(flow), ("timestamp",), __file__, by_hand.__name__, reference=())
     return alike(resolved, replace(settings, flow=replace(flow, sinks=(replace(flow.sink, input=job),))))
 
 
 def pairs(ours: Callable[[], float], baseline: Callable[[], float]) -> Iterator[tuple[float, float]]:
-    """(ours, baseline) of each repeat; every other one begins with the baseline."""
+    """(ours, baseline) of each repeat; every other repeat starts with the baseline."""
     for repeat in range(REPEATS):
         if repeat % 2:
             after = baseline()
@@ -69,7 +72,7 @@ def pairs(ours: Callable[[], float], baseline: Callable[[], float]) -> Iterator[
 
 @dataclass(frozen=True)
 class Pair:
-    """What is compared: events a second of each side, drained anew at each call."""
+    """A comparison: each side is a function that drains and returns events per second."""
 
     what: str
     ours: Callable[[], float]
@@ -95,7 +98,7 @@ def all_pairs() -> tuple[Pair, ...]:
             lambda: drained_per_s(resolved, alike), hand,
         ),
         Pair(
-            "lineage carried against not carried",
+            "with lineage against without",
             lambda: drained_per_s(resolved), lambda: drained_per_s(resolved, without_lineage), 0.85, 0.95,
         ),
         Pair(
@@ -103,7 +106,7 @@ def all_pairs() -> tuple[Pair, ...]:
             lambda: drained_per_s(resolved), lambda: drained_per_s(ready_for("windowed_aggregation", jit="jvm")),
         ),
         Pair(
-            "code of 2000 classes kept against Spark's 100: click_analytics",
+            "code cache of 2000 classes against Spark's 100: click_analytics",
             lambda: drained_per_s(ready_for("click_analytics")),
             lambda: drained_per_s(ready_for("click_analytics", spark__sql__codegen__cache__maxEntries="100")),
         ),
@@ -111,7 +114,7 @@ def all_pairs() -> tuple[Pair, ...]:
 
 
 def ratio(pair: Pair) -> Row:
-    """`value` is the median of the paired ratios, `spread` half their range as a share of it."""
+    """`value` is the median of the paired ratios, `spread` half their range relative to it."""
     ratios = []
     for a, b in pairs(pair.ours, pair.baseline):
         ratios.append(a / b)
@@ -121,12 +124,12 @@ def ratio(pair: Pair) -> Row:
 
 
 def main(*parts: str) -> list[Row]:
-    """The rows of the pairs in whose name one of the parts is, of all without; SystemExit 2 where there is none."""
+    """The rows of the pairs whose name contains one of the parts (all without parts); SystemExit 2 if none does."""
     there = all_pairs()
     asked = [pair for pair in there if not parts or any(part in pair.what for part in parts)]
     if not asked:
         names = "\n  ".join(pair.what for pair in there)
-        print(f"error: no pair has {' or '.join(map(repr, parts))} in its name; there are\n  {names}", file=sys.stderr)
+        print(f"error: no pair has {' or '.join(map(repr, parts))} in its name:\n  {names}", file=sys.stderr)
         raise SystemExit(2)
     return [ratio(pair) for pair in asked]
 

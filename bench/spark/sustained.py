@@ -1,19 +1,20 @@
-"""The sustained rates of the issue's table, by the command a user would type: `streamgauge sustain ... --json`.
+"""The sustained rates, by the command that a user would type: `streamgauge sustain ... --json`.
 
-Everything runs: recording, verification, monitors. A search that ends with another verdict than sustained counts as 0,
-and the end of what it said on stderr is printed. The aggregation is searched whole (its rate is confirmed on a fresh
-engine) and with `--quick`, the others with `--quick`. `STREAMGAUGE_REPEATS` says how often (default 3; a search takes
-five to ten minutes).
+Recording, verification and monitors are on. A search that ends with another verdict than sustained counts as 0, and the
+program prints the end of its stderr. The aggregation has a full search (with its rate confirmed on a fresh engine) and
+one with `--quick`; the others run with `--quick`. `STREAMGAUGE_REPEATS` sets the number of repeats (default 3; a search
+takes five to ten minutes).
 
-Baselines, in turn with the searches: Spark's own `rate-micro-batch` source, its results dropped, nothing recorded or
-verified, once through our own lowering of the aggregation (by panes, as the searches run it: the same query) and once
-with the aggregation as it is written by hand (`groupBy(window)`: another query). Spark is started as ours is: our
-settings, our heap from the start, our JVM options, a fresh JVM each time, warmed for as long as a search warms a fresh
-engine. Gem packs are normally distributed as in the workload; events are as dense in time, and batches as large, as our
-interval of batches makes them at `DENSITY_PER_S`. They follow each other without a pause, since a drain has none.
+Baselines, in turn with the searches: Spark's own `rate-micro-batch` source, with discarded results, without recording
+or verification. One runs our own lowering of the aggregation (by panes, the same query as in the searches). The other
+runs the aggregation written by hand (`groupBy(window)`, another query).
 
-After each figure stands the reference work beside it (`harness.machine_speed`): where it differs by more than 15 %,
-the machine was not the same, and neither are the figures. Run alone: `python -m bench.spark.sustained`.
+Spark starts as in a search: our settings, our heap, our JVM options, a fresh JVM each time, and the warm-up of a fresh
+engine. Gem packs are normally distributed as in the workload. Events are as dense in time, and batches as large, as our
+batch interval makes them at `DENSITY_PER_S`. Batches follow each other without a pause, since a drain has none.
+
+Each figure comes with the reference work (`harness.machine_speed`). If it differs by more than 15 %, the machine
+changed, and the figures are not comparable. Run alone: `python -m bench.spark.sustained`.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
 Way = Literal["by hand", "panes"]
-"""How a baseline's aggregation is done: `groupBy(window)` as a user writes it, or our own lowering."""
+"""The baseline's aggregation: `groupBy(window)` as a user writes it, or our own lowering."""
 _ALIKE = "our settings, heap and JVM options, normal keys"
 BASELINES: dict[Way, str] = {
     "by hand": f"drain of Spark's rate source, groupBy(window) by hand, {_ALIKE}",
@@ -63,17 +64,17 @@ BASELINES: dict[Way, str] = {
 MEASURED_S = 45.0
 WORK_EVERY_S = 1.0
 LANES = 2**16
-"""Many enough that the rarest gem pack has one."""
+"""Enough that the rarest gem pack has one."""
 START_US = 1_700_000_000 * US
 DENSITY_PER_S = 3_000_000
-"""Events a second of event time: about the rate that the aggregation sustains."""
+"""Events per second of event time: about the sustained rate of the aggregation."""
 ROWS_PER_BATCH = DENSITY_PER_S * int(WINDOWED_INTERVAL.removesuffix(" milliseconds")) // 1000
 
 
 class Found(NamedTuple):
-    """Events per second, and the reference work meanwhile (median, microseconds; None where it is not known).
+    """Events per second, and the median reference work meanwhile in microseconds (None if unknown).
 
-    `minutes`: what a search took.
+    `minutes`: duration of the search.
     """
 
     rate_per_s: float
@@ -83,7 +84,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Asked:
-    """A search, and what it must and should find and take."""
+    """A search, with floor and goal of its rate and its duration."""
 
     workload: str
     arguments: tuple[str, ...]
@@ -107,7 +108,7 @@ SEARCHES = (
 
 
 def search(asked: Asked) -> Found:
-    """What a search found: 0 events per second where nothing was sustained."""
+    """The result of a search: 0 events per second if nothing was sustained."""
     with tempfile.TemporaryDirectory() as out:
         command = [sys.executable, "-m", "streamgauge", "sustain", asked.workload, "--json", "--out", out]
         began = time.monotonic()
@@ -116,20 +117,20 @@ def search(asked: Asked) -> Found:
 
 
 def work_of(done: subprocess.CompletedProcess[str]) -> float | None:
-    """The reference work of a search: the median of those of its trials, microseconds."""
+    """The median reference work of a search's trials, in microseconds."""
     found = json.loads(done.stdout) if done.stdout.strip() else {}
     trials = (found.get("search") or {}).get("trials", [])
     return median_of(trial.get("reference_work_us") for trial in trials)
 
 
 def median_of(values: Iterable[float | None]) -> float | None:
-    """Of those that are known; None where none is."""
+    """The median of the known values; None without one."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
 
 def sustained_per_s(asked: Asked, done: subprocess.CompletedProcess[str]) -> float:
-    """What a search found; 0 where nothing was, and its exit code is printed then: why, it has said itself."""
+    """The rate that a search found; without one 0, after printing its exit code (the search printed the reason)."""
     found = json.loads(done.stdout) if done.stdout.strip() else {}
     verdict = found.get("verdict", {}).get("value")
     if verdict == "sustained":
@@ -139,21 +140,21 @@ def sustained_per_s(asked: Asked, done: subprocess.CompletedProcess[str]) -> flo
 
 
 def configuration(resolved: ResolvedExperiment) -> dict[str, str]:
-    """What a run of this experiment would start Spark with."""
+    """The configuration with which a run of this experiment starts Spark."""
     ours, users = split(resolved.experiment.options)
     conf = defaults(max(2, resolved.generators), local_checkpoint=True)
     return {**conf, "spark.driver.memory": ours["driver_memory"], **users}
 
 
 def packs_by_lane(resolved: ResolvedExperiment) -> list[int]:
-    """The workload's distribution of gem packs: the pack of each of `LANES` equally likely lanes."""
+    """The workload's distribution of gem packs, as the pack of each of `LANES` equally likely lanes."""
     share = probabilities(resolved.parameters.distribution, resolved.parameters.packs).cumsum()
     middles = (np.arange(LANES) + 0.5) / LANES
     return np.minimum(np.searchsorted(share, middles), resolved.parameters.packs - 1).tolist()
 
 
 def columns(resolved: ResolvedExperiment) -> tuple[str, ...]:
-    """Purchases from the rate source's running number, as Spark's SQL."""
+    """Purchases from the rate source's running number, as Spark SQL."""
     packs = ",".join(str(pack) for pack in packs_by_lane(resolved))
     return (
         f"CAST(split('{packs}', ',') AS ARRAY<INT>)[pmod(hash(value), {LANES})] AS gem_pack_id",
@@ -163,13 +164,13 @@ def columns(resolved: ResolvedExperiment) -> tuple[str, ...]:
 
 
 def jvm_options(resolved: ResolvedExperiment) -> tuple[str, ...]:
-    """What a run of this experiment would tell the JVM."""
+    """The JVM options of a run of this experiment."""
     ours, _ = split(resolved.experiment.options)
     return JVM_OPTIONS[ours["jit"]]
 
 
 def aggregated(resolved: ResolvedExperiment, way: Way, events: DataFrame) -> DataFrame:
-    """The revenue of each gem pack and window, by hand or as our engine does it; nothing of our lineage is carried."""
+    """The revenue of each gem pack and window, by hand or by our engine, without lineage."""
     if way == "by hand":
         from pyspark.sql import functions as F
 
@@ -185,9 +186,9 @@ def aggregated(resolved: ResolvedExperiment, way: Way, events: DataFrame) -> Dat
 
 
 def rate_source(way: Way, measured_s: float = MEASURED_S) -> Found:
-    """Rows a second of Spark's own `rate-micro-batch` source through the aggregation, its results dropped.
+    """Rows per second from Spark's own `rate-micro-batch` source through the aggregation, with discarded results.
 
-    Needs a process of its own: a JVM that has run before is warm.
+    Needs its own process, because a JVM that has run before is warm.
     """
     resolved = ready_for(AGGREGATION.workload)
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as name:
@@ -198,7 +199,7 @@ def rate_source(way: Way, measured_s: float = MEASURED_S) -> Found:
             rows = source.option("rowsPerBatch", ROWS_PER_BATCH).load()
             writer = aggregated(resolved, way, rows.selectExpr(*columns(resolved))).writeStream.outputMode("append")
             query = writer.format("noop").option("checkpointLocation", str(folder / "checkpoint")).start()
-            query.awaitTermination(resolved.warmup_s(True, resolved.experiment.load.duration))  # raises where it failed
+            query.awaitTermination(resolved.warmup_s(True, resolved.experiment.load.duration))  # raises if it failed
             warm = len(query.recentProgress)
             work = MachineSpeed()
             works = [work.cpu_us() for _ in _seconds_of(query, measured_s)]
@@ -210,7 +211,7 @@ def rate_source(way: Way, measured_s: float = MEASURED_S) -> Found:
 
 
 def _seconds_of(query: StreamingQuery, measured_s: float) -> Iterator[None]:
-    """Once every `WORK_EVERY_S` while the query runs; raises where it failed."""
+    """Yields every `WORK_EVERY_S` while the query runs; raises if it failed."""
     until = time.monotonic() + measured_s
     while time.monotonic() < until:
         query.awaitTermination(WORK_EVERY_S)
@@ -218,7 +219,7 @@ def _seconds_of(query: StreamingQuery, measured_s: float) -> Iterator[None]:
 
 
 def rate_of(batches: Sequence[tuple[int, int]]) -> float:
-    """Rows a second of batches that followed each other: (rows, milliseconds) of each. RuntimeError without one."""
+    """Rows per second of consecutive batches, given as (rows, milliseconds). RuntimeError without a batch."""
     took_ms = sum(milliseconds for _, milliseconds in batches)
     if not took_ms:
         raise RuntimeError("no batch ended in the measured time")
@@ -226,7 +227,7 @@ def rate_of(batches: Sequence[tuple[int, int]]) -> float:
 
 
 def alone(drain: Callable[[], Found]) -> Found:
-    """Its answer from a fresh process."""
+    """The result of `rate_source` in a fresh process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         return process.submit(drain).result()
 
@@ -241,13 +242,13 @@ def rows_of(asked: Asked, found: Sequence[Found]) -> list[Row]:
 
 
 def work_rows(name: str, found: Sequence[Found]) -> list[Row]:
-    """The reference work beside a figure: how fast the machine itself was meanwhile; no row where it is not known."""
+    """The reference work beside a figure, which shows the machine's speed; no row if it is unknown."""
     known = [one.reference_work_us for one in found if one.reference_work_us is not None]
     return [row(f"{name}: reference work meanwhile", known, "us")] if known else []
 
 
 def baseline_rows(way: Way, drained: Sequence[Found], found: Sequence[Found]) -> list[Row]:
-    """A baseline, and how much more the search beside each of its drains sustained."""
+    """A baseline, and the ratio of the search beside each of its drains."""
     name = BASELINES[way]
     ratios = [one.rate_per_s / base.rate_per_s for one, base in zip(found, drained, strict=True)]
     least = 1.0 if way == "by hand" else None

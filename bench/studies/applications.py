@@ -1,17 +1,17 @@
-"""The sustained rate of each application, by `streamgauge sustain APPLICATION --quick`, each search from its floor up.
+"""The sustained rate of each application, by `streamgauge sustain APPLICATION --quick`.
 
-A floor is what is asked of an application at least: 150 k/s of those in `NATIVE`, all of whose state Spark's own
-expressions keep (two of them look up places in a class in Python, `geo_finder`, which keeps nothing), and 20 k/s of the
-others. Most of these keep their state in a class in Python; `sentiment_analysis`, `trending_topics` and `throughput`
-are Spark's own expressions throughout, and no more is asked of them all the same.
+Each search starts at the application's floor, the least rate expected of it. The floor is 150 k/s for those in
+`NATIVE`, whose state is entirely in Spark's own expressions. (Two of them look up places in a stateless Python class,
+`geo_finder`.) It is 20 k/s for the others. Most of those keep their state in a Python class; `sentiment_analysis`,
+`trending_topics` and `throughput` are native, but have the lower floor.
 
-The brackets are 20 % wide: the figure says which order of rate an application holds, and a search of its own says it
-finer. What limits it stands beside it, in the words of its search. Three trials at most each, which take five to twelve
+The brackets are 20 % wide, so a figure gives the order of magnitude; a separate search gives a finer one. Each search's
+own sentence on its limit is shown beside the figure. A search has at most three trials and takes five to twelve
 minutes.
 
     python -m bench.studies.applications [FOLDER [APPLICATION...]]
 
-FOLDER keeps every search, and those that it already holds whole are not made again; without one they are thrown away.
+FOLDER keeps every search, and finished ones are not repeated. Without FOLDER the searches are discarded.
 `python tools/docs_applications.py FOLDER/*` makes the table of the documents from it.
 """
 
@@ -35,17 +35,16 @@ OTHERS = (
 )  # fmt: skip
 EVERY = (*NATIVE, *OTHERS)
 VERIFYING_FLOOR_S, VERIFYING_GOAL_S = 1.0, 0.1
-"""Comparing must take less than the trial itself."""
+"""Verification must take less time than the trial."""
 TOLERANCE = 0.2
 TRIALS_MAX = 3
 DURATION = "60s"
-"""Batches of several queries last three to four seconds near the limit: of a span of 30 s too few are left to judge by.
-"""
+"""Batches of several queries take three to four seconds near the limit, so a span of 30 s has too few of them."""
 BOUND = "2m"
-"""Of what may wait: a fresh engine's first batch takes half a minute where the machine is slow and the flow is long."""
+"""Bound of the queue: on a slow machine, a fresh engine's first batch of a long flow takes half a minute."""
 WARMUP = {"click_analytics": "120s"}
-"""Where the usual 45 s are too short: batches of its two queries still became shorter in the third minute, and each
-trial of a flow with unbounded state begins with a fresh JVM.
+"""Warm-up where the usual 45 s are too short: batches of its two queries still became shorter in the third minute, and
+each trial of a flow with unbounded state starts with a fresh JVM.
 """
 
 
@@ -54,8 +53,9 @@ def floor_of(application: str) -> float:
 
 
 def kept(folder: Path) -> dict[str, dict[str, Any]]:
-    """The results of the searches in a folder that came to their end, by application; the latest of each. One in which
-    the driver failed says nothing, and is made again.
+    """The latest finished search of each application in a folder.
+
+    A search in which the driver failed proves nothing, and is repeated.
     """
     found = {}
     for path in sorted(folder.glob("*/result.json")):
@@ -66,7 +66,7 @@ def kept(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def searched(folder: Path, applications: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(application, result) of each, made where the folder does not hold it; none where it could not be searched."""
+    """(application, result) of each, searched unless the folder has it; None if the search failed."""
     there = kept(folder)
     for application in applications:
         if application in there:
@@ -93,12 +93,12 @@ def _search(application: str, folder: Path) -> dict[str, Any] | None:
 
 
 def rate_of(result: dict[str, Any]) -> float:
-    """Events a second that held; 0 where none did."""
+    """The sustained events per second; 0 without a sustained rate."""
     return float(result["search"]["sustained_per_s"] or 0.0)
 
 
 def verifying_s(result: dict[str, Any]) -> float:
-    """Seconds that comparing the answers took, for each second of the trial that held."""
+    """Seconds of verification per second of the sustained trial."""
     trial_us = sum(phase["end_us"] - phase["start_us"] for phase in result["phases"])
     return float(result["verification"]["seconds"]) / (trial_us / 1e6)
 
@@ -107,7 +107,7 @@ def rows_of(application: str, result: dict[str, Any]) -> Iterator[Row]:
     rate, limit = [rate_of(result)], result["search"].get("limit") or ""
     yield row(f"applications: {application}, sustained", rate, "events/s", floor_of(application), note=limit)
     if rate_of(result):
-        name = f"applications: {application}, comparing the answers of a second"
+        name = f"applications: {application}, verification per second of trial"
         yield row(name, [verifying_s(result)], "s", VERIFYING_FLOOR_S, VERIFYING_GOAL_S)
 
 

@@ -1,13 +1,13 @@
 """The sustained rate of three workloads in both tuning profiles, in memory and over Kafka: twelve searches.
 
-Each is `streamgauge sustain WORKLOAD --quick --transport TRANSPORT --tuning PROFILE`, one after the other; the profiles
-of a pair follow each other, so that what else the machine does meets both alike. A search takes five to twenty minutes.
+Each is `streamgauge sustain WORKLOAD --quick --transport TRANSPORT --tuning PROFILE`, one after the other. The profiles
+of a pair follow each other, so that background load affects both alike. A search takes five to twenty minutes.
 
     python -m bench.studies.tuning_profiles FOLDER [--only NAME[,NAME...]] [--show] [-- OPTION...]
 
-FOLDER keeps every search. Those that it holds whole are not made again, so a study that was stopped goes on where it
-was. `--only` takes the searches that have all of these names, such as `windowed_join,kafka`; `--show` makes none.
-OPTIONs go to `sustain`, such as `--tolerance 10%`. The table goes to stdout and to FOLDER/tuning_profiles.csv.
+FOLDER keeps every search. Finished ones are not repeated, so a stopped study can be continued. `--only` selects the
+searches that have all of these names, such as `windowed_join,kafka`; `--show` starts none. OPTIONs go to `sustain`,
+such as `--tolerance 10%`. The table goes to stdout and to FOLDER/tuning_profiles.csv.
 """
 
 from __future__ import annotations
@@ -49,19 +49,20 @@ EVERY = tuple(Cell(*each) for each in product(WORKLOADS, TRANSPORTS, PROFILES))
 
 
 def chosen(only: str | None) -> list[Cell]:
-    """The searches that have all of these names; SystemExit where a name is in none."""
+    """The searches that have all of these names; SystemExit if no search has a name."""
     names = [name.strip() for name in only.split(",")] if only else []
     there = {*WORKLOADS, *TRANSPORTS, *PROFILES}
     if unknown := [name for name in names if name not in there]:
         raise SystemExit(
-            f"error: --only: {', '.join(unknown)} is not a name\n  try: some of {', '.join(sorted(there))}"
+            f"error: --only: {', '.join(unknown)} is not a known name\n  try: some of {', '.join(sorted(there))}"
         )
     return [cell for cell in EVERY if set(names) <= set(cell)]
 
 
 def kept(folder: Path) -> dict[Cell, Result]:
-    """The searches in a folder that came to their end, the latest of each. One in which the driver failed says nothing,
-    and is made again.
+    """The latest finished search of each cell in a folder.
+
+    A search in which the driver failed proves nothing, and is repeated.
     """
     found = {}
     for path in sorted(folder.glob("*/result.json")):
@@ -72,7 +73,7 @@ def kept(folder: Path) -> dict[Cell, Result]:
 
 
 def search(cell: Cell, folder: Path, options: Sequence[str]) -> Result | None:
-    """Makes one search; None where it could not be made."""
+    """Runs one search; None if it failed to run."""
     command = [
         sys.executable, "-m", "streamgauge", "sustain", cell.workload, "--quick", "--transport", cell.transport,
         "--tuning", cell.tuning, "--json", "--out", str(folder), *options,
@@ -90,7 +91,7 @@ def searched(
     options: Sequence[str] = (),
     make: Callable[[Cell, Path, Sequence[str]], Result | None] = search,
 ) -> Iterator[tuple[Cell, Result]]:
-    """Each search with its result, made where the folder does not hold it; none where it could not be made."""
+    """Each search with its result, run unless the folder has it; None if it failed to run."""
     there = kept(folder)
     for cell in cells:
         result = there.get(cell) or make(cell, folder, options)
@@ -99,7 +100,7 @@ def searched(
 
 
 def values_of(cell: Cell, result: Result) -> tuple[Any, ...]:
-    """A line of the table, in the order of `HEAD`."""
+    """A row of the table, in the order of `HEAD`."""
     found, environment = result["search"], result["environment"]
     at_90 = found.get("at_90_percent") or {}
     return (
@@ -119,7 +120,7 @@ def as_csv(found: Sequence[tuple[Cell, Result]]) -> str:
 
 
 def as_table(found: Sequence[tuple[Cell, Result]]) -> str:
-    """Both profiles of each pair side by side, with how many times as much `tuned` sustains."""
+    """Both profiles of each pair side by side, with the ratio of `tuned` to `idiomatic`."""
     rates = {cell: float(result["search"]["sustained_per_s"] or 0.0) for cell, result in found}
     lines = [("workload", "transport", *(f"{profile} /s" for profile in PROFILES), "tuned / idiomatic")]
     for workload, transport in product(WORKLOADS, TRANSPORTS):

@@ -1,10 +1,10 @@
-"""How many results the comparison of answers takes on one core, against one join in DuckDB of the same two relations.
+"""Results that the verification compares per second on one core, against one DuckDB join of the same two relations.
 
-Both sides are rows of the identity workload with lineage, ready in memory, the received ones in another order and all
-right, as nearly all results of a sustained trial are. `bench.loadgen.generation` measures how the input is made again;
-`bench.studies.whole_run` measures the verification as a whole, out of a run's spool and against the run itself.
-Baseline: a hash join by event id that counts equal rows, which finds neither duplicates nor extra rows nor late ones.
-Run alone: `python -m bench.studies.verification`.
+Both sides are rows of the identity workload with lineage, ready in memory. The received rows are in another order and
+all right, as nearly all results of a sustained trial are. `bench.loadgen.generation` measures the regeneration of the
+input; `bench.studies.whole_run` measures a whole verification against its run. Baseline: a hash join by event id that
+counts equal rows, but finds no duplicates, extra rows or late rows. Run alone:
+`python -m bench.studies.verification`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SAME = " AND ".join(f"e.{name} IS NOT DISTINCT FROM r.{name}" for name in COLUMN
 
 
 def sides(rows: int) -> tuple[pa.Table, pa.Table]:
-    """(expected, received): as many right rows, received in blocks of another order, a second after their events."""
+    """(expected, received): the same rows, received in shuffled blocks a second after their events."""
     random = np.random.default_rng(1)
     times = np.arange(rows, dtype=np.int64)
     fields = {name: random.integers(0, 1000, rows, dtype=np.int32) for name in FIELDS}
@@ -55,7 +55,7 @@ def rate_per_s(work: Callable[[duckdb.DuckDBPyConnection, int], None], connectio
 
 
 def main() -> list[Row]:
-    """Measure both in turn, after one repeat that is not counted."""
+    """Measures both in turn, after one warm-up repeat."""
     expected, received = sides(ROWS)
     ours, theirs = [], []
     with duckdb.connect(config={"threads": 1}) as connection:

@@ -1,10 +1,11 @@
-"""What a whole run takes of the driver, and how long its answers take to verify: few results, and every event back.
+"""Resources of the driver in a whole run, and duration of its verification: with few results, and with every event.
 
-`streamgauge run ... --json` for 60 s, as a user would type it: windowed_aggregation at 2 M events/s, whose results are
-some ten thousand windows, and identity at 0.5 M/s, whose results are all of some fifty million events. Figures are
-those of the results. The verification is the whole of it: the input made again, the answers computed, and the results
-compared where the recorder has spooled them. Its baseline is the run itself, from the first planned event to the end of
-the drain. `STREAMGAUGE_REPEATS` says how often (default 3; a run takes two to three minutes). Run alone:
+The program runs `streamgauge run ... --json` for 60 s, as a user would. windowed_aggregation at 2 M events/s has about
+ten thousand windows as results; identity at 0.5 M/s has about fifty million events. The figures come from the results.
+The verification includes regenerating the input, computing the answers, and comparing the spooled results. Its baseline
+is the run itself, from the first planned event to the end of the drain.
+
+`STREAMGAUGE_REPEATS` sets the number of repeats (default 3; a run takes two to three minutes). Run alone:
 `python -m bench.studies.whole_run`.
 """
 
@@ -22,17 +23,17 @@ US = 1_000_000
 
 FEW_RESULTS = Asked("windowed_aggregation", "2M")
 EVERY_EVENT = Asked("identity", "500k")
-"""Below what it sustains: what is measured is the verification."""
+"""Below the sustained rate, because the figure is about the verification."""
 
 
 def span_s(found: dict[str, Any]) -> float:
-    """From the first planned event to the end of the drain, seconds."""
+    """Seconds from the first planned event to the end of the drain."""
     phases = found["phases"]
     return float(phases[-1]["end_us"] - phases[0]["start_us"]) / US
 
 
 def rows_of(asked: Asked, runs: list[dict[str, Any]]) -> list[Row]:
-    """The driver's memory, and how many times as long as its verification each run was."""
+    """The driver's memory, and the duration of each run divided by that of its verification."""
     what = f"{asked.workload} at {asked.rate}/s for {asked.duration}"
     memory = [run["driver"]["memory_bytes_max"] / 1e9 for run in runs]
     faster = [span_s(run) / run["verification"]["seconds"] for run in runs]
@@ -43,7 +44,7 @@ def rows_of(asked: Asked, runs: list[dict[str, Any]]) -> list[Row]:
 
 
 def main() -> list[Row]:
-    """Both in turn, so that what else the machine does meets them alike."""
+    """Measures both in turn, so that background load affects both alike."""
     both = (FEW_RESULTS, EVERY_EVENT)
     pairs = [[result(asked) for asked in both] for _ in range(REPEATS)]
     return [

@@ -1,4 +1,4 @@
-"""`make demo`: one run, and in plain words what an end other than "sustained" says of the installation."""
+"""`make demo`: one run, and what a verdict other than "sustained" means for the installation."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from streamgauge.system.machine import machine_percent
 from streamgauge.verdict.evidence import BACKGROUND_SHARE_MAX
 
 ASKED = "run windowed_aggregation --rate 200k --duration 30s"
-"""With the warm-up of a fresh JVM as it is by default: in a span that began after 25 s, batches took half as long again
-while the JVM compiled, and then less; their trend stayed undecided."""
+"""The default warm-up of a fresh JVM. In a span after only 25 s, batches took half as long again while the JVM
+compiled, and their trend stayed undecided."""
 _WORKS = "The installation works and all answers were right; "
 
 
 def main() -> int:
-    """The exit code of `make demo`: 0 too where only a figure is lacking, else that of the run."""
+    """The exit code of `make demo`: 0 if only the figure is missing, else the run's."""
     runs = Path("runs")
     before = set(runs.glob("*/result.json"))
     print(f"streamgauge {ASKED}", flush=True)
@@ -31,7 +31,7 @@ def main() -> int:
 
 
 def lacking(result: Result) -> str:
-    """Why there is no figure though nothing is wrong here; the empty text of any other end."""
+    """Why there is no figure although nothing is wrong; empty for any other verdict."""
     if result.verification is None or not result.verification.right:
         return ""
     verdict = result.verdict
@@ -43,7 +43,7 @@ def lacking(result: Result) -> str:
 
 
 def _by_neighbours(result: Result) -> bool:
-    """Whether other processes made a run invalid: by themselves, or by keeping our own from the processors."""
+    """Whether background processes made a run invalid: directly, or by taking CPU time from the driver."""
     by_themselves = not any(check.state == "invalid" for check in result.verdict.checks)
     return by_themselves or (result.others_cpu_percent or 0.0) > BACKGROUND_SHARE_MAX * machine_percent()
 

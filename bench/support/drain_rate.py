@@ -1,4 +1,4 @@
-"""How much an engine drains on a test bed of its own: what the comparisons of this folder are made of."""
+"""Drain rate of an engine on its own test bed, for the comparisons of this folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streamgauge.trial.progress import snapshots
 MOST_PER_S = 30e6
 
 Change = Callable[[ResolvedExperiment, TestBedSettings], TestBedSettings]
-"""What a side of a comparison does to the test bed that a run would have."""
+"""A side's change to the test bed of a run."""
 
 
 def ready_for(workload: str, **options: str) -> ResolvedExperiment:
@@ -33,7 +33,7 @@ def ready_for(workload: str, **options: str) -> ResolvedExperiment:
 
 
 def without_lineage(resolved: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
-    """The same query with nothing of ours carried through it."""
+    """The same query without lineage."""
     return replace(settings, flow=resolved.flow, columns=needed_columns(resolved.flow))
 
 
@@ -41,10 +41,10 @@ def drained_per_s(
     resolved: ResolvedExperiment,
     change: Change = lambda _, settings: settings,
 ) -> float:
-    """Events a second that a fresh Spark drains, once warm, when there is always more.
+    """Events per second that a fresh, warmed-up Spark drains while there is always a backlog.
 
     Raises:
-        StreamgaugeError: Spark or the driver failed. What was drained before is the rate of nothing.
+        StreamgaugeError: Spark or the driver failed, so there is no valid rate.
     """
     settings = change(resolved, testbed_settings(resolved))
     with ExitStack() as stack:
@@ -60,7 +60,7 @@ def _show(snapshot: TrialSnapshot) -> None:
 
 
 def rate_of(found: SaturationResult) -> float:
-    """Events a second, where the drain went to its end."""
+    """The events per second of a completed drain."""
     if found.driver_failed:
         raise DriverError(f"the driver failed while Spark was drained: {found.driver_failed}")
     if found.engine_failed:

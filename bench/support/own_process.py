@@ -1,4 +1,4 @@
-"""One program in a process of its own. Not in `__main__`, which a spawned process cannot import."""
+"""Runs one program in its own process. It is not in `__main__`, which a spawned process cannot import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of the command, as a user would type it, and its result."""
+"""Runs the command as a user would type it, and reads its result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Asked:
-    """A run, as it is typed; `more` are further words."""
+    """A run as typed; `more`: further arguments."""
 
     workload: str
     rate: str
@@ -21,7 +21,7 @@ class Asked:
 
 
 def result(asked: Asked) -> dict[str, Any]:
-    """The result of one run. Its progress is shown. Raises RuntimeError where it was not sustained."""
+    """The result of one run, with its progress shown. Raises RuntimeError if it was not sustained."""
     with tempfile.TemporaryDirectory() as out:
         command = [sys.executable, "-m", "streamgauge", "run", asked.workload, "--json", "--out", out, *asked.more]
         typed = [*command, "--rate", asked.rate, "--duration", asked.duration]
@@ -33,7 +33,7 @@ def result(asked: Asked) -> dict[str, Any]:
 
 
 def if_sustained(asked: Asked) -> dict[str, Any] | None:
-    """The same; nothing where it was not sustained, which is told of with its reason: other runs are not lost by it."""
+    """The same, but None if it was not sustained, after printing the reason. Other runs can go on."""
     try:
         return result(asked)
     except RuntimeError as error:
@@ -42,8 +42,8 @@ def if_sustained(asked: Asked) -> dict[str, Any] | None:
 
 
 def _why(done: subprocess.CompletedProcess[str]) -> str:
-    """The verdict where there is one, else where to look."""
+    """The verdict if there is one, else where to look."""
     try:
         return str(json.loads(done.stdout)["verdict"]["sentence"])
     except (ValueError, KeyError):
-        return f"exit code {done.returncode}; why, it has said above"
+        return f"exit code {done.returncode}; the reason is printed above"

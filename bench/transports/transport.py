@@ -1,8 +1,8 @@
-"""How fast events go from a generator through the Flight transport to a plain reader in another process.
+"""Rate of events from a generator through the Flight transport to a plain reader in another process.
 
-The generator makes the windowed aggregation's purchases as fast as it can, one partition, and stands still while two
-seconds of event time wait; the reader takes all there is, again and again, as an engine does. Baseline: one ready table
-of the same columns, streamed by a bare Flight server. Run alone: `python -m bench.transports.transport`.
+The generator produces the windowed aggregation's purchases at full speed in one partition, and pauses while two seconds
+of event time wait. The reader takes all available events in a loop, as an engine does. Baseline: one ready table of the
+same columns, streamed by a bare Flight server. Run alone: `python -m bench.transports.transport`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def purchases_plan() -> Plan:
 
 
 class Bare(flight.FlightServerBase):
-    """Streams one table, whatever is asked."""
+    """Streams one table for any request."""
 
     def __init__(self, table: pa.Table) -> None:
         super().__init__("grpc://127.0.0.1:0")
@@ -93,7 +93,7 @@ class Served:
 
 
 def read_planned(child: Child, location: str, repeat: int) -> int:
-    """Events read of one repeat's span, while they are made."""
+    """Events of one repeat's span, read while they are generated."""
     position = START_US + repeat * SECONDS * US
     end, rows, batch = position + SECONDS * US, 0, repeat * 1_000_000
     child.ask("begin", from_us=position, to_us=end)
@@ -110,7 +110,7 @@ def read_planned(child: Child, location: str, repeat: int) -> int:
 
 
 def read_bare(location: str) -> int:
-    """Events read of the ready table, ten times."""
+    """Events read from the ready table, ten times."""
     reader = client.connect(location)
     return sum(part.data.num_rows for _ in range(10) for part in reader.do_get(flight.Ticket(b"")))
 
@@ -121,7 +121,7 @@ def rate_per_s(read: Callable[[], int]) -> float:
 
 
 def main() -> list[Row]:
-    """Measure both in turn, after one repeat that is not counted."""
+    """Measures both in turn, after one warm-up repeat."""
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
         child = Child("transport", "bench.transports.transport", ["serve"], Path(folder) / "log")
         try:

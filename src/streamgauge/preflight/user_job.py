@@ -31,7 +31,7 @@ class NoParameters(Parameters):
 class UserJob(Workload):
     """A workload from a file; `notes` state what was assumed and fitted."""
 
-    besides = ()
+    extra_names = ()
 
     path: Path
     description: Description

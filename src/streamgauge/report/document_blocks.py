@@ -1,6 +1,6 @@
 """A report as a document: built once from a result, rendered for the terminal (`terminal`) and as HTML (`html`).
 
-Text between backticks is code. What is `terminal` is shown there too; everything else has room on the page only.
+Text between backticks is code. The terminal shows only blocks marked `terminal`; the page shows all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawn chart: both renderings, what it shows in words (read aloud), its legend and remarks under it."""
+    """A drawn chart: both renderings, a description for screen readers, its legend, and remarks under it."""
 
     name: str
     title: str
@@ -36,14 +36,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart that is drawn only where it can be shown; None of `draw` where there is nothing to show."""
+    """A chart that is drawn only if the output can show it; `draw` gives None without data."""
 
     draw: Callable[[], Figure | None]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """`note` is small print below; `style` a verdict, or the state of a check (`state-ok`); `code`: as typed."""
+    """`note`: small print below; `style`: a verdict or a check's state (`state-ok`); `code`: set as code."""
 
     text: str
     note: str = ""
@@ -54,7 +54,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """`short` is the heading in the terminal, "" where the terminal leaves the column out, None where it is the same.
+    """`short` is the heading in the terminal: "" leaves the column out, None keeps the heading.
 
     `width`: characters in a table that grows line by line.
     """
@@ -68,7 +68,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """`strong`: it decided, or is the one to look at; `matters`: a short listing shows it too."""
+    """`strong`: the deciding row; `matters`: a short listing shows it too."""
 
     cells: tuple[Cell, ...]
     strong: bool = False
@@ -77,7 +77,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns with their unit in heading or cells; `notes` stand below."""
+    """Columns with their unit in the heading or the cells; `notes` go below."""
 
     caption: str
     columns: tuple[Column, ...]
@@ -98,9 +98,9 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Fact:
-    """A named figure; of its parts those at `strong` are the ones that runs are compared by.
+    """A named figure; the parts at the indices `strong` are those that readers compare between runs.
 
-    `terminal` and `page`: where it is shown; what a page says in a section of its own is not said above it too.
+    `terminal` and `page`: where it is shown. The page leaves out facts that have their own section.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Facts:
-    """Figures side by side."""
+    """Several facts side by side."""
 
     facts: tuple[Fact, ...]
     terminal: bool = False
@@ -131,7 +131,7 @@ Block = Paragraph | Table | Figure | Drawing | Facts
 
 @dataclass(frozen=True)
 class Section:
-    """`nav`: what a link to it is called, "" for none."""
+    """`nav`: text of the link to it, "" for no link."""
 
     id: str
     title: str
@@ -141,7 +141,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """What a person reads, in its order: the answer, why, its figures, remarks; then everything else in sections."""
+    """A report in reading order: the answer, its reasons, its figures and remarks; then sections."""
 
     name: str
     on: str
@@ -159,7 +159,7 @@ class Document:
 
 
 def blocks(*parts: Block | Iterable[Block] | None) -> tuple[Block, ...]:
-    """What there is of `parts`, in their order; None is left out."""
+    """The parts in order, without None."""
     found: list[Block] = []
     for part in parts:
         if isinstance(part, Block):
@@ -170,7 +170,7 @@ def blocks(*parts: Block | Iterable[Block] | None) -> tuple[Block, ...]:
 
 
 def table(caption: str, columns: Iterable[Column], rows: Iterable[Iterable[Cell | str]], **more: Any) -> Table:
-    """A table of rows that are all alike."""
+    """A table of plain rows."""
     return Table(caption, tuple(columns), tuple(Row(cells(row)) for row in rows), **more)
 
 
@@ -189,7 +189,7 @@ def numbers(*headings: str) -> tuple[Column, ...]:
 
 
 def grouped(reasons: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Each reason once with the names that it holds for: `p99, p99.9: too few results`; empty reasons are none."""
+    """Each reason once, with its names: `p99, p99.9: too few results`. Empty reasons are left out."""
     found: dict[str, dict[str, None]] = {}
     for name, reason in reasons:
         if reason:
@@ -198,6 +198,6 @@ def grouped(reasons: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def environment_table(environment: Mapping[str, Any]) -> Table:
-    """The machine, and what ran on it."""
+    """The machine and the versions of the software on it."""
     rows = ((name, format_fact(name, value)) for name, value in flatten(environment).items())
     return table("Machine and versions", texts("what", "found"), rows)

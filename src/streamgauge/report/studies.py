@@ -16,12 +16,12 @@ from streamgauge.results.profile import AppliedAdvice, OperatorProfile
 
 
 def show_characterization(study: OperatorProfile, apply: bool = False, on: Console | None = None) -> None:
-    """The whole characterization; `apply`: also the option that is now set, and why others have none."""
+    """The whole characterization; `apply`: also the option that is now set, and why other operators have none."""
     show(profile.document(study, apply), f"{study.folder}/report.html", on=on)
 
 
 def show_applied(applied: AppliedAdvice, on: Console | None = None) -> None:
-    """What was set, how to ask for the trial with it again, and then its result as that of every trial."""
+    """The option that was set, the command that repeats its trial, and that trial's result."""
     to = on or console()
     change = profile.change(applied)
     say(to, "")
@@ -30,7 +30,7 @@ def show_applied(applied: AppliedAdvice, on: Console | None = None) -> None:
 
 
 def show_anatomy(study: LatencyBreakdown, on: Console | None = None) -> None:
-    """Each trial's mean latency in its stages, and what each trial was."""
+    """The mean latency of each trial by stage, and each trial's verdict."""
     show(breakdown.document(study), f"{study.folder}/report.html", on=on)
 
 
@@ -40,9 +40,9 @@ def write_study_page(study: StudyResult) -> None:
 
 
 def rerender_study(path: Path) -> Path | None:
-    """The page of a study's folder, or of its file, from what that holds; None where `path` is neither.
+    """Renders the page of a study again, from its folder or file; None if `path` is neither.
 
-    `InputError` where the study has nothing to show yet, or is of another version.
+    `InputError` if the study has nothing to show yet, or another version wrote it.
     """
     folder = path.parent if path.is_file() else path
     file = next((file for file in STUDIES if (folder / file).is_file()), None)

@@ -33,7 +33,7 @@ def build_result(
     rate_per_s: float,
     ceiling_per_s: float | None,
 ) -> Result:
-    """What a trial has given by its end, but for its answers and what they say; the verdict is that of one without."""
+    """A trial's result at its end, without verification and without the verdict on its answers."""
     load = resolved.experiment.load.model_copy(update={"rate": rate_per_s})
     experiment = resolved.experiment.model_copy(update={"load": load})
     start = datetime.fromtimestamp(record.spans.start_us / US, UTC)

@@ -84,11 +84,12 @@ def run_judged(
     beside: Mapping[str, str] | None = None,
     on_result: OnResult = ignore,
 ) -> tuple[Result, TrialResult | None]:
-    """The same, and what the trial left to judge; None where it was stopped before. `beside`: options of the engine's
-    that are no part of what was asked.
+    """The same, with what the trial left to judge; None if it was stopped before.
+
+    `beside`: engine options that are not part of the experiment.
 
     Raises:
-        InputError, MachineError: before anything was started, a rate above the generators' ceiling among them.
+        InputError, MachineError: before anything was started, for example a rate above the generators' ceiling.
         EngineError, DriverError: the engine or the driver never started; the folder says so.
     """
     resolved = check(with_absolute_paths(experiment))
@@ -108,7 +109,7 @@ def run_judged(
 def _conducted(
     resolved: ResolvedExperiment, folder: RunFolder, observe: Observer, ceiling_per_s: float, beside: Mapping[str, str]
 ) -> TrialResult:
-    """One trial on a test bed of its own."""
+    """One trial on its own test bed."""
     experiment, load = resolved.experiment, resolved.experiment.load
     trial = JudgedTrial(
         resolved, load.rate, fresh=True, duration_s=load.duration, may_extend=may_extend(load),
@@ -124,9 +125,9 @@ def _conducted(
 
 
 def interrupted_result(folder: RunFolder, advice: str) -> Result:
-    """What a run that Ctrl-C ended outside of its trial has left, so that its last lines name its folder.
+    """The result of a run that Ctrl-C ended outside its trial, so that its last lines name its folder.
 
-    Before the trial that is nothing, and the folder then says so, with `advice`; a result that is there stays.
+    Before the trial there is no result, and one is written with `advice`. An existing result stays.
     """
     result = folder.read_result()
     if result.verdict.cause != Cause.UNFINISHED:

@@ -51,7 +51,7 @@ MEANING = {
         "Results become input. No flow here has it: the input would depend on the engine's answers, and could not be "
         "planned."
     ),
-    Feature.PROBABILISTIC: "What is kept is kept in less room than exact answers need: the truth is of the same cells.",
+    Feature.PROBABILISTIC: "The state takes less memory than exact answers need; the truth has the same cells.",
     Feature.PYTHON: "A class in Python sees all rows of a key in the order of time. Ours, not the overview's.",
     Feature.ROWS: "Expressions over the columns of a row, and nothing else. Ours, not the overview's.",
     Feature.NOTHING: "No operator at all: the floor that all others stand on. Ours, not the overview's.",

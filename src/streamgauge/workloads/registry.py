@@ -98,7 +98,7 @@ class Workload:
       on a parameter.
     """
 
-    besides: ClassVar[tuple[str, ...]] = ("data",)
+    extra_names: ClassVar[tuple[str, ...]] = ("data",)
     """Settings of a workload in addition to its parameters."""
 
     name: str
@@ -136,7 +136,7 @@ class Workload:
         name = ".".join(str(part) for part in item["loc"])
         parameter_names = tuple(self.parameters.model_fields)
         if item["type"] == "extra_forbidden":
-            meant = near(name, (*parameter_names, *self.besides))
+            meant = near(name, (*parameter_names, *self.extra_names))
             way_out = (
                 f"--set {meant}=..."
                 if meant

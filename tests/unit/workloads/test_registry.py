@@ -126,7 +126,7 @@ BUILT = [
     ("traffic_monitoring", {"map_matcher_radius": math.nan}, "set map_matcher_radius"),
     ("traffic_monitoring", {"tm.speed_calculator.window": 1}, "set speed_calculator_window: must be at least 2"),
     ("smart_grid", {"slices_per_day": 2}, "set slices_per_day: must be at least 3; got 2"),
-    ("smart_grid", {"range": "5s", "slide": "2s"}, "slide: must go into the range 5s without a rest; got '2s'"),
+    ("smart_grid", {"range": "5s", "slide": "2s"}, "slide: must divide the range 5s; got '2s'"),
     ("smart_grid", {"range": "2s", "slide": "4s"}, "slide 4s is longer than its range 2s"),
     ("smart_grid", {"range": "10s", "slice_length": "11s"}, "slice_length: must be at most the range 10s"),
     ("smart_grid", {"slide": "2s", "second_range": "5s"}, "second_range: must be a multiple of the slide 2s; got .5s"),

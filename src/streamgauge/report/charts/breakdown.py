@@ -47,15 +47,15 @@ _BAR_PX = 22
 
 
 def waterfall(trials: Sequence[BreakdownTrial]) -> Figure | None:
-    """One bar a trial: its mean latency in the stages that it is made of, one after the other."""
+    """One bar for each trial: its mean latency, split into consecutive stages."""
     told = [trial for trial in trials if trial.stages]
     if not told:
         return None
     names = dict.fromkeys(stage.name for trial in told for stage in trial.stages)
     return figure(
         "stages",
-        "The way of a record, in the mean",
-        "One bar for each trial: the mean latency of its results, in stages that follow each other in time.",
+        "Mean latency by stage",
+        "One bar for each trial: the mean latency of its results, split into consecutive stages.",
         lambda width: _bars(told, width),
         [Key(name, _colour(name), "area") for name in names],
         ["Means over all results of the span."],
@@ -63,7 +63,7 @@ def waterfall(trials: Sequence[BreakdownTrial]) -> Figure | None:
 
 
 def spread(trials: Sequence[BreakdownTrial]) -> Figure | None:
-    """The share of results that came within a time, a line for each trial."""
+    """Cumulative distribution of latency: one line for each trial."""
     told = [trial for trial in trials if trial.cdf_us][: len(_LINES)]
     if not told:
         return None
@@ -76,13 +76,13 @@ def spread(trials: Sequence[BreakdownTrial]) -> Figure | None:
         [Key(heading(trial), colour) for trial, colour in zip(told, _LINES, strict=False)],
         [
             f"The first {len(told)} trials; anatomy.json has {left_out} more." if left_out else "",
-            "As far as there are enough batches to carry a share.",
+            "The lines end where too few batches support a share.",
         ],
     )
 
 
 def by_window(trials: Sequence[BreakdownTrial]) -> Figure | None:
-    """Latency against the interval of batches, where there are several: a line for each rate and size of a record."""
+    """Latency against the batch interval, one line for each rate and record size; None with a single interval."""
     told = [trial for trial in trials if trial.stages and trial.batch_window_s is not None]
     if len({trial.batch_window_s for trial in told}) < 2:
         return None
@@ -105,7 +105,7 @@ def by_window(trials: Sequence[BreakdownTrial]) -> Figure | None:
         keys,
         [
             f"The first {len(shown)} of {len(groups)} rates and sizes." if len(groups) > len(shown) else "",
-            "A batch that takes longer than the interval begins when the one before has ended. The interval 0 is that.",
+            "If a batch takes longer than the interval, the next one starts when it ends. Interval 0 means always.",
         ],
     )
 
@@ -136,7 +136,7 @@ def _points(trials: Sequence[BreakdownTrial], figure: str) -> Iterator[tuple[flo
 
 
 def _across(title: str, width: int) -> Any:
-    """A horizontal axis with no more labels than have room."""
+    """A horizontal axis with as many labels as fit."""
     return alt.Axis(title=title, labelExpr=PLAIN, tickCount=ticks(width))
 
 
@@ -185,7 +185,7 @@ def heading(trial: BreakdownTrial) -> str:
 
 
 def _short(interval: str) -> str:
-    """Spark's words for an interval with the unit as ever, so that it has room above a bar on a small screen."""
+    """An interval in Spark's words with a short unit, so that it fits above a bar on a small screen."""
     return re.sub(r" (m?)(illi)?seconds?", r" \1s", interval)
 
 

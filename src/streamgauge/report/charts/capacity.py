@@ -22,13 +22,13 @@ _BANDS = {
     True: ("between the highest rate that holds and the lowest that does not", "shade", 1.0),
     False: ("the same, but its upper end is undecided: no proof that it fails", "undecided", 0.45),
 }
-"""Whether the upper end was tested: what the band between the ends is called, its colour and opacity."""
+"""Whether the upper end was shown to fail -> label, colour and opacity of the band."""
 
 
 class Bracket(NamedTuple):
-    """The highest rate that holds below the lowest that does not, and that lowest one.
+    """The highest rate that holds, and the lowest rate above it that does not.
 
-    `tested`: the upper end was shown to fail; undecided is not held, and no proof of that.
+    `tested`: the upper end was shown to fail, rather than left undecided.
     """
 
     low: float | None
@@ -49,9 +49,9 @@ def _bracket(trials: Sequence[TrialSummary]) -> Bracket:
 
 
 def closing(search: SearchResult) -> Figure | None:
-    """Each trial's rate with its verdict, and the bracket after it; None where no trial had a rate.
+    """Each trial's rate with its verdict, and the bracket after it; None if no trial had a rate.
 
-    The overload trial is left out: it is offered all that the generators can make, which is no rate to hold.
+    The overload trial is left out: it offers all that the generators can make, which is not a rate to sustain.
     """
     trials = [trial for trial in search.trials if trial.offered_per_s is not None and trial.purpose != "overload"]
     if not trials:
@@ -71,7 +71,7 @@ def closing(search: SearchResult) -> Figure | None:
 
 
 def _between(trials: Sequence[TrialSummary]) -> str:
-    """What the band is between, at last: an upper end that was undecided is no rate that does not hold."""
+    """The ends of the last band in words: an undecided upper end does not count as a rate that fails."""
     if brackets(trials)[-1].tested:
         return "between what holds and what does not"
     return "above what holds, up to the next rate that did not or stayed undecided"
@@ -90,8 +90,8 @@ def _x(trials: Sequence[TrialSummary]) -> Any:
 
 def _y(name: str, trials: Sequence[TrialSummary]) -> Any:
     rates = [trial.offered_per_s for trial in trials if trial.offered_per_s is not None]
-    room = 0.12 * (max(rates) - min(rates)) or 0.05 * max(rates)
-    scale = alt.Scale(domain=[max(0.0, min(rates) - room), max(rates) + room], zero=False, nice=True)
+    margin = 0.12 * (max(rates) - min(rates)) or 0.05 * max(rates)
+    scale = alt.Scale(domain=[max(0.0, min(rates) - margin), max(rates) + margin], zero=False, nice=True)
     return alt.Y(name, scale=scale, axis=amounts(6))
 
 

@@ -14,7 +14,7 @@ from streamgauge.results.labels import short_label
 
 ROW_PX, LABELS_PX = 24, 150
 SHOWN_MAX = 200.0
-"""Percent: what lies beyond is cut off, with an arrow; one interval without an end would hide all the others."""
+"""Percent: the chart cuts intervals here and draws an arrow, because an open interval would hide all others."""
 MARGIN = 1.1
 
 _COLOURS = {"better": "sustained", "worse": "not-sustained", "no_difference": "muted", "unknown": "undecided"}
@@ -27,7 +27,7 @@ _LABELS = {
 
 
 def differences(figures: Sequence[Difference], gates: Sequence[Gate]) -> Figure | None:
-    """Each share that has an interval; None where there is none."""
+    """Every relative difference with an interval; None if there are none."""
     shown = [one for one in figures if one.share and one.method != "none"]
     if not shown:
         return None
@@ -41,7 +41,7 @@ def differences(figures: Sequence[Difference], gates: Sequence[Gate]) -> Figure 
         "The difference of each figure with its interval, in percent of A; the line in the middle is no difference.",
         lambda width: _chart(shown, limits, reach, width),
         [*keys, *([Key("limit of a --fail-if", "ink", "dash")] if limits else [])],
-        ["An arrow stands where an interval goes on, or has no end."] if cut else [],
+        ["An arrow marks an interval that is cut or has no end."] if cut else [],
     )
 
 
@@ -51,7 +51,7 @@ def _limits(shown: Sequence[Difference], gates: Sequence[Gate]) -> list[dict[str
 
 
 def _reach(shown: Sequence[Difference], limits: Sequence[dict[str, Any]]) -> float:
-    """How far the axis goes to both sides, percent."""
+    """Length of the axis on each side of 0, in percent."""
     ends = [abs(100 * end) for one in shown for end in (one.low, one.high, one.difference) if end is not None]
     return min(SHOWN_MAX, MARGIN * max([*ends, *(abs(limit["v"]) for limit in limits), 1.0]))
 
@@ -61,7 +61,7 @@ def _cut(one: Difference, reach: float) -> bool:
 
 
 def _row(one: Difference, reach: float) -> dict[str, Any]:
-    """One figure in the unit of the axis, cut to what the axis shows."""
+    """One figure in percent, cut to the length of the axis."""
     low, high = (_within(end, unknown, reach) for end, unknown in ((one.low, -reach), (one.high, reach)))
     return {
         "figure": short_label(one), "low": low, "high": high,
@@ -92,7 +92,7 @@ def _chart(shown: Sequence[Difference], limits: list[dict[str, Any]], reach: flo
 
 
 def _across(reach: float, width: int) -> Callable[[str], Any]:
-    """The horizontal axis, for any column of the rows: as far to the left as to the right."""
+    """The horizontal axis, symmetric around 0."""
     scale = alt.Scale(domain=[-reach, reach], nice=False)
     label = "datum.value == 0 ? '0 %' : format(datum.value, '+~r') + ' %'"
     ticks = alt.Axis(title=None, tickCount=4 if width < 400 else 9, labelExpr=label)
@@ -100,7 +100,7 @@ def _across(reach: float, width: int) -> Callable[[str], Any]:
 
 
 def _marks(rows: list[dict[str, Any]], colour: str, reach: float) -> list[tuple[Any, str, str]]:
-    """(mark, column where it begins, column where it ends): bars with points, an arrow at each end that is cut off."""
+    """(mark, start column, end column): bars with points, and an arrow at each end that is cut."""
     if not rows:
         return []
     point = {"color": colour, "filled": True, "opacity": 1, "size": 70}

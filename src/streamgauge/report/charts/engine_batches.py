@@ -57,10 +57,10 @@ class Batches:
 
 
 def batches_of(table: pa.Table, start_us: int | None) -> Batches:
-    """The batches of a run that began at `start_us` (None: at its first batch); those without a duration are left out.
+    """The batches of a run that began at `start_us` (None: at its first batch), without those that have no duration.
 
-    Of several queries those of the one that was busy longest are shown: batches of others run beside them.
-    What the steps do not account for is "everything else"; a step that the engine did not report counts into it.
+    With several queries, only the one that was busy longest is shown, because the batches of others overlap it.
+    Time that no step accounts for is "everything else", including steps that the engine did not report.
     """
     table = _busiest(table)
     steps_ms = np.column_stack([_floats(table, name) for name in STEPS])
@@ -76,7 +76,7 @@ def batches_of(table: pa.Table, start_us: int | None) -> Batches:
 
 
 def _busiest(table: pa.Table) -> pa.Table:
-    """The batches of one query; tables of older runs name none."""
+    """The batches of the busiest query. Tables of older runs have no query column."""
     if "query" not in table.column_names or not table.num_rows:
         return table
     names = np.array(table["query"].to_pylist(), dtype=object)
@@ -85,11 +85,11 @@ def _busiest(table: pa.Table) -> pa.Table:
 
 
 def durations(batches: Batches) -> Figure | None:
-    """Each batch's duration over the run, in the steps it is made of; the longest of every few where there are many."""
+    """The duration of each batch, split into steps. With many batches, each bar is the longest of several."""
     if len(batches) == 0:
         return None
     shown, every = _longest_of_every_few(batches)
-    note = f"One bar for every {every} batches: the longest of them." if every > 1 else ""
+    note = f"Each bar is the longest of {every} batches." if every > 1 else ""
     return figure(
         "batch-durations",
         "Duration of the engine's batches",
@@ -101,7 +101,7 @@ def durations(batches: Batches) -> Figure | None:
 
 
 def waterfall(batches: Batches) -> Figure | None:
-    """Some batches, evenly chosen and the longest among them, as bars whose steps follow each other in time."""
+    """Evenly chosen batches and the longest one, each a bar of consecutive steps."""
     if len(batches) == 0 or not batches.steps_us[:, :-1].any():
         return None
     index = np.unique(np.linspace(0, len(batches) - 1, WATERFALL_MAX - 1).round().astype(np.int64))
@@ -137,7 +137,7 @@ def _keys(batches: Batches) -> list[Key]:
 
 
 def _rows(batches: Batches, factor: float) -> list[list[dict[str, Any]]]:
-    """For each step, the bars of all batches: `b` batch, `t` its start in the run, `v` to `to` the step's place."""
+    """For each step, the bars of all batches: `b` batch, `t` its start in the run, `v` to `to` the step's extent."""
     ends = np.cumsum(batches.steps_us, axis=1) / factor
     begins = ends - batches.steps_us / factor
     return [
@@ -171,10 +171,10 @@ def _duration_chart(batches: Batches, width: int) -> Any:
 
 
 def _has_space_for_bars(start_s: NDArray[np.float64], bar_share: float) -> list[float]:
-    """The run's time with half a bar's room at both ends; a bar is `bar_share` of the axis wide."""
+    """The run's time with half a bar of space at both ends; a bar takes `bar_share` of the axis."""
     first, last = min(0.0, float(start_s.min())), float(start_s.max())
-    room = bar_share * max(last - first, 1.0)
-    return [first - room if first == float(start_s.min()) else first, last + room]
+    margin = bar_share * max(last - first, 1.0)
+    return [first - margin if first == float(start_s.min()) else first, last + margin]
 
 
 def _waterfall_chart(batches: Batches, width: int) -> Any:

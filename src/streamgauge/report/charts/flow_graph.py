@@ -1,7 +1,7 @@
 """The flow of a workload as an inline SVG: one box per node with the figures of its operator, arrows along the data.
 
 A description is a list of mappings with the keys `name`, `kind`, `label` (what the node does, as text) and `inputs`
-(names of the nodes it reads). Sources stand first, sinks last; wide pictures run left to right, narrow ones downwards.
+(names of the nodes it reads). Sources come first, sinks last. Wide pictures run left to right, narrow ones downwards.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Box:
 
 
 def picture(flow: Sequence[Mapping[str, Any]] | None, result: Result) -> Figure | None:
-    """The flow with the figures that `result` holds; None where there is no description (an own job has none)."""
+    """The flow with the figures that `result` holds; None without a description (user jobs have none)."""
     if not flow:
         return None
     layers = _layers(flow)
@@ -50,7 +50,7 @@ def picture(flow: Sequence[Mapping[str, Any]] | None, result: Result) -> Figure 
 
 
 def _layers(flow: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Nodes by their distance from the sources, longest way counted."""
+    """Nodes by their distance from the sources along the longest path."""
     depth = {node["name"]: 0 for node in flow}
     for _ in flow:
         for node in flow:
@@ -109,19 +109,19 @@ def _down(layers: list[list[Mapping[str, Any]]], figures: dict[str, list[str]], 
 
 
 def _box(node: Mapping[str, Any], figures: dict[str, list[str]], width: float) -> _Box:
-    room = max(8, int((width - 2 * _PAD_PX) / _CHARACTER_PX))
-    label = textwrap.wrap(str(node["label"]), room, max_lines=_LABEL_LINES, placeholder=" …")
-    lines = [("flow-name", _cut(str(node["name"]), room - 2))]
-    lines += [("flow-kind", _cut(str(node["kind"]), room))] if node["kind"] != node["name"] else []
+    characters = max(8, int((width - 2 * _PAD_PX) / _CHARACTER_PX))
+    label = textwrap.wrap(str(node["label"]), characters, max_lines=_LABEL_LINES, placeholder=" …")
+    lines = [("flow-name", _cut(str(node["name"]), characters - 2))]
+    lines += [("flow-kind", _cut(str(node["kind"]), characters))] if node["kind"] != node["name"] else []
     lines += [("flow-label", line) for line in label]
-    lines += [("flow-figure", _cut(line, room)) for line in figures[node["name"]]]
+    lines += [("flow-figure", _cut(line, characters)) for line in figures[node["name"]]]
     height = _LINE_PX * len(lines) + 2 * _PAD_PX - 3
     title = f"{node['name']} ({node['kind']}): {node['label']}"
     return _Box(node["name"], tuple(lines), title, tuple(node["inputs"]), 0, 0, width, height)
 
 
-def _cut(text: str, room: int) -> str:
-    return text if len(text) <= room else text[: room - 1] + "…"
+def _cut(text: str, characters: int) -> str:
+    return text if len(text) <= characters else text[: characters - 1] + "…"
 
 
 def _moved(box: _Box, x: float, y: float) -> _Box:

@@ -1,4 +1,4 @@
-"""The latency curve, latency against percentile: its points from the histograms of latency.hlog, and its picture."""
+"""The latency curve, latency against percentile: computed from the histograms of latency.hlog, and drawn."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from streamgauge.results import labels
 from streamgauge.results.latency import PERCENTILES, Latency
 
 _ENOUGH = 10
-"""Independent results that must lie beyond a percentile for it to be drawn past the last printed one."""
+"""The curve goes past the last printed percentile while this many independent results lie beyond it."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """`latency_us` is the latency that a share `percentile` (0 to 100) of the results does not exceed."""
+    """`percentile` (0 to 100) of the results have at most `latency_us`."""
 
     percentile: float
     latency_us: float
@@ -32,7 +32,7 @@ class Point:
 
 
 def histograms(log: str, sink: str = "") -> dict[str, hlog.Counts]:
-    """All that was counted of each kind in a log's text, in the lines that are tagged with `sink`, or with none."""
+    """The summed histogram of each kind in a log's text, from the lines tagged with `sink`, or untagged ones."""
     found: dict[str, hlog.Counts] = {}
     for interval in hlog.read(log):
         kind, _, of = (interval.tag or "event_time").partition("/")
@@ -42,9 +42,9 @@ def histograms(log: str, sink: str = "") -> dict[str, hlog.Counts]:
 
 
 def points(latency: Latency, counts: hlog.Counts | None) -> list[Point]:
-    """The curve of one latency, from the median of nothing (0 %) to the last percentile that its evidence carries.
+    """The curve of one latency, from 0 % to the last percentile that its evidence supports.
 
-    Without a histogram the percentiles of the result are all there is.
+    Without a histogram, the points are the percentiles of the result.
     """
     if counts is None or not counts.any():
         return [Point(percentile, getattr(latency, name)) for name, percentile in _carried(latency).items()]
@@ -53,7 +53,7 @@ def points(latency: Latency, counts: hlog.Counts | None) -> list[Point]:
 
 
 def _values_at(counts: hlog.Counts, percentiles: list[float]) -> list[float]:
-    """The end of the slot that each percentile lies in, as HdrHistogram reads it, in one pass over the slots."""
+    """The end of each percentile's slot, as HdrHistogram reports it, in one pass over the slots."""
     total_up_to = np.cumsum(counts)
     ranks = np.maximum(1, np.floor(np.array(percentiles) / 100 * total_up_to[-1] + 0.5))
     return [float(us) for us in hlog.HIGHEST_OF_SLOT[np.searchsorted(total_up_to, ranks)]]
@@ -80,21 +80,21 @@ def _grid(last: float) -> list[float]:
 
 
 CURVES = {"event_time": "line", "processing_time": "dash"}
-"""The latencies whose percentiles are drawn, and how."""
+"""The drawn latencies and their colours."""
 
 
 def percentiles(curves: dict[str, list[Point]], bounds: str = "") -> Figure | None:
-    """The percentile curve of each kind of latency, with the tail on a logarithmic axis; `bounds` is a remark."""
-    curves = {kind: points for kind, points in curves.items() if len(points) > 1}  # a point alone is no curve
+    """The percentile curve of each kind of latency, with the tail on a logarithmic axis; `bounds`: an added remark."""
+    curves = {kind: points for kind, points in curves.items() if len(points) > 1}  # one point makes no curve
     if not curves:
         return None
     return figure(
         "percentiles",
         "Latency by percentile",
-        "Latency against the share of results that are at most that late; the tail is drawn on a logarithmic axis.",
+        "Latency against the share of results with at most that latency. The axis of the tail is logarithmic.",
         lambda width: _percentile_chart(curves, width),
         [Key(labels.LATENCIES[kind], kind.replace("_", "-"), CURVES[kind]) for kind in curves],
-        ["The curve ends where the number of independent results no longer carries a percentile.", bounds],
+        ["The curve ends where too few independent results support a percentile.", bounds],
     )
 
 

@@ -2,7 +2,7 @@
 
 Each function gives a `Figure`, or None if there is nothing to draw.
 
-Axes of amounts start at 0; where one does not, or where values lie above it, a note under the chart says so.
+Axes of amounts start at 0. A note under the chart reports an axis that does not, or values above the axis.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from streamgauge.report.document_blocks import Figure, Key
 
 _PANEL_PX = 120
 _HEADROOM = 2.5
-"""How many times the offered rate the rate panel shows; a batch that swallows the start would flatten all else."""
+"""Top of the rate panel in multiples of the offered rate: the first batch would flatten everything else."""
 _OFF_PLAN_S = 0.2
-"""So many seconds of the plan must be lacking at a time to be seen: more than a chunk and the slip that is allowed."""
+"""The chart shows the plan if the driver lacks this many seconds of it: more than a chunk and the allowed delay."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def over_time(timeline: Timeline | None) -> Figure | None:
     return figure(
         "over-time",
         "Offered, ingested, backlog and latency over time",
-        "Charts over one time axis: rates, backlog, latencies by second of event time, and how far output is behind.",
+        "Charts over one time axis: rates, backlog, latencies by second of event time, and the lag of the output.",
         lambda width: stack(_drawn(_time_panels(timeline), timeline, width)),
         _time_keys(timeline),
         [_bin_note(timeline), _cut_note(timeline)],
@@ -129,10 +129,10 @@ def _rate_panel(timeline: Timeline) -> _Panel:
 
 
 def _plan_missed(timeline: Timeline) -> bool:
-    """Whether the driver was visibly behind its plan, or before it; then both are drawn.
+    """Whether the driver was visibly behind or ahead of its plan, so that both are drawn.
 
-    By all that was offered until then: a chunk is available after its last event only, so a second may have one of the
-    second before it, and lack one of its own.
+    It compares cumulative counts: a chunk becomes available after its last event, so single seconds differ from the
+    plan by up to a chunk.
     """
     return timeline.top("off_plan") > _OFF_PLAN_S * timeline.top("planned")
 
@@ -172,7 +172,7 @@ def _two_sides(timeline: Timeline, title: str, what: str, factor: float) -> _Pan
 
 
 def _drawn(panels: list[_Panel], timeline: Timeline, width: int) -> list[Any]:
-    """Panels over one time axis, whose labels only the lowest shows; phases are named in the highest."""
+    """Panels over one time axis: the lowest panel has its labels, the highest names the phases."""
     last = len(panels) - 1
     return [_draw(panel, timeline, width, n == 0, n == last) for n, panel in enumerate(panels)]
 
@@ -190,7 +190,7 @@ def _draw(panel: _Panel, timeline: Timeline, width: int, highest: bool, lowest: 
 
 
 def _bands(timeline: Timeline, width: int, x: Any, labelled: bool) -> list[Any]:
-    """Phases other than the measured one shaded, borders between phases, and their names where they fit."""
+    """Shades all phases except the measured one, draws their borders, and names them where the name fits."""
     bands = timeline.bands
     layers = [_shades([band for band in bands if not band.measured], x)]
     if len(bands) > 1:
@@ -235,7 +235,7 @@ def _rate_top(timeline: Timeline) -> float:
 def _bin_note(timeline: Timeline) -> str:
     if timeline.bin_s == 1:
         return ""
-    return f"Each point stands for {timeline.bin_s} s: the mean of rates and CPU, the greatest of everything else."
+    return f"Each point stands for {timeline.bin_s} s: the mean of rates and CPU, the maximum of everything else."
 
 
 def _cut_note(timeline: Timeline) -> str:

@@ -23,11 +23,11 @@ from streamgauge.results.profile import MemoryDistribution, ProfiledOperator, Tu
 
 ROW_PX, LABELS_PX = 26, 130
 MEMORY = {"min": "least", "p50": "p50", "p95": "p95", "max": "most"}
-"""Figures of the memory in the order in which they grow."""
+"""Memory figures in ascending order."""
 
 
 def times(operators: Sequence[ProfiledOperator]) -> Figure | None:
-    """A bar for the median of each operator that has one, and a mark for its p99; None where none has."""
+    """A bar for the median of each timed operator and a mark for its p99; None without a timed operator."""
     rows = [_time_row(row.name, time) for row in operators if (time := time_text(row))]
     if not rows:
         return None
@@ -37,7 +37,7 @@ def times(operators: Sequence[ProfiledOperator]) -> Figure | None:
     return figure(
         "tuple-time",
         "Time of a tuple at each operator",
-        "A bar for each operator: the median time that one of its tuples takes at one instance, and its p99 as a mark.",
+        "One bar per operator: the median time of a tuple at one instance, with its p99 as a mark.",
         lambda width: _time_chart(rows, width),
         keys,
     )
@@ -61,13 +61,13 @@ def _time_chart(rows: list[dict[str, Any]], width: int) -> Any:
 
 
 def memory(of: MemoryDistribution | None) -> Figure | None:
-    """A bar for each figure of the distribution; None where memory was not sampled."""
+    """A bar for each figure of the distribution; None if memory was not sampled."""
     if of is None:
         return None
     return figure(
         "memory",
         "Memory of Spark's processes while operators were timed",
-        "Four bars: the least memory that was seen, its median, its 95th percentile, and the most.",
+        "Four bars: minimum, median, 95th percentile and maximum of the sampled memory.",
         lambda width: _memory_chart(of, width),
     )
 
@@ -95,11 +95,11 @@ def _together(layers: list[Any], rows: int, width: int, heading: str) -> Any:
 
 
 def time_text(row: ProfiledOperator) -> TupleTime | None:
-    """An operator's time; None where it has none, or where it cannot be told from only reading."""
+    """An operator's time; None if it was not timed, or not distinguishable from reading alone."""
     time = row.time_per_tuple_us
     return time if time is not None and time.distinguishable else None
 
 
 def tuple_time(us: float | None) -> str:
-    """A time of a tuple, below a microsecond in nanoseconds."""
+    """A tuple's time, in nanoseconds below a microsecond."""
     return f"{format_digits(1000 * us)} ns" if us is not None and us < 1 else format_us(us)

@@ -1,7 +1,7 @@
 """From an Altair chart to an inline SVG that takes its colours from the page, so one drawing serves light and dark.
 
-Every thing that is shown has one colour throughout, as a CSS variable (`COLOURS`); page.css gives each its two values.
-Each chart is drawn twice, for wide and for narrow screens, because text in a scaled SVG would become unreadable.
+Each quantity has one colour in all charts, as a CSS variable (`COLOURS`). page.css gives each variable its two values.
+Every chart is drawn twice, for wide and for narrow screens, because text in a scaled SVG would become unreadable.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ COLOURS = {
 FONT = "system-ui, sans-serif"
 WIDE_PX, NARROW_PX = 830, 300
 AXIS_PX = 46
-"""Room for the labels of every vertical axis, so that stacked panels share one time axis exactly."""
+"""Width of every vertical axis's labels: the same, so that stacked panels share one time axis exactly."""
 DASH = (6, 3)
 _FEW_POINTS = 90
 
@@ -44,7 +44,7 @@ def figure(
     notes: Iterable[str] = (),
 ) -> Figure:
     """Draws `build(width_px)` for both widths."""
-    # Altair checks every part of every chart as it is made, which takes longer than drawing it.
+    # Altair validates every part of a chart, which takes longer than drawing it.
     with debug_mode(False):
         wide = svg(build(WIDE_PX), words, f"{name}-wide")
         narrow = svg(build(NARROW_PX), words, f"{name}-narrow")
@@ -58,17 +58,17 @@ def svg(chart: Any, words: str, prefix: str) -> str:
 
 
 def values(rows: list[dict[str, Any]]) -> Any:
-    """Rows as inline data of a chart; as text, because Altair copies nested data dozens of times while it composes."""
+    """Rows as inline data of a chart; as text, because Altair copies nested data dozens of times."""
     return alt.InlineData(values=json.dumps(rows), format=alt.JsonDataFormat(type="json"))
 
 
 def stack(panels: list[Any]) -> Any:
-    """Panels one above the other on one horizontal axis."""
+    """Stacks panels on one horizontal axis."""
     return alt.vconcat(*panels, spacing=14).resolve_scale(x="shared")
 
 
 def stretches(parts: Iterable[tuple[str, list[dict[str, Any]]]], x: Any, y: Any, height_px: int) -> list[Any]:
-    """Bars from `v` to `to` of each row: of each (colour, rows) a layer, but for those without a row."""
+    """Bars from `v` to `to` of each row: one layer for each (colour, rows) that has rows."""
     return [
         alt.Chart(values(rows)).mark_bar(color=COLOURS[colour], height=height_px).encode(x=x, y=y, x2="to:Q")
         for colour, rows in parts
@@ -77,17 +77,17 @@ def stretches(parts: Iterable[tuple[str, list[dict[str, Any]]]], x: Any, y: Any,
 
 
 def axis_title(text: str, offset_px: int = 6) -> Any:
-    """A panel's heading: what its vertical axis shows, and in what unit; upright, so that it reads at any width."""
+    """A panel's heading, the quantity and unit of its vertical axis; horizontal, so that it reads at any width."""
     return alt.TitleParams(text, anchor="start", frame="group", offset=offset_px)
 
 
 PLAIN = "format(datum.value, ',~r')"
 _AMOUNT = f"abs(datum.value) < 1000 ? {PLAIN} : replace(format(datum.value, '~s'), /(?=[a-zA-Z])/, ' ')"
-"""Vega's formats as expressions: where an axis is given a format, Vega changes its precision, and 120 is 1.2e+2."""
+"""Vega's formats as expressions: with an axis format, Vega would change the precision and print 120 as 1.2e+2."""
 
 
 def amounts(ticks: int) -> Any:
-    """A vertical axis of counts, labelled 0, 0.5, 120, 100 k, 1.5 M; never 500m, which is half of one to few."""
+    """A vertical axis of counts, labelled 0, 0.5, 120, 100 k, 1.5 M; never 500m, which few readers know as 0.5."""
     return alt.Axis(title=None, tickCount=ticks, labelExpr=_AMOUNT)
 
 
@@ -97,26 +97,26 @@ def numbers(ticks: int, title: str | None = None) -> Any:
 
 
 def ticks(width_px: int) -> int:
-    """How many labels of a time axis fit side by side."""
+    """Number of time labels that fit side by side."""
     return max(4, min(10, width_px // 70))
 
 
 def unit_of_time(greatest_us: float) -> tuple[float, str]:
-    """The divisor and name of the unit in which times up to `greatest_us` are read most easily."""
+    """The divisor and name of the unit that suit times up to `greatest_us`."""
     if greatest_us >= 1e6:
         return 1e6, "s"
     return (1e3, "ms") if greatest_us >= 1e3 else (1.0, "us")
 
 
 def unit_of_size(greatest_bytes: float) -> tuple[float, str]:
-    """The same for sizes."""
+    """The divisor and name of the unit that suit sizes up to the greatest."""
     if greatest_bytes >= 2**30:
         return 2.0**30, "GiB"
     return (2.0**20, "MiB") if greatest_bytes >= 2**20 else (2.0**10, "KiB")
 
 
 def _style() -> dict[str, Any]:
-    """The look of every chart, as Vega-Lite configuration."""
+    """Vega-Lite configuration of every chart."""
     ink, muted, grid = COLOURS["ink"], COLOURS["muted"], COLOURS["grid"]
     colours = {"labelColor": muted, "titleColor": muted, "domainColor": grid, "tickColor": grid, "gridColor": grid}
     text = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
@@ -139,7 +139,7 @@ def _embed(text: str, words: str, prefix: str) -> str:
 
 
 def _embed_tag(tag: str, prefix: str) -> str:
-    """One tag with its ids made unique, and without what inline SVG does not need (half of its size)."""
+    """Makes the ids of one tag unique and drops what inline SVG does not need (half of its size)."""
     tag = re.sub(r'\bid="', f'id="{prefix}-', tag).replace("url(#", f"url(#{prefix}-")
     tag = re.sub(r'\s(xmlns(:xlink)?|class|version|aria-[a-z]+|role|pointer-events)="[^"]*"', "", tag)
     return re.sub(r"(\.\d{2})\d+", r"\1", tag)

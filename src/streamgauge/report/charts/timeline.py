@@ -1,7 +1,7 @@
 """Prepares a run's series for charts: seconds since its start, few enough points, and the phases as bands.
 
-A long run is binned: rates and CPU become means; backlog, latencies and memory become the greatest value in the bin
-(percentiles are never averaged [method 1]).
+A long run is binned: rates and CPU become means; backlog, latencies and memory become the maximum of the bin, because
+percentiles must not be averaged.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Band:
 
 @dataclass(frozen=True)
 class Timeline:
-    """`columns` are as long as `second`, NaN where not known; `bin_s` is how many seconds each point stands for."""
+    """`columns` are as long as `second`, NaN where unknown; each point stands for `bin_s` seconds."""
 
     second: Floats
     bin_s: int
@@ -59,15 +59,15 @@ class Timeline:
     end_s: float
 
     def known(self, *names: str) -> bool:
-        """Whether any of these columns holds anything."""
+        """Whether any of these columns has a value."""
         return any(bool(np.isfinite(self.columns[name]).any()) for name in names)
 
     def top(self, *names: str) -> float:
-        """The greatest value in these columns; 0 where they hold nothing."""
+        """The maximum of these columns; 0 without values."""
         return float(max((np.nanmax(c) for n in names if np.isfinite(c := self.columns[n]).any()), default=0.0))
 
     def rows(self, name: str, factor: float = 1.0, gaps: bool = True) -> list[dict[str, Any]]:
-        """Points `t`, `v` of a column; unknown values as null, or left out where a line is to run on over them."""
+        """Points `t`, `v` of a column; unknown values are null, or left out if the line must continue across them."""
         pairs = zip(self.second.tolist(), (self.columns[name] / factor).tolist(), strict=True)
         points = [{"t": t, "v": v if np.isfinite(v) else None} for t, v in pairs]
         return points if gaps else [point for point in points if point["v"] is not None]
@@ -106,7 +106,7 @@ def _reduce(name: str, values: Floats, edges: NDArray[np.int64]) -> Floats:
 
 
 def _smooth(values: Floats) -> Floats:
-    """Mean over each second and the nine before it; micro-batches make the second itself jump between 0 and much."""
+    """Mean over each second and the nine before it; micro-batches make single seconds jump."""
     known = np.isfinite(values).astype(np.float64)
     total = np.convolve(np.where(known > 0, values, 0.0), np.ones(_SMOOTH_S))[: len(values)]
     n = np.convolve(known, np.ones(_SMOOTH_S))[: len(values)]

@@ -24,7 +24,7 @@ from streamgauge.results.breakdown import BreakdownTrial, LatencyBreakdown
 
 
 def document(breakdown: LatencyBreakdown) -> Document:
-    """Each trial's mean latency in its stages; what the stages are; what each trial was."""
+    """The mean latency of each trial by stage, the meaning of the stages, and the trials."""
     trials = breakdown.trials
     chunks = format_us(trials[0].chunk_us) if trials else NONE
     parts = (
@@ -33,7 +33,7 @@ def document(breakdown: LatencyBreakdown) -> Document:
         breakdown.folder,
         *([] if breakdown.finished else ["not finished"]),
     )
-    nothing = None if any(one.stages for one in trials) else Paragraph("- (no trial could be taken apart)", "none")
+    nothing = None if any(one.stages for one in trials) else Paragraph("- (no trial could be broken down)", "none")
     stages = blocks(
         Drawing(lambda: charts.waterfall(trials)),
         nothing,
@@ -41,7 +41,7 @@ def document(breakdown: LatencyBreakdown) -> Document:
         Drawing(lambda: charts.by_window(trials)),
         Drawing(lambda: charts.spread(trials)),
     )
-    published = "The study whose question this is found, with DStreams and on machines of its own:"
+    published = "The published study of this question, with DStreams on other machines, found:"
     return Document(
         name=breakdown.workload,
         on=f"anatomy on {breakdown.engine} ({breakdown.tuning}), over {breakdown.transport}",
@@ -77,13 +77,13 @@ def _trial(trial: BreakdownTrial) -> Iterator[Paragraph]:
 
 
 def _meanings(breakdown: LatencyBreakdown) -> list[tuple[str, str]]:
-    """Every stage that any trial has, in their order, and what its time is spent on."""
+    """Every stage of any trial, in order, with its meaning."""
     present = {stage.name for trial in breakdown.trials for stage in trial.stages}
     return [(name, meaning) for name, meaning in breakdown.stages.items() if name in present]
 
 
 def _rows(breakdown: LatencyBreakdown) -> Iterator[tuple[str, list[str]]]:
-    """Every stage that any trial has, with each trial's mean and share; then the whole."""
+    """Every stage of any trial with each trial's mean and share; then the totals."""
     trials = breakdown.trials
     for name, _ in _meanings(breakdown):
         yield name, [_mean(trial, name) for trial in trials]
@@ -102,10 +102,10 @@ def _rows(breakdown: LatencyBreakdown) -> Iterator[tuple[str, list[str]]]:
 
 
 def _remarks(trial: BreakdownTrial) -> Iterator[str]:
-    """What a trial was, and how well its stages are known."""
+    """A trial's verdict and run, and how consistent its stages are."""
     yield "; ".join(part for part in (labels.VERDICTS[trial.verdict], trial.run) if part)
     if trial.reason or trial.latency is None:
-        yield f"not taken apart: {trial.reason}: {trial.sentence}"
+        yield f"not broken down: {trial.reason}: {trial.sentence}"
         return
     yield from (f"DOUBTFUL: {doubt}" for doubt in trial.doubts)
     yield _how_many(trial, trial.latency.results)
@@ -116,31 +116,31 @@ def _remarks(trial: BreakdownTrial) -> Iterator[str]:
         else f"the stages' sum is {format_percent(100 * remainder)} from the mean latency measured; "
     )
     contradicted = format_percent(100 * trial.latency.contradicted_share)
-    yield f"{apart}a result's moments contradict each other by {contradicted} of it"
+    yield f"{apart}a result's timestamps contradict each other by {contradicted} of it"
     yield from _consistency(trial)
     if trial.commit_after_us is not None:
         yield f"a batch was committed {format_us(trial.commit_after_us)} after its results, on average"
 
 
 def _how_many(trial: BreakdownTrial, results: int) -> str:
-    """Results, batches, and of how many results the stages are."""
+    """The number of results, batches and sampled results."""
     of = "" if trial.batches is None else f" of {format_count(trial.batches)} batches"
     left_out = trial.left_out or 0
     sampled = results - left_out if trial.sampled is None else trial.sampled
-    some = f"; stages of {format_count(sampled)} of them, by chance and evenly" if sampled + left_out < results else ""
-    lost = f", {format_count(left_out)} without a known moment left out" if left_out else ""
+    some = f"; stages of {format_count(sampled)} of them, sampled at random" if sampled + left_out < results else ""
+    lost = f", {format_count(left_out)} left out because a timestamp is unknown" if left_out else ""
     return f"{format_count(results)} results{of}{some}{lost}"
 
 
 def _consistency(trial: BreakdownTrial) -> Iterator[str]:
-    """How often others' moments contradict the driver's: Spark's of batches, a broker's of results."""
+    """How often timestamps contradict the driver's: Spark's for batches, the broker's for results."""
     counts = (
         ("Spark's", trial.contradicting_batches, "batches"), ("the broker's", trial.contradicting_results, "results"),
     )  # fmt: skip
     for whose, count, what in counts:
         if count is not None:
             by = f", by {format_us(trial.contradiction_us_max)} at most" if count else ""
-            yield f"{whose} moments contradict the driver's in {format_count(count)} {what}{by}"
+            yield f"{whose} timestamps contradict the driver's in {format_count(count)} {what}{by}"
 
 
 def _mean(trial: BreakdownTrial, name: str) -> str:

@@ -30,20 +30,20 @@ from streamgauge.results.comparison import ComparedSide, Comparison, Difference
 
 HTML = Place("--html", "--html NAME.html")
 SAYS = {"better": "better", "worse": "worse", "no_difference": "none shown", "unknown": "unknown"}
-"""What B is, by the interval of a difference: one that holds 0 shows none, which is not proof that there is none."""
+"""B's standing by the interval of a difference. An interval around 0 shows no difference, and proves nothing."""
 _SAYS_STYLES = {"better": "sustained", "worse": "not_sustained", "no_difference": "", "unknown": "undecided"}
 _GATE_STYLES = {"failed": "not_sustained", "unknown": "undecided", "passed": "sustained"}
-"""From the worst on."""
+"""Worst first."""
 _PERCENTILES = "percentiles: each side's is the mean of the runs' own (p99: mean of the runs' p99)"
 
 
 def write_comparison(path: Path, comparison: Comparison) -> None:
-    """Writes the page to `path`, whole or not at all; `InputError` where that is no place to write to."""
+    """Writes the page to `path` atomically; `InputError` if that cannot be written."""
     write_text(path, render(document(comparison)), HTML)
 
 
 def document(comparison: Comparison) -> Document:
-    """What differs, how sure that is, and what may be its cause."""
+    """The differences, their intervals and their possible causes."""
     states = [gate.state for gate in comparison.gates]
     badge = next((state for state in _GATE_STYLES if state in states), "")
     sides = [(name, _group_text(side, comparison.kind)) for name, side in _group_rows(comparison)]
@@ -82,14 +82,14 @@ def _group_rows(comparison: Comparison) -> tuple[tuple[str, ComparedSide], ...]:
 
 
 def _group_text(of: ComparedSide, kind: str) -> str:
-    """What stands on a side: its runs by name, and how many they are."""
+    """The names and number of a side's runs."""
     names = ", ".join(run.run_id for run in of.runs)
     many = f"{len(of.runs)} {'searches' if kind == 'search' else 'runs'}: " if len(of.runs) > 1 else ""
     return f"{many}{names}"
 
 
 def failures(of: Comparison) -> list[str]:
-    """What must be read before any figure: `B failed: wrong answers (30 missing), 2 of 3 runs`, or several reasons."""
+    """Failures, shown before any figure: `B failed: wrong answers (30 missing), 2 of 3 runs`, or several reasons."""
     found = []
     for name, side in _group_rows(of):
         reasons = Counter(run.failed for run in side.runs if run.failed)
@@ -99,7 +99,7 @@ def failures(of: Comparison) -> list[str]:
 
 
 def headline(of: Comparison) -> str:
-    """The answer: which side failed, then which figures differ."""
+    """The answer: the side that failed, then the figures that differ."""
     failed = [name for name, side in _group_rows(of) if any(run.failed for run in side.runs)]
     before = f"{' and '.join(failed)} failed; " if failed else ""
     named = [one.setting for one in of.not_the_same if one.setting in ("workload", "load.rate")]
@@ -114,18 +114,18 @@ def _how_many_differ(of: Comparison) -> str:
         f"B is {says} in {counts[says]} of {len(of.figures)} figures" for says in ("better", "worse") if counts[says]
     ]
     other = any(one.setting == "workload" for one in of.not_the_same)
-    return "; ".join(parts) or ("no figure says which is better" if other else "no difference shown")
+    return "; ".join(parts) or ("no figure shows which side is better" if other else "no difference shown")
 
 
 def sentences(of: Comparison) -> list[str]:
-    """Each figure that differs, by how much; then how many could not be told."""
+    """Each figure that differs, with its difference; then the number of undecided ones."""
     found = []
     for says in ("worse", "better"):
         if differing := [f"{one.label} {labels.difference(one)}" for one in of.figures if one.says == says]:
             found.append(f"B is {says}: {'; '.join(differing)}.")
     unknown = [one for one in of.figures if one.says == "unknown"]
     without = sum(one.low is None and one.high is None for one in unknown)
-    for number, what in ((without, "have no interval"), (len(unknown) - without, "say nothing of which is better")):
+    for number, what in ((without, "have no interval"), (len(unknown) - without, "do not show which side is better")):
         if number:
             found.append(f"{number} of {len(of.figures)} figures {what}.")
     return found
@@ -134,8 +134,8 @@ def sentences(of: Comparison) -> list[str]:
 def _side_by_side(comparison: Comparison) -> Section:
     by_chance = round(1 / (1 - comparison.confidence))
     note = (
-        "An interval that holds 0 shows no difference; that is not proof that there is none. Of many figures, one in "
-        f"{by_chance} shows one by chance."
+        "An interval that contains 0 shows no difference, but does not prove that there is none. About one figure in "
+        f"{by_chance} shows a difference by chance."
     )
     picture = Drawing(lambda: difference.differences(comparison.figures, comparison.gates))
     return Section(
@@ -144,7 +144,7 @@ def _side_by_side(comparison: Comparison) -> Section:
 
 
 def _figures(comparison: Comparison) -> Table:
-    """Everything that fits 80 columns; reasons, which do not, stand below it."""
+    """The figures in 80 columns, with the reasons below."""
     interval = f"{format_percent(100 * comparison.confidence)} interval"
     columns = (*texts("figure"), *numbers("A", "B", "B to A", interval), Column("B is"))
     rows = (
@@ -193,4 +193,4 @@ def _runs(comparison: Comparison) -> Section:
                 yield name, Cell(run.run_id, run.folder), run.start_time, verdict
 
     columns = texts("side", comparison.kind, "began", "verdict")
-    return Section("runs", "Runs", (table("What stands on each side", columns, rows()),), "Runs")
+    return Section("runs", "Runs", (table("The runs of each side", columns, rows()),), "Runs")

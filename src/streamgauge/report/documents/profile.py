@@ -39,7 +39,7 @@ PLAN_NAMES = {
     "one_each": "one each, all multiplied",
     "source_only": "by the formula, sources multiplied",
 }
-"""The thesis's three ways of choosing instances as people call them [B §3.5]."""
+"""The three ways of choosing instances (Bordin 2017, section 3.5)."""
 _ENDS = ("source", "sink")
 FORMULA = "each operator's share of all the work, p99 of a tuple times tuples, out of K instances, rounded up"
 NO_ADVICE = "- (nothing is advised)"
@@ -48,7 +48,7 @@ UPDATES = "*"
 
 
 def document(profile: OperatorProfile, apply: bool = False) -> Document:
-    """The whole; `apply`: in the terminal also the option that is now set, and why others have none."""
+    """The whole profile; `apply`: the terminal also shows the option that is now set, and why others have none."""
     planned = profile.input
     size = f"{format_count(planned.slices)} slices of {format_count(planned.slice_events)} events"
     engine = f"{profile.engine} ({profile.tuning})"
@@ -75,7 +75,7 @@ def document(profile: OperatorProfile, apply: bool = False) -> Document:
 def _operators(profile: OperatorProfile) -> Table:
     """Time of a tuple at one instance; instances by both weights; those of the thesis where it has any.
 
-    Narrow enough in the terminal for 80 columns; a name that is too long is folded.
+    The terminal's columns fit 80 characters; a name that is too long is folded.
     """
     first, second = profile.weights, second_weights(profile)
     compared = any(row.thesis for row in profile.operators)
@@ -103,12 +103,12 @@ def _operators(profile: OperatorProfile) -> Table:
 
 
 def second_weights(profile: OperatorProfile) -> Weights:
-    """The weights that were not asked for."""
+    """The weights that the user did not choose."""
     return "cumulative" if profile.weights == "immediate" else "immediate"
 
 
 def cells(row: ProfiledOperator, first: Weights, second: Weights) -> tuple[str, ...]:
-    """An operator's cells: name, selectivity, bytes of a tuple, median and p99 of its time, instances, the thesis's."""
+    """An operator's cells: name, selectivity, bytes, median and p99 per tuple, instances, the thesis's instances."""
     time = time_text(row)
     updates = row.counted_as == "updates" and row.selectivity is not None
     return (
@@ -124,14 +124,14 @@ def cells(row: ProfiledOperator, first: Weights, second: Weights) -> tuple[str, 
 
 
 def instances(row: ProfiledOperator, weights: Weights) -> str:
-    """`8`, or `8 (7-9)` where other slices would have advised others."""
+    """`8`, or `8 (7-9)` if resampled slices advise other numbers."""
     advised, between = row.advised_instances_by_weights[weights], row.advised_instances_interval[weights]
     spread = f" ({between[0]}-{between[1]})" if between is not None and between[0] < between[1] else ""
     return format_count(advised) + spread
 
 
 def _instances(profile: OperatorProfile, apply: bool) -> Iterator[Block]:
-    """How instances were given, and those by the other weights; what Spark is told; the thesis's own."""
+    """The formula, the instances by the other weights, the setting of Spark, and the thesis's instances."""
     low, high = (round(100 * share) for share in SPREAD)
     by = (
         f"by the formula (eq. 3.4 of the thesis: {FORMULA}), {profile.weights} selectivity, K = {profile.target}; "
@@ -164,7 +164,7 @@ def _applied(applied: AppliedAdvice, rate_per_s: float) -> Paragraph:
 
 
 def _memory(sampled: MemoryDistribution | None) -> tuple[Block, ...]:
-    """The distribution, and whose memory that is."""
+    """The distribution, and the processes it belongs to."""
     if sampled is None:
         return (Paragraph("- (no operator was timed)", "none", "memory", terminal=True),)
     figures = ", ".join(f"{name} {format_size(getattr(sampled, name))}" for name in charts.MEMORY)
@@ -174,14 +174,14 @@ def _memory(sampled: MemoryDistribution | None) -> tuple[Block, ...]:
 
 
 def _methods(profile: OperatorProfile) -> Iterator[Paragraph]:
-    """In the terminal those that were used."""
+    """The methods; the terminal shows those that were used."""
     used = {row.time_method for row in profile.operators}
     for name, text in profile.methods.items():
         yield Paragraph(f"{name.replace('_', ' ')}: {text}.", label="method", terminal=name in used)
 
 
 def _plans(ways: ParallelismPlans) -> list[tuple[str, str]]:
-    """(way, `x1 1_5_6_3, x2 2_10_12_6`: its instances for each multiplier, operators in their order)."""
+    """(method, `x1 1_5_6_3, x2 2_10_12_6`): the instances of all operators for each multiplier."""
     return [
         (
             PLAN_NAMES[way],
@@ -197,7 +197,7 @@ def _vector(instances: Iterable[int | None]) -> str:
 
 
 def _thesis(profile: OperatorProfile) -> list[str]:
-    """The thesis's row with what its operators are here; nothing where it has none."""
+    """The thesis's row with the names of its operators here; nothing if it has no row."""
     if not profile.thesis:
         return []
     told = [

@@ -49,14 +49,13 @@ EXAMPLES_MAX = 20
 _ROLES = {"sut": "system under test", "sut_part": "part of it", "driver": "driver"}
 _COMPARED = ("expected", "matched", *FAULTS, "uncommitted")
 _OPERATORS_NOTE = (
-    "For a source, rows in are those that it gave, and it has no selectivity. A 5th percentile is over seconds, and "
-    "takes 20 of them. Rows lost are known where driver and engine both count every batch: at sources, and before "
-    "sinks. Between two operators none can be seen, since rows are counted only where they leave the first; they would "
-    "show in the answers."
+    "Rows in of a source are the rows that it gave, so it has no selectivity. A 5th percentile is over seconds and "
+    "needs 20 of them. Rows lost are known at sources and before sinks, where driver and engine both count every "
+    "batch. A loss between two operators does not show here, but in the verification of the answers."
 )
 _VERIFICATION_NOTE = (
-    "Expected are the results of warm-up and span; latencies are of the span alone. Results of the tail are not owed, "
-    "but rows that nobody expected and repetitions are faults there too."
+    "Expected results are those of warm-up and measured span; latencies are those of the span alone. Results from the "
+    "tail may be missing. Unexpected or duplicate results from the tail still count as errors."
 )
 
 
@@ -66,7 +65,7 @@ def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, aske
 
 
 def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Document:
-    """Everything, with the charts of what the folder holds."""
+    """The whole report, with the charts that the folder has data for."""
     result = folder.read_result()
     series = timeline.of(folder.read_series())
     batches = engine_batches.batches_of(folder.read_batches(), series.start_us if series else None)
@@ -95,7 +94,7 @@ def _search(result: Result, folder: RunFolder) -> Section | None:
         return None
     there = {int(trial.name): f"trials/{trial.name}/report.html" for trial in folder.trials()}
     trials = [run_answer.trial_row(trial, there.get(trial.number, "")) for trial in result.search.trials]
-    note = 'A "-" stands where the trial was not judged or gave no such figure; its column "why" and its own report say'
+    note = '"-": the trial was not judged or gave no such figure. The column "why" and the report of the trial give'
     listed = Table(
         "Trials, in the order in which they ran", run_answer.TRIAL_COLUMNS, tuple(trials), (f"{note} the reason.",)
     )
@@ -138,7 +137,7 @@ def _latency(result: Result, figure: Figure | None) -> Section:
 
 
 def _latency_table(result: Result) -> Table | None:
-    """Every kind of latency there is; per sink where there are several."""
+    """Every kind of latency, for each sink if there are several."""
     several = len(result.sinks) > 1
     sinks = [(sink.name, sink.latency) for sink in result.sinks] if several else [("", result.latency)]
     rows: list[Iterable[Cell | str]] = []
@@ -163,7 +162,7 @@ def _latency_table(result: Result) -> Table | None:
 def _flow(result: Result, figure: Figure | None) -> Section | None:
     if figure is None and not result.operators:
         return None
-    caption = "Operators over the measured span; what enters and leaves is the driver's count, the rest the SUT's own"
+    caption = "Operators over the measured span; the driver counts what enters and leaves, the SUT the rest"
     rows = (
         (
             Cell(operator.name, phrases.not_counted(operator)),
@@ -202,7 +201,7 @@ def _resources(result: Result, figure: Figure | None) -> Section | None:
 def _batches(durations: Figure | None, waterfall: Figure | None) -> Section | None:
     if durations is None:
         return None
-    note = Paragraph("As the system under test reports them; they explain, and never decide.", "note")
+    note = Paragraph("The system under test reports these. They explain a verdict, but never decide it.", "note")
     return Section("batches", "The engine's batches", blocks(note, durations, waterfall), "Batches")
 
 
@@ -228,7 +227,7 @@ def _verification(result: Result) -> Section:
 
 
 def _compared(result: Result, found: Verification) -> tuple[Block, ...]:
-    """What was compared with what, what came of it sink by sink, what was malformed, examples of what is not right."""
+    """The reference, the counts of each sink, the malformed records, and examples of wrong results."""
     independent = f"{'' if found.independent else 'not '}independent of the job under test"
     reference = f"Reference: {found.reference}, {independent}; took {format_duration(found.seconds)}, after the run."
     several = len(result.sinks) > 1
@@ -259,7 +258,7 @@ def _malformed_table(found: Verification) -> Table:
 def _examples(examples: Sequence[Mapping[str, Any]]) -> Table:
     names = tuple(examples[0])
     rows = ([format_value(example.get(name)) for name in names] for example in examples)
-    return table("Examples of what is not right", texts(*names), rows)
+    return table("Examples of wrong results", texts(*names), rows)
 
 
 def _environment(result: Result, folder: RunFolder) -> Section:
@@ -276,7 +275,7 @@ def _environment(result: Result, folder: RunFolder) -> Section:
 
 
 def _effective_settings(result: Result) -> Table | None:
-    """What was in force, and of each setting whether the engine has it so by itself, where that was written down."""
+    """The settings in force, each marked if it differs from the engine's default (if the run recorded that)."""
     caption = f"Settings of the engine and the transport in this run (tuning profile: {result.tuning})"
     if not result.settings:
         return None
@@ -288,10 +287,10 @@ def _effective_settings(result: Result) -> Table | None:
 
 
 def _reproduce_block(command: str | None, whole: str) -> list[Paragraph]:
-    """How to run it again; a search's trial can be repeated by itself."""
+    """The commands that run it again; one trial of a search can be repeated alone."""
     if command is None:
-        return [Paragraph("To run it again, exactly as it was asked:"), Paragraph(whole, "code")]
-    exactly = Paragraph("or, exactly as it was asked:")
+        return [Paragraph("To run it again with the same settings:"), Paragraph(whole, "code")]
+    exactly = Paragraph("or, with every setting:")
     return [Paragraph("To run it again:"), Paragraph(command, "code"), exactly, Paragraph(whole, "code")]
 
 
@@ -302,4 +301,4 @@ def _settings(asked: Mapping[str, Any]) -> Block:
         return table("Every setting that is not at its default", texts("setting", "value", "default"), rows)
     if asked:
         return Paragraph("Every setting was at its default.")
-    return Paragraph("- (the run ended before it was written down what had been asked)", "none")
+    return Paragraph("- (the run ended before it recorded its settings)", "none")

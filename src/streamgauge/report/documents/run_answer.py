@@ -24,9 +24,9 @@ from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import Check
 
 RULE_CHARACTERS = 100
-"""Of a rule of malformed records, about so much is shown beside the answer."""
+"""Characters of a malformed-record rule that are shown beside the answer."""
 _SHORT = {"processing_time": "processing", "until_counted": "counted"}
-"""What has to be shorter in the terminal than in a table, to stand in its column."""
+"""Labels that are shortened in the terminal, to fit their column."""
 _PRINTED = tuple(name for name in STATISTICS if name not in ("min", "mean", "p95"))
 _FIRST_READ = tuple(_PRINTED.index(name) for name in ("p50", "p99"))
 
@@ -41,7 +41,7 @@ TRIAL_COLUMNS = (
     Column("took", number=True, short=""),
     Column("why", prose=True),
 )
-"""Of a search's trials, here and line by line in the terminal."""
+"""Columns of a search's trials, in this document and in the terminal."""
 
 
 def brief(result: Result) -> Document:
@@ -82,27 +82,27 @@ def _headline(result: Result) -> str:
 
 
 def _bounds(result: Result) -> tuple[str, ...]:
-    """The bracket of a search, and how long it took."""
+    """The bracket and the duration of a search."""
     if result.search is None:
         return ()
     return f"({phrases.bracket(result.search)})", format_duration(result.search.seconds)
 
 
 def _deciding(result: Result) -> list[Check]:
-    """What a page lists of a verdict that is not a yes; the terminal has the checks themselves."""
+    """The deciding checks of a verdict other than sustained, for the page; the terminal lists all checks."""
     if result.verdict.value == "sustained":
         return []
     return [check for check in result.verdict.checks if check.name in result.verdict.decided_by]
 
 
 def _decided(check: Check) -> str:
-    """Its number and limit; the verdict's own sentence says the rest."""
+    """The number and limit of a deciding check; the verdict's sentence says the rest."""
     number, limit = format_quantity(check.value, check.unit), format_quantity(check.limit, check.unit)
     return f"{check.name}: {number}, limit {limit}"
 
 
 def _facts(result: Result) -> list[Fact]:
-    """Figures under the verdict; what was not measured is left out, what was not judged is said."""
+    """The figures under the verdict: unmeasured ones are left out, unjudged ones are named."""
     return [
         *_rate_facts(result),
         *_latency_facts(result),
@@ -130,7 +130,7 @@ def _rate_facts(result: Result) -> list[Fact]:
 
 
 def _generators(result: Result, rate: Rates) -> str:
-    """How many there were and what they could have offered, as far as it is known."""
+    """The number of generators, and their ceiling if it is known."""
     number, ceiling = result.environment.get("generators"), rate.generator_ceiling_per_s
     parts = [f"generators {number}"] if number is not None else []
     parts += [f"ceiling (making events) {format_rate(ceiling)}"] if ceiling is not None else []
@@ -138,8 +138,9 @@ def _generators(result: Result, rate: Rates) -> str:
 
 
 def _latency_facts(result: Result) -> list[Fact]:
-    """Both kinds, one under the other, so that their percentiles can be compared, and of updates how long every event
-    waited; what must be known before these are used; then each of several sinks.
+    """The latencies one under the other, so that their percentiles can be compared, then those of each sink.
+
+    Updates also have the wait of every event. Remarks come before the figures that they limit.
     """
     kinds = ["event_time", "until_counted", "processing_time"]
     if result.latency.event_time_us is None or result.latency.event_time_us.p50 is None:
@@ -165,7 +166,7 @@ def _statistics(one: Latency, names: Sequence[str]) -> list[str]:
 
 
 def _kind_text(kind: str, among: Latencies) -> str:
-    """Of updates, which events a latency is of."""
+    """The events that a latency of updates belongs to."""
     counted = among.until_counted_us
     if counted is None or kind not in ("event_time", "until_counted"):
         return ""
@@ -175,7 +176,7 @@ def _kind_text(kind: str, among: Latencies) -> str:
 
 
 def _sink_facts(result: Result) -> list[Fact]:
-    """Each of several sinks; the one that the figures above are those of is said to be the slowest."""
+    """Each of several sinks; the slowest is marked, because the figures above are its own."""
     if len(result.sinks) < 2:
         return []
     facts = []
@@ -199,7 +200,7 @@ def _search_facts(result: Result) -> list[Fact]:
 
 
 def _answer_facts(result: Result) -> list[Fact]:
-    """What the comparison found, of each of several sinks; on a page it is a section."""
+    """The outcome of the verification, for each of several sinks; the page has a section for it."""
     each = [(f"{sink.name}: ", sink.verification) for sink in result.sinks]
     if len(each) < 2:
         each = [("", result.verification)]
@@ -209,7 +210,7 @@ def _answer_facts(result: Result) -> list[Fact]:
 
 
 def _malformed_facts(result: Result) -> list[Fact]:
-    """What was malformed in the input, by stream with a rule. A long rule is whole on the page."""
+    """The malformed records of each stream that has a rule. The page shows long rules whole."""
     found = result.verification.malformed if result.verification is not None else {}
     return [
         Fact(
@@ -225,7 +226,7 @@ def _malformed_facts(result: Result) -> list[Fact]:
 
 
 def _short_rule(rule: str) -> str:
-    """A rule with its fields; of a long one, texts such as patterns are left out, whole, and it ends with a word."""
+    """A rule, shortened if it is long: without text literals such as patterns, and cut after a word."""
     if len(rule) <= RULE_CHARACTERS:
         return rule
     plain = re.sub(r"'[^']*'", "'...'", rule)
@@ -242,7 +243,7 @@ def _backlog_facts(result: Result) -> list[Fact]:
 
 
 def _cpu_facts(result: Result) -> list[Fact]:
-    """Parts of the system under test are in its own figure."""
+    """CPU of system and driver; the system's figure includes its parts."""
     if not result.processes:
         return []
     sut, driver = (
@@ -255,7 +256,7 @@ def _cpu_facts(result: Result) -> list[Fact]:
 
 
 def _driver_facts(driver: DriverResult) -> list[Fact]:
-    """What the system may have waited for in the driver."""
+    """The parts of the driver that the system may have waited for."""
     found = [("schedule delay", driver.slip_us)]
     found += [("append latency", driver.append_latency_us)] if driver.append_latency_us is not None else []
     shares = (driver.hand_out_share, driver.receive_share, driver.disk_share)
@@ -290,7 +291,7 @@ def trial_row(trial: TrialSummary, link: str = "") -> Row:
 
 
 def checks_table(result: Result) -> Table:
-    """Each check with its number and its limit; those that did not hold, or decided, matter."""
+    """Each check with its number and limit; those that failed or decided are marked to matter."""
     decided = result.verdict.decided_by
     columns = (
         Column("check"),
@@ -319,5 +320,5 @@ def checks_table(result: Result) -> Table:
 
 
 def report_of(result: Result) -> str:
-    """Where the page of a result is; empty where it has no folder."""
+    """The path of a result's page; empty if the result has no folder."""
     return os.path.join(result.folder, "report.html") if result.folder else ""

@@ -1,4 +1,4 @@
-"""A document as one HTML file that holds all it shows, needs no network and no script, and prints."""
+"""Renders a document as one self-contained HTML file, without network or scripts, that also prints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _kind_of(block: Block) -> str:
 
 
 def _coded(text: str) -> Markup:
-    """Text with what stands between backticks as code."""
+    """Turns text between backticks into code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 

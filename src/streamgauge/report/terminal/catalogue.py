@@ -14,7 +14,7 @@ MORE = "streamgauge workloads WORKLOAD: its streams, operators and parameters"
 
 
 def show_workloads(rows: list[dict[str, Any]]) -> None:
-    """Of each workload its name, what it does, and what goes in and comes out."""
+    """The name, summary, streams and sinks of each workload."""
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True, style="bold")
@@ -27,7 +27,7 @@ def show_workloads(rows: list[dict[str, Any]]) -> None:
 
 
 def show_workload(row: dict[str, Any]) -> None:
-    """Everything of one workload; a `name=value` is never folded, so that it can be copied."""
+    """All facts of one workload; a `name=value` is never folded, so that it can be copied."""
     console = Console(highlight=False)
     console.print(Text(f"{row['name']}: {_sentence(row)}"))
     _show_part(console, "exercises", ((each["name"], each["meaning"]) for each in row["features"]))
@@ -39,7 +39,7 @@ def show_workload(row: dict[str, Any]) -> None:
 
 
 def _sentence(row: dict[str, Any]) -> str:
-    """What a workload does, with the source in brackets."""
+    """The summary of a workload, with its source in brackets."""
     return f"{row['summary']} [{row['source'].strip('[]')}]"
 
 
@@ -54,14 +54,14 @@ def _operator(operator: dict[str, Any]) -> str:
 
 
 def _show_part(console: Console, heading: str, entries: Iterable[tuple[str, str]]) -> None:
-    """Entries of (head, meaning): each head whole on a line of its own, what it means below."""
+    """Entries of (head, meaning): each head on its own line, its meaning below."""
     console.print(Text(f"\n{heading}", "bold"))
     for head, meaning in entries:
         console.print(Text(f"  {head}"), soft_wrap=True)
         console.print(Padding(Text(meaning), (0, 0, 0, 6)))
 
 
-TRUTH = "Truth of a job of your own: its reference where it has one, else the same function in Spark's batch mode."
+TRUTH = "Reference of a user job: its own reference if it has one, else the same function in Spark's batch mode."
 
 
 def show_engines(rows: list[dict[str, Any]], transports: Sequence[dict[str, Any]] = ()) -> None:

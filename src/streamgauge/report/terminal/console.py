@@ -1,7 +1,7 @@
 """Terminal output: progress, results, searches and refusals. All of it goes to stderr.
 
-On a terminal the progress is one line rewritten in place; elsewhere it is a plain line every few seconds of the run.
-Under NO_COLOR nothing is styled. Nothing here decides anything.
+On a terminal the progress is one line rewritten in place; elsewhere, a plain line every few seconds of the run.
+NO_COLOR turns styles off. This module decides nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 
 PLAIN_EVERY_S = 5.0
-"""Seconds between two plain lines; of a run, a change of phase or a new note is always told."""
+"""Seconds between two plain lines. A new phase or note of a run is always shown."""
 
 STYLES = {
     "sustained": "bold green",
@@ -38,40 +38,40 @@ STYLES = {
 }
 _INDENT = "  "
 _LABEL = 12
-"""Characters of a name before its text."""
+"""Width of a name, in characters, before its text."""
 _CELLS = {"sustained": "green", "not_sustained": "red", "undecided": "yellow"}
 _KINDS = {"heading": "bold", "note": "dim", "warning": ""}
 _LISTED = [(n, column) for n, column in enumerate(run_answer.TRIAL_COLUMNS) if column.short != ""]
-"""The columns of a search's trials that there is room for."""
+"""The columns of a search's trials that fit the terminal."""
 _WITHOUT_FIGURES = ("start", "verification")
-"""Phases in which nothing is offered."""
+"""Phases without load."""
 
 
 class _Console(Console):
-    """Goes quiet where nobody reads any more (`2>&1 | head`): Rich itself would end the trial that is told of."""
+    """Stays silent on a broken pipe (`2>&1 | head`), where Rich would end the running trial."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
-        with suppress(OSError, ValueError):  # no descriptor, or none that is open
+        with suppress(OSError, ValueError):  # no open descriptor
             nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.file.fileno())  # else what is still buffered fails at the process's end
+            os.dup2(nowhere, self.file.fileno())  # else flushing the buffer fails at exit
             os.close(nowhere)
 
 
 def console() -> Console:
-    """The console on stderr; NO_COLOR (set to anything but nothing) takes colour and weight away."""
+    """The console on stderr; a non-empty NO_COLOR turns colour and weight off."""
     if os.environ.get("NO_COLOR"):
         return _Console(stderr=True, highlight=False, color_system=None)
     return _Console(stderr=True, highlight=False)
 
 
 def tell(text: str) -> None:
-    """A line on stderr."""
+    """Prints a line on stderr."""
     say(console(), text)
 
 
 class _Progress:
-    """One line that is rewritten in place, or, where it cannot be, plain lines: a context manager."""
+    """A context manager for progress: one line rewritten in place, or plain lines if that is impossible."""
 
     def __init__(self, on: Console | None) -> None:
         self._console = on or console()
@@ -86,14 +86,14 @@ class _Progress:
         self.close()
 
     def show(self, line: str, due: Callable[[], bool]) -> None:
-        """Shows `line`; as a plain one only where it is `due`."""
+        """Shows `line`; a plain line only if it is `due`."""
         if self._console.is_terminal and not self._console.is_dumb_terminal:
             self._rewrite(line)
         elif due():
             say(self._console, line)
 
     def close(self) -> None:
-        """Takes the progress line away; what is printed next stands in its place."""
+        """Removes the progress line, so that the next output replaces it."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -106,7 +106,7 @@ class _Progress:
 
 
 class _EveryFewSeconds(_Progress):
-    """Plain lines come every few seconds, so what is short has none."""
+    """Plain lines every few seconds; short work shows none."""
 
     def __init__(self, on: Console | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__(on)
@@ -121,26 +121,26 @@ class _EveryFewSeconds(_Progress):
 
 
 class InputView(_EveryFewSeconds):
-    """The progress of an input that is written."""
+    """The progress of writing an input."""
 
     def update(self, written: int, planned: int) -> None:
-        """So many events of so many."""
+        """Shows how many of the planned events are written."""
         self.show(f"written {format_rate(written, 'events')} of {format_rate(planned, 'events')}", self._due)
 
 
 class StepView(_EveryFewSeconds):
-    """The progress of a study that goes on step by step."""
+    """The progress of a study in steps."""
 
     def update(self, step: str) -> None:
-        """Where it stands, in a line."""
+        """Shows the current step in one line."""
         self.show(step, self._due)
 
 
 class ProofView(_EveryFewSeconds):
-    """The self-test as it goes: a line for each trial and proof, and between them how the trial that runs stands."""
+    """The progress of a self-test: a line for each trial and proof, and the state of the running trial."""
 
     def line(self, text: str) -> None:
-        """A line that stays."""
+        """Prints a permanent line."""
         self.close()
         say(self._console, text)
         self._told_s = self._now_s()
@@ -150,7 +150,7 @@ class ProofView(_EveryFewSeconds):
 
 
 class TrialView(_Progress):
-    """The progress of one trial; `update` as often as there is something new."""
+    """The progress of one trial; call `update` for every news."""
 
     def __init__(self, on: Console | None = None, indent: str = "") -> None:
         super().__init__(on)
@@ -158,7 +158,7 @@ class TrialView(_Progress):
         self._told: TrialSnapshot | None = None
 
     def update(self, snapshot: TrialSnapshot) -> None:
-        """Shows `snapshot`, or passes it over where a plain line has just been written."""
+        """Shows `snapshot`; skipped if a plain line has just been written."""
         self.show(self._indent + progress(snapshot), lambda: self._due(snapshot))
 
     def _due(self, snapshot: TrialSnapshot) -> bool:
@@ -186,7 +186,7 @@ class SearchView:
         self._progress.close()
 
     def header(self, text: str) -> None:
-        """What is asked, on what machine; then the names of the columns."""
+        """The search's settings and machine, then the names of the columns."""
         say(self._console, text)
         say(self._console, "")
         headings = ((column.short or column.heading).ljust(column.width) for _, column in _LISTED)
@@ -196,14 +196,14 @@ class SearchView:
         self._progress.update(snapshot)
 
     def trial(self, trial: TrialSummary) -> None:
-        """One finished trial as a line of the table."""
+        """Adds a finished trial to the table."""
         self._progress.close()
         row = run_answer.trial_row(trial).cells
         cells = [(row[n], row[n].text.ljust(column.width - 1) + " " * bool(column.width)) for n, column in _LISTED]
         say(self._console, _INDENT, *((text, STYLES.get(cell.style, "")) for cell, text in cells))
 
     def finish(self, result: Result) -> None:
-        """The answer with its bounds, whether it is right, what limits it, where to look further."""
+        """The answer with its bounds, verification and limit, and where the report is."""
         self._progress.close()
         say(self._console, "")
         show_result(result, self._verbose, self._console)
@@ -212,7 +212,7 @@ class SearchView:
 def progress(snapshot: TrialSnapshot) -> str:
     """One line: `measured   24 s of 60 s in all   offered 200 k events/s   ingested ...   backlog ...   p50 ...`.
 
-    A note comes right after the phase: a terminal cuts a line off at its end.
+    A note comes right after the phase, because a terminal cuts the end of a line off.
     """
     if snapshot.phase in _WITHOUT_FIGURES:
         told = f"{snapshot.phase} {snapshot.elapsed_s:.0f} s"
@@ -228,12 +228,12 @@ def progress(snapshot: TrialSnapshot) -> str:
 
 
 def show_result(result: Result, verbose: bool, on: Console | None = None) -> None:
-    """The end of a trial or a search: verdict, checks that matter (`verbose`: all), figures, where the report is."""
+    """A finished trial or search: verdict, the checks that matter (`verbose`: all), figures, path of the report."""
     show(run_answer.brief(result), run_answer.report_of(result), verbose, on)
 
 
 def show(document: Document, report: str = "", verbose: bool = False, on: Console | None = None) -> None:
-    """A document as far as the terminal has room for it, and where the whole of it is; `verbose`: every check."""
+    """The short form of a document and the path of the whole one; `verbose`: every check."""
     to = on or console()
     if document.headline:
         badge = f"{document.badge}   " if document.badge else ""
@@ -276,7 +276,7 @@ def _labelled(name: str, text: str) -> str:
 
 
 def _show_table(to: Console, table: Table) -> None:
-    """Between empty lines, without the columns that have no short heading."""
+    """A table between empty lines, without the columns whose short heading is empty."""
     shown = [n for n, column in enumerate(table.columns) if column.short != ""]
     made = rich.table.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for place, column in enumerate(table.columns[n] for n in shown):
@@ -298,9 +298,9 @@ def _show_table(to: Console, table: Table) -> None:
 
 
 def show_refusal(error: InputError, on: Console | None = None, options: Mapping[str, str] | None = None) -> None:
-    """Every problem with its way out, then that nothing was started (some are found by a started engine).
+    """Every problem with its way out, then whether anything was started or measured.
 
-    `options`: what a setting is called where it was typed, as far as that is another name.
+    `options`: setting to the name under which the user typed it, if that differs.
     """
     to = on or console()
     for problem in error.problems:
@@ -313,6 +313,6 @@ def show_refusal(error: InputError, on: Console | None = None, options: Mapping[
 
 
 def say(to: Console, *parts: tuple[str, str] | str) -> None:
-    """Text as it is, or (text, style): `[x]` is no markup, and long lines are the terminal's to wrap."""
+    """Prints plain text, or (text, style). `[x]` is not markup, and the terminal wraps long lines."""
     pairs = [(part, "") if isinstance(part, str) else part for part in parts]
     to.print(Text.assemble(*((text, style) for text, style in pairs)), soft_wrap=True)

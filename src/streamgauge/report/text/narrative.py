@@ -1,4 +1,4 @@
-"""A result in words: the answer, and the three summary sentences."""
+"""A result in words: the answer and the three summary sentences."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def answer(result: Result) -> str:
 
 
 def unusable(result: Result) -> str:
-    """Why an invalid run's figure must not be used; empty where the run is not invalid."""
+    """Why an invalid run's figure must not be used; empty if the run is not invalid."""
     if result.verdict.value != "invalid":
         return ""
     if result.search is not None:
@@ -55,13 +55,13 @@ def unusable(result: Result) -> str:
 
 
 def measured_s(result: Result) -> float | None:
-    """How long the measured span really was; None where the run ended before it began."""
+    """Actual length of the measured span; None if the run ended before it began."""
     lasted = [(phase.end_us - phase.start_us) / US for phase in result.phases if phase.name == "measured"]
     return lasted[0] if lasted else None
 
 
 def nothing_measured(result: Result) -> str:
-    """What is said in place of rates where the measured span never began."""
+    """The sentence that replaces rates if the measured span never began."""
     if not result.phases:
         return "nothing was measured"
     lasted = (result.phases[-1].end_us - result.phases[0].start_us) / US
@@ -69,7 +69,7 @@ def nothing_measured(result: Result) -> str:
 
 
 def no_latency(result: Result) -> str:
-    """Why there is not even a row of latencies."""
+    """The reason why there is no latency."""
     if result.search is not None:
         return "no latency was measured; each trial has its own"
     if result.rate is None or measured_s(result) is None:
@@ -77,49 +77,50 @@ def no_latency(result: Result) -> str:
     if result.latency.notes:
         return "no latency was computed, for the reason below"
     if result.verification is None:
-        return "no latency was computed: the run was ended early, and its results were not looked at"
+        return "no latency was computed: the run was ended early, and its results were not verified"
     return "no latency was measured: no result of the measured span arrived"
 
 
 def missing_results(result: Result) -> str:
-    """A remark on figures that hold results which had not come; empty where all came."""
+    """A remark on figures that include missing results; empty if all arrived."""
     latency = result.latency.event_time_us
     if latency is None or not latency.lower_bounds:
         return ""
     had = (
-        f"{format_count(latency.lower_bounds)} of {format_count(latency.count)} results had not come when the run ended"
+        f"{format_count(latency.lower_bounds)} of {format_count(latency.count)} results "
+        "had not arrived when the run ended"
     )
-    return f"{had}; they count as at least as late as they were by then, so a figure with >= is a lower bound."
+    return f"{had}; they count with their lateness at that time, so a figure with >= is a lower bound."
 
 
 def unverified(result: Result) -> str:
-    """A remark on latencies of a run that was stopped; empty where there are none, or its answers were compared."""
+    """A remark on the latencies of a stopped run; empty if it has none, or if its answers were verified."""
     stopped = result.verdict.value == "interrupted" and result.latency != Latencies(notes=result.latency.notes)
     if not stopped or (result.verification is not None and result.verification.judged):
         return ""
-    return "Latencies are unverified: the run was stopped, and no result was compared with what it should be."
+    return "Latencies are unverified: the run was stopped, and its results were not compared with the reference."
 
 
 def summary_sentences(result: Result) -> tuple[str, ...]:
-    """What was offered and taken in; how late the results were; whether they were right, or that nobody knows."""
+    """Three sentences: rates offered and ingested, latency of the results, verification."""
     right = unverified(result) or f"{capital(phrases.verified(result.verification))}."
     found = (_throughput(result), _lateness(result), right)
     return tuple(sentence for sentence in found if sentence)
 
 
 def missing_percentile(latency: Latency) -> str:
-    """Why a latency has percentiles that are not printed: for the first of them, how many results would carry it."""
+    """Why a latency lacks percentiles: the number of results that the first missing one needs."""
     first = next((name for name in PERCENTILES if getattr(latency, name) is None), "max")
     return latency.note or _not_carried(latency, first)
 
 
 def _not_carried(latency: Latency, name: str) -> str:
-    came = f"{format_count(latency.effective_count)} independent results (batches, or windows) do not carry it"
-    return f"{came}, {format_count(observations_needed(PERCENTILES[name]))} do" if name in PERCENTILES else came
+    came = f"{format_count(latency.effective_count)} independent results (batches or windows) are too few"
+    return f"{came}, {format_count(observations_needed(PERCENTILES[name]))} are needed" if name in PERCENTILES else came
 
 
 def no_p99(result: Result) -> str:
-    """Why a p99 is missing beside a median that is there; empty where it is not."""
+    """Why a p99 is missing although the median exists; else empty."""
     one = result.latency.event_time_us
     if one is None or one.p50 is None or one.p99 is not None:
         return ""
@@ -149,13 +150,13 @@ def _lateness(result: Result) -> str:
         return ""
     of = f" of {result.slowest_sink}, the slowest sink," if result.slowest_sink else ""
     if latency.p50 is None:
-        return "" if latency.count else f"No result{of} of the measured span had come when the run ended."
+        return "" if latency.count else f"No result{of} of the measured span had arrived when the run ended."
     late = _late_at_least(latency, of) if latency.lower_bounds else _late(latency, of)
     return f"{late} {_counted(result.latency.until_counted_us)}".strip()
 
 
 def _counted(latency: Latency | None) -> str:
-    """Of updates, what their own latency leaves out: the wait of all events but the newest."""
+    """For updates, the wait that event-time latency leaves out: that of all events except the newest."""
     if latency is None or latency.p50 is None:
         return ""
     newest = "That is from the newest event in each update: half of all events"
@@ -172,16 +173,17 @@ def _late(latency: Latency, of: str) -> str:
 
 
 def _late_at_least(latency: Latency, of: str) -> str:
-    """What has not come is later than anybody knows, so nothing is said to have come within a time."""
+    """The lateness of missing results is unknown, so the sentence only states lower bounds."""
     tail = f", and 1 % at least {format_us(latency.p99)}" if latency.p99 is not None else ""
     return (
-        f"{format_count(latency.lower_bounds)} of {format_count(latency.count)} results{of} had not come when the run "
-        f"ended: with them, half of all took at least {format_us(latency.p50)} from their event time{tail}."
+        f"{format_count(latency.lower_bounds)} of {format_count(latency.count)} results{of} had not arrived "
+        f"when the run ended: with them, half of all took at least {format_us(latency.p50)} from their event time"
+        f"{tail}."
     )
 
 
 def capital(text: str) -> str:
-    """`text` with its first letter large, and the rest as it is."""
+    """`text` with its first letter in upper case."""
     return text[:1].upper() + text[1:]
 
 

@@ -18,26 +18,26 @@ STATES = {
 }
 
 NEWEST = ", newest event"
-"""After `event time` where every event has a latency of its own beside it, until it was counted: of updates."""
+"""Follows `event time` for updates, whose events also have a latency until counted."""
 
 
 MEANINGS = {
     "event_time": "emission - event time, from the plan",
-    "until_counted": "of every event: arrival of the results of the batch that took it in - event time",
+    "until_counted": "of every event: arrival of its batch's results - event time",
     "processing_time": "emission - first delivery to the system",
     "closing_delay": "emission - end of the window",
     "match_time": "emission - later of the two matched events",
-    "uncorrected": "event time counted from the real hand-over: what a tool that waits would report",
+    "uncorrected": "counted from the actual delivery: what a closed-loop tool would report",
 }
 
 
 def latency_name(kind: str, among: Latencies) -> str:
-    """A kind of latency as it is called beside the others of its sink."""
+    """The name of a kind of latency among the others of its sink."""
     return labels.LATENCIES[kind] + (NEWEST if kind == "event_time" and among.until_counted_us is not None else "")
 
 
 def until_counted(trial: TrialSummary) -> str:
-    """What follows the event-time latency of a trial whose results are updates; nothing of others."""
+    """The text after the event-time latency of a trial with updates; empty for others."""
     if trial.until_counted_p50_us is None:
         return ""
     percentiles = f"p50 {format_us(trial.until_counted_p50_us)}, p99 {format_us(trial.until_counted_p99_us)}"
@@ -45,7 +45,7 @@ def until_counted(trial: TrialSummary) -> str:
 
 
 def latency(of: Latency | None, name: str) -> str:
-    """One statistic of a latency: `3.1 s`, or `>= 3.1 s` where results that had not come are in it as lower bounds."""
+    """One statistic of a latency: `3.1 s`, or `>= 3.1 s` if missing results are in it as lower bounds."""
     value = None if of is None else getattr(of, name)
     if of is None or value is None:
         return NONE
@@ -53,20 +53,20 @@ def latency(of: Latency | None, name: str) -> str:
 
 
 def slope(share: float | None) -> str:
-    """Growth of the backlog per second, as a share of the rate: `+4.1 %/s`; below 0.1 % it is called flat."""
+    """Growth of the backlog per second, as a share of the rate: `+4.1 %/s`, or `flat` below 0.1 %."""
     if share is None:
         return NONE
     return "flat" if abs(share) < 0.001 else f"{100 * share:+.1f} %/s"
 
 
 def state(check: Check) -> str:
-    """What became of a check. A number beyond its limit need not fail it: it may not be sure, or no more than drift."""
+    """The state of a check. A number beyond its limit need not fail it: it may be uncertain, or explained by drift."""
     sure = check.high is None or check.limit is None or check.high <= check.limit
     return STATES[check.state] if check.state != "ok" or sure else "not shown to fail"
 
 
 def not_counted(operator: Operator) -> str:
-    """Of how many batches an operator's rows are not known; empty where they are of all."""
+    """The number of batches whose rows were not counted for an operator; empty if none."""
     if not operator.batches_unknown or operator.batches is None:
         return ""
     if operator.batches_unknown == operator.batches:
@@ -75,14 +75,14 @@ def not_counted(operator: Operator) -> str:
 
 
 def interval(check: Check) -> str:
-    """The interval of a check's number, where it has one."""
+    """The interval of a check's number; empty without one."""
     if check.low is None or check.high is None:
         return NONE
     return f"{format_quantity(check.low, check.unit)} to {format_quantity(check.high, check.unit)}"
 
 
 def bracket(search: SearchResult) -> str:
-    """`1.54 M holds, 1.6 M does not`, or what of it is known."""
+    """`1.54 M holds, 1.6 M does not`, or the known part of it."""
     low = f"{format_rate(search.low, '')} holds" if search.low is not None else "no rate was found that holds"
     not_held = "is undecided" if search.high_verdict == "undecided" else "does not"
     high = (
@@ -92,7 +92,7 @@ def bracket(search: SearchResult) -> str:
 
 
 def trial_verdict(trial: TrialSummary) -> str:
-    """A trial's verdict; that of an overload trial is none, whatever the engine did with it."""
+    """A trial's verdict; an overload trial has none."""
     return labels.VERDICTS[trial.verdict] if trial.verdict else STATES["not_judged"]
 
 

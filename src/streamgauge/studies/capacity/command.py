@@ -1,7 +1,7 @@
 """`sustain`: runs the search of `studies.capacity.search` on real test beds and stores it in one study folder.
 
-Trials of flows with finite reach share a warm test bed: one engine, one plan that grows by segments, the backlog
-drained between, segments further apart than the reach. A fresh engine is started where the search asks for one.
+Trials of flows with finite reach share a warm test bed: one engine and one plan that grows by segments. The backlog is
+drained between trials, and segments are further apart than the reach. A fresh engine starts when the search asks.
 """
 
 from __future__ import annotations
@@ -48,16 +48,15 @@ from streamgauge.trial.trial_result import TrialResult
 
 DRAIN_TIMEOUT_S = 90.0
 CEILING_SHARE = 0.9
-"""No trial is offered more than this share of the generators' ceiling: at the ceiling itself they cannot keep a plan.
-"""
+"""Greatest share of the generators' ceiling in a trial: at the ceiling itself they cannot keep a plan."""
 _SEARCH_SETTINGS = "must be the search's own with --resume"
 _FREE = ("out", "search.resume", "search.trials_max")
-"""Settings in which going on may differ from the search that was stopped: more trials may be allowed."""
+"""Settings that --resume may change: it may allow more trials."""
 MEMO, CEILING, LOCK = "search.jsonl", "ceiling.json", ".searching"
 
 
 class Sustain:
-    """One search: owns the test bed in use, by its conductor, and the study's folder."""
+    """One search: owns the current test bed, by its conductor, and the study's folder."""
 
     def __init__(
         self,
@@ -72,9 +71,9 @@ class Sustain:
         self._stack = ExitStack()
         self._conductor: TrialConductor | None = None
         self._drained_per_s: float | None = None
-        """By the last trial that told."""
+        """From the last trial in which it is known."""
         self._start_s = 0.0
-        """How long the last start of an engine took."""
+        """Duration of the last start of an engine."""
         self._engine_starts = 0
         self._number = 0
 
@@ -96,7 +95,7 @@ class Sustain:
         )
 
     def trial(self, request: TrialRequest) -> TrialOutcome:
-        """Carry out what the search asks for, and write it down."""
+        """Runs the trial that the search requests, and records its outcome."""
         self._number += 1
         started = time.monotonic()
         conductor, fresh = self._conductor_for(request)
@@ -111,19 +110,19 @@ class Sustain:
             seconds=time.monotonic() - started,
             engine_start=self._engine_starts,
         )
-        # An interrupted trial says nothing and is made again; no other trial follows it here.
+        # An interrupted trial proves nothing and is repeated after a resume; no other trial follows it here.
         if outcome.verdict != "interrupted":
             self._remember(outcome)
         return outcome
 
     def skip(self, outcomes: list[TrialOutcome]) -> None:
-        """Trials that an earlier, killed search has made; the memo then holds these and ends with a whole line."""
+        """Skips the trials of an earlier, killed search. The memo then holds only these, and ends with a whole line."""
         self._number = max([len(outcomes), *(number_of(outcome) for outcome in outcomes)])
         self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
         write_text(self.folder.path / MEMO, "".join(map(_line, outcomes)), OUT)
 
     def _conductor_for(self, request: TrialRequest) -> tuple[TrialConductor, bool]:
-        """(the conductor of a started test bed, whether its engine is a new one)."""
+        """(the conductor of a started test bed, whether its engine is new)."""
         there = self._conductor
         reusable = there is not None and not request.fresh and self._drains_faster_than_it_starts(there)
         if there is not None and reusable and self._drain(there):
@@ -151,7 +150,7 @@ class Sustain:
         folder = self.folder.trial(self._number, datetime.now(UTC))
         folder.write_experiment(experiment.model_copy(update={
             "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
-            "search": AskedSearch(),  # a run takes none of it, and the trial's file is one that can be asked again
+            "search": AskedSearch(),  # without the search's settings, the trial's file is one that `run` can repeat
         }), self.resolved.workload.files)  # fmt: skip
         trial = SearchTrial(
             self.resolved, request.rate_per_s, fresh=fresh and not warmed, duration_s=experiment.load.duration,
@@ -162,10 +161,10 @@ class Sustain:
         return outcome_of(request, judged, folder, self.resolved.engine.has_batch_ids)
 
     def _warm(self, conductor: TrialConductor, rate_per_s: float) -> float | None:
-        """The trial that follows begins as every other one does: on an engine that has compiled, with nothing waiting.
+        """Warms a fresh engine up, so that every trial starts on compiled code with an empty queue.
 
-        Where it cannot be emptied, that trial will say so; or there is none, if the engine fell far behind: then what
-        it drained is returned.
+        If the queue cannot be emptied, the trial will show it. If the engine fell far behind, no trial follows, and the
+        result is what the engine drained.
         """
         record = warm_up(conductor, rate_per_s)
         cold = cold_s(conductor, record)
@@ -177,9 +176,9 @@ class Sustain:
         return drained_per_s
 
     def _drain(self, conductor: TrialConductor, timeout_s: float | None = None) -> bool:
-        """Whether another trial may follow; a test bed that cannot be emptied, or whose driver failed, is given up.
+        """Whether another trial may follow. Gives up a test bed that cannot be emptied or whose driver failed.
 
-        Only asked where a trial follows on it: one that is stopped next would keep somebody waiting for nothing.
+        Called only if a trial follows on it. Otherwise the user would wait for nothing.
         """
         with suppress(DriverError):
             if conductor.testbed.engine_status().alive:
@@ -187,7 +186,7 @@ class Sustain:
         return False
 
     def _drains_faster_than_it_starts(self, conductor: TrialConductor) -> bool:
-        """Whether what the last trial left is worked off before a new engine would have started and warmed up."""
+        """Whether draining the last trial's backlog takes less time than starting and warming a new engine."""
         if conductor.last_log is None or not self._drained_per_s:
             return True
         left = conductor.last_log.offered_events() - conductor.last_log.running.taken_events()
@@ -203,8 +202,9 @@ class Sustain:
 def outcome_of(
     request: TrialRequest, judged: TrialResult, folder: RunFolder, has_batch_ids: bool = True
 ) -> TrialOutcome:
-    """What the search needs of a trial's result. Without `has_batch_ids` nobody knows how busy the engine was: results
-    are cut into slices here, which say nothing of its time.
+    """What the search needs of a trial's result.
+
+    Without `has_batch_ids` the busy share is unknown, because the results are then cut into arbitrary slices.
     """
     result = judged.result
     event_time, counted = result.latency.event_time_us, result.latency.until_counted_us
@@ -227,7 +227,7 @@ def outcome_of(
 
 
 def _drained_per_s(judged: TrialResult) -> float | None:
-    """What a trial took in over its span; of one that ended before its span, since its start."""
+    """The rate ingested over a trial's span, or since its start if it ended before its span."""
     record, rate = judged.record, judged.result.rate
     if rate is None:
         return None
@@ -238,14 +238,14 @@ def _drained_per_s(judged: TrialResult) -> float | None:
 
 
 def outcome_of_warm_up(request: TrialRequest, drained_per_s: float) -> TrialOutcome:
-    """What the search needs of an engine that fell so far behind in its warm-up that no trial followed."""
+    """The outcome of an engine that fell so far behind in its warm-up that no trial followed."""
     share = drained_per_s / request.rate_per_s
-    why = f"took {share:.2%} of the load of its warm-up ({format_rate(drained_per_s)}): looking below that"
+    why = f"drained {share:.2%} of its warm-up's load ({format_rate(drained_per_s)}): looking below that"
     return TrialOutcome(request.rate_per_s, "not_sustained", drained_per_s, why)
 
 
 def outcome_of_overload(request: TrialRequest, found: SaturationResult) -> TrialOutcome:
-    """What the search needs of an overload trial: a guess, or that and why it could be no better."""
+    """The outcome of an overload trial: a guess, and the reason if it could not be better."""
     drained = format_rate(found.drained_per_s)
     verdict: VerdictValue = "sustained" if found.kept_up else "not_sustained"
     why = f"drained {drained}: looking below that"
@@ -268,9 +268,9 @@ def _why(result: Result) -> str:
 
 
 def stored_ceiling(folder: RunFolder, measure: Callable[[], float]) -> float:
-    """The generators' ceiling of a search: measured once and kept, since one that goes on asks for the same rates."""
+    """The generators' ceiling of a search, measured once and stored, since a resumed search needs the same rates."""
     path = folder.path / CEILING
-    with suppress(FileNotFoundError, ValueError, TypeError):  # not there, empty, broken, or no number
+    with suppress(FileNotFoundError, ValueError, TypeError):  # missing, empty, broken, or not a number
         return float(json.loads(path.read_text()))
     ceiling = measure()
     write_text(path, json.dumps(ceiling), OUT)
@@ -278,9 +278,9 @@ def stored_ceiling(folder: RunFolder, measure: Callable[[], float]) -> float:
 
 
 def recorded(folder: RunFolder) -> list[TrialOutcome]:
-    """The outcomes that a search left in its folder; a line that a kill cut short is left out.
+    """The outcomes that a search left in its folder, except a last line that was cut short.
 
-    So are interrupted trials, which older searches wrote down.
+    Interrupted trials, which older versions recorded, are left out too.
     """
     path = folder.path / MEMO
     outcomes = []
@@ -293,22 +293,22 @@ def recorded(folder: RunFolder) -> list[TrialOutcome]:
 
 
 def number_of(outcome: TrialOutcome) -> int:
-    """The number of its folder under trials/, 0 where it has none: no later trial may write into it."""
+    """The number of a trial's folder under trials/ (0 without one), which no later trial may use."""
     name = Path(outcome.folder).name
     return int(name) if name.isdecimal() else 0
 
 
 def _line(outcome: TrialOutcome) -> str:
-    """Of the memo."""
+    """One line of the memo."""
     return json.dumps(asdict(outcome)) + "\n"
 
 
 def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = ignore) -> Result:
-    """Search, and write the study's folder; a killed search goes on with `search.resume`.
+    """Searches, and writes the study's folder. `search.resume` continues a killed search.
 
     Raises:
         InputError, MachineError: before anything was started.
-        EngineError, DriverError: an engine or the driver did not start; the folder says what was found until then.
+        EngineError, DriverError: an engine or the driver did not start; the folder has the findings so far.
     """
     experiment, folder = _resumed(experiment)
     with ExitStack() as alone:
@@ -325,28 +325,28 @@ def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = 
 
 
 def _require_same_job(resolved: ResolvedExperiment, folder: RunFolder) -> None:
-    """InputError where an own job's files are not those that the search began with."""
-    way_out = "the file as it was then, or a new search without --resume"
+    """InputError if a user job's files changed since the search started."""
+    way_out = "restore the file, or start a new search without --resume"
     if problems := list(changed_files(resolved.workload, folder.read_result().job_files, way_out)):
         raise InputError(problems)
 
 
 @contextmanager
 def _exclusive(folder: RunFolder) -> Iterator[None]:
-    """InputError where another process searches in the folder: each would write over what the other has found."""
+    """InputError if another process searches in the folder, because both would overwrite each other's findings."""
     path = folder.path / LOCK
     with ExitStack() as stack:
         with disk(path):
             mine = stack.enter_context(try_lock(path))
         if not mine:
-            rule = "must be a search that has ended, and another process is still at this one"
+            rule = "must be a search that has ended, but another process is still running this one"
             way_out = f"wait for it, or end it with Ctrl-C, and then --resume {folder.path}"
             raise InputError(Problem("search.resume", rule, str(folder.path), way_out))
         yield
 
 
 def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserver, on_result: OnResult) -> Result:
-    """The search itself, in its folder; it goes on from what it has found there."""
+    """Runs the search in its folder, from what the folder already has."""
     experiment, outcomes, started = resolved.experiment, recorded(folder), time.monotonic()
     try:
         ceiling = stored_ceiling(
@@ -373,14 +373,14 @@ def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserve
 def _finish(
     resolved: ResolvedExperiment, folder: RunFolder, result: Result, view: SearchObserver, on_result: OnResult
 ) -> Result:
-    """The search's last lines, and its page."""
+    """Finishes the search: its last lines and its page."""
     on_result(folder, describe(resolved.flow))
     view.finish(result)
     return result
 
 
 def _run_search(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy:
-    """Trial after trial, to the end of the search or to what ended it before."""
+    """Runs trials to the end of the search, or until something ends it early."""
     try:
         while machine.request is not None:
             outcome = work.trial(machine.request)
@@ -397,7 +397,7 @@ def _run_search(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy
 
 
 def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
-    """What is searched, and the folder of a search that goes on."""
+    """The experiment, and the folder of the search to continue."""
     experiment = with_absolute_paths(experiment)
     if experiment.search.resume is None:
         return experiment, None
@@ -418,13 +418,13 @@ def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
         more = {"trials_max": experiment.search.trials_max}
         asked = asked.model_copy(update={"search": asked.search.model_copy(update=more)})
     if asked.search.trials_max < made:
-        rule = f"must be at least {made}: so many trials this search has made"
+        rule = f"must be at least {made}, the number of trials that this search has made"
         raise InputError(Problem("search.trials_max", rule, asked.search.trials_max, str(made + 4)))
     return asked, folder
 
 
 def header(resolved: ResolvedExperiment, ceiling_per_s: float) -> str:
-    """One line: what is searched, on what."""
+    """One line: the experiment and its machine."""
     experiment = resolved.experiment
     parameters = ", ".join(f"{name}={value}" for name, value in resolved.parameters.model_dump().items())
     master = experiment.master or f"local[{len(resolved.sut_cpus or cpus())}]"

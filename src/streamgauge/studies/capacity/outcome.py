@@ -1,6 +1,4 @@
-"""What a search's result says: whose figures it shows, its verdict, what kept the rate from being higher, and what was
-not the same in all of its trials.
-"""
+"""The result of a search: whose figures it shows, its verdict, the limit of its rate, and changes between trials."""
 
 from __future__ import annotations
 
@@ -22,18 +20,18 @@ from streamgauge.system.machine import machine_percent
 from streamgauge.verdict.evidence import BACKGROUND_SHARE_MAX, machine_speed_differs
 
 EndedBy = KeyboardInterrupt | StreamgaugeError | None
-"""What ended a search before its time: somebody who stopped it, or a test bed that failed."""
-NOT_SEEN = "not known: the search was stopped before a trial had shown it"
+"""The end of a search before its time: the user stopped it, or a test bed failed."""
+NOT_SEEN = "not known: the search was stopped before a trial showed it"
 _LOCAL_MASTER = re.compile(r"local\[(\d+|\*)")
 _ADVICE_WRONG = "look at the examples in {}/verification.json, correct the job or a setting, and search again"
 _BUSY = 0.85
-"""Of the CPU that may be used: so much is used up."""
+"""Share of the allowed CPU that counts as used up."""
 
 
 def result_of(
     folder: RunFolder, experiment: Experiment, search: SearchResult, seconds: float, ended_by: EndedBy
 ) -> Result:
-    """The result of the study in `folder`: that of the best trial, under the search's verdict."""
+    """The result of the study in `folder`: that of the best trial, with the search's verdict."""
     chosen = trial_shown(folder, search)
     limit = _limit(chosen, search) or (NOT_SEEN if isinstance(ended_by, KeyboardInterrupt) else "")
     stopped = SearchEnd.INTERRUPTED if isinstance(ended_by, KeyboardInterrupt) else search.ended_by
@@ -51,19 +49,17 @@ def result_of(
 
 
 def resuming(folder: RunFolder) -> str:
-    """The command that goes on with the search in `folder`."""
+    """The command that continues the search in `folder`."""
     return f"streamgauge sustain --resume {folder.path}"
 
 
 def with_interference(folder: RunFolder, search: SearchResult) -> SearchResult:
-    """The search with what other processes used during each of its trials, and how fast the machine itself was, from
-    the trials' own folders.
-    """
+    """Adds background load and machine speed to each trial of the search, from the trials' own folders."""
 
     def told(trial: TrialSummary) -> TrialSummary:
         if not trial.folder:  # an overload trial
             return trial
-        with suppress(InputError):  # somebody has cleared the folder away
+        with suppress(InputError):  # the folder was removed
             result = RunFolder.open(folder.path / "trials" / Path(trial.folder).name).read_result()
             known = {name: getattr(result, name) for name in ("others_cpu_percent", "reference_work_us")}
             return trial.model_copy(update=known)
@@ -98,10 +94,10 @@ def _reference_work_us(trial: TrialSummary) -> float:
 
 
 def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
-    """The trial whose figures a search shows: the last one that held at the rate it found, else the last there is.
+    """The trial whose figures a search shows: the last one that held at the rate found, else the last one.
 
-    Read from the study's folder, so that a search that was killed and went on shows the same. One whose folder somebody
-    has cleared away gives its place to the one before; a search that has ended is not lost for it.
+    Read from the study's folder, so that a resumed search shows the same. If a trial's folder was removed, the trial
+    before takes its place, so that a finished search stays readable.
     """
     rate = search.sustained_per_s
     held = [t for t in search.trials if rate is None or (t.verdict == "sustained" and t.offered_per_s == rate)]
@@ -113,7 +109,7 @@ def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
 
 
 def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, go_on: str) -> Verdict:
-    """`go_on`: the command that goes on with a search that somebody stopped."""
+    """`go_on`: the command that continues a stopped search."""
     checks = chosen.verdict.checks if chosen else ()
     if isinstance(ended_by, KeyboardInterrupt):
         sentence = (
@@ -133,7 +129,7 @@ _CAUSES = {"sustained": Cause.RATE_HELD, "invalid": Cause.SEARCH_FAILED}
 
 
 def wrong_answers(result: Result) -> str:
-    """What is wrong with the results of a trial that failed by its answers alone; empty of every other trial."""
+    """The faults in the results of a trial that failed only by its answers; empty for any other trial."""
     found = result.verification
     if result.verdict.decided_by != ("answers",) or result.verdict.value != "not_sustained" or found is None:
         return ""
@@ -142,9 +138,9 @@ def wrong_answers(result: Result) -> str:
 
 
 def _value(search: SearchResult, failed: bool) -> VerdictValue:
-    """Of a search that nobody stopped. What held stays a lower bound, whatever became of the trials after it.
+    """The verdict of a search that was not stopped. A rate that held stays a lower bound, whatever came after.
 
-    Where nothing held, only a trial that is proof says that nothing does.
+    If no rate held, only a proven failure says that none does.
     """
     verdicts = [trial.verdict for trial in search.trials]
     if search.confirmed or (search.sustained_per_s is not None and not failed):
@@ -155,13 +151,13 @@ def _value(search: SearchResult, failed: bool) -> VerdictValue:
 
 
 def _limit(shown: Result | None, search: SearchResult) -> str:
-    """Where every rate that was tried held, nothing limited the engine yet, whatever it used."""
+    """The limit in words. If every tried rate held, nothing limited the engine yet."""
     told = limit_of(shown)
-    return f"not found, as every rate that was tried held: {told}" if told and search.low and not search.high else told
+    return f"not found, because every tried rate held: {told}" if told and search.low and not search.high else told
 
 
 def limit_of(shown: Result | None) -> str:
-    """What keeps the rate from being higher, as far as the driver can see."""
+    """The limit of the rate that the driver can see."""
     if shown is None:
         return ""
     sut = next((one for one in shown.processes if one.role == "sut"), None)
@@ -172,24 +168,24 @@ def limit_of(shown: Result | None) -> str:
     allowed = cores_of(shown.experiment.get("master"), cores)
     if allowed is None:
         here = f"SUT CPU {sut.cpu_percent_mean:.0f} % on this machine"
-        return f"{here}: not known, executors run elsewhere; driver used {driver:.0f} %"
+        return f"{here}: not known, because executors run elsewhere; driver used {driver:.0f} %"
     shared = driver if shown.isolation == "shared" else 0.0
     bound = _bound(sut.cpu_percent_mean, shared, 100.0 * allowed, 100.0 * cores)
     return f"SUT CPU {sut.cpu_percent_mean:.0f} % of {100 * allowed} %: {bound}; driver used {driver:.0f} %"
 
 
 def _bound(sut: float, shared: float, allowed: float, whole: float) -> str:
-    """What a SUT that used so much of what its master allows it is bound by; `shared`: the driver's on its cores."""
+    """The limit of a SUT by its CPU use within its master's allowance; `shared`: the driver's use of its cores."""
     if sut >= _BUSY * allowed:
         return "the engine is CPU bound" if allowed >= whole else "the engine has used up what its master allows it"
     if sut + shared >= _BUSY * whole:
         return "engine and driver together have used up the CPU"
-    single = "; a task that is always busy uses one core and no more" if sut >= _BUSY * 100 else ""
+    single = "; a single busy task uses only one core" if sut >= _BUSY * 100 else ""
     return f"not all of the CPU: look at the engine's batches{single}"
 
 
 def cores_of(master: str | None, cores: int) -> int | None:
-    """How many of the `cores` tasks may use; None where the master is not of this machine, or may not be."""
+    """The number of `cores` that tasks may use; None if the master is or may be on another machine."""
     if master is None:
         return cores
     if master == "local":

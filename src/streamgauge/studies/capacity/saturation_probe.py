@@ -1,17 +1,23 @@
-"""The overload trial: measures how much the engine drains while there is always a backlog.
+"""The overload trial: measures the engine's drain rate while there is always a backlog.
 
-A staircase from a low rate, eight times as much each step (twice, after one that it only nearly kept up with), until
-the engine does not keep up. The first step is longer, since a fresh engine starts its workers there; one that it does
-not keep up with is repeated, until it is warm. At most three seconds of event time may wait: more than an engine's own
-trigger keeps waiting, and, since it kept up with the step before, no batch that it chews on for minutes. In the last
-repetition, whose drain rate counts, it is three seconds of what was drained before, so that batches are hardly larger
-than they will be; one more is made where they were by far (Spark's own join drained 15 k/s in batches of 150,000, and
-at 13 k/s in smaller ones was idle for two fifths of the time). But where a lower step was climbed and so little of the
-next is drained, that lower one says more: it was drained in batches as a trial has them, and what comes next are
-batches of a hundred million events. It is a guess for the search and nothing more.
+It climbs from a low rate until the engine falls behind. Each step has eight times the rate of the one before, or twice
+if the engine only nearly kept up.
 
-Batches that fill a good part of their interval show where the engine will be full. The next step then offers one and a
-half times that rate, and is the last: its batches are hardly longer than those of a trial.
+- The first step is longer, because a fresh engine starts its workers there. If the engine falls behind, the step is
+  repeated until it is warm.
+- At most three seconds of event time may wait. That is more than an engine's trigger leaves waiting. Since the engine
+  kept up with the step before, no batch then takes minutes.
+- The drain rate of the last repetition counts. Its bound is three seconds of the rate drained before, so that batches
+  are about as large as in a trial.
+- If batches were far larger, one more repetition follows. (Spark's join drained 15 k/s in batches of 150,000. At
+  13 k/s in smaller batches it was idle for two fifths of the time.)
+- If the engine climbed a lower step and drains only little of the next, the lower step counts. Its batches were like
+  those of a trial, whereas the next ones would have a hundred million events.
+
+The result is only a guess for the search.
+
+Batches that fill much of their interval predict the rate at which the engine is full. The next step then offers one and
+a half times that rate, and is the last one: its batches are hardly longer than those of a trial.
 """
 
 from __future__ import annotations
@@ -41,26 +47,26 @@ LAST_S = 20.0
 PACE_S = 3.0
 BATCHES_MIN = 3
 FAR_SHARE, LARGER = 0.25, 1.5
-"""Where less of a step's rate than that share was drained, its batches were many times those of any trial; so it is
-made once more with batches that are only somewhat larger."""
+"""If the engine drained less than this share of a step's rate, its batches were many times those of a trial. The step
+is then repeated with smaller batches."""
 BUSY_SHARE_MIN, OVERLOAD_FACTOR = 0.3, 1.5
-"""A step whose batches fill that share of the time predicts the engine's limit; below it fixed costs hide what an event
-costs. The last step offers this many times the predicted limit."""
+"""Batches that fill this share of their interval predict the engine's limit; below it, fixed costs hide the cost per
+event. The last step offers this many times the predicted limit."""
 CLIMB_SHARE = 0.8
-"""Of the step's rate: a few batches tell no better, and an engine that is only nearly as fast is found on the next."""
+"""Share of the step's rate that counts as keeping up. A few batches measure no better; the next step corrects it."""
 HEAP_SHARE = 1 / 8
-"""Of the heap, that rows may take as Arrow counts them: state has two versions, and batches are copied on their way.
-Spark ran out of memory with 43 %, in a packed join at 6.4 M/s."""
+"""Share of the heap that rows may take by their size in Arrow: state has two versions, and batches are copied. Spark
+ran out of memory at 43 %, in a packed join at 6.4 M/s."""
 KEPT_UP_SHARE = 0.95
-"""Of a step's rate where it was stayed on, and of all that can be offered: less is a drain rate."""
+"""Share of the last step's rate, and of the generators' ceiling, that counts as keeping up."""
 
 
 @dataclass
 class SaturationResult:
-    """The drain rate over the last seconds, and whether the engine kept up with all that could be offered.
+    """The drain rate over the last seconds, and whether the engine kept up with the highest possible rate.
 
-    `heap_limits`: it kept up with the highest rate that its heap allows, which is less than can be offered.
-    `engine_failed`, `driver_failed`: the reasons, where one of them did; what was drained is then what it did before.
+    `heap_limits`: the engine kept up with the highest rate that its heap allows, which is below the generators'.
+    `engine_failed`, `driver_failed`: the reason of a failure; the drain rate is then from before it.
     """
 
     drained_per_s: float
@@ -72,9 +78,9 @@ class SaturationResult:
 
 
 def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: bool = False) -> SaturationResult:
-    """Climb until the engine does not keep up, stay there until a fresh engine is warm, and measure.
+    """Climbs until the engine falls behind, repeats that step until a fresh engine is warm, and measures.
 
-    `to_the_end`: stay there also where the step is far too high for a guess, since what is drained is compared.
+    `to_the_end`: measure that step even if its rate is far too high for a guess, because the caller compares it.
     """
     ladder = RateLadder(conductor)
     highest = min(most_per_s, most_within_heap(conductor.resolved))
@@ -103,7 +109,7 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
 
 
 def predicted_limit_per_s(record: TrialRecord, rate_per_s: float) -> float | None:
-    """The rate at which batches would fill `BUSY_FULL` of the time; None where they fill too little of it to tell."""
+    """The rate at which batches would fill `BUSY_FULL` of the time; None if they fill too little of it."""
     share = backlog.busy_share(record)
     if share is None or not BUSY_SHARE_MIN <= share < BUSY_FULL:
         return None
@@ -111,9 +117,9 @@ def predicted_limit_per_s(record: TrialRecord, rate_per_s: float) -> float | Non
 
 
 def most_within_heap(resolved: ResolvedExperiment) -> float:
-    """The highest rate whose rows fit into the engine's heap; infinite where none is known, or where no rows are kept.
+    """The highest rate whose rows fit the engine's heap; infinite if the heap is unknown or the flow keeps no rows.
 
-    Event time passes at the plan's rate however little is drained, so state holds rows at that rate.
+    Event time advances at the plan's rate even if little is drained, so state holds rows at that rate.
     """
     heap = entry(resolved.engine.name).heap_bytes(resolved.experiment.options)
     if not heap or resolved.reach_us is None or not any(map(_keeps_rows, graph.operators(resolved.flow))):
@@ -126,25 +132,25 @@ def _keeps_rows(node: Node) -> bool:
 
 
 class RateLadder:
-    """Runs steps, again where only the start of the engine may have been slow."""
+    """Runs steps, and repeats one that may only show the engine's slow start."""
 
     def __init__(self, conductor: TrialConductor) -> None:
         self._conductor = conductor
         self._began = time.monotonic()
 
     def step(self, rate_per_s: float, seconds: float, climbed_per_s: float) -> tuple[TrialRecord, float, bool]:
-        """(the last trial of a step, events a second that it drained, whether the step was stayed on).
+        """(the last trial of a step, events per second that it drained, whether the step was repeated).
 
-        `climbed_per_s`: what the step before drained, 0 for the first.
+        `climbed_per_s`: the rate that the step before drained, 0 for the first.
         """
         record, drained = self._made(rate_per_s, seconds, 0.0)
         if climbed_per_s and drained < FAR_SHARE * rate_per_s:
             return record, drained, True
-        # Only an engine that is warm and does not keep up has reached its limit; but one that does climbs on at once.
+        # Only a warm engine that falls behind has reached its limit. One that keeps up climbs at once.
         if self._is_short(record, drained, rate_per_s) and self._cold_s > 0:
             record, drained = self._made(rate_per_s, STEP_S, drained)
         if stayed := self._is_short(record, drained, rate_per_s):
-            # Half the rate at least: what a cold engine drained must not hold back a warm one.
+            # At least half the rate, so that a cold engine's drain rate does not throttle a warm one.
             share = max(drained / rate_per_s, 0.5)
             record, drained = self._made(rate_per_s, max(LAST_S, self._cold_s), drained, PACE_S * share)
             if not record.ended_early and drained < FAR_SHARE * rate_per_s:
@@ -153,20 +159,20 @@ class RateLadder:
         return record, drained, stayed
 
     def last_step(self, rate_per_s: float) -> tuple[TrialRecord, float, bool]:
-        """As `step`, of a rate that lies little above the engine's limit: once, until the engine is warm."""
+        """Like `step` for a rate little above the engine's limit: one trial, until the engine is warm."""
         record, drained = self._made(rate_per_s, max(STEP_S, self._cold_s), 0.0, PACE_S / OVERLOAD_FACTOR)
         return record, drained, True
 
     @property
     def _cold_s(self) -> float:
-        """How long the engine will not be warm yet."""
+        """Remaining time until the engine is warm."""
         return FRESH_WARMUP_S - (time.monotonic() - self._began)
 
     def _made(
         self, rate_per_s: float, seconds: float, before: float, pace_s: float = PACE_S
     ) -> tuple[TrialRecord, float]:
         record = _step(self._conductor, rate_per_s, seconds, pace_s)
-        # One that chews on its first batch all the while takes nothing more; then that batch is the guess.
+        # An engine that works on its first batch all the time reads nothing more, so that batch is the guess.
         return record, _drained(record) or before
 
     @staticmethod
@@ -175,7 +181,7 @@ class RateLadder:
 
 
 def _step(conductor: TrialConductor, rate_per_s: float, seconds: float, pace_s: float = PACE_S) -> TrialRecord:
-    """One step; it ends with its time, not with its events. At most `pace_s` of event time waits."""
+    """Runs one step of fixed duration. At most `pace_s` of event time waits."""
     resolved, start = conductor.resolved, next_start(conductor.testbed)
     end = start + round(seconds * US)
     spans = TrialSpans(start, end - round(seconds * US / 2), end, end)
@@ -184,18 +190,18 @@ def _step(conductor: TrialConductor, rate_per_s: float, seconds: float, pace_s: 
 
 
 def pace_us(resolved: ResolvedExperiment, rate_per_s: float, pace_s: float) -> int:
-    """How much event time may wait: that, or half of what the queue holds."""
+    """The event time that may wait: `pace_s`, or half of the queue's bound."""
     return round(min(pace_s, resolved.bound_s(rate_per_s)[0] / 2) * US)
 
 
 def _drained(record: TrialRecord) -> float:
-    """Events a second in the later half: what each batch took, by when the next one came for more."""
+    """Events per second in the later half, by the times at which batches read."""
     queries = record.trial_log.queries()
     return min((_drained_by(record, record.trial_log.of_query(query)) for query in queries), default=0.0)
 
 
 def _drained_by(record: TrialRecord, trial_log: TrialLog) -> float:
-    """Of one query; where a job is several, the slowest of them says what is drained."""
+    """The drain rate of one query; the slowest query of a job decides."""
     batches: dict[int, tuple[int, int]] = {}
     for part in trial_log.all_deliveries():
         if not part.again and part.reader == 0 and part.events:

@@ -1,10 +1,10 @@
 """The search for the highest sustained rate as a state machine: it gives a request and takes its outcome.
 
-The strategy stands in `studies.capacity.strategy`; here is what surrounds it: how a search ends, how it is resumed,
-what it says. The same outcomes always lead to the same next trial, so a search that was killed goes on by being told
-again what it had been told. Interrupted, or invalid twice in a row (the driver failed), ends it: the highest rate
-that held stays as a lower bound. Wrong answers of a trial that kept up otherwise end it with no rate at all. The
-result says what ended the search, and whether its rate was confirmed.
+The strategy is in `studies.capacity.strategy`. This module has the rest: the ends of a search, resuming it, and its
+sentences. The same outcomes always lead to the same next trial, so a killed search is resumed by replaying its
+outcomes. An interruption ends the search, and so do two invalid trials in a row (the driver failed); the highest rate
+that held is then a lower bound. Wrong answers in a trial that otherwise kept up end it without a rate. The result says
+what ended the search, and whether its rate was confirmed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TrialCall = Callable[[float, Purpose, bool], TrialOutcome]
 
 
 class Search:
-    """A search as a state machine: `request` is the trial it wants next (None: it is over), `tell` gives the answer.
+    """A search as a state machine: `request` is the next trial (None: the search is over), `tell` takes its outcome.
 
     >>> search = Search(Settings(ceiling_per_s=1000.0, start_per_s=100.0, quick=True))
     >>> while search.request is not None:
@@ -55,31 +55,31 @@ class Search:
         self._advance(lambda: next(self._asking))
 
     def tell(self, outcome: TrialOutcome) -> None:
-        """What the requested trial said. InputError where the outcome is of another rate, or names another purpose."""
+        """Takes the outcome of the requested trial. InputError if it has another rate or purpose."""
         request = self.request
         if request is None:
             raise InputError(
-                Problem("search.resume", "holds more trials than this search makes", outcome, "start anew")
+                Problem("search.resume", "holds more trials than this search makes", outcome, "start a new search")
             )
         _require_same(request, outcome)
         state = self._state
         state.trials.append((request, outcome))
         if outcome.wrong_answers:
-            # Fewer events only hide the fault: below some rate a trial has too few results to show it.
+            # A lower rate would only hide the fault, because a trial then has too few results to show it.
             state.forget_held()
             rate = format_rate(outcome.rate_per_s)
-            reason = f"the answers are wrong at {rate}, which the system keeps up with: {outcome.wrong_answers}"
+            reason = f"the answers are wrong at {rate}, although the system keeps up: {outcome.wrong_answers}"
             return self.end(SearchEnd.WRONG_ANSWERS, reason)
         if outcome.verdict == "interrupted":
             return self.end(SearchEnd.INTERRUPTED, f"interrupted: {outcome.why or 'no reason was given'}")
         self._advance(lambda: self._asking.send(outcome))
         if self.request is not None and len(state.trials) >= state.settings.trials_max:
-            reason = f"the {state.settings.trials_max} trials that were allowed are used up"
+            reason = f"all {state.settings.trials_max} allowed trials are used"
             self.end(SearchEnd.TRIALS_USED_UP, reason)
         return None
 
     def end(self, by: SearchEnd, reason: str) -> None:
-        """No more trials, whatever they would have been; the result says why."""
+        """Ends the search; the result says why."""
         self._asking.close()
         self._state.ended_by, self._state.ended, self.request = by, reason, None
 
@@ -97,9 +97,9 @@ class Search:
 
 
 def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome] = ()) -> SearchResult:
-    """The highest sustained rate, by calling `trial` for what `recorded` does not already answer.
+    """The highest sustained rate. Calls `trial` for every request that `recorded` does not answer.
 
-    `recorded`: outcomes of a killed search, in order. InputError where they belong to other settings.
+    `recorded`: outcomes of a killed search, in order. InputError if they belong to other settings.
     """
     machine = replay(settings, recorded)
     while machine.request is not None:
@@ -109,7 +109,7 @@ def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome
 
 
 def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
-    """The search as it stood after `recorded`, ready to go on; an interrupted last trial is asked for again."""
+    """The search after `recorded`, ready to continue; an interrupted last trial is requested again."""
     machine = Search(settings)
     outcomes = list(recorded)
     while outcomes and outcomes[-1].verdict == "interrupted":
@@ -122,10 +122,10 @@ def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
 def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
     same_rate = math.isclose(request.rate_per_s, outcome.rate_per_s, rel_tol=1e-6)
     if not same_rate or outcome.purpose not in ("", request.purpose):
-        # Other settings are refused before any trial is told again, so what differs is the strategy.
+        # Other settings are refused before the replay, so the strategy must differ.
         rule = f"must be as this version searches (next: {request.purpose} at {request.rate_per_s:.6g}/s)"
         got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
-        way_out = "it was made by another version of streamgauge: start anew, without --resume"
+        way_out = "another version of streamgauge made it: start a new search, without --resume"
         raise InputError(Problem("search.resume", rule, got, way_out))
 
 
@@ -163,7 +163,7 @@ def _sentences(state: State) -> list[str]:
     if state.ended:
         said.append(f"ended early: {state.ended}")
     elif is_narrow(state):
-        said.append(f"the search ended as the two rates lie within {100 * settings.tolerance:.3g} %")
+        said.append(f"the search ended because the two rates lie within {100 * settings.tolerance:.3g} %")
     return said
 
 

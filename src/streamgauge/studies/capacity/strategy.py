@@ -1,26 +1,27 @@
-"""The search strategy: chooses the next trial from the outcomes so far [method 3; K def. 5; E §3.6].
+"""The search strategy: chooses the next trial from the outcomes so far (after Karimov et al. 2018, definition 5).
 
 Pure: no engine, no clock, no chance. The steps, in order:
 
- 1. one overload trial; the rate it drains, less a tenth, is a first guess. It overestimates, since near its limit an
-    engine's batches vary so much that no trial decides. A guess that holds serves as the trial at 90 % of the limit;
- 2. both ends of the bracket are tested: from the guess upwards or downwards, in growing steps, until one rate holds and
-    a higher one does not;
- 3. bisection until the bracket is as narrow as asked: where the engine is expected to be full, by how busy it was at
-    both ends, and at the geometric middle where that says nothing;
- 4. the rate that holds is confirmed: again on a fresh engine, then at 90 %, unless a trial of the bracket held about
-    there. Where one of the two fails, the search steps down by the width from the rate that failed, and confirms again,
-    on that same engine: no trial of the bracket ran there.
+ 1. One overload trial. Its drain rate less a tenth is the first guess. That overestimates, because near its limit an
+    engine's batches vary so much that no trial decides. A guess that holds serves as the trial at 90 % of the limit.
+ 2. Both ends of the bracket are tested: from the guess upwards or downwards in growing steps, until one rate holds and
+    a higher one does not.
+ 3. Bisection until the bracket is as narrow as requested. The next rate is where the engine is expected to be full, by
+    its busy share at both ends. Without such a prediction it is the geometric middle.
+ 4. The rate that holds is confirmed: again on a fresh engine, then at 90 %, unless a trial of the bracket held near
+    90 %. If one of the two fails, the search steps down by the width from the rate that failed, and confirms again on
+    that same engine (no trial of the bracket ran there).
 
-A trial that is invalid, because something disturbed the driver or took the system's processors, is made once more at
-the same rate; a second time there is no upper end, and what held is confirmed. Where that rate lies far above what
-held, or is a first guess, less is tried first. At 90 % it ends nothing: nothing is said against the rate above.
-Undecided there, it is made once more too, since a rate is not worth much where less of it could not be shown to hold.
+A trial is invalid if something disturbed the driver or took the system's CPUs. It is repeated once at the same rate. If
+it is invalid again, there is no upper end, and the rate that held is confirmed. If the rate lies far above what held,
+or is the first guess, a lower rate is tried first. At 90 %, an invalid trial ends nothing, because it proves nothing
+against the rate above. An undecided trial at 90 % is also repeated once, because a rate is worth little if a lower one
+cannot be shown to hold.
 
-*Holds* means that the verdict is sustained. Undecided, after the extensions that a trial makes by itself, counts as
-"does not hold", but for the first judged trial, which is made once more: the search must go on, and only proof may
-raise the answer. It stays undecided in the table of trials,
-and where the upper end of the bracket rests on it, the result says so.
+*Holds* means that the verdict is sustained. A trial that stays undecided after its extensions counts as "does not
+hold", because the search must go on and only proof may raise the answer. The first judged trial is an exception: it is
+repeated once. An undecided trial stays undecided in the table,
+and the result says so if the bracket's upper end rests on it.
 """
 
 from __future__ import annotations
@@ -39,32 +40,32 @@ from streamgauge.results.verdict import VerdictValue
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 
 DRAIN_OVERESTIMATE_FACTOR, FAILED_OVERESTIMATE_FACTOR = 1.1, 1.05
-"""Rate drained over rate sustained, of the overload trial and of a judged one that fell behind; only where to look next
-rests on it."""
+"""Drain rate over sustained rate, of the overload trial and of a judged trial that fell behind. It only affects the
+next rate."""
 BUSY_FULL, BUSY_OVER = 0.78, 0.84
-"""An engine whose batches fill the first share of the time is near its limit: of windowed aggregations on Spark, 35
-trials held at 0.28 to 0.79 and five at 0.8 to 0.88, and 14 of 17 at 0.79 to 0.9 were undecided. After a rate that held,
-the next one is where they would fill the second share: a trial that fails is shorter than one that holds, and gives the
-upper end. Joins have their limit elsewhere (0.5, 0.9): only where to look next rests on it."""
+"""Busy shares of an engine near its limit, and the target of the next rate after one that held. Of windowed
+aggregations on Spark, 35 trials held at 0.28 to 0.79 and five at 0.8 to 0.88; 14 of 17 at 0.79 to 0.9 were undecided.
+The target is higher, because a trial that fails is shorter than one that holds, and gives the upper end. Joins have
+other limits (0.5, 0.9), but this only affects the next rate."""
 PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
-"""The longest step that an idle engine's busy share promises, the longest of all, and a bracket that is wide."""
+"""The longest step by an idle engine's busy share, the longest of all, and the factor of a wide bracket."""
 _GROWTH = {"sustained": 2, "undecided": 1.5}
-"""How steps grow, as a power: down faster than up, since a drain rate is too high more often than too low, and
-slowly where a rate was undecided, which lies near the border more often than far away."""
+"""Exponents by which steps grow: faster down than up, since a drain rate is more often too high than too low; slowly
+after an undecided rate, which is more often near the border than far away."""
 _FAR_STEP, _FAR_GROWTH = 1.2, 5
-"""Steps that long are taken only by a search that began far away, and grow faster."""
+"""Only a search that started far away takes steps this long; they grow faster."""
 _GUESSES_MAX = 3
-"""So often a first guess that starves the driver is made smaller: a driver that fails at any rate has a fault."""
+"""How often a first guess that starves the driver is lowered: a driver that fails at any rate has a fault."""
 SLACK = 1e-9
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to search. Rates in events per second; `tolerance` is the relative width of the bracket.
+    """Settings of a search. Rates in events per second; `tolerance` is the relative width of the bracket.
 
-    `ceiling_per_s`: the generator's own; the overload trial offers it, and no trial is offered more. `floor_per_s`:
-    nothing lower is tried. `start_per_s` takes the overload trial's place as the first guess. `fresh_always`: for flows
-    with unbounded state.
+    `ceiling_per_s`: the generators' ceiling, which the overload trial offers and no trial exceeds. `floor_per_s`: the
+    lowest rate to try. `start_per_s` replaces the overload trial as the first guess. `fresh_always`: for flows with
+    unbounded state.
     """
 
     ceiling_per_s: float
@@ -110,7 +111,11 @@ class TrialOutcome:
     `busy_share`: the share of the time that the engine's batches filled, mean; None where that is not known.
     `wrong_answers`: what is wrong with the results of a trial that kept up otherwise; empty where nothing is.
 
-    An overload trial is not judged: its verdict only says whether the engine kept up with what was offered, or that the
+    `drained_per_s` is the ingested rate while there was a backlog, None if unknown. `busy_share`: mean share of the
+    time that the engine's batches filled; None if unknown. `wrong_answers`: faults in the results of a trial that
+    otherwise kept up; else empty.
+
+    An overload trial is not judged. Its verdict only says whether the engine kept up with the offered rate, or that the
     driver failed.
     """
 
@@ -149,9 +154,9 @@ class SearchEnded(Exception):
 
 @dataclass
 class State:
-    """What is known so far: `low` held, `high` did not; `drained_per_s` is the least that a failed trial drained.
+    """The state of a search: `low` held, `high` did not; `drained_per_s` is the least drain rate of a failed trial.
 
-    `refused` are the rates that a trial has shown to fail; `high` may lie below them all, where it was undecided.
+    `refused` are the rates that were shown to fail; `high` may be below them if it was undecided.
     """
 
     settings: Settings
@@ -168,23 +173,23 @@ class State:
 
     @property
     def low(self) -> float | None:
-        """The rate that was confirmed; before that, the highest that held and was not refuted since."""
+        """The confirmed rate; before confirmation, the highest rate that held and was not refuted since."""
         return max(self.held, default=None) if self.confirmed_per_s is None else self.confirmed_per_s
 
     @property
     def judged(self) -> bool:
-        """Whether any trial but an overload trial was made and not invalid."""
+        """Whether there was a valid trial other than an overload trial."""
         return any(request.purpose != "overload" and told.verdict != "invalid" for request, told in self.trials)
 
     @property
     def refused_per_s(self) -> float | None:
-        """The least rate above `low` that a trial has shown to fail; nothing of the search's strategy rests on it."""
+        """The least rate above `low` that was shown to fail. The strategy does not use it."""
         low = self.low or 0.0
         return min((rate for rate in self.refused if rate > low), default=None)
 
     @property
     def at_90_percent(self) -> TrialSummary | None:
-        """The trial at 90 % of the confirmed rate: the last one, or an earlier one that held about there."""
+        """The trial at 90 % of the confirmed rate: the last trial, or an earlier one that held near that rate."""
         if self.confirmed_per_s is None:
             return None
         if self.trials[-1][0].purpose == "at 90 %":
@@ -203,11 +208,11 @@ class State:
         return max(numbers, default=0)
 
     def forget_held(self) -> None:
-        """Wrong answers at one rate leave no rate that holds."""
+        """Discards all rates that held, because answers were wrong at one rate."""
         self.held, self.confirmed_per_s = set(), None
 
     def note(self, outcome: TrialOutcome, rate_per_s: float) -> None:
-        """A trial's word on a rate; a refuted rate takes those above it along."""
+        """Records a trial's outcome; a refuted rate also refutes the rates above it."""
         if outcome.holds:
             self.held.add(rate_per_s)
             return
@@ -221,7 +226,7 @@ class State:
 
 
 def steps(state: State) -> TrialRequests:
-    """The conductor: steps 1 to 4 of this file's docstring."""
+    """Runs steps 1 to 4 of the module's docstring."""
     guess = yield from _first_guess(state)
     stopped: SearchEnded | None = None
     try:
@@ -232,7 +237,7 @@ def steps(state: State) -> TrialRequests:
     if state.low is None:
         raise stopped or SearchEnded(SearchEnd.NO_RATE_HELD, f"not even {format_rate(state.settings.floor_per_s)} held")
     if not state.settings.quick:
-        # A rate that held is a lower bound, and can be confirmed, whatever kept the search from an upper one.
+        # A rate that held is a lower bound, and can be confirmed even without an upper one.
         yield from _confirm(state)
     if stopped is not None:
         raise stopped
@@ -244,7 +249,7 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
         return _within(settings, settings.start_per_s)
     offered = _within(settings, settings.ceiling_per_s)
     outcome = yield from _run_trial(TrialRequest(offered, "overload", fresh=True))
-    # An engine that keeps up was not overloaded: what was offered is the guess, and no overestimate.
+    # An engine that keeps up was not overloaded: the offered rate is then the guess, and no overestimate.
     if outcome.holds:
         return offered
     if not outcome.drained_per_s or outcome.drained_per_s <= 0:
@@ -254,8 +259,8 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
 
 
 def _bracket(state: State, guess: float) -> TrialRequests:
-    """Test the guess, then away from it in growing steps, until one rate holds and a higher one does not."""
-    # One width: where the first step already makes a bracket, it is narrow enough.
+    """Tests the guess, then moves away in growing steps until one rate holds and a higher one does not."""
+    # A first step of one width: if it completes the bracket, that is narrow enough.
     first = 1 + state.settings.tolerance
     rate, step, backoff = guess, first, DriverStarvationBackoff(first)
     while True:
@@ -283,9 +288,10 @@ def _longer_step(step: float, verdict: VerdictValue) -> float:
 
 
 class DriverStarvationBackoff:
-    """The least rate at which the driver failed twice: on shared cores a far too high one leaves it no processor.
+    """Lowers the rate after the driver failed twice at one, because a far too high rate starves it on shared cores.
 
-    That is no proof, so less is asked; but neither the same again, nor what lies within `near` of what held.
+    Such failures are no proof. So the search asks for less, but never for the same rate again, nor for one within
+    `near` of what held.
     """
 
     def __init__(self, near: float) -> None:
@@ -293,7 +299,7 @@ class DriverStarvationBackoff:
         self._reason = SearchEnded(SearchEnd.INVALID_TWICE)
 
     def lower_rate(self, rate: float, low: float | None, reason: SearchEnded) -> float:
-        """Half way down to what held, or half of a first guess; raises the reason where there is no such rate."""
+        """Half way down to what held, or half of a first guess. Raises the reason if there is no such rate."""
         self._rate_per_s, self._reason = rate, reason
         self._guesses += low is None
         if self._guesses > _GUESSES_MAX:
@@ -311,8 +317,10 @@ class DriverStarvationBackoff:
 
 
 def _step_up(step: float, width: float, busy_share: float | None) -> float:
-    """How much higher the next rate is: to where the engine is expected to fail, at least a width; without a busy
-    share a step. Batches that stay full over many steps follow each other at any rate, and predict nothing.
+    """The factor to the next higher rate: to where the engine is expected to fail, at least a width.
+
+    Without a busy share it is a step. Batches that stay full over many steps fill their interval at any rate, and
+    predict nothing.
     """
     if not busy_share:
         return step
@@ -325,7 +333,7 @@ def _step_up(step: float, width: float, busy_share: float | None) -> float:
 
 
 def _rate_below(rate: float, step: float, drained_per_s: float | None) -> float:
-    """The next rate down: a step, or further where the trial's own drain rate says that it was far too much."""
+    """The next rate down: a step, or more if the trial's drain rate was far below its rate."""
     if not drained_per_s or drained_per_s <= 0:
         return rate / step
     return min(rate / step, drained_per_s / FAILED_OVERESTIMATE_FACTOR)
@@ -337,11 +345,11 @@ def _bisect(state: State) -> TrialRequests:
 
 
 def _rate_between(state: State, low: float, high: float) -> float:
-    """Where the engine is expected to be full, else the geometric middle; in a wide bracket near what a failed trial
-    drained.
+    """The next rate within the bracket: where the engine is expected to be full, else the geometric middle.
 
-    Both ends keep their distance of a width, and a rate nearly that close to one of them is put there: it may be the
-    last one. So may a width below the upper end of a bracket of up to three widths, whose middle never is.
+    In a wide bracket it is near the drain rate of a failed trial. It keeps a width of distance from both ends, and a
+    rate nearly that close to an end moves exactly there, because it may be the last one. For the same reason, it is a
+    width below the upper end in a bracket of up to three widths.
     """
     margin = 1 + state.settings.tolerance
     if high / low > _WIDE and low * margin <= (near := _near_drain_rate(state, low, high)) <= high / margin:
@@ -358,9 +366,7 @@ def _rate_between(state: State, low: float, high: float) -> float:
 
 
 def _near_drain_rate(state: State, low: float, high: float) -> float:
-    """The next of growing steps away from a little less than the least that a failed trial drained; 0 where nothing is
-    known.
-    """
+    """The next of growing steps away from a rate below the least drain rate of a failed trial; 0 if unknown."""
     if state.drained_per_s is None:
         return 0.0
     below, margin = state.drained_per_s / FAILED_OVERESTIMATE_FACTOR, 1 + state.settings.tolerance
@@ -372,9 +378,9 @@ def _near_drain_rate(state: State, low: float, high: float) -> float:
 
 
 def _expected_full_rate(state: State, low: float, high: float) -> float | None:
-    """The rate at which batches would fill `BUSY_FULL` of the time, on a line from what held to what did not.
+    """The rate at which batches would fill `BUSY_FULL` of the time, interpolated within the bracket.
 
-    None where one of the two is not known, or where that share does not lie between them.
+    None if a busy share is unknown, or if the target is not between them.
     """
     shares = {request.rate_per_s: outcome.busy_share for request, outcome in state.trials}
     below, above = shares.get(low), shares.get(high)
@@ -384,11 +390,11 @@ def _expected_full_rate(state: State, low: float, high: float) -> float | None:
 
 
 def _confirm(state: State) -> TrialRequests:
-    """On a fresh engine, then at 90 %; stepping down by the width, from the rate that failed, until both are there.
+    """Confirms on a fresh engine, then at 90 %; steps down by the width from a rate that failed, until both hold.
 
-    One fresh engine serves them all, since it has made nothing but confirmations.
+    One fresh engine serves all confirmations, since no other trial ran there.
 
-    At 90 % only "not sustained" refutes: undecided or invalid there says nothing against the rate above it.
+    At 90 % only "not sustained" refutes the rate above; undecided or invalid trials prove nothing.
     """
     settings, rate, fresh = state.settings, state.low, True
     while rate is not None:
@@ -413,8 +419,9 @@ def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False) -> Tr
 
 
 def _try_first(state: State, rate: float, purpose: Purpose) -> Trial:
-    """The first judged trial of a search, once more where it was undecided: its engine comes from the overload, or is
-    new, and a search that believed it would look far below its limit.
+    """The first judged trial of a search, repeated once if undecided.
+
+    Its engine comes from the overload or is new, so believing the trial would send the search far below the limit.
     """
     fresh = not state.trials or state.settings.fresh_always
     outcome = yield from _run_trial(TrialRequest(rate, purpose, fresh))
@@ -425,7 +432,7 @@ def _try_first(state: State, rate: float, purpose: Purpose) -> Trial:
 
 
 def _run_trial(request: TrialRequest) -> Trial:
-    """The outcome of a trial, made once more where it was invalid; `Ended` where it is so again."""
+    """The outcome of a trial, repeated once if invalid; `SearchEnded` if it is invalid again."""
     outcome = yield from _twice_if_invalid(request)
     if _is_inconclusive(request, outcome):
         reason = f"invalid twice at {format_rate(request.rate_per_s)}: {outcome.why or 'no reason was given'}"
@@ -439,17 +446,17 @@ def _twice_if_invalid(request: TrialRequest) -> Trial:
 
 
 def _is_inconclusive(request: TrialRequest, outcome: TrialOutcome) -> bool:
-    """Invalid; but an overload trial starves the driver on shared cores, and its guess is no worse for that."""
+    """Whether it is invalid. An overload trial may starve the driver on shared cores without harm to its guess."""
     guessed = request.purpose == "overload" and bool(outcome.drained_per_s)
     return outcome.verdict == "invalid" and not guessed
 
 
 def _refuted_at_90_percent(state: State, rate: float) -> Generator[TrialRequest, TrialOutcome, float | None]:
-    """The lower rate, where it is not sustained: so the one above is not either, whatever its own trials said.
+    """The rate at 90 %, if it is not sustained: then the rate above it is not either, whatever its own trials said.
 
-    No trial is made if an earlier one held about there.
+    No trial runs if an earlier one held near 90 %.
     """
-    # Confirmed by now: should this trial be invalid, the rate above it stays what it is.
+    # The rate above is confirmed by now, and stays so if this trial is invalid.
     state.confirmed_per_s = rate
     if state.held_near(0.9 * rate):
         return None
@@ -470,20 +477,20 @@ def _within(settings: Settings, rate_per_s: float) -> float:
 
 
 def is_narrow(state: State) -> bool:
-    """Whether the bracket is as narrow as asked."""
+    """Whether the bracket is as narrow as requested."""
     relative = width(state)
     return relative is not None and relative <= state.settings.tolerance * (1 + SLACK)
 
 
 def width(state: State) -> float | None:
-    """The bracket's width as a share of its lower end; None where an end is not known."""
+    """The bracket's width as a share of its lower end; None if an end is unknown."""
     if state.low is None or state.high is None:
         return None
     return state.high / state.low - 1
 
 
 def summary(number: int, request: TrialRequest, outcome: TrialOutcome) -> TrialSummary:
-    """One line of the search's table. An overload trial is not judged; it has a verdict only where it is invalid."""
+    """One line of the search's table. An overload trial has a verdict only if it is invalid."""
     judged = request.purpose != "overload" or outcome.verdict == "invalid"
     return TrialSummary(
         number=number,

@@ -1,8 +1,7 @@
 """Warms up a fresh engine: load for as long as a JVM compiles, then an empty queue.
 
-A trial that begins on a cold engine begins with a backlog of its start, and near the engine's limit drains that for
-minutes: what it shows then is the start. Only where trials can follow each other on one engine at all, so for flows of
-finite reach.
+A trial on a cold engine starts with a backlog, and near the engine's limit takes minutes to drain it, so it would
+measure the start. Only for flows of finite reach, whose trials can follow each other on one engine.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from streamgauge.verdict.criteria import far_behind
 
 
 def warm_up(conductor: TrialConductor, rate_per_s: float) -> TrialRecord:
-    """A rate that rises to `rate_per_s`, for the warm-up of a fresh engine; nothing of it is judged.
+    """Offers a rate that rises to `rate_per_s`, for the warm-up of a fresh engine; nothing is judged.
 
-    At most so much event time waits as in the overload trial, since the rate may be far too much.
+    As in the overload trial, the waiting event time is bounded, because the rate may be far too high.
 
     Raises:
-        KeyboardInterrupt: somebody stopped it.
+        KeyboardInterrupt: the user stopped it.
     """
     resolved, start_us = conductor.resolved, next_start(conductor.testbed)
     end_us = start_us + round(resolved.warmup_s(True, resolved.experiment.load.duration) * US)
@@ -38,12 +37,12 @@ def warm_up(conductor: TrialConductor, rate_per_s: float) -> TrialRecord:
 
 
 def cold_s(conductor: TrialConductor, record: TrialRecord) -> float:
-    """How long a fresh engine may still be cold after that warm-up, which may have been asked for shorter."""
+    """Seconds for which a fresh engine may still be cold after the warm-up, which the user may have shortened."""
     return max(0.0, FRESH_WARMUP_S - _since_start_s(conductor, record))
 
 
 def drained_where_far_behind(conductor: TrialConductor, record: TrialRecord, rate_per_s: float) -> float | None:
-    """Events a second that the engine has drained since the warm-up began, if that is next to nothing of the rate.
+    """Events per second that the engine drained since the warm-up began, if that is almost nothing of the rate.
 
     None if it is more, or if the engine had too little time to show it.
     """

@@ -1,8 +1,8 @@
 """`compare`: how much B differs from A, with confidence intervals and gates.
 
-Over several runs a side the interval comes from the runs, because JVMs differ from start to start. Two single runs have
-only their seconds (block bootstrap), and two single searches their brackets: such an interval says nothing about how
-another start would have done.
+With several runs a side, the interval comes from the runs, because JVMs differ from start to start. Two single runs
+only have their seconds (block bootstrap), two single searches their brackets. Such an interval says nothing about
+another start of the same engine.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OPEN = "the runs vary too much to bound it"
 
 
 def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.95) -> Comparison:
-    """Side `b` against side `a`; `InputError` with everything that is wrong, before anything is computed."""
+    """Side `b` against side `a`; `InputError` with all problems, before any computation."""
     groups, rules = _read_request(a, b, fail_if, confidence)
     baseline, candidate = groups
     differences = {name: _difference(one, baseline, candidate, confidence) for name, one in comparables().items()}
@@ -56,14 +56,14 @@ def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.9
 
 
 def _without_direction(of: Difference, why: str) -> Difference:
-    """The difference without the word that one side is better."""
+    """The difference without a verdict that one side is better."""
     if of.says not in ("better", "worse"):
         return of
     return of.model_copy(update={"says": "unknown", "reason": "; ".join(filter(None, (why, of.reason)))})
 
 
 def _gates(rules: Sequence[Rule], differences: Mapping[str, Difference], a: RunGroup, b: RunGroup) -> tuple[Gate, ...]:
-    """What each rule says, and, where there is any, what B's answers say."""
+    """The outcome of each rule, and of B's answers if there is a rule."""
     if not rules:
         return ()
     undecided = gate_blockers(a, b, differences)
@@ -101,8 +101,8 @@ def _read_request(
 
 
 def _shared_runs(a: RunGroup, b: RunGroup) -> list[Problem]:
-    """What stands on both sides cannot differ, and an interval beside it would say that it may."""
-    rule = "must be runs of their own; this one stands in A too, or is a copy"
+    """A run on both sides cannot differ from itself, but its interval would suggest that it may."""
+    rule = "must be other runs than A's; this one is in A too, or is a copy"
     return [
         Problem("B", rule, str(run.folder.path), f"leave it out: {other.folder.path}")
         for run in b.runs
@@ -117,7 +117,7 @@ def _has_value(difference: Difference) -> bool:
 
 @dataclass(frozen=True)
 class _Values:
-    """A figure's values on one side, one a run."""
+    """A figure's values on one side, one per run."""
 
     side: RunGroup
     values: tuple[float | None, ...]
@@ -129,7 +129,7 @@ class _Values:
 
 
 def _difference(one: Comparable, a: RunGroup, b: RunGroup, confidence: float) -> Difference:
-    """One figure on both sides, with the interval of its difference or the reason why there is none."""
+    """One figure on both sides, with the interval of its difference, or the reason for lacking one."""
     left, right = (_Values(side, tuple(one.of(run) for run in side.runs)) for side in (a, b))
     several = max(len(left.values), len(right.values)) > 1
     base = Difference(
@@ -145,7 +145,7 @@ def _difference(one: Comparable, a: RunGroup, b: RunGroup, confidence: float) ->
     if not one.share:
         return _with_interval(base, right.mean - left.mean, right.mean - left.mean, right.mean - left.mean, "counted")
     if left.mean <= 0:
-        return base.model_copy(update={"reason": "A's figure is 0, so nothing can be a share of it"})
+        return base.model_copy(update={"reason": "A's figure is 0, so there is no relative difference"})
     interval, method = _interval(one, left, right, confidence)
     if interval is None:
         return base.model_copy(update={"difference": right.mean / left.mean - 1, "reason": method})
@@ -158,19 +158,19 @@ def _difference(one: Comparable, a: RunGroup, b: RunGroup, confidence: float) ->
 
 
 def _missing(one: Comparable, values: _Values) -> str:
-    """Why a side has no figure, if it has none: of the first run that lacks it."""
+    """Why a side has no figure, from the first run that lacks it; empty if all have it."""
     lacking = [run for run, value in zip(values.side.runs, values.values, strict=True) if value is None]
     return f"{values.side.name}: {one.missing(lacking[0])} ({lacking[0].folder.name})" if lacking else ""
 
 
 def _interval(one: Comparable, a: _Values, b: _Values, confidence: float) -> tuple[Interval | None, str]:
-    """The interval of B / A with its method; None with the reason where nothing is known about it."""
+    """The interval of B / A with its method; None with the reason if it is unknown."""
     if max(len(a.values), len(b.values)) > 1:
         return ratio(*_over_runs(one, a, b), confidence), "runs"
     if one.name == "sustained":
         return _brackets(a.side.runs[0], b.side.runs[0], confidence), "brackets"
     if one.within is None:
-        return None, "one run a side carries no interval: repeat the runs"
+        return None, "one run a side gives no interval: repeat the runs"
     left, right = (one.within(side.side.runs[0], side.mean or 0.0) for side in (a, b))
     if not (math.isfinite(left.error) and math.isfinite(right.error)):
         return None, "the run's folder has too few seconds of it: repeat the runs"
@@ -178,7 +178,7 @@ def _interval(one: Comparable, a: _Values, b: _Values, confidence: float) -> tup
 
 
 def _over_runs(one: Comparable, a: _Values, b: _Values) -> tuple[Estimate, Estimate]:
-    """Both sides' estimates; a side of a single run takes its spread from the other."""
+    """Both sides' estimates; a side with a single run takes the other side's spread."""
     left, right = (over_runs([value or 0.0 for value in side.values], _resolution(one, side)) for side in (a, b))
     if len(a.values) == 1:
         left = like(left.value, right, len(b.values))
@@ -188,9 +188,9 @@ def _over_runs(one: Comparable, a: _Values, b: _Values) -> tuple[Estimate, Estim
 
 
 def _resolution(one: Comparable, values: _Values) -> float:
-    """The width of the searches' brackets, events per second: a rate that was searched is known to no better.
+    """The width of the searches' brackets in events per second, which limits the precision of a searched rate.
 
-    Of brackets with both ends tested. One without leaves its side's end of the interval open (`Comparable.bound`).
+    Only brackets with two tested ends count. Without one, that end of the interval stays open (`Comparable.bound`).
     """
     searches = [run.result.search for run in values.side.runs if run.result.search]
     if one.name != "sustained" or not searches:
@@ -200,7 +200,7 @@ def _resolution(one: Comparable, values: _Values) -> float:
 
 
 def _brackets(a: RunData, b: RunData, confidence: float) -> Interval:
-    """Two searches: the least and the greatest ratio that their brackets allow."""
+    """Two searches: the least and greatest ratio that their brackets allow."""
     one, other = a.result.search, b.result.search
     assert one is not None
     assert other is not None
@@ -211,7 +211,7 @@ def _brackets(a: RunData, b: RunData, confidence: float) -> Interval:
 
 
 def _with_interval(base: Difference, difference: float, low: float, high: float, method: str) -> Difference:
-    """`base` with its difference, and what that says; an infinite end is not known."""
+    """`base` with its difference and direction; an infinite end is unknown."""
     known = {"difference": difference, "low": low if low > -1 or not base.share else None, "method": method}
     return base.model_copy(
         update={**known, "high": high if math.isfinite(high) else None, "says": _direction(base, low, high)}
@@ -227,7 +227,7 @@ def _direction(base: Difference, low: float, high: float) -> str:
 
 
 def _warnings(a: RunGroup, b: RunGroup) -> list[str]:
-    """What a reader of the differences must know."""
+    """Warnings for the reader of the differences."""
     runs = [*a.runs, *b.runs]
     found = [
         f"{side.name}: {run.folder.name}: {labels.VERDICTS[run.result.verdict.value]}; its figures depend on its length"
@@ -238,11 +238,11 @@ def _warnings(a: RunGroup, b: RunGroup) -> list[str]:
     found += [*question_warnings(a, b), *interference_warnings(a, b)]
     several = max(len(a.runs), len(b.runs))
     if several == 1:
-        found.append("one run a side: another start of the same engine may differ by more than these intervals say")
+        found.append("one run a side: another start of the same engine may differ by more than that. Repeat the runs")
     elif min(len(a.runs), len(b.runs)) == 1:
-        found.append("one side has a single run: it is taken to vary from start to start as much as the other")
+        found.append("one side has a single run: its spread is assumed to be the other side's. Repeat its run")
     if runs[0].kind == "search":
         found.append("latency and resources are those of each search's own confirmed rate")
     elif all_sustained(a, b):
-        found.append("every run took in all that was offered: the rate cannot tell them apart (sustain can)")
+        found.append("every run took in all that was offered, so the rate shows no difference. Compare searches")
     return found

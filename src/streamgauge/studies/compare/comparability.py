@@ -1,8 +1,8 @@
 """Checks whether two run groups are comparable: metrics without a better side, and metrics that decide no gate.
 
-What answers is what a comparison is for: engine, options, master, transport, versions, the code of an own job. What is
-asked is not: workload, parameters, data, load, spans, and the processors that there were for it. Seeds are neither, as
-what they change lies in the spread of the runs.
+Engine, options, master, transport, versions and the code of a user job may differ, because a comparison is about them.
+Workload, parameters, data, load, spans and the available CPUs must be the same, because they are the question. Seeds
+may differ, since their effect is part of the runs' spread.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from streamgauge.studies.compare.groups import RunData, RunGroup
 from streamgauge.studies.compare.interference import doubts
 
 SUSTAINED = 0.99
-"""From this share of the offered rate on, a run took in all that there was."""
+"""A run that ingested this share of the offered rate kept up."""
 
 _OTHER_WORKLOADS = "the workloads differ, so neither side is better or worse"
 _OTHER_RESULTS = "results are of different kinds, so their latencies count from different events"
-_NO_RESULTS = "a run gave no result and owed none, so what it took says nothing of the work"
+_NO_RESULTS = "a run gave no result and owed none, so its resources say nothing about the work"
 _LATENCIES = ("event_time", "until_counted", "processing_time", "closing_delay", "match_time", "uncorrected")
 _RATE_IS_THE_REQUESTED_ONE = "every run took in all that was offered, so the rates only say what was asked"
 _LOAD_INDEPENDENT = ("wrong_answers",)
-"""What depends on no load: one wrong row is one too many at any rate."""
+"""Figures that do not depend on the load: one wrong row is too many at any rate."""
 _RATE_SETTINGS = ("load.rate", "load.profile")
 _LOAD_SETTINGS = ("load.duration", "load.warmup", "load.chunk", "load.generators", "load.frontier")
-"""Besides rate and profile, what of the load makes figures others. The queue's bound and memory do not: they only say
-when a run is given up."""
+"""Load settings, beside rate and profile, that change the figures. The queue's bound and memory do not: they only
+decide when a run is given up."""
 _MACHINE = ("cpu_model", "cpus")
 _SAMPLES = "samples"
 
 
 def not_comparable(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
-    """The figures that make neither side the better one, however they differ, and why."""
+    """Figures by which neither side is better, with the reasons."""
     if _workloads_differ(a, b):
         return dict.fromkeys(figures, _OTHER_WORKLOADS)
     if _without_results(a, b):
@@ -46,12 +46,11 @@ def not_comparable(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str
 
 
 def gate_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
-    """The figures that no rule can be judged by, however narrow their intervals, and why.
+    """Figures that can decide no rule, however narrow their intervals, with the reasons.
 
-    Where the same was asked, a rate that every run kept up with is one: B took in what A did. Where less was offered,
-    less to do makes every latency shorter, and a rate that a run kept up with is no limit of its system. Of any other
-    question every figure is another one, but for answers that are wrong; so it is where what surrounded the runs may be
-    behind a difference.
+    - With the same question, a rate that every run kept up with: B ingested what A did.
+    - With different loads, rates that a run kept up with and all latencies: less work makes latency shorter.
+    - With any other difference in the question or the machine, every figure except wrong answers.
     """
     if _workloads_differ(a, b):
         return dict.fromkeys(figures, _OTHER_WORKLOADS)
@@ -69,7 +68,7 @@ def gate_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str,
 
 
 def different_settings(a: RunGroup, b: RunGroup) -> tuple[str, ...]:
-    """The settings by which B was asked something else than A, or with other processors to answer it."""
+    """The settings in which B's question, or its CPUs, differ from A's."""
     of_a, of_b = ([_question(run) for run in side.runs] for side in (a, b))
     names = dict.fromkeys(name for facts in (*of_a, *of_b) for name in facts)
     differing = [name for name in names if _shares(of_a, name) != _shares(of_b, name)]
@@ -79,10 +78,10 @@ def different_settings(a: RunGroup, b: RunGroup) -> tuple[str, ...]:
 
 
 def _question(run: RunData) -> dict[str, str]:
-    """Dotted name to value of all that was asked, the workload aside. Files are what is in them, wherever they lie."""
+    """Dotted name to value of the question except the workload. Files count by content, not by path."""
     result = run.result
     settings, files = flatten(result.experiment), result.job_files
-    # An own job is a file that ends so; every other one is data, or a sample of what it reads.
+    # A file with this suffix is a user job; any other is data or a sample of data.
     samples = sorted(digest for name, digest in files.items() if not name.endswith(".py")) if _is_user_job(run) else []
     parameters = {name: value for name, value in settings.items() if name.startswith("parameters.")}
     taken = (*_RATE_SETTINGS, *_LOAD_SETTINGS, *(["limits"] if run.kind == "search" else []))
@@ -97,7 +96,7 @@ def _question(run: RunData) -> dict[str, str]:
 
 
 def _shares(facts: list[dict[str, str]], name: str) -> dict[str | None, float]:
-    """Each value that the runs of a side have, and in what share of them."""
+    """Each value of a side's runs, with its share of the runs."""
     return {value: n / len(facts) for value, n in Counter(one.get(name) for one in facts).items()}
 
 
@@ -113,20 +112,21 @@ def _load_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str
 
 
 def question_warnings(a: RunGroup, b: RunGroup) -> list[str]:
-    """Where the sides were not asked the same: what that is the cause of."""
+    """Warnings if the sides had different questions."""
     load = _load_difference(a, b)
-    warning = f"{load}: latency and resources are those of different loads, so no gate on them is decided"
+    warning = f"{load}: latency and resources belong to different loads, so gates on them stay undecided"
     warnings = [warning] if load else []
     if differing := [name for name in different_settings(a, b) if name not in ("workload", *_RATE_SETTINGS)]:
         warnings.append(
-            f"{labels.different_settings(differing)}: no gate is decided between them, but that on wrong answers"
+            f"{labels.different_settings(differing)}: all gates except that on wrong answers stay undecided"
         )
     return warnings
 
 
 def _result_kind_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
-    """Latencies where one side gives a window's result when it closes and the other each value so far: they count from
-    different events.
+    """Latencies, if one side gives a window's result when it closes and the other gives each value so far.
+
+    They count from different events.
     """
     kinds = {frozenset((sink.name, sink.kind) for sink in run.result.sinks if sink.kind) for run in (*a.runs, *b.runs)}
     if len(kinds - {frozenset()}) < 2:
@@ -135,7 +135,7 @@ def _result_kind_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> d
 
 
 def _without_results(a: RunGroup, b: RunGroup) -> bool:
-    """Whether some run verified its answers, and there were none to verify."""
+    """Whether a run had no answers to verify."""
     return any(map(_gave_and_owed_nothing, (*a.runs, *b.runs)))
 
 
@@ -155,18 +155,18 @@ def _kept_up(run: RunData) -> bool:
 
 
 def _workloads_differ(a: RunGroup, b: RunGroup) -> bool:
-    """An own job is named after its file, so another name may be another statement of the same question."""
+    """A user job is named after its file, so another name may be another query for the same question."""
     runs = (*a.runs, *b.runs)
     return len({run.result.workload for run in runs}) > 1 and not all(map(_is_user_job, runs))
 
 
 def _is_user_job(run: RunData) -> bool:
-    """A built-in workload has files too, where it reads data."""
+    """Built-in workloads that read data also have files."""
     return any(name.endswith(".py") for name in run.result.job_files)
 
 
 def _load_difference(a: RunGroup, b: RunGroup) -> str:
-    """How the load that was asked for differs, if it does; that of a search is its answer."""
+    """The difference in requested load; the load of a search is its answer."""
     if a.runs[0].kind == "search":
         return ""
     of_a, of_b = ([_load(run) for run in side.runs] for side in (a, b))
@@ -180,6 +180,6 @@ def _load_difference(a: RunGroup, b: RunGroup) -> str:
 
 
 def _load(run: RunData) -> tuple[float, str]:
-    """(the rate that was asked for, events per second; how it goes on)."""
+    """(requested rate in events per second, profile)."""
     settings = flatten(run.result.experiment)
     return float(settings.get("load.rate") or 0), str(settings.get("load.profile") or "constant")

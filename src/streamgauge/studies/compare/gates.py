@@ -15,19 +15,19 @@ from streamgauge.studies.compare.groups import UNJUDGED, Kind, RunGroup, answers
 from streamgauge.studies.compare.metrics import Comparable, choices, comparables, names, resolve
 
 RUNS_MIN = 3
-"""JVMs differ from start to start; two of them show how much by a single number."""
+"""JVMs differ from start to start, and two runs give only a single estimate of that."""
 
 State = Literal["passed", "failed", "unknown"]
 
 _RULE = re.compile(r"\s*([A-Za-z_][\w.]*?)\s*([+−-])\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*$")
 _SETTING = "--fail-if"
 ANSWERS = "answers"
-"""The rule that comes with every other one, and that nobody writes."""
+"""The implicit rule that comes with every other one."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """B breaks it where its `figure` is beyond A's by more than `limit`: a signed share, or a number of rows."""
+    """B breaks it if its `figure` is beyond A's by more than `limit`, a signed share or a number of rows."""
 
     text: str
     figure: str
@@ -35,10 +35,10 @@ class Rule:
 
 
 def parse_rule(text: str, kind: Kind) -> Rule:
-    """`p99 +10%`: p99 must not be more than 10 % above A's; `kind` says what `rate` is. `InputError` otherwise."""
+    """`p99 +10%`: p99 at most 10 % above A's; `kind` decides the meaning of `rate`. `InputError` otherwise."""
     match = _RULE.match(text)
     if match is None:
-        raise _refusal("must be FIGURE +NUMBER% or FIGURE -NUMBER%, as far as B may be from A", text, '"p99 +10%"')
+        raise _refusal("must be FIGURE +NUMBER% or FIGURE -NUMBER%, B's allowed distance from A", text, '"p99 +10%"')
     name, sign, number, percent = match.groups()
     figure = comparables().get(resolve(name, kind))
     if figure is None:
@@ -49,7 +49,7 @@ def parse_rule(text: str, kind: Kind) -> Rule:
 
 
 def _check(text: str, name: str, figure: Comparable, limit: float, percent: bool) -> None:
-    """A rule that would fail where B is better, or that could never fail, is a slip of the pen."""
+    """Refuses a rule that would fail if B is better, or that could never fail."""
     worse = _worse(figure)
     if (math.copysign(1.0, limit) > 0) != (worse == "+"):
         raise _refusal(
@@ -63,7 +63,7 @@ def _check(text: str, name: str, figure: Comparable, limit: float, percent: bool
 
 
 def _worse(figure: Comparable) -> str:
-    """The sign of what is worse."""
+    """The sign of a worse difference."""
     return "+" if figure.better == "lower" else "-"
 
 
@@ -72,7 +72,7 @@ def _example(name: str, figure: Comparable) -> str:
 
 
 def _suggestion(name: str, kind: Kind) -> str:
-    """A rule on the figure that was probably meant."""
+    """A rule on the figure that the user probably meant."""
     meant = near(name, names())
     return _example(meant, comparables()[resolve(meant, kind)]) if meant else '"rate -5%" or "p99 +10%"'
 
@@ -82,7 +82,7 @@ def _refusal(rule: str, text: str, way_out: str) -> InputError:
 
 
 def gateable(a: RunGroup, b: RunGroup) -> list[Problem]:
-    """Why these sides cannot decide anything, if they cannot."""
+    """The problems that keep these sides from deciding any rule."""
     got = ", ".join(f"{side.name} has {len(side.runs)}" for side in (a, b))
     few = min(len(a.runs), len(b.runs)) < RUNS_MIN
     rule = f"needs at least {RUNS_MIN} runs a side, because JVMs differ from start to start"
@@ -90,32 +90,32 @@ def gateable(a: RunGroup, b: RunGroup) -> list[Problem]:
 
 
 def judge(rule: Rule, difference: Difference, undecided: str = "") -> Gate:
-    """What the interval of the difference says about a rule: within it, beyond it, or across its limit.
+    """The outcome of a rule by the difference's interval: within the limit, beyond it, or across it.
 
-    Nothing, whatever the interval, where there is a reason why the figure is `undecided` between these sides.
+    Unknown for any interval if there is a reason why the figure is `undecided` between these sides.
     """
     state, sentence = _decided(rule, difference, undecided)
     return Gate(rule=rule.text, figure=rule.figure, limit=rule.limit, state=state, sentence=sentence)
 
 
 def judge_answers(b: RunGroup) -> list[Gate]:
-    """What comes with every rule: wrong answers of a run of B fail it, and answers that nobody judged are unknown.
+    """The implicit rule: wrong answers in a run of B fail it, unjudged answers are unknown.
 
-    Nothing where all are right. Whatever its rate and its latency, a job that answers wrongly does other work.
+    None if all are right. A job with wrong answers does other work, whatever its rate and latency.
     """
     faults = [(run.folder.name, fault) for run in b.runs if (fault := answers_fault(run.result))]
     if not faults:
         return []
     state: State = "unknown" if all(fault == UNJUDGED for _, fault in faults) else "failed"
     told = "; ".join(f"{name}: {fault}" for name, fault in faults)
-    sentence = f"{b.name} has {told}: no figure of it counts while that is so"
+    sentence = f"{b.name} has {told}: its figures do not count until that is fixed"
     return [Gate(rule=ANSWERS, figure="wrong_answers", limit=0.0, state=state, sentence=sentence)]
 
 
 def _decided(rule: Rule, of: Difference, undecided: str) -> tuple[State, str]:
     if undecided or of.method == "none":
         return "unknown", f"{of.label}: unknown, {undecided or of.reason}"
-    # As harm: positive is worse, whichever way the figure goes.
+    # Sign as harm: positive is worse, in either direction of the figure.
     way = 1.0 if of.better == "lower" else -1.0
     ends = [
         way * end for end in (of.low if of.low is not None else -math.inf, of.high if of.high is not None else math.inf)
@@ -127,5 +127,5 @@ def _decided(rule: Rule, of: Difference, undecided: str) -> tuple[State, str]:
     if most <= limit:
         return "passed", f"{said}: within the limit"
     open_end = of.low is None or of.high is None
-    why = of.reason if open_end and of.reason else "more runs make it narrower"
+    why = of.reason if open_end and of.reason else "add runs to make it narrower"
     return "unknown", f"{said}: the interval crosses the limit, so it is not known; {why}"

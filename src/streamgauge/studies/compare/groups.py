@@ -27,14 +27,14 @@ from streamgauge.stats.ratio import Resampled
 Kind = Literal["run", "search"]
 
 _FILES = ("result.json", *STUDIES)
-"""What marks a folder; a study's is refused as what it is."""
-_WAY_OUT = "a run folder, a search's folder, a folder that holds runs, or several with commas between"
+"""Files that mark a folder; studies are refused by their kind."""
+_WAY_OUT = "a run folder, a search's folder, a folder that holds runs, or several separated by commas"
 UNJUDGED = "answers not judged"
 
 
 @dataclass(frozen=True)
 class RunData:
-    """One run, or one search with the figures of its confirmed rate; `seconds` is the folder that has their seconds."""
+    """One run, or one search with the figures of its confirmed rate; `seconds` is the folder with the series."""
 
     folder: RunFolder
     seconds: RunFolder
@@ -51,15 +51,15 @@ class RunData:
         return table.filter(pc.equal(table["phase"], "measured"))
 
     def column(self, name: str) -> Floats:
-        """A column over the seconds of the measured span in which it is known (n,)."""
+        """The known values of a column in the measured span (n,)."""
         column = self.series[name].drop_null()
         return np.asarray(column.to_numpy(), dtype=np.float64)
 
     @cached_property
     def resampled(self) -> dict[str, Resampled]:
-        """Kind of latency to its seconds in latency.hlog, resampled; empty where the run left no log.
+        """Kind of latency to its resampled seconds from latency.hlog; empty if the run left no log.
 
-        Of several sinks, whose lines are tagged `event_time/SINK`, those of the slowest: its latency is the run's.
+        With several sinks (lines tagged `event_time/SINK`), the slowest one's, because its latency is the run's.
         """
         sink = f"/{self.result.slowest_sink}" if self.result.slowest_sink else ""
         try:
@@ -77,7 +77,7 @@ class RunData:
 
 @dataclass(frozen=True)
 class RunGroup:
-    """Everything on one side, in the order in which it was named."""
+    """The runs of one side, in the order given."""
 
     name: str
     given: str
@@ -100,7 +100,7 @@ def _compared(run: RunData) -> ComparedRun:
 
 
 def _failed(result: Result) -> str:
-    """What a reader must know before any figure of the run: wrong answers first."""
+    """The run's failures, wrong answers first."""
     verdict, answers = result.verdict, answers_fault(result)
     found = [answers] if answers else []
     by = [name for name in verdict.decided_by if name != "answers"]
@@ -110,14 +110,14 @@ def _failed(result: Result) -> str:
 
 
 def answers_fault(result: Result) -> str:
-    """Why its answers are not known to be right; empty where they are."""
+    """Why the answers are not known to be right; empty if they are."""
     if result.verification is None or not result.verification.judged:
         return UNJUDGED
     return "" if result.verification.right else f"wrong answers ({labels.faults(result.verification)})"
 
 
 def read_group(name: str, given: str) -> RunGroup:
-    """Side `name` (A or B) from what was `given` for it; `InputError` with everything that is wrong with it."""
+    """Side `name` (A or B) from the text `given` for it; `InputError` with all its problems."""
     problems: list[Problem] = []
     runs: list[RunData] = []
     for folder in _folders(name, given, problems):
@@ -134,7 +134,7 @@ def read_group(name: str, given: str) -> RunGroup:
 
 
 def _merged_problems(problems: Iterable[Problem]) -> list[Problem]:
-    """Reports a problem that several runs share once, with all their names."""
+    """Merges a problem that several runs share, with all their names."""
     offenders: dict[tuple[str, str, str], list[str]] = {}
     for one in problems:
         offenders.setdefault((one.setting, one.rule, one.way_out), []).append(str(one.got))
@@ -142,7 +142,7 @@ def _merged_problems(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _folders(name: str, given: str, problems: list[Problem]) -> Iterator[Path]:
-    """The run folders behind the words; what stands for none goes to `problems`."""
+    """The run folders behind the words; unusable words go to `problems`."""
     for part in [given] if Path(given).exists() else given.split(","):
         path = Path(part.strip())
         inside = sorted(found.parent for found in path.glob("*/result.json")) if part.strip() else []
@@ -173,7 +173,7 @@ def _read_run(name: str, path: Path) -> RunData:
 
 
 def _confirming(folder: RunFolder, result: Result) -> RunFolder:
-    """The folder of the trial that confirmed the rate; the search's own (which has no seconds) where it is gone."""
+    """The folder of the trial that confirmed the rate; the search's own (without seconds) if it is gone."""
     assert result.search is not None
     numbers = [trial.number for trial in result.search.trials if trial.purpose == "confirm"]
     trials = {int(trial.name): trial for trial in folder.trials()}
@@ -183,7 +183,7 @@ def _confirming(folder: RunFolder, result: Result) -> RunFolder:
 def _copy_problems(name: str, run: RunData, before: Iterable[RunData]) -> list[Problem]:
     """A run must not count twice."""
     copies = [other for other in before if same_run(run, other)]
-    rule = "must be runs of their own; this one stands there twice, or is a copy"
+    rule = "must be different runs; this one is there twice, or is a copy"
     return [Problem(name, rule, str(run.folder.path), f"leave it out: {other.folder.path}") for other in copies]
 
 
@@ -205,12 +205,12 @@ _IRRELEVANT = (
     "load.start",
 )
 _LOCATION_SETTINGS = ("spark.sql.warehouse.dir",)
-"""Settings in force that only say in which folder the command was given."""
+"""Settings that only name the folder in which the command ran."""
 _ALIASES = {"options.": "settings.", "master": "settings.master"}
 
 
 def setting_differences(a: RunGroup, b: RunGroup) -> tuple[NotTheSame, ...]:
-    """Every setting, and every fact about the machine, that is not the same in all the runs."""
+    """Every setting and machine fact that differs between runs."""
     of_a, of_b = ([_facts(run) for run in side.runs] for side in (a, b))
     names = dict.fromkeys(name for facts in (*of_a, *of_b) for name in facts)
     found = [NotTheSame(setting=name, a=_values(of_a, name), b=_values(of_b, name)) for name in names]
@@ -219,7 +219,7 @@ def setting_differences(a: RunGroup, b: RunGroup) -> tuple[NotTheSame, ...]:
 
 
 def _facts(run: RunData) -> dict[str, Any]:
-    """Dotted name to value of all that must be the same for a comparison to be of one thing."""
+    """Dotted name to value of everything that should be the same in a comparison."""
     result = run.result
     settings = flatten(result.experiment)
     left_out = (
@@ -238,7 +238,7 @@ def _facts(run: RunData) -> dict[str, Any]:
 
 
 def _counts(name: str, run: RunData) -> bool:
-    """Settings of a search say nothing about a single run; a mapping that is empty is no setting."""
+    """Whether a fact counts: settings of a search do not for a single run, nor do empty mappings."""
     return name not in ("parameters", "options") and (run.kind == "search" or not name.startswith("search."))
 
 
@@ -248,12 +248,12 @@ def _values(facts: list[dict[str, Any]], name: str) -> tuple[str, ...]:
 
 
 def _differs(one: NotTheSame) -> bool:
-    """Seeds may differ among the runs of a side, as long as both sides had the same ones."""
+    """Whether the sides differ. Seeds may differ within a side if both sides have the same ones."""
     if set(one.a) != set(one.b):
         return True
     return len(one.a) > 1 and one.setting != "load.seed"
 
 
 def _is_redundant(name: str, names: Iterable[str]) -> bool:
-    """An option that was asked stands among the settings in force too."""
+    """Whether the settings in force already contain this requested option."""
     return any(name.startswith(asked) and name.replace(asked, force, 1) in names for asked, force in _ALIASES.items())

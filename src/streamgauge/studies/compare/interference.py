@@ -1,7 +1,7 @@
 """Interference during the runs of a comparison: background processes, and the machine's own speed.
 
-Neither is the sides' doing, and nobody knows how much of it a system felt: so no gate is decided where it was not the
-same for both, or where others had a part of the machine. Wrong answers come of neither.
+Neither belongs to a side, and its effect on a system is unknown. So no gate is decided if it differed between the sides
+or if background processes used part of the machine. Wrong answers are an exception, because neither causes them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from streamgauge.verdict.evidence import machine_speed_differs
 
 
 def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:
-    """Each run beside which others were busy, by the verdict's own rule; then whether the machine itself differed."""
+    """Each run beside background load, by the verdict's rule; then whether the machine's speed differed."""
     for side in (a, b):
         for run in side.runs:
             if said := run.result.warning(WarningCode.BACKGROUND_LOAD):
@@ -32,7 +32,7 @@ def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:
 
 
 def doubts(a: RunGroup, b: RunGroup) -> list[str]:
-    """Why a difference of these sides may come from the machine, however narrow its interval; else empty."""
+    """Reasons why a difference may come from the machine, however narrow its interval."""
     reasons = [
         f"background processes were busy on {side.name}'s machine ({', '.join(names)})"
         for side in (a, b)

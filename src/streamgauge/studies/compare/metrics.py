@@ -13,16 +13,16 @@ from streamgauge.stats.ratio import Estimate, mean_over
 from streamgauge.studies.compare.groups import Kind, RunData
 
 KINDS = {kind: label for kind, label in labels.LATENCIES.items() if kind != "uncorrected"}
-"""Those that are figures of the system under test."""
+"""The latencies that belong to the system under test."""
 
 
 @dataclass(frozen=True)
 class Comparable:
-    """One figure: `of` a run (None: that run has none, and `missing` says why), `within` a single run its error.
+    """One figure: `of` gives a run's value (None: see `missing`), `within` its error within a single run.
 
-    `share`: compared as a share of A's; otherwise counted, and compared as it is. `bound`: whether a run's figure only
-    says "at least this much"; `bound_because`: of what. `label_over_runs`: what its mean over several runs is called,
-    where that is no such figure itself (a mean of percentiles is no percentile).
+    `share`: compared relative to A's, else as a count. `bound`: whether a run's figure is only a lower bound, for the
+    reason `bound_because`. `label_over_runs`: name of its mean over several runs, if that is another kind of figure (a
+    mean of percentiles is not a percentile).
     """
 
     name: str
@@ -31,7 +31,7 @@ class Comparable:
     better: Literal["higher", "lower"]
     of: Callable[[RunData], float | None]
     within: Callable[[RunData, float], Estimate] | None = None
-    missing: Callable[[RunData], str] = lambda _: "there is no such figure"
+    missing: Callable[[RunData], str] = lambda _: "the run has no such figure"
     bound: Callable[[RunData], bool] = lambda _: False
     bound_because: str = ""
     share: bool = True
@@ -39,7 +39,7 @@ class Comparable:
 
 
 def comparables() -> dict[str, Comparable]:
-    """Every figure there is by its name, in the order in which they are shown."""
+    """Every figure by its name, in display order."""
     throughput = [
         Comparable(
             "sustained", "sustained", "events/s", "higher", _sustained, missing=_no_search,
@@ -64,7 +64,7 @@ def comparables() -> dict[str, Comparable]:
 
 
 def resolve(name: str, kind: Kind) -> str:
-    """A figure's name as people write it: `rate`, `p99` and `p99.9` are of the headline and of event time."""
+    """The figure for a name as typed: `rate` is the headline's, `p99` and `p99.9` are of event time."""
     plain = name.replace("p99.9", "p99_9")
     if plain == "rate":
         return "sustained" if kind == "search" else "ingested"
@@ -72,12 +72,12 @@ def resolve(name: str, kind: Kind) -> str:
 
 
 def names() -> tuple[str, ...]:
-    """Every name a person may write."""
+    """Every accepted name."""
     return ("rate", "mean", *map(labels.statistic, PERCENTILES), *comparables())
 
 
 def choices() -> str:
-    """The names a person may write, in one line."""
+    """The accepted names in one line."""
     percentiles = ", ".join(map(labels.statistic, PERCENTILES))
     kinds = ", ".join(kind for kind in KINDS)
     others = ", ".join(name for name in comparables() if not name.startswith(tuple(KINDS)))
@@ -118,11 +118,11 @@ def _no_latency(kind: str, statistic: str, run: RunData) -> str:
     latency = _kind_of(kind, run)
     if latency is None:
         return f"{KINDS[kind]} does not apply, or was not measured"
-    return latency.note or f"{latency.effective_count} independent results do not carry {statistic}"
+    return latency.note or f"{latency.effective_count} independent results are too few for {statistic}"
 
 
 def _is_bound(kind: str, statistic: str, run: RunData) -> bool:
-    """Results that never came lie beyond the percentile, unless there are enough of them to reach it."""
+    """Whether missing results are numerous enough to reach the percentile."""
     latency = _kind_of(kind, run)
     if latency is None or not latency.lower_bounds:
         return False
@@ -146,7 +146,7 @@ def _no_search(_: RunData) -> str:
 
 
 def _never_refused(run: RunData) -> bool:
-    """Whether a search's rate is a lower bound alone, as its upper end was undecided or is not there."""
+    """Whether a search's rate is only a lower bound, because its upper end is undecided or missing."""
     return run.result.search is not None and run.result.search.refused_per_s is None
 
 

@@ -1,4 +1,4 @@
-"""`anatomy`: a latency breakdown, stage by stage, from evidence outside the query where there is any [L].
+"""`anatomy`: a latency breakdown, stage by stage, preferably from evidence outside the query.
 
 One trial, on an engine of its own, for each rate, interval of batches and size of a record. Each is taken apart result
 by result (`studies.latency_breakdown.decompose`): by the plan, by the driver's stamps, and by what else is known,
@@ -54,7 +54,7 @@ PUBLISHED = (
     "with batches of 10 ms at 90 MB/s: at most 11 % of the time was useful work, about 20 % waiting for the wire, more "
     "than a third between making a block and telling the driver, about 11 ms scheduling",
 )
-"""What [L] found with DStreams, on machines of its own."""
+"""Findings of the published latency study of Spark Streaming, with DStreams on other machines."""
 PUBLISHED_WORK_SHARE = 0.11
 """The useful work among it."""
 
@@ -68,7 +68,7 @@ def anatomy(
     """The latency breakdown, which is also written to a folder of its own.
 
     Raises:
-        InputError, MachineError: before anything was started, but for a rate that generators turn out not to make.
+        InputError, MachineError: before anything was started, except for a rate above the generators' ceiling.
     """
     trials = check_trials(experiment)
     require_machine(trials[0])

@@ -1,7 +1,7 @@
 """Decomposes one trial's latency into stages, for any execution mode.
 
 Stages of one result follow each other, so their sum is its latency by construction. That proves nothing about where one
-ends and the next begins: each mode holds its evidence against the driver's stamps, and what does not agree is told.
+ends and the next begins: each mode checks its evidence against the driver's stamps, and reports contradictions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CDF_POINTS = 101
 
 
 def decompose(judged: TrialResult, folder: Path, evidence: ProbeInput) -> Decomposition:
-    """The stages of a trial's results; of one of which nothing is known, why not."""
+    """The stages of a trial's results, or the reason why they are unknown."""
     spans = judged.record.offered_spans
     results = saved_results.read(folder, spans.measured_from_us, spans.measured_to_us)
     if results is None or not len(results.event_us):

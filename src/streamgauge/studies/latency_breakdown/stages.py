@@ -112,7 +112,7 @@ def contradicted_share(times: StageTimes) -> float:
 
 
 def first_of_each(batches: NDArray[np.int64], event_us: Times) -> NDArray[np.int64]:
-    """The places of the results whose event came first in its batch: what [L] tracked."""
+    """The places of the results whose event came first in its batch: those that the published study tracked."""
     order = np.lexsort((event_us, batches))
     _, places = np.unique(batches[order], return_index=True)
     firsts: NDArray[np.int64] = order[places]

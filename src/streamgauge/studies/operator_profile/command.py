@@ -1,4 +1,4 @@
-"""`characterize`: an operator profile, the selectivity and cost of each operator of a workload [B §3.4].
+"""`characterize`: an operator profile, the selectivity and cost of each operator of a workload (Bordin 2017, 3.4).
 
 1. the planned input is made, so many slices of event time
 2. the reference computes every operator over it: selectivity and tuple sizes, exact
@@ -151,7 +151,7 @@ def _measure(resolved: ResolvedExperiment, config: Characterize, request: Profil
 
 
 def _flow(resolved: ResolvedExperiment) -> Flow:
-    """What is taken apart. An own job's function may read lineage; of any other flow it is no part."""
+    """The flow to profile. A user job's function may read lineage; other flows run without it."""
     return resolved.lineage_flow if isinstance(resolved.workload, UserJob) else resolved.flow
 
 

@@ -1,4 +1,4 @@
-"""Samples a process's memory at fixed intervals and reports its distribution [B §3.4]."""
+"""Samples a process's memory at fixed intervals and reports its distribution (Bordin 2017, section 3.4)."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ Updates: a running aggregate has one row for each key and slice, the value at th
 engine of micro-batches gives that takes a slice as a batch. By the thesis's rule, an update for each input, it would be
 one row for each row that came in.
 
-An own job is one operator, whose rows somebody else computes (`JobRows`). Its input carries lineage, which the function
-may read; an event is handed to it at its own time.
+A user job is one operator, whose rows the caller computes (`UserJobRows`). Its input carries lineage, which the
+function may read. An event reaches the job at its own time.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ CHUNK_ROWS = 262_144
 """Events that are made at a time."""
 FIXED_BYTES = {"int": 4.0, "bigint": 8.0, "double": 8.0, "timestamp": 8.0, "boolean": 1 / 8}
 OFFSET_BYTES = 4.0
-"""Of a text, of bytes, or of an array in Arrow, besides what it holds."""
+"""Arrow's overhead of a text, binary or array value, in bytes."""
 SLICE = "__slice"
 """Parts of an operator's input lie in folders of that name; no column of a flow begins with an underscore."""
 
 Rule = Literal["rows", "updates"]
 UserJobRows = Callable[[Any, NativeJob, dict[str, str]], Any]
-"""(connection, own job, the table of each of its streams) -> what it gives, as a relation of that connection."""
+"""(connection, user job, table of each of its streams) -> its rows, as a relation of the connection."""
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ _TYPES: dict[type[Node], str] = {
     WindowJoin: "windowed join", IntervalJoin: "windowed join", Distinct: "group-by, first row",
     TopN: "group-by, ranking", Process: "code", NativeJob: "code",
 }  # fmt: skip
-"""Operator types by the thesis's words, as far as it has them [B §2.9]."""
+"""Operator types in the thesis's terms (Bordin 2017, section 2.9) where it has one."""
 
 RESAMPLES, SEED = 200, 1
 
@@ -77,7 +77,7 @@ METHODS = {
     "Spark's exchange, its blocks and its state store; nothing is taken off",
     "updates": "rows out of a running aggregate: one for each key and slice, as an engine of micro-batches gives; by "
     "the thesis's rule, one for each row in, its selectivity is 1",
-    "own_job": "an own job is one operator: rows out are those of its reference, else of the same function in batch"
+    "own_job": "a user job is one operator: rows out are those of its reference, else of the same function in batch"
     " over the whole input; its time is that of the function over a slice by itself",
     "tuple_bytes": "what a row of the operator's own columns takes in Arrow: values and offsets, without lineage",
     "p99": "of the runs with the operator, less the median of only reading and the fixed cost: a p99 of differences"

@@ -1,4 +1,4 @@
-"""What the thesis published of its applications: instances [B table 3.4], latency and throughput [B tables 4.3 to 4.5].
+"""Figures published in Bordin 2017: instances (table 3.4), latency and throughput (tables 4.3 to 4.5).
 
 Figures of the thesis, never mixed into our own. It has no instances for Bargain Index, Reinforcement Learner, Smart
 Grid and VoIPSTREAM. As a whole, five of its ten rows cannot come from eq. 3.4 as it is printed, with K = 10 shared out

@@ -122,7 +122,7 @@ def start_bench(
     view: View = SILENT,
     tail_us: int | None = None,
 ) -> Iterator[SyntheticBench]:
-    """A bench for a workload; `load` are settings of the experiment's load besides the rate.
+    """A bench for a workload; `load`: further settings of the experiment's load.
 
     `view` hears of its start and its trials. `tail_us`: a tail of another length than the flow's reach asks for.
     """
@@ -137,6 +137,6 @@ def start_bench(
         resolved = resolved if tail_us is None else replace(resolved, tail_us=tail_us)
         engine = SyntheticEngine(resolved.sut_cpus)
         observe = snapshots(view.trial)
-        with TrialConductor.on_test_bed(resolved, lambda: engine, Path(folder) / "rig", observe) as conductor:
-            conductor.start(rate_per_s, "starting the engine known")
+        with TrialConductor.on_test_bed(resolved, lambda: engine, Path(folder) / "testbed", observe) as conductor:
+            conductor.start(rate_per_s, "starting the synthetic engine")
             yield SyntheticBench(conductor, engine, view)

@@ -22,15 +22,15 @@ PRICE_MAX = 100
 class Packs(Parameters):
     """Parameters of every workload that reads purchases."""
 
-    packs: int = Field(1000, ge=1, le=2**24, description="how many gem packs there are")
-    distribution: Distribution = Field("normal", description="how gem packs are drawn: uniform, normal, zipf, single")
-    payload_bytes: int = Field(0, ge=0, le=65_536, description="bytes that each purchase carries besides its fields")
+    packs: int = Field(1000, ge=1, le=2**24, description="number of gem packs")
+    distribution: Distribution = Field("normal", description="distribution of gem packs: uniform, normal, zipf, single")
+    payload_bytes: int = Field(0, ge=0, le=65_536, description="bytes of payload in each purchase, beside its fields")
 
 
 class Purchases(Packs):
     """Parameters of workloads with a configurable number of users."""
 
-    users: int = Field(1_000_000, ge=1, le=2**31 - 1, description="how many users there are")
+    users: int = Field(1_000_000, ge=1, le=2**31 - 1, description="number of users")
 
 
 class Windowed(Parameters):

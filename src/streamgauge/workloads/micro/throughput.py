@@ -16,7 +16,7 @@ from streamgauge.workloads.registry import Job, Parameters, Workload
 class Throughput(Parameters):
     """The size of a message."""
 
-    message_bytes: int = Field(100, ge=1, le=65_536, description="bytes of a message, besides its four of content")
+    message_bytes: int = Field(100, ge=1, le=65_536, description="bytes of a message beside its four of content")
 
 
 def build(parameters: Throughput, rate_per_s: float) -> Job:

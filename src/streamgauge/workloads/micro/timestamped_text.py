@@ -28,7 +28,7 @@ class TimestampedTextParameters(Parameters):
     record_bytes: int = Field(
         25, ge=RECORD_BYTES_MIN, le=RECORD_BYTES_MAX, description="bytes of a record, its number and time included"
     )
-    zero_us: int = Field(0, ge=0, le=10**15, description="what is subtracted from each creation time, microseconds")
+    zero_us: int = Field(0, ge=0, le=10**15, description="microseconds subtracted from each creation time")
 
 
 def build(parameters: TimestampedTextParameters, rate_per_s: float) -> Job:

@@ -71,8 +71,8 @@ def test_useful_work_is_shown_beside_what_was_published() -> None:
     told = shown(breakdown(trial(batch_window="", **nothing, **by_broker)))
     assert "useful work" not in told
     assert "first record" not in told
-    assert "stages of 1,000 of them, by chance and evenly" in told
-    assert "the broker's moments contradict the driver's in 7 results, by 900 us at most" in told
+    assert "stages of 1,000 of them, sampled at random" in told
+    assert "the broker's timestamps contradict the driver's in 7 results, by 900 us at most" in told
 
 
 def test_latency_is_drawn_against_the_interval_where_there_are_several() -> None:
@@ -100,7 +100,7 @@ def test_a_doubt_is_shown_first() -> None:
 def test_a_trial_that_was_not_taken_apart_says_why() -> None:
     """Beside those that were."""
     found = breakdown(trial(), FAILED, finished=False)
-    assert "not taken apart: it did not start: no port" in shown(found)
+    assert "not broken down: it did not start: no port" in shown(found)
     assert "20 k events/s, invalid" in shown(found)
     assert "not finished" in render(found)
 
@@ -109,7 +109,7 @@ def test_a_trial_that_was_not_taken_apart_says_why() -> None:
 def test_without_a_stage_there_is_no_picture(trials: list[BreakdownTrial]) -> None:
     """As it begins, and where nothing came of it."""
     page = render(breakdown(*trials))
-    assert "no trial could be taken apart" in page
+    assert "no trial could be broken down" in page
     assert "<svg role" not in page
 
 

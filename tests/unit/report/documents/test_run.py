@@ -134,7 +134,7 @@ def test_operators_have_the_figures_of_a_trial(bare_folder: RunFolder) -> None:
     flow = " ".join(shown(bare_folder).sections["Flow"].split())
     assert "operator rows in /s 5th percentile selectivity rows lost" in flow
     assert "aggregate 3 of 40 batches not counted 400 k - 0.00125 -" in flow
-    assert "Between two operators none can be seen" in flow
+    assert "A loss between two operators does not show here" in flow
     assert "streamgauge characterize WORKLOAD measures size, time and instances" in flow
 
 
@@ -142,14 +142,14 @@ def test_results_are_counted_by_name(bare_folder: RunFolder) -> None:
     """Of the span, of warm-up and span, of the whole trial: three numbers that would contradict each other."""
     sections = {name: " ".join(text.split()) for name, text in shown(bare_folder).sections.items()}
     assert "results of the span independent" in sections["Latency"]
-    assert "Expected are the results of warm-up and span" in sections["Verification"]
+    assert "Expected results are those of warm-up and measured span" in sections["Verification"]
 
 
 def test_missing_percentile_is_a_dash_with_its_reason(bare_folder: RunFolder) -> None:
     """A percentile without evidence is "-", and the reason stands below the table."""
     latency = " ".join(shown(bare_folder).sections["Latency"].split())
     assert "3.7 s 4.3 s - 5.2 s 15,000 300" in latency
-    assert "300 independent results (batches, or windows) do not carry it, 1,000 do" in latency
+    assert "300 independent results (batches or windows) are too few, 1,000 are needed" in latency
     assert "match time does not apply" in latency
 
 

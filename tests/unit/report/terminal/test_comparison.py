@@ -28,7 +28,7 @@ def side(name: str, *failed: str) -> ComparedSide:
 
 
 def shown(a: ComparedSide, b: ComparedSide) -> list[str]:
-    reason = "one run a side carries no interval: repeat the runs"
+    reason = "one run a side gives no interval: repeat the runs"
     figures = [figure(f"{kind.replace('_', ' ')} p99.9", reason if kind in WIDEST[2:] else "") for kind in WIDEST]
     figures.append(figure("ingested", unit="events/s", a=1.54e6, b=2.41e6, better="higher", says="better"))
     console = Console(file=io.StringIO(), force_terminal=False, width=80, highlight=False)
@@ -67,8 +67,8 @@ def test_percentiles_over_runs_are_called_what_they_are() -> None:
 def test_a_reason_stands_once_below_the_table() -> None:
     """With the figures it holds for, instead of a column of fragments."""
     lines = shown(side("A", ""), side("B", ""))
-    reasons = [line for line in lines if "carries no interval" in line]
-    assert reasons == ["  closing delay p99.9, match time p99.9: one run a side carries no interval: repeat the runs"]
+    reasons = [line for line in lines if "gives no interval" in line]
+    assert reasons == ["  closing delay p99.9, match time p99.9: one run a side gives no interval: repeat the runs"]
 
 
 def test_a_side_that_failed_is_said_before_anything_else() -> None:

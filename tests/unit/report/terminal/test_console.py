@@ -209,12 +209,12 @@ def test_invalid_must_not_be_used(make_result: Make) -> None:
 
 
 def test_lower_bounds_are_marked(make_result: Make) -> None:
-    """Where results had not come, no percentile stands there as if it were known; the sign can be typed."""
+    """Where results had not arrived, no percentile stands there as if it were known; the sign can be typed."""
     bounded = Latency(p50=1e6, p90=2e6, p99=3e6, max=4e6, count=500, lower_bounds=4)
     console = plain()
     console_module.show_result(make_result(latency=Latencies(event_time_us=bounded)), False, console)
     assert "event time  p50 >= 1 s   p90 >= 2 s   p99 >= 3 s   p99.9 -   max >= 4 s" in written(console)
-    assert "4 of 500 results had not come" in written(console)
+    assert "4 of 500 results had not arrived" in written(console)
 
 
 UPDATES = Latencies(
@@ -309,7 +309,7 @@ def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> N
 def test_a_missing_p99_has_its_reason(make_result: Make) -> None:
     """As the report gives it, for the p99 alone; nothing where it is there, or where not even a median is."""
     few = Latency(p50=1e6, max=4e6, count=500, effective_count=87)
-    told = "p99 -: 87 independent results (batches, or windows) do not carry it, 100 do"
+    told = "p99 -: 87 independent results (batches or windows) are too few, 100 are needed"
     for one, said in ((few, True), (few.model_copy(update={"p99": 3e6}), False), (Latency(count=0), False)):
         console = plain()
         console_module.show_result(make_result(latency=Latencies(event_time_us=one)), False, console)

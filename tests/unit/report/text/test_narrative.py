@@ -69,8 +69,8 @@ def test_missing_results_are_said(make_result: Make) -> None:
     """Where results had not come, nothing is said to have come within a time: every figure is a lower bound."""
     result = make_result(latency=Latencies(event_time_us=BOUNDED))
     assert narrative.summary_sentences(result)[1] == (
-        "4 of 500 results had not come when the run ended: with them, half of all took at least 1 s from their event "
-        "time, and 1 % at least 2 s."
+        "4 of 500 results had not arrived when the run ended: with them, half of all took at least 1 s from their "
+        "event time, and 1 % at least 2 s."
     )
     assert "4 of 500" in narrative.missing_results(result)
     assert narrative.missing_results(make_result()) == ""
@@ -79,7 +79,7 @@ def test_missing_results_are_said(make_result: Make) -> None:
 def test_no_result_at_all_is_said(make_result: Make) -> None:
     """An engine that died at once gave nothing; that is a finding, not a gap in the page."""
     said = narrative.summary_sentences(make_result(latency=Latencies(event_time_us=Latency())))
-    assert said[1] == "No result of the measured span had come when the run ended."
+    assert said[1] == "No result of the measured span had arrived when the run ended."
 
 
 def test_the_span_is_as_long_as_it_was(make_result: Make) -> None:
@@ -103,7 +103,7 @@ def test_a_run_that_ended_in_its_warm_up_claims_no_rate(make_result: Make) -> No
 def test_results_that_nobody_looked_at_are_not_said_to_be_missing(make_result: Make) -> None:
     """An interrupted run compared nothing; what was compared and empty had no result."""
     stopped = make_result(verification=None, latency=Latencies())
-    assert narrative.no_latency(stopped).endswith("its results were not looked at")
+    assert narrative.no_latency(stopped).endswith("its results were not verified")
     assert narrative.no_latency(make_result(latency=Latencies())).endswith("no result of the measured span arrived")
 
 

@@ -335,7 +335,7 @@ def test_a_stopped_search_has_the_limit_and_the_answers_of_what_held(study: RunF
     trial.write_result(trial.read_result().model_copy(update=update))
     found = sit(["interrupted"], recorded(study)[:1])
     assert found.search is not None
-    assert found.search.limit.startswith("not found, as every rate that was tried held: SUT CPU 110 % of 200 %")
+    assert found.search.limit.startswith("not found, because every tried rate held: SUT CPU 110 % of 200 %")
     assert found.search.ended_by == SearchEnd.INTERRUPTED
     assert found.verification == right
 

@@ -95,7 +95,7 @@ def limit_said(sut: float, driver: float, isolation: str = "shared", master: str
     [
         (180.0, 15.0, "shared", "the engine is CPU bound"),
         (110.0, 75.0, "shared", "engine and driver together"),
-        (110.0, 75.0, "pinned", "a task that is always busy uses one core"),
+        (110.0, 75.0, "pinned", "a single busy task uses only one core"),
         (80.0, 20.0, "shared", "not all of the CPU: look at the engine's batches;"),
     ],
 )
@@ -113,8 +113,8 @@ def test_the_limit_names_who_used_the_processors(sut: float, driver: float, isol
         ("local[2]", "110 % of 200 %: not all"),
         ("local[8]", "110 % of 200 %: not all"),
         ("local[*]", "110 % of 200 %: not all"),
-        ("spark://far:7077", "110 % on this machine: not known, executors run elsewhere"),
-        ("yarn", "not known, executors run elsewhere"),
+        ("spark://far:7077", "110 % on this machine: not known, because executors run elsewhere"),
+        ("yarn", "not known, because executors run elsewhere"),
     ],
 )
 def test_the_limit_is_what_the_master_may_use(master: str, said: str) -> None:

@@ -131,7 +131,7 @@ def test_quick_confirms_nothing_and_says_so() -> None:
     assert set(sut.purposes) == {"overload", "bracket", "bisect"}
     assert (result.confirmed, result.at_90_percent) == (False, None)
     assert "not confirmed (quick)" in result.sentence
-    assert "the search ended as the two rates lie within 5 %" in result.sentence
+    assert "the search ended because the two rates lie within 5 %" in result.sentence
     assert result.ended_by is None
 
 
@@ -438,7 +438,7 @@ def test_no_more_trials_than_allowed(allowed: int) -> None:
     result = search(sut, dataclasses.replace(PLENTY, trials_max=allowed))
     assert len(sut.requests) == allowed
     assert not result.confirmed
-    assert "used up" in result.sentence
+    assert "allowed trials are used" in result.sentence
     assert result.ended_by == SearchEnd.TRIALS_USED_UP
 
 

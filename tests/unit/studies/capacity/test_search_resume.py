@@ -37,7 +37,7 @@ def test_the_trial_that_was_killed_is_made_again() -> None:
 
 def test_outcomes_of_another_search_are_refused() -> None:
     """Rates that no search of these settings asks for now: only another version can have made them."""
-    with pytest.raises(InputError, match=r"search\.resume.*\n.*another version of streamgauge: start anew"):
+    with pytest.raises(InputError, match=r"search\.resume.*\n.*another version of streamgauge made it: start a new"):
         replay(PLENTY, [TrialOutcome(CEILING, "not_sustained", 1.4e6), TrialOutcome(2e6, "sustained")])
 
 

@@ -73,7 +73,7 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
         return
     outcome = work._judged(conductor_at(100.0), request, fresh=True)
     assert (outcome.verdict, outcome.drained_per_s, outcome.folder) == ("not_sustained", 2e4, "")
-    assert "took 0.05% of the load" in outcome.why
+    assert "drained 0.05% of its warm-up" in outcome.why
 
 
 @pytest.mark.parametrize(("left", "kept"), [(100_000, True), (20_000_000, False)])

@@ -92,7 +92,7 @@ def test_every_bad_word_is_refused(say: Say, make: Make, tmp_path: Path) -> None
         ((tmp_path / "text", b), "A: must hold a result.json of this version"),
         ((f"{a},", b), "A: must be there"),
         (("", b), "A: must be there"),
-        ((f"{a},{a}", b), "stands there twice"),
+        ((f"{a},{a}", b), "is there twice"),
         ((a, bad), "and not invalid (the driver starved)"),
         ((a, b, "--fail-if", "p99 +10%"), "needs at least 3 runs a side"),
         ((a, b, "--fail-if", "p98 +10%"), "FIGURE must be one of rate"),

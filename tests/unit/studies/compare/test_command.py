@@ -107,7 +107,7 @@ def test_rates_that_were_kept_up_with_make_no_side_better(make: Make) -> None:
     assert "only say what was asked" in one.reason
     assert figure(found, "event_time_p50").says == "better"
     assert "1 of" in comparison_document.sentences(found)[-1]
-    assert comparison_document.sentences(found)[-1].endswith("figures say nothing of which is better.")
+    assert comparison_document.sentences(found)[-1].endswith("figures do not show which side is better.")
 
 
 def test_of_two_workloads_neither_is_better(make: Make) -> None:
@@ -118,7 +118,7 @@ def test_of_two_workloads_neither_is_better(make: Make) -> None:
         found = compare(str(a), str(b))
         assert {one.says for one in found.figures} & {"better", "worse"} == says
         assert ("workloads differ" in figure(found, "ingested").reason) is not bool(files)
-        assert comparison_document.headline(found).endswith("no figure says which is better") is not bool(files)
+        assert comparison_document.headline(found).endswith("no figure shows which side is better") is not bool(files)
 
 
 def test_the_folder_a_command_was_given_in_is_no_difference(make: Make) -> None:
@@ -151,7 +151,7 @@ def test_a_figure_that_is_missing_is_unknown(make: Make) -> None:
     found = compare(str(make("a", 1)), str(make("b", 2, latency=few)))
     p99 = figure(found, "event_time_p99")
     assert (p99.says, p99.difference, p99.method) == ("unknown", None, "none")
-    assert "B: 10 independent results do not carry p99 (b)" in p99.reason
+    assert "B: 10 independent results are too few for p99 (b)" in p99.reason
 
 
 def test_results_that_never_came_leave_an_end_open(make: Make) -> None:
@@ -218,7 +218,7 @@ def test_a_run_against_itself_is_refused(make: Make) -> None:
     a, b = make("a", 1), make("b", 2)
     shutil.copytree(a, a.parent / "copy")
     for other in (a, a.parent / "copy", f"{b},{a}"):
-        assert "B: must be runs of their own; this one stands in A too" in refused(str(a), str(other))
+        assert "B: must be other runs than A's; this one is in A too" in refused(str(a), str(other))
 
 
 # --- searches ---
@@ -571,7 +571,7 @@ def test_the_same_run_counts_once(make: Make) -> None:
     a, b = make("a", 1), make("b", 2)
     shutil.copytree(a, a.parent / "copy")
     for twice in (f"{a},{a}", f"{a},{a.parent / 'copy'}"):
-        assert "stands there twice" in refused(twice, str(b))
+        assert "is there twice" in refused(twice, str(b))
 
 
 def test_everything_wrong_is_told_at_once(make: Make, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The latency probe of DStreams: a batch is made at its time and may wait for its turn.
 
-Over a queue its stages and checks are those of micro-batches but for the wait; Spark's own receivers make blocks first.
+With a queue, stages and checks are those of micro-batches except for the wait; Spark's own receivers make blocks first.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ STAGES = {
     "waiting": "until the time of the next batch, which is made then and knows what it reads",
     QUEUED: "until Spark began to work on the batch",
     **{name: OF_MICRO_BATCHES[name] for name in ("scheduled", "read", WRITTEN)},
-    READ: "over sockets, where nobody sees what is read: until the recorder had the result",
+    READ: "over sockets, which hide reads: until the recorder had the result",
 }
 
 
 @dataclass(frozen=True)
 class DStream:
-    """Fills the seam's `LatencyProbe`."""
+    """Implements `LatencyProbe`."""
 
     stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
     interval: str | None = BATCH

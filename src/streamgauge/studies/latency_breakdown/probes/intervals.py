@@ -1,7 +1,7 @@
 """The probe's evidence on DStream batches, which are made at their time and may wait for their turn.
 
-As of micro-batches, but for one: what a batch reads is fixed when it is made, so what it then waits for is not its
-events but the batch before it.
+One thing differs from micro-batches: a batch's input is fixed when it is made. So it then waits for the batch before it
+rather than for its events.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ QUEUED = "queued"
 
 @dataclass(frozen=True)
 class IntervalProbe(BatchProbe):
-    """Fills the seam's `ProbeInput`."""
+    """Implements `ProbeInput`."""
 
     def batches(self, progress: list[dict[str, Any]], trial_log: TrialLog) -> dict[int, Batch]:
-        """As of micro-batches, with the time at which each was made in the place of its begin."""
+        """As for micro-batches, with the time at which each batch was made instead of its start."""
         made_us = event_log.batch_times(self.logs)
         found = batches_of(progress, event_log.work(self.logs), trial_log)
         return {

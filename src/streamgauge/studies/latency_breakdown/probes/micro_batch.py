@@ -50,7 +50,7 @@ STAGES = {
     "scheduled": "until the first task of the batch was launched",
     "read": "until a task began to take the events over",
     WRITTEN: "until the recorder had the result, the rest of reading included",
-    READ: "over a broker, where nobody sees what is read: until it had the result",
+    READ: "over a broker, which hides reads: until it had the result",
     broker_timestamps.CONSUMED: broker_timestamps.CONSUMED_MEANING,
 }
 
@@ -142,7 +142,7 @@ class BatchProbe:
         self.broker.collect(test_bed, judged)
 
     def batches(self, progress: list[dict[str, Any]], trial_log: TrialLog) -> dict[int, Batch]:
-        """Those of which everything is known; `progress` are rows of the table of batches."""
+        """The batches with all timestamps known; `progress`: rows of the table of batches."""
         return batches_of(progress, event_log.work(self.logs), trial_log)
 
     def stage_times(
@@ -173,7 +173,7 @@ class BatchProbe:
 
 
 def batches_of(progress: list[dict[str, Any]], work: Mapping[int, BatchWork], trial_log: TrialLog) -> dict[int, Batch]:
-    """The batches of which everything is known; `progress` are rows of the table of batches."""
+    """The batches with all timestamps known; `progress`: rows of the table of batches."""
     committed = {commit.batch: commit.committed_us for commit in trial_log.commits}
     read: dict[int, int] = {}
     for part in trial_log.all_deliveries():

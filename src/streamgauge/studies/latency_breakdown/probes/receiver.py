@@ -1,4 +1,4 @@
-"""The latency probe of DStreams over Spark's own receivers: through a socket, a block and a batch [L].
+"""The latency probe of DStreams over Spark's own receivers: through a socket, a block and a batch.
 
 A block's name says when its interval began, and so when it was cut. Spark's log says when its driver was told of it,
 and the SUT in which batch it is and how many lines it has. A receiver keeps the order of its generator, so those

@@ -1,18 +1,27 @@
-"""Bargain Index (BI): quotes that ask for less than their stock was traded at lately.
+"""Bargain Index (BI): quotes that ask for less than the recent average price of their stock.
 
-The volume weighted average price (VWAP) is that of a stock's last `vwap_window` trades; the index of a quote
-that asks for less is exp(VWAP - ask) times what it offers. The code of the thesis averages from the beginning
-of a `vwap_period` of the calendar instead, which is here where one is given: UTC, weeks begin on Monday, and until a
-new one's first trade a quote sees what the last trade before it left. (That code cuts times off to days first, so an
-hour or a minute is a day there.) It reads trades and quotes from two places that race each other; here both come in one
-stream, in the order of their time. A quote before the stock's first trade has no index. One that asks for less by no
-more than a billionth of its price (`TIE`) asks for just the average: a stock that is always traded at 0.1 has no
-bargains at 0.1, though its average is rounded. Nor is there a bargain while a turnover is beyond the largest double: no
-average is known then. An index beyond it is infinite. Sums over the last trades are the same to the last bit in the
-class and in its truth; those of a period, which may be long, agree to rounding alone, and an index hangs on it by
-VWAP's absolute error: of prices above some hundred thousand it may be beyond a billionth. Prices that are null, not
-above 0 or no finite number, sizes below 1, and what is neither a trade (0) nor a quote (1), are malformed: they give no
-result and enter no average.
+VWAP is the volume weighted average price of a stock's last `vwap_window` trades. A quote below it has the index
+exp(VWAP - ask) times its size. With `vwap_period`, the average runs from the start of a calendar period instead, as in
+the thesis's code: in UTC, with weeks from Monday. Until the first trade of a new period, a quote sees the last average
+of the old one.
+
+Differences from the thesis's code:
+
+- That code truncates times to days first, so that an hour or a minute is a day there.
+- It reads trades and quotes from two racing sources. Here both come in one stream, in the order of event time.
+
+Rules:
+
+- A quote before the stock's first trade has no index.
+- An ask within a billionth of the average (`TIE`) counts as equal. A stock always traded at 0.1 has no bargains at
+  0.1, though its average is rounded.
+- While a turnover exceeds the largest double, the average is unknown and there are no bargains. An index beyond it is
+  infinite.
+- Malformed: prices that are null, not above 0 or not finite, sizes below 1, and kinds other than trade (0) and quote
+  (1). They give no result and enter no average.
+
+Class and truth sum the last trades bit by bit alike. Sums of a period may be long and agree only within rounding. The
+index depends on VWAP's absolute error, so prices above some 100,000 may differ by more than a billionth.
 
 Source: Bordin 2017, section 3.3.11.
 """
@@ -56,25 +65,25 @@ Ints = NDArray[np.int64]
 
 Period = Literal["", "minutely", "hourly", "daily", "weekly", "monthly"]
 UNITS = {"minutely": "minute", "hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month"}
-"""Of the calendar, as SQL calls them."""
+"""Calendar units, by their SQL names."""
 DAY_US = 86_400_000_000
 LENGTHS_US = {"minutely": 60_000_000, "hourly": 3_600_000_000, "daily": DAY_US}
 THURSDAY = 3
-"""The first of January 1970 was one: so many days after a Monday."""
+"""Days from Monday to the first of January 1970, a Thursday."""
 
 
 class BargainIndexParameters(Parameters):
-    """The thesis's parameters, and the market."""
+    """The thesis's parameters and the market's."""
 
-    vwap_window: int = Field(15, ge=1, le=100_000, description="how many of a stock's last trades are averaged")
+    vwap_window: int = Field(15, ge=1, le=100_000, description="number of a stock's last trades that are averaged")
     vwap_period: Period = Field(
-        "", description=f"average from the beginning of one of {', '.join(UNITS)} instead; empty: the last trades"
+        "", description=f"average from the start of a period ({', '.join(UNITS)}) instead; empty: the last trades"
     )
     bargainindex_threshold: float = Field(
         0.001, ge=0, allow_inf_nan=False, description="quotes with a greater index are bargains"
     )
-    stocks: int = Field(1000, ge=1, le=100_000, description="how many stocks there are, traded with Zipf's frequencies")
-    malformed: float = Field(0.001, ge=0, le=1, description="share of the prices that are null, 0 or no finite number")
+    stocks: int = Field(1000, ge=1, le=100_000, description="number of stocks, traded with Zipf's frequencies")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the prices that are null, 0 or not finite")
 
 
 class Averages(ABC):
@@ -82,20 +91,20 @@ class Averages(ABC):
 
     @abstractmethod
     def add(self, codes: Ints, times: Ints, price: Floats, size: Floats) -> Floats:
-        """Takes new trades, oldest first, of stocks by their codes; gives the average at each of them."""
+        """Takes new trades in time order, with stocks as codes; returns the average at each."""
 
     @property
     @abstractmethod
     def state(self) -> dict[str, NDArray[Any]]:
-        """For `save`."""
+        """The state to save."""
 
     @abstractmethod
     def restore(self, saved: dict[str, pa.Array]) -> None:
-        """From what was saved, of which there may be more."""
+        """Restores from saved values, ignoring those of others."""
 
 
 class LastTrades(Averages):
-    """Of the last `window` trades."""
+    """The average of the last `window` trades."""
 
     def __init__(self, window: int) -> None:
         self._turnover, self._volume = Recent(window), Recent(window)
@@ -114,7 +123,7 @@ class LastTrades(Averages):
 
 
 class SinceBeginning(Averages):
-    """Of all trades from the beginning of a period of the calendar."""
+    """The average of all trades since the start of a calendar period."""
 
     def __init__(self, period: Period) -> None:
         self._period = period
@@ -126,7 +135,7 @@ class SinceBeginning(Averages):
         codes = np.concatenate((self._codes, codes))
         periods = np.concatenate((self._periods, numbered(times, self._period)))
         turnover, volume = np.concatenate((self._turnover, price * size)), np.concatenate((self._volume, size))
-        order = group_by_key(codes)  # a stock's periods rise, as its times do
+        order = group_by_key(codes)  # a stock's periods ascend with its times
         codes, periods = codes[order], periods[order]
         turnover, volume = (_running_sums(each[order], codes, periods) for each in (turnover, volume))
         last = np.append(codes[1:] != codes[:-1], True)[: len(codes)]
@@ -146,7 +155,7 @@ class SinceBeginning(Averages):
 
 
 def numbered(times_us: Ints, period: Period) -> Ints:
-    """The number of the period in which each time lies, in order."""
+    """The number of each time's period, in order."""
     if period == "monthly":
         return times_us.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
     if period == "weekly":
@@ -155,13 +164,13 @@ def numbered(times_us: Ints, period: Period) -> Ints:
 
 
 def _running_sums(values: Floats, *groups_by: Ints) -> Floats:
-    """Sums from the first row of each group to every row of it."""
+    """Running sums within each group."""
     first, group = groups(*groups_by)
     return sliding_reduce(np.add, values, first[group], np.arange(len(values)) + 1, 0.0)
 
 
 class BargainIndex(Processor):
-    """The index of each quote, by the trades of its stock that came before it."""
+    """The index of each quote, by the earlier trades of its stock."""
 
     def __init__(self, window: int, threshold: float, period: Period) -> None:
         self._threshold = threshold
@@ -196,19 +205,20 @@ class BargainIndex(Processor):
         return pa.RecordBatch.from_arrays(columns, names=["stock", "ask_price", "ask_size", "bargain_index", ROW])
 
     def _vwap_before(self, codes: Ints, averages: Floats) -> Floats:
-        """Of each row, the average at the last trade of its stock up to it; nan where there was none. `known` has that
-        of trades, nan of quotes.
+        """The average at the last trade of each row's stock up to that row; nan before the first trade.
+
+        `known` has the averages at trades, and nan at quotes.
         """
         self._vwap = np.concatenate((self._vwap, np.full(len(self._stocks) - len(self._vwap), np.nan)))
         order = group_by_key(codes)
         sorted_codes, sorted_known = codes[order], averages[order]
         new = group_starts(sorted_codes)
-        # A stock's first row looks at what was known before the batch, any other one at the last trade in it.
+        # A stock's first row takes the average before the batch, any other row the last trade in the batch.
         sorted_known = np.where(new & np.isnan(sorted_known), self._vwap[sorted_codes], sorted_known)
         last = np.maximum.accumulate(np.where(new | ~np.isnan(sorted_known), np.arange(len(order)), 0))
         before = np.empty(len(codes))
         before[order] = sorted_known[last]
-        self._vwap[codes] = before  # rows are in order of time, so a stock's last one stays
+        self._vwap[codes] = before  # rows are in time order, so a stock's last value remains
         return before
 
     def snapshot(self) -> bytes:
@@ -222,7 +232,7 @@ class BargainIndex(Processor):
 
 
 def truth(window: int, threshold: float, period: Period) -> str:
-    """The index as DuckDB SQL: of a quote, the average that stood at the last row of its stock which has one."""
+    """The index as DuckDB SQL: a quote takes the last known average of its stock."""
     if period:
         begin = f"date_trunc('{UNITS[period]}', make_timestamp(_time))"
         since = f"OVER (PARTITION BY stock, {begin} ORDER BY _row ROWS UNBOUNDED PRECEDING)"

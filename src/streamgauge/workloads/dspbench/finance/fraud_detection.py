@@ -1,23 +1,23 @@
-"""Fraud Detection (FD): customers whose last transactions follow each other as they seldom do.
+"""Fraud Detection (FD): customers whose last transactions form an unlikely sequence.
 
-A Markov model says how likely each state of a transaction follows another. The score of a customer's last
-`state_seq_window_size` transactions is A / B, both summed over the steps between them; above the threshold they are an
-outlier. What a step adds, by `detection_algorithm`:
+A Markov model gives the probability that one transaction state follows another. The score of a customer's last
+`state_seq_window_size` transactions is A / B, both summed over the steps between them. A score above the threshold is
+an outlier. `detection_algorithm` decides what each step adds:
 
-- `missProbability`: to A the probability that something else had followed, to B 1
-- `missRate`: to A 1 where something else was likelier (the thesis takes the first of equally likely ones for the
-  likeliest; here each of them is), to B 1
-- `entropyReduction`: to A the entropy of all that else could have followed, the sum of -p ln p over it, to B that of
-  everything that could. The thesis's code counts misses here too, from a table that it never makes, and crashes
+- `missProbability`: to A the probability that another state had followed, to B 1
+- `missRate`: to A 1 if another state was likelier, to B 1. Equally likely states all count as the likeliest; the
+  thesis takes the first of them
+- `entropyReduction`: to A the entropy of all other states that could have followed (the sum of -p ln p), to B that of
+  all states. The thesis's code also counts misses here, from a table that it never creates, and crashes
 
-A state that the model does not know is malformed: it is left out, as if it had not come.
+A state unknown to the model is malformed and ignored.
 
-Not here are a model file of one's own (`fd.predictor.model`; the model is made from the shares of the data) and the
-thesis's global mode (`fd.local.predictor=false`: sums over a customer's whole life).
+Not implemented: model files (`fd.predictor.model`; the model comes from the shares of the data), and the thesis's
+global mode (`fd.local.predictor=false`, sums over a customer's whole life).
 
 The truth shares the model with the class: both take it from `likelihoods` and `steps`. So verification is independent
-for which states of a customer follow each other and for the sums over them, but not for what a step adds: a wrong
-metric would be in both. That it is right is shown by tests with scores worked out by hand.
+for the sequences of states and their sums, but not for what a step adds. Tests with hand-computed scores check that
+part.
 
 Source: Bordin 2017, section 3.3.9.
 """
@@ -43,33 +43,33 @@ from streamgauge.workloads.features import Feature
 from streamgauge.workloads.registry import Job, Parameters, Workload, unless
 
 GRID = 2**20
-"""Probabilities and entropies are whole multiples of 1/2**20, so that sums of them are exact in any order."""
+"""Probabilities and entropies are multiples of 1/2**20, so that their sums are exact in any order."""
 SAME_AMOUNT = 2.0
-"""So much likelier is a state after one of the same amount."""
+"""Weight of a state after one of the same amount."""
 UNKNOWN_STATE = "???"
-"""What a malformed transaction has, where it has a state at all."""
+"""The state of a malformed transaction that is not null."""
 
 Algorithm = Literal["missProbability", "missRate", "entropyReduction"]
 
 
 class FraudDetectionParameters(Parameters):
-    """The thesis's parameters, and the customers."""
+    """The thesis's parameters and the customers'."""
 
     state_seq_window_size: int = Field(
-        5, ge=2, le=1000, description="how many of a customer's last transactions are scored together"
+        5, ge=2, le=1000, description="number of a customer's last transactions that are scored together"
     )
     detection_algorithm: Algorithm = Field(
-        "missProbability", description=f"what is scored: {', '.join(get_args(Algorithm))}"
+        "missProbability", description=f"scoring rule: {', '.join(get_args(Algorithm))}"
     )
     metric_threshold: float = Field(0.96, ge=0, le=1, description="a score above it is an outlier")
-    customers: int = Field(10_000, ge=1, le=1_000_000, description="how many customers there are")
+    customers: int = Field(10_000, ge=1, le=1_000_000, description="number of customers")
     frauds: float = Field(0.001, ge=0, le=1, description="share of the customers whose transactions are all planted")
-    malformed: float = Field(0.001, ge=0, le=1, description="share of the transactions without a state that is known")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the transactions without a known state")
 
 
 @lru_cache(maxsize=1)
 def likelihoods() -> Floats:
-    """How likely each state is after each other one. Shape (18, 18), [before, state]."""
+    """The probability of each state after each other one. Shape (18, 18), [before, state]."""
     same = np.array([[before[0] == state[0] for state in STATES] for before in STATES])
     likely = shares() * np.where(same, SAME_AMOUNT, 1.0)
     return _on_grid(likely / likely.sum(axis=1, keepdims=True))
@@ -77,7 +77,7 @@ def likelihoods() -> Floats:
 
 @lru_cache(maxsize=3)
 def steps(algorithm: Algorithm) -> tuple[Floats, Floats]:
-    """What a step adds to A, shape (18, 18), [before, state], and to B, shape (18,)."""
+    """What a step adds: to A, shape (18, 18), [before, state]; to B, shape (18,)."""
     likely = likelihoods()
     if algorithm == "missProbability":
         return 1 - likely, np.ones(len(STATES))
@@ -94,7 +94,7 @@ def _on_grid(numbers: Floats) -> Floats:
 
 
 class SequenceScore(Processor):
-    """The score of each customer's last transactions, at every one that has enough before it."""
+    """The score of each customer's last transactions, once there are enough."""
 
     def __init__(self, window: int, threshold: float, algorithm: Algorithm) -> None:
         self._threshold, self._window = threshold, window
@@ -133,7 +133,7 @@ class SequenceScore(Processor):
 
 
 def _joined(sequences: Ints) -> pa.Array:
-    """Sequences of states, shape (n, window), as texts with commas between."""
+    """Sequences of states, shape (n, window), as comma-separated text."""
     ends = np.arange(0, sequences.size + 1, sequences.shape[1], dtype=np.int32)
     return pc.binary_join(
         pa.ListArray.from_arrays(pa.array(ends), pa.array(STATES).take(pa.array(sequences.ravel()))), ","
@@ -141,7 +141,7 @@ def _joined(sequences: Ints) -> pa.Array:
 
 
 def truth(window: int, threshold: float, algorithm: Algorithm) -> str:
-    """The score as DuckDB SQL, with the model as a table of values: those of the class."""
+    """The score as DuckDB SQL, with the class's model as a table of values."""
     missed, whole = steps(algorithm)
     model = ", ".join(
         f"('{before}', '{state}', {float(missed[row, column])!r}::DOUBLE, {float(whole[row])!r}::DOUBLE)"
@@ -190,7 +190,7 @@ def build(parameters: FraudDetectionParameters, rate_per_s: float) -> Job:
 WORKLOAD = Workload(
     name="fraud_detection",
     title="fraud detection",
-    summary="customers whose last transactions follow each other as they seldom do",
+    summary="customers whose last transactions form an unlikely sequence",
     source="Bordin 2017, section 3.3.9",
     parameters=FraudDetectionParameters,
     build=build,

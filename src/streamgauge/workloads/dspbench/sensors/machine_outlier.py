@@ -1,30 +1,33 @@
-"""Machine Outlier (MO): machines that use their processor and memory otherwise than the others do.
+"""Machine Outlier (MO): machines whose CPU and memory use differs from that of the others.
 
-1. scorer: the readings of one cluster in one `interval` are a batch. A reading's score is 1 and its distance from the
+1. scorer: the readings of one cluster in one `interval` form a batch. A reading's score is 1 plus its distance from the
    batch's centre, the means of both metrics.
-2. anomaly scorer: the sum of a machine's last `window_length` scores, at every one of them.
-3. alert trigger: of a batch of n sums, M is the one at place n // 2 from 0 in rising order (of an even number the upper
-   one in the middle), m the least. A sum S is abnormal where S > 2 M - m, S > m + 2 sqrt(2), and its last score lies
-   more than 0.1 above the batch's least one. Only abnormal ones come out.
+2. anomaly scorer: the sum of a machine's last `window_length` scores, at every score.
+3. alert trigger: of the n sums of a batch in ascending order, M is the one at index n // 2 (the upper median), and m
+   the least. A sum S is abnormal if S > 2 M - m, S > m + 2 sqrt(2), and its last score is more than 0.1 above the
+   batch's least score. Only abnormal sums come out.
 
-Batches are windows of event time, aligned to the epoch, of all machines of a cluster, and whole once the watermark has
-passed their end. The thesis's code deals readings out to instances, each of which batches equal stamps as they come
-in: with two instances each has half a batch, late readings count in the wrong one, and the last is never judged. Its
-least sum is whichever its selection left in front. Its processor's share reaches from 0 to 100 and so outweighs the
-memory's; here both reach from 0 to 1. One cluster (`clusters=1`) is the thesis's one batch for all machines.
+Batches are windows of event time over a whole cluster, aligned to the epoch. A batch is complete once the watermark has
+passed its end. One cluster (`clusters=1`) is the thesis's single batch for all machines.
 
-A machine that reports several times in a batch is scored, summed and judged each time, in the order of its readings;
-`reading` is which of them it was, from 0. A machine is of one cluster. Readings without a machine or cluster, and
-those with a metric that is null, no number or not within 0 to 1, are malformed: they move no centre and have no score.
-The thesis's other ways to score and to judge (decaying sums, the greatest three, the first condition alone) are not
-here.
+Differences from the thesis's code:
 
-Thresholds decide, so nothing may hang on a last bit: metrics are cut off to multiples of 1/1024 (made ones are such),
-whose sums are exact in any order, and scores to multiples of 2**-20, so that sums of them are. The steps between (a
-division, two squares, a root) round alike everywhere.
+- It distributes readings over instances, and each instance batches equal timestamps on arrival. With two instances each
+  has half a batch, late readings count in the wrong batch, and the last batch is never judged.
+- Its least sum is whichever its selection algorithm left in front.
+- Its CPU share ranges from 0 to 100 and outweighs memory. Here both range from 0 to 1.
+- Its other scorers and triggers (decaying sums, the greatest three, the first condition alone) are not implemented.
 
-What the engine meets here: results of the watermark, twice on one path; a window by count; keys that change from
-cluster to machine and back; an order over all rows of a batch; a few results of many events.
+A machine that reports several times in a batch is scored, summed and judged each time, in order; `reading` is the index
+within the batch, from 0. A machine belongs to one cluster. Malformed: readings without a machine or cluster, and those
+with a metric that is null, NaN or outside 0 to 1. They move no centre and have no score.
+
+Thresholds decide, so no result may depend on the last bit. Metrics are truncated to multiples of 1/1024, so that their
+sums are exact in any order (generated ones already are). Scores are truncated to multiples of 2**-20 for the same
+reason. The steps between (a division, two squares, a root) round alike everywhere.
+
+What the engine meets here: results at the watermark, twice on one path; a count window; keys that change from cluster
+to machine and back; an order over all rows of a batch; few results from many events.
 
 Source: Bordin 2017, section 3.3.4.
 """
@@ -56,19 +59,18 @@ from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, u
 Columns = dict[str, NDArray[Any]]
 
 MEANS = {"cpu": 0.4, "memory": 0.5}
-"""What is used of each on an ordinary machine, as a share."""
+"""Ordinary use of each metric, as a share."""
 NO_SHARE = 40.0
-"""What some malformed readings have: percent, where a share is asked for."""
+"""A malformed reading's value: percent instead of a share."""
 METRIC_GRID, GRID = 2**10, 2**20
-"""Metrics are whole multiples of 1/2**10, scores of 1/2**20."""
+"""Metrics are multiples of 1/2**10, scores of 1/2**20."""
 SUM_MARGIN, SCORE_MARGIN = 2 * math.sqrt(2), 0.1
-"""How far above the batch's least sum and least score an abnormal one lies at least. No two readings lie further apart
-than sqrt(2)."""
+"""Least distance of an abnormal sum and score above the batch's least ones. Two readings are at most sqrt(2) apart."""
 
 SCORED = Schema.of(
     cluster="int", machine="int", batch="bigint", reading="int", cpu="double", memory="double", score="double"
 )
-"""`batch` is the microsecond at which it begins."""
+"""`batch` is its start in microseconds."""
 SUMMED = Schema.of(**SCORED.types(), stream_score="double")
 ALERTS = Schema.of(
     cluster="int", machine="int", window_start="timestamp", window_end="timestamp", reading="int",
@@ -77,22 +79,22 @@ ALERTS = Schema.of(
 
 
 class MachineOutlier(Parameters):
-    """The thesis's parameter, batches, and the machines."""
+    """The thesis's parameter, the batches and the machines."""
 
     anomaly_scorer_window_length: int = Field(
-        10, ge=1, le=10_000, description="how many of a machine's last scores are added up"
+        10, ge=1, le=10_000, description="number of a machine's last scores that are summed"
     )
     interval: Seconds = Field(
-        1.0, ge=0.001, le=3600, description="how long a batch is, whose readings are looked at together"
+        1.0, ge=0.001, le=3600, description="length of a batch, whose readings are compared with each other"
     )
-    clusters: int = Field(8, ge=1, le=10_000, description="how many clusters there are, each with batches of its own")
-    machines: int = Field(1000, ge=1, le=100_000, description="how many machines there are, which report in turn")
+    clusters: int = Field(8, ge=1, le=10_000, description="number of clusters, each with its own batches")
+    machines: int = Field(1000, ge=1, le=100_000, description="number of machines, which report in turn")
     overloaded: float = Field(0.01, ge=0, le=1, description="share of the machines that are overloaded at a time")
-    malformed: float = Field(0.001, ge=0, le=1, description="share of the readings whose processor's share is none")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the readings without a valid CPU share")
 
 
 class OverBatches(Processor):
-    """Base of the two that look at whole batches: rows wait, in the order in which they came, until theirs is over."""
+    """Base of the two processors of whole batches: keeps rows, in order of arrival, until their batch ends."""
 
     def __init__(self, interval_us: int) -> None:
         self._interval_us = interval_us
@@ -102,7 +104,7 @@ class OverBatches(Processor):
         self._waiting = pa.schema([pa.field("batch", pa.int64()), *kept]).empty_table()
 
     def _over(self, rows: pa.Table, watermark_us: int) -> pa.Table:
-        """Takes new rows, and gives all of those batches of which every row has come."""
+        """Takes new rows and returns the rows of all complete batches."""
         rows = pa.concat_tables([self._waiting, rows.select(self._waiting.column_names)])
         over = pc.less_equal(rows.column("batch"), watermark_us + 1 - self._interval_us)
         self._waiting = rows.filter(pc.invert(over))
@@ -116,7 +118,7 @@ class OverBatches(Processor):
 
 
 class Scorer(OverBatches):
-    """How far each reading lies from its batch's centre."""
+    """The distance of each reading from its batch's centre."""
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         rows = _sorted(self._over(self._sound(batch), watermark_us), "batch", "cluster", "machine")
@@ -144,7 +146,7 @@ class Scorer(OverBatches):
 
 
 class AnomalyScorer(Processor):
-    """The sum of the last `window` scores of each machine, at every one of them."""
+    """The sum of each machine's last `window` scores, at every score."""
 
     def __init__(self, window: int) -> None:
         self._recent = Recent(window)
@@ -175,19 +177,19 @@ class AlertTrigger(OverBatches):
         abnormal = _abnormal(_sorted(rows, "batch", "cluster", "stream_score"))
         start = abnormal.pop("batch")
         borders = {"window_start": start, "window_end": start + self._interval_us}
-        # The scorer gave all rows of a batch the same times: those of the batch's last reading.
+        # The scorer gave all rows of a batch the timestamps of its last reading.
         return _record_batch({**abnormal, **borders, TIME: start + self._interval_us - 1})
 
 
 def _sorted(rows: pa.Table, *names: str) -> Columns:
-    """The columns of rows, sorted by some of them; rows that are equal in those stay in their order."""
+    """The columns of rows, in a stable sort by some of them."""
     columns = {name: rows.column(name).to_numpy() for name in rows.column_names}
     order = np.lexsort(tuple(columns[name] for name in reversed(names)))
     return {name: column[order] for name, column in columns.items()}
 
 
 def _scores(metrics: list[Floats], batch_of: Ints) -> Floats:
-    """1 and the distance from the batch's means, cut off to a multiple of 1/GRID."""
+    """1 plus the distance from the batch's means, truncated to a multiple of 1/GRID."""
     counts = np.bincount(batch_of)
     squares = np.zeros(len(batch_of))
     for metric in metrics:
@@ -197,7 +199,7 @@ def _scores(metrics: list[Floats], batch_of: Ints) -> Floats:
 
 
 def _abnormal(rows: Columns) -> Columns:
-    """Of rows that are sorted by batch and sum, those that all three conditions hold of."""
+    """The rows, sorted by batch and sum, that meet all three conditions."""
     first, batch_of = groups(rows["batch"], rows["cluster"])
     sums, scores = rows["stream_score"], rows["score"]
     median, least = sums[first + np.bincount(batch_of) // 2], sums[first]
@@ -233,7 +235,7 @@ def scorer_truth(interval_us: int) -> str:
 
 
 def sums_truth(window: int) -> str:
-    """The sum of the last scores as DuckDB SQL."""
+    """The sum of the last scores, as DuckDB SQL."""
     return (
         "SELECT *, sum(score) OVER (PARTITION BY machine ORDER BY _row"
         f" ROWS BETWEEN {window - 1} PRECEDING AND CURRENT ROW) AS stream_score FROM input"
@@ -241,7 +243,7 @@ def sums_truth(window: int) -> str:
 
 
 def alerts_truth(interval_us: int) -> str:
-    """What is abnormal, as DuckDB SQL."""
+    """The abnormal sums, as DuckDB SQL."""
     return (
         "WITH placed AS (SELECT *, count(*) OVER whole AS n, min(stream_score) OVER whole AS lowest_sum,"
         " min(score) OVER whole AS lowest_score,"
@@ -287,7 +289,7 @@ def build(parameters: MachineOutlier, rate_per_s: float) -> Job:
         gives=ALERTS,
         identity=("cluster", "machine", "window_end", "reading"),
         parameters={"interval_us": interval_us},
-        reach=0,  # a batch's rows have one time, that of its end
+        reach=0,  # all rows of a batch have the time of its end
         truth=alerts_truth(interval_us),
         name="alert_trigger",
     )
@@ -299,7 +301,7 @@ def build(parameters: MachineOutlier, rate_per_s: float) -> Job:
 WORKLOAD = Workload(
     name="machine_outlier",
     title="machine outlier",
-    summary="machines that use their processor and memory otherwise than the rest of their cluster, batch by batch",
+    summary="machines whose CPU and memory use differs from the rest of their cluster, batch by batch",
     source="Bordin 2017, section 3.3.4",
     parameters=MachineOutlier,
     build=build,

@@ -1,27 +1,28 @@
-"""Smart Grid (SM): houses whose plugs draw more than others, and what plugs
-and houses will draw next.
+"""Smart Grid (SM): houses whose plugs draw more than others, and load predictions for plugs and houses.
 
-**Outliers** (DEBS query 2): of each house and window, the share of its plugs whose median load is greater than the
-median of all loads of all plugs in that window. DEBS asks for an hour and a day: with `second_range` there is a second
-window beside the first, with a sink of its own. Windows slide by time and close; the thesis slides with every reading,
-and takes readings back one by one. Loads are first counted by plug, window and load, which any engine can do in its own
-way and in parts; medians are then exact, of counts instead of readings, and the loads of a window meet in one place,
-as they do in the thesis's global median. So no median has to be sent to all plugs, and none waits for another that
-never comes: in the thesis's code, a time that one side had not seen blocked the detector for ever, and every instance
-had shares of its own.
+**Outliers** (DEBS query 2): for each house and window, the share of its plugs whose median load is greater than the
+median of all loads of all plugs in that window.
 
-**Predictions** (DEBS query 1): L(s_{i+2}) = (avgL(s_i) + median{avgL(s_j)}) / 2 with j = i + 2 - n·k for every day k
-before, of `slices_per_day` n; of a house, avgL is the sum of its plugs' averages. Slices are aligned to the epoch, and
-one in which a plug said nothing is none of its history. Without history the average alone is predicted, which DEBS
-leaves open. A prediction comes when its slice closes: the thesis's by the clock of the machine, on every second tick.
-The thesis's code forgets to divide by two, its median ends the job after a day, and a house's load is the mean of its
-readings.
+- DEBS asks for an hour and a day: `second_range` adds a second window with its own sink.
+- Windows slide by time and close. The thesis slides with every reading and takes readings back one by one.
+- Loads are first counted by plug, window and load, which any engine can do in parts. Medians of these counts are exact.
+- The loads of a window meet in one place, as in the thesis's global median. So no median is broadcast to all plugs.
+  In the thesis's code, a time that one side had not seen blocked the detector forever, and every instance had its own
+  shares.
 
-Readings of work are left out. A load that is null, NaN, below 0 or above a megawatt is malformed, and so is one of no
-plug: it counts nowhere. Loads are whole milliwatts inside (DEBS has three digits), so that sums are exact, and so is
-every comparison of medians.
+**Predictions** (DEBS query 1): L(s_{i+2}) = (avgL(s_i) + median{avgL(s_j)}) / 2 with j = i + 2 - n·k for every earlier
+day k, with n = `slices_per_day`. The avgL of a house is the sum of its plugs' averages.
 
-Here is: a sliding window of event time, windows of windows, an operator over all keys of a window, state by key that
+- Slices are aligned to the epoch. A slice without a reading of a plug is not part of that plug's history.
+- Without history, the prediction is the average alone, which DEBS leaves open.
+- A prediction comes when its slice closes. The thesis predicts by the machine's clock, on every second tick.
+- The thesis's code forgets to divide by two, its median ends the job after a day, and a house's load is the mean of its
+  readings.
+
+Work readings are ignored. Malformed: a load that is null, NaN, below 0 or above a megawatt, or without a plug. Loads
+are whole milliwatts internally (DEBS has three digits), so that sums and comparisons of medians are exact.
+
+Exercises: a sliding event-time window, windows of windows, an operator over all keys of a window, state by key that
 grows with every slice, and three sinks.
 
 Source: Bordin 2017, section 3.3.13; DEBS 2014 Grand Challenge.
@@ -52,40 +53,38 @@ from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, u
 
 LOAD_MAX_W = 1_000_000
 PLUG = ("house", "household", "plug")
-"""A plug's number is unique in its household only, and a household's in its house."""
+"""A plug's number is unique only within its household, and a household's only within its house."""
 TWICE_A_WATT = 2000
-"""Twice a median in milliwatts is whole; this many of it are a watt."""
+"""Doubled medians in milliwatts are whole numbers; this many of them are a watt."""
 
 IS_LOAD = f"property = {LOAD}"
 WHOLE = f"value >= 0 AND value <= {LOAD_MAX_W} AND " + " AND ".join(f"{name}_id IS NOT NULL" for name in PLUG)
-"""Of a load; readings of work are not looked at."""
+"""Condition of a well-formed load; work readings are ignored."""
 
 
 class SmartGridParameters(Parameters):
-    """The windows, the slices, and the plugs."""
+    """The windows, the slices and the plugs."""
 
-    range: Seconds = Field(10.0, gt=0, le=86_400, description="length of a window of loads; the thesis's: 1h")
+    range: Seconds = Field(10.0, gt=0, le=86_400, description="length of a window of loads (thesis: 1h)")
     second_range: Seconds = Field(
-        0.0, ge=0, le=86_400, description="length of a second window beside it, with a sink of its own; 0: none"
+        0.0, ge=0, le=86_400, description="length of a second window with its own sink; 0: none"
     )
-    slide: Seconds = Field(2.0, gt=0, le=86_400, description="how often a window ends; a range is a multiple of it")
-    slice_length: Seconds = Field(2.0, gt=0, le=86_400, description="length of a slice; the thesis's: 60s")
-    slices_per_day: int = Field(
-        5, ge=3, le=1_000_000, description="after how many slices the same time of day comes again; the thesis's: 1440"
-    )
-    houses: int = Field(10, ge=1, le=HOUSES_MAX, description="how many houses there are, with some 75 plugs each")
-    heavy: float = Field(0.1, ge=0, le=1, description="share of the houses whose plugs are never off: planted outliers")
-    malformed: float = Field(0.001, ge=0, le=1, description="share of the readings without a value or with one below 0")
+    slide: Seconds = Field(2.0, gt=0, le=86_400, description="time between window ends; ranges must be multiples of it")
+    slice_length: Seconds = Field(2.0, gt=0, le=86_400, description="length of a slice (thesis: 60s)")
+    slices_per_day: int = Field(5, ge=3, le=1_000_000, description="number of slices in a day (thesis: 1440)")
+    houses: int = Field(10, ge=1, le=HOUSES_MAX, description="number of houses, with about 75 plugs each")
+    heavy: float = Field(0.1, ge=0, le=1, description="share of the houses with plugs that are never off (outliers)")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the readings that are null or negative")
     speed: int = Field(
-        600, ge=1, le=1_000_000, description="how many times as fast a plug's clock goes; with n generators an n-th"
+        600, ge=1, le=1_000_000, description="speed of a plug's clock; n generators run it at an n-th of this speed"
     )
 
 
 class Medians(Processor):
-    """Of each row of a window's counted loads, the median load of its plug and of all plugs, in watts.
+    """For each row of a window's counted loads, the median load of its plug and of all plugs, in watts.
 
-    A row is (plug, load, how many readings). All rows of a window have one time, so they come in one batch, and there
-    is nothing to remember.
+    A row is (plug, load, number of readings). All rows of a window have one time, so they arrive in one batch and no
+    state is needed.
     """
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
@@ -108,11 +107,11 @@ class Medians(Processor):
         return b""
 
     def restore(self, state: bytes) -> None:
-        """Nothing is kept."""
+        """There is no state."""
 
 
 class LoadPrediction(Processor):
-    """The load of the slice after the next, of each key `by`: a row is a key's average load in a slice."""
+    """Predicts the load of the slice after the next for each key `by`. A row is a key's average load in a slice."""
 
     def __init__(self, by: tuple[str, ...], slice_us: int, slices_per_day: int) -> None:
         self._by, self._slice_us, self._per_day = by, slice_us, slices_per_day
@@ -132,10 +131,10 @@ class LoadPrediction(Processor):
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _history_of_last(self, count: int) -> tuple[Floats, Ints, Ints]:
-        """Average loads, and where among them lies the history of each of the last `count` rows: [low, high).
+        """Average loads, and the range [low, high) of each of the last `count` rows' history among them.
 
-        Ordered by key, time of day and day: the history is then one piece, which ends before the day of the slice that
-        is predicted. That lies in the past, a day having three slices at least, whatever else is in the batch.
+        Rows are ordered by key, time of day and day. So a history is contiguous, and ends before the predicted slice's
+        day. That day's rows are in the past, because a day has at least three slices.
         """
         past, new = self._past, slice(len(self._past["slice"]) - count, None)
         keys = group_numbers(*(past[name] for name in self._by))
@@ -158,7 +157,7 @@ class LoadPrediction(Processor):
 
 
 def group_numbers(*columns: NDArray[Any]) -> Ints:
-    """Rows that are equal in all columns get one number; numbers go from 0 and leave none out. Shape (rows,)."""
+    """Consecutive numbers from 0; rows equal in all columns share one. Shape (rows,)."""
     numbers = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         values, place = np.unique(column, return_inverse=True)
@@ -167,7 +166,7 @@ def group_numbers(*columns: NDArray[Any]) -> Ints:
 
 
 def twice_the_medians(groups: Ints, values: Ints, counts: Ints) -> Ints:
-    """Of each group 0, 1, ... the sum of its two middle values, each value counting `counts` times. Shape (groups,)."""
+    """For each group 0, 1, ..., the sum of its two middle values, weighted by `counts`. Shape (groups,)."""
     order = np.lexsort((values, groups))
     upto = np.cumsum(counts[order])
     ends = upto[np.flatnonzero(np.diff(groups[order], append=-1))]
@@ -179,7 +178,7 @@ def twice_the_medians(groups: Ints, values: Ints, counts: Ints) -> Ints:
 
 
 def medians_between(values: Floats, low: Ints, high: Ints) -> Floats:
-    """The median of each piece `values[low:high]`; NaN where it is empty. Shape (pieces,)."""
+    """The median of each slice `values[low:high]`; NaN if empty. Shape (slices,)."""
     lengths = high - low
     begins = np.cumsum(lengths) - lengths
     piece = np.repeat(np.arange(len(lengths)), lengths)
@@ -193,7 +192,7 @@ def medians_between(values: Floats, low: Ints, high: Ints) -> Floats:
 
 
 def truth_of_medians() -> str:
-    """The medians as DuckDB SQL: the values at which the running count passes the middle."""
+    """The medians, as DuckDB SQL: the values at which the running count passes the middle."""
     plug = ", ".join(("window_start", *PLUG))
     twice = "min(load_mw) FILTER (2 * upto >= total) + min(load_mw) FILTER (2 * upto > total) AS twice"
 
@@ -216,7 +215,7 @@ def truth_of_medians() -> str:
 
 
 def truth_of_predictions(by: tuple[str, ...], slice_us: int, slices_per_day: int) -> str:
-    """The predictions as DuckDB SQL: each slice with the earlier ones that lie whole days before the one after next."""
+    """The predictions, as DuckDB SQL: joins each slice with those whole days before the predicted one."""
     same = " AND ".join(f"now_.{name} = then_.{name}" for name in by)
     whole_days = f"(now_.slice + 2 - then_.slice) % {slices_per_day} = 0"
     keys, of_now = ", ".join((*by, "slice")), ", ".join(f"now_.{name}" for name in (*by, "slice"))
@@ -255,21 +254,21 @@ def build(parameters: SmartGridParameters, rate_per_s: float) -> Job:
 
 
 def _check(window: Window, slices: Window, second: Window | None) -> None:
-    """Raises InputError where a window's end would lie within a slide, or slices are open when a trial ends."""
+    """Raises InputError if a range is not a multiple of the slide, or if slices stay open when a trial ends."""
     if second and second.range_us % second.slide_us:
         rule = f"must be a multiple of the slide {seconds(second.slide_us)}"
         way_out = f"--set second_range={seconds(2 * window.range_us)}"
         raise InputError(Problem("second_range", rule, seconds(second.range_us), way_out))
     range_, slide, length = seconds(window.range_us), seconds(window.slide_us), seconds(slices.range_us)
     if window.range_us % window.slide_us:
-        raise InputError(Problem("slide", f"must go into the range {range_} without a rest", slide, "--set slide=2s"))
+        raise InputError(Problem("slide", f"must divide the range {range_}", slide, "--set slide=2s"))
     if slices.range_us > window.range_us:
-        rule = f"must be at most the range {range_}, for which a trial's input goes on: else its last slices never end"
+        rule = f"must be at most the range {range_}: a trial's input ends before longer slices close"
         raise InputError(Problem("slice_length", rule, length, f"--set range={length}, or more"))
 
 
 def _plugs(parameters: SmartGridParameters, rate_per_s: float) -> StreamSpec:
-    # A clock that went by events alone would go faster at a higher rate: other phases, so another question there.
+    # A clock driven by events alone would run faster at a higher rate, which would change the question.
     clock = max(1, round(rate_per_s))
     houses, heavy, malformed = parameters.houses, parameters.heavy, parameters.malformed
     ids = (PlugId("plug_id", houses, "plug"), PlugId("household_id", houses, "household"))
@@ -278,14 +277,14 @@ def _plugs(parameters: SmartGridParameters, rate_per_s: float) -> StreamSpec:
 
 
 def _loads(readings: Stream) -> Stream:
-    """The well-formed loads in whole milliwatts, rounded."""
+    """The well-formed loads, rounded to milliwatts."""
     return readings.where(f"{IS_LOAD} AND {WHOLE}", name="load_readings").select(
         {name: f"{name}_id" for name in PLUG}, load_mw="try_cast(value * 1e3 + 0.5e0 AS bigint)", name="loads"
     )
 
 
 def _outliers(loads: Stream, window: Window, prefix: str = "") -> Flow:
-    """The sink `house_outliers`, and its operators, with `prefix` before their names."""
+    """The sink `house_outliers` and its operators, named with `prefix`."""
     counted = loads.window(window, keys=(*PLUG, "load_mw")).aggregate(readings="count(*)", name=f"{prefix}load_counts")
     medians = counted.process(
         Medians,
@@ -296,7 +295,7 @@ def _outliers(loads: Stream, window: Window, prefix: str = "") -> Flow:
         truth=truth_of_medians(),
         name=f"{prefix}medians",
     )
-    # What comes of a window stands at its last microsecond, so each of these has the rows of one window.
+    # Results of a window have the time of its last microsecond, so each of these groups is one window.
     houses = medians.window(tumble(window.slide_us / US), keys="house").aggregate(
         outliers="sum(CASE WHEN plug_median > global_median THEN lowest ELSE 0 END)",
         plugs="sum(lowest)",
@@ -311,7 +310,7 @@ def _outliers(loads: Stream, window: Window, prefix: str = "") -> Flow:
 
 
 def _predicted(averages: Stream, by: tuple[str, ...], slice_us: int, slices_per_day: int, name: str) -> Stream:
-    """Of each key and slice the average load, and that of the slice after the next, which begins at `predicted_for`."""
+    """For each key and slice, the average load and the prediction for the slice at `predicted_for`."""
     ids = dict.fromkeys(by, "int")
     predictions = averages.process(
         LoadPrediction,
@@ -333,7 +332,7 @@ def _predicted(averages: Stream, by: tuple[str, ...], slice_us: int, slices_per_
 WORKLOAD = Workload(
     name="smart_grid",
     title="smart grid",
-    summary="houses in which plugs draw more than others do, and what plugs and houses will draw next",
+    summary="houses whose plugs draw more than others, and load predictions for plugs and houses",
     source="Bordin 2017, section 3.3.13",
     parameters=SmartGridParameters,
     build=build,

@@ -1,14 +1,17 @@
-"""Spike Detection (SD): readings of sensors that lie far from the device's moving average.
+"""Spike Detection (SD): sensor readings far from their device's moving average.
 
-The average is over the last `window` readings of the device, the current one included; a reading is a spike where it
-lies further from it than `threshold` times the average. The average's absolute value is taken, or every reading of a
-device below zero would be a spike. It must lie further by more than a billionth of the average (`TIE`): a sensor that
-always shows 22.1 has no spikes, though its average is rounded. The class and its truth add up in the same order, so
-that they also agree where readings of both signs nearly cancel. Where a sum is beyond the largest double there is no
-average, and no spike until the window is past it. Readings that are null or no finite number are malformed: they give
-no result and enter no average. It is a process of its own, and no `count` window of the flow language, because
-malformed readings would have to be left out before that one, and then the reader of the stream could not pack its rows
-for it.
+The average is over the device's last `window` readings, the current one included. A reading is a spike if it differs
+from the average by more than `threshold` times the average's absolute value. (Without the absolute value, every reading
+of a device below zero would be a spike.)
+
+- The difference must exceed this by a billionth of the average (`TIE`): a sensor that always shows 22.1 has no spikes,
+  though its average is rounded.
+- Class and truth sum in the same order, so that they agree even if readings of both signs nearly cancel.
+- While a sum exceeds the largest double, the average is unknown and there are no spikes.
+- Malformed: readings that are null or not finite. They give no result and enter no average.
+
+This is a process rather than the flow language's `count` window, because malformed readings must be removed first. With
+a filter before the window, the reader of the stream could not pack its rows for it.
 
 Source: Bordin 2017, section 3.3.10.
 """
@@ -33,31 +36,31 @@ from streamgauge.workloads.features import Feature
 from streamgauge.workloads.registry import FINITE_MAX, TIE, Job, Parameters, Workload, double, unless
 
 MEANS = {"temp": 22.0, "humid": 40.0, "light": 300.0, "volt": 2.7}
-"""What a sensor of the Intel Berkeley lab shows on an ordinary day: degrees Celsius, percent, lux, volts."""
+"""Ordinary values of a sensor in the Intel Berkeley lab: degrees Celsius, percent, lux, volts."""
 
 
 class SpikeDetection(Parameters):
-    """The thesis's parameters, and the sensors."""
+    """The thesis's parameters and the sensors'."""
 
     parser_value_field: Literal["temp", "humid", "light", "volt"] = Field(
-        "temp", description="which quantity of a reading is looked at: temp, humid, light, volt"
+        "temp", description="the quantity of a reading that is checked: temp, humid, light, volt"
     )
     moving_average_window: int = Field(
-        1000, ge=1, le=100_000, description="how many of a device's last readings are averaged, with the current one"
+        1000, ge=1, le=100_000, description="number of a device's last readings that are averaged, with the current one"
     )
     spike_detector_threshold: float = Field(
         0.03,
         ge=0,
         allow_inf_nan=False,
-        description="how far from the average a spike lies at least, as a share of the average",
+        description="least distance of a spike from the average, as a share of the average",
     )
-    devices: int = Field(54, ge=1, le=100_000, description="how many sensors there are")
+    devices: int = Field(54, ge=1, le=100_000, description="number of sensors")
     spikes: float = Field(0.001, ge=0, le=1, description="share of the readings that are planted spikes")
-    malformed: float = Field(0.001, ge=0, le=1, description="share of the readings that are null or no finite number")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the readings that are null or not finite")
 
 
 class MovingAverage(Processor):
-    """The average of the last `window` readings of each device, at every reading."""
+    """The average of each device's last `window` readings, at every reading."""
 
     def __init__(self, window: int) -> None:
         self._recent = Recent(window)
@@ -83,7 +86,7 @@ class MovingAverage(Processor):
 
 
 def truth(window: int) -> str:
-    """The moving average as DuckDB SQL."""
+    """The moving average, as DuckDB SQL."""
     summed = last_sums_sql(
         "(SELECT * FROM input WHERE isfinite(value) AND device IS NOT NULL)", "device", {"total": "value"}, window
     )
@@ -117,7 +120,7 @@ def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
 WORKLOAD = Workload(
     name="spike_detection",
     title="spike detection",
-    summary="readings of sensors that lie far from the moving average of their device's last 1000",
+    summary="sensor readings far from the moving average of their device's last 1000 readings",
     source="Bordin 2017, section 3.3.10",
     parameters=SpikeDetection,
     build=build,

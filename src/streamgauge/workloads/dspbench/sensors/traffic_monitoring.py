@@ -1,24 +1,28 @@
-"""Traffic Monitoring (TM): how fast traffic goes on each road, from the GPS traces of taxis.
+"""Traffic Monitoring (TM): the average speed on each road, from the GPS traces of taxis.
 
-Map matcher: a trace belongs to the nearest road, if that is nearer than `map_matcher_radius` metres; of roads equally
-near, to the one with the smallest number. Roads are those of a made map, or of a file (`map_matcher_shapefile`), whose
-box then is that of the traces. Standing taxis, and traces outside of the box, are left out before, and so are malformed
-ones: speeds that are null, no number, below 0 or above 500 km/h, and places that are null, no number or not on Earth.
-Not repeated of the thesis's code: degrees of latitude as distances whichever way they lead (here a degree of longitude
-is as long as it is), the first road within 5 m instead of the nearest, cells of the map searched without their
-neighbours, roads parsed anew for every trace.
+Map matcher: a trace belongs to the nearest road if that is closer than `map_matcher_radius` metres. Of equally near
+roads, the one with the smallest number wins. Roads come from a generated map or from a file
+(`map_matcher_shapefile`), whose bounding box is then that of the traces. These traces are removed first:
 
-Speed calculator: the thesis's rule, on the last `speed_calculator_window` accepted speeds x of a road, n of them, and
-its average a. A speed v comes with the average c = (sum of x + v) / (n + 1); it is accepted where |v - c| <= 2 sigma,
-sigma**2 = (sum of (x - a)**2 + (v - a)**2) / n. Then v is one of x, the oldest leaves if they are too many, and a = c.
-The first two are accepted in any case. As it stands, that rule freezes on a road whose last six speeds or more are
-equal: any greater change is rejected for ever.
-Decided here: an accepted speed gives (road, average, n), a rejected one nothing (the thesis gives 0, 0). Averages keep
-their fractions. Speeds are taken in 64ths of a km/h, so that the rule is one of whole numbers and every engine accepts
-the same ones.
+- those of standing taxis, and those outside the box
+- malformed ones: speeds that are null, NaN, below 0 or above 500 km/h, and positions that are null, NaN or not on Earth
 
-What it exercises: filters, a lookup by nearness (which no native node says), a window by count, and a keyed
-process on the results of another one. Both have a truth in SQL that shares no code with the class, the map included.
+Not repeated from the thesis's code: degrees of latitude as distances in every direction (here a degree of longitude has
+its real length), the first road within 5 m instead of the nearest, map cells searched without their neighbours, and
+roads parsed again for every trace.
+
+Speed calculator: the thesis's rule uses the last `speed_calculator_window` accepted speeds x of a road, their number n
+and average a. A speed v has the new average c = (sum of x + v) / (n + 1). It is accepted if |v - c| <= 2 sigma with
+sigma**2 = (sum of (x - a)**2 + (v - a)**2) / n. Then v joins x, the oldest speed leaves if there are too many, and
+a = c. The first two speeds are always accepted. This rule freezes on a road whose last six or more speeds are equal:
+it rejects any greater change forever.
+
+Decisions: an accepted speed gives (road, average, n), a rejected one nothing (the thesis gives 0, 0). Averages keep
+their fractions. Speeds are in 64ths of a km/h, so that the rule is in whole numbers and every engine accepts the same
+speeds.
+
+Exercises: filters, a lookup by proximity (which no native node offers), a window by count, and a keyed process on the
+results of another process. Both processes have a truth in SQL that shares no code with the class or the map.
 
 Source: Bordin 2017, section 3.3.3.
 """
@@ -75,47 +79,47 @@ from streamgauge.workloads.features import Feature
 from streamgauge.workloads.registry import File, Job, Parameters, Workload, double, unless
 
 SPEED_MAX, WINDOW_MAX = 500, 60
-"""km/h, and accepted speeds: up to here all that the rule multiplies stays below 2**63."""
+"""Bounds in km/h and in accepted speeds: up to them, all products of the rule stay below 2**63."""
 MARGIN_METRES = 0.001
-"""By so much the index of roads looks further than the radius: it computes distances in a way of its own."""
+"""The road index searches this much further than the radius, because it computes distances differently."""
 CELL_METRES = 128
-"""Of the truth's grid: a trace is compared with the roads that come near its cell."""
+"""Cell size of the truth's grid: a trace is compared with the roads near its cell."""
 BLOCK_SPEEDS = 256
-"""So many speeds of a road the truth reduces at once."""
+"""Number of a road's speeds that the truth reduces at once."""
 
 
 class TrafficMonitoringParameters(Parameters):
-    """The thesis's rules, the map and the taxis."""
+    """Parameters of the thesis's rules, the map and the taxis."""
 
     map_matcher_radius: float = Field(
         11.18,
         gt=0,
         le=500,
         allow_inf_nan=False,
-        description="a trace belongs to the nearest road within so many metres",
+        description="a trace belongs to the nearest road within this many metres",
     )
     map_matcher_shapefile: File = Field(
-        "", description="a GeoJSON file of roads, whose box is that of the traces too; none: the made map"
+        "", description="a GeoJSON file of roads, which also bounds the traces; empty: the generated map"
     )
     speed_calculator_window: int = Field(
-        30, ge=2, le=WINDOW_MAX, description="how many of a road's last accepted speeds the next one is judged by"
+        30, ge=2, le=WINDOW_MAX, description="number of a road's last accepted speeds that judge the next one"
     )
     streets: int = Field(
-        50, ge=STREETS_MIN, le=STREETS_MAX, description="how many streets the map has each way; 50 have 4900 roads"
+        50, ge=STREETS_MIN, le=STREETS_MAX, description="number of streets in each direction; 50 make 4900 roads"
     )
-    taxis: int = Field(1000, ge=1, le=1_000_000, description="how many taxis there are")
-    slow_downs: float = Field(0.1, ge=0, le=1, description="share of the roads that are slow at a time")
-    outliers: float = Field(0.01, ge=0, le=0.5, description="share of the traces with a planted, far greater speed")
-    stopped: float = Field(0.05, ge=0, le=0.5, description="share of the traces of taxis that stand")
-    outside: float = Field(0.02, ge=0, le=1, description="share of the traces outside of the map's box")
-    malformed: float = Field(0.001, ge=0, le=1, description="share of the traces without a speed that can be")
+    taxis: int = Field(1000, ge=1, le=1_000_000, description="number of taxis")
+    slow_downs: float = Field(0.1, ge=0, le=1, description="share of the roads that are slow at any time")
+    outliers: float = Field(0.01, ge=0, le=0.5, description="share of the traces with a far higher speed (planted)")
+    stopped: float = Field(0.05, ge=0, le=0.5, description="share of the traces of standing taxis")
+    outside: float = Field(0.02, ge=0, le=1, description="share of the traces outside the map's box")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the traces with an impossible speed")
 
 
 class RoadIndex:
-    """The roads of a map, part by part, in an R-tree; `nearest` finds a road for many places at once."""
+    """The road segments of a map in an R-tree; `nearest` finds the roads of many positions at once."""
 
     def __init__(self, parts: Parts) -> None:
-        # Here, so that commands that only list workloads need not wait for it.
+        # Imported here, so that commands that only list workloads do not wait for it.
         import shapely  # type: ignore[import-untyped]
 
         self._start, self._way, self._road = parts.start, parts.way, parts.road
@@ -123,10 +127,10 @@ class RoadIndex:
         self._points, self._tree = shapely.points, shapely.STRtree(shapely.linestrings(ends))
 
     def nearest(self, east: Floats, north: Floats, radius: float) -> tuple[Ints, Ints]:
-        """(place in the arrays, road) of each place that has a road nearer than `radius`, in order."""
+        """(index, road) of each position with a road closer than `radius`, in order."""
         reach = radius + MARGIN_METRES
         point, part = self._tree.query(self._points(east, north), predicate="dwithin", distance=reach)
-        # In this order of operations the truth gets the same numbers, and a crossing is equally far by all its roads.
+        # The truth uses the same order of operations, and a crossing is equally far by all its roads.
         (x, y), (way_x, way_y) = self._start[part].T, self._way[part].T
         along = ((east[point] - x) * way_x + (north[point] - y) * way_y) / (way_x * way_x + way_y * way_y)
         along = np.clip(along, 0.0, 1.0)
@@ -141,12 +145,12 @@ class RoadIndex:
 
 @lru_cache(maxsize=4)
 def road_index(streets: int, file: str) -> RoadIndex:
-    """Kept: an engine opens an instance for every task of every batch."""
+    """Cached, because an engine opens an instance for every task of every batch."""
     return RoadIndex(read_roads(file).parts if file else made_parts(streets))
 
 
 def made_parts(streets: int) -> Parts:
-    """The straight parts of the made map's roads."""
+    """The straight segments of the generated map's roads."""
     vertices = roads(streets)
     start = vertices[:, :-1].reshape(-1, 2)
     road = np.repeat(np.arange(len(vertices)), VERTICES - 1)
@@ -154,12 +158,12 @@ def made_parts(streets: int) -> Parts:
 
 
 def box_of(file: str) -> Box:
-    """The box of a file's roads, or of the made map."""
+    """The bounding box of a file's roads, or of the generated map."""
     return read_roads(file).box if file else BOX
 
 
 class MapMatcher(Processor):
-    """The road of each trace that has one, and the trace's speed."""
+    """The road and speed of each trace that has a road."""
 
     def __init__(self, streets: int, radius: float, file: str) -> None:
         self._streets, self._radius, self._file = streets, radius, file
@@ -176,10 +180,10 @@ class MapMatcher(Processor):
 
 
 class SpeedCalculator(Processor):
-    """The average of a road's last accepted speeds, at every one that is accepted.
+    """The average of a road's last accepted speeds, at every accepted one.
 
-    The average at an accepted speed is that of the `window` before it and itself. So the last `window` + 1 of a road
-    say all: they are the average, and without the oldest, once they are so many, they are what the next is judged by.
+    The average at an accepted speed is over it and the `window` speeds before it. So the last `window` + 1 accepted
+    speeds of a road are the whole state: all of them make the average, and the last `window` judge the next speed.
     """
 
     def __init__(self, window: int) -> None:
@@ -204,10 +208,10 @@ class SpeedCalculator(Processor):
         return pa.RecordBatch.from_arrays(columns, names=["road_id", "average_speed", "count", ROW])
 
     def _judge(self, codes: Ints, speeds: Ints) -> tuple[Ints, Ints]:
-        """(sum, number) of the speeds that make the average at each of these, one of a road; 0, 0 of rejected ones."""
+        """(sum, number) of the speeds in the average at each of these, one per road; 0, 0 for rejected ones."""
         before = self._accepted[codes]
         place = before % (self._window + 1)
-        leaving = self._recent_speeds[codes, place].astype(np.int64)  # 0 where none is there yet
+        leaving = self._recent_speeds[codes, place].astype(np.int64)  # 0 before the window is full
         sums, recent = self._sums[codes], np.minimum(before, self._window)
         squares = self._squares[codes] - leaving * leaving
         known = np.minimum(before, self._window + 1)
@@ -238,9 +242,9 @@ class SpeedCalculator(Processor):
 
 
 def is_near(speed: Ints, recent: Ints, recent_sum: Ints, recent_squares: Ints, known: Ints, known_sum: Ints) -> Bools:
-    """(speed - c)**2 <= 4 sigma**2, of whole numbers: both sides times recent * (recent + 1)**2 * known**2.
+    """(speed - c)**2 <= 4 sigma**2 in whole numbers: both sides times recent * (recent + 1)**2 * known**2.
 
-    `recent` speeds are judged by, with their sum and the sum of their squares; `known` ones made the average.
+    `recent` judging speeds have the given sum and sum of squares; `known` speeds made the average.
     """
     off = recent * speed - recent_sum
     spread = known * known * (recent_squares + speed * speed)
@@ -249,7 +253,7 @@ def is_near(speed: Ints, recent: Ints, recent_sum: Ints, recent_squares: Ints, k
 
 
 def turns(codes: Ints) -> Iterator[Ints]:
-    """The first row of each code, then the second of each that has two, and so on."""
+    """The first row of each code, then the second rows, and so on."""
     order = group_by_key(codes)
     first, code_of = groups(codes[order])
     turn = np.arange(len(codes)) - first[code_of]
@@ -258,9 +262,9 @@ def turns(codes: Ints) -> Iterator[Ints]:
 
 
 def map_in_sql(streets: int) -> str:
-    """The made map once more, as common tables of DuckDB SQL.
+    """The generated map again, as common table expressions of DuckDB SQL.
 
-    The last one is `segments(road_id, part, ax, ay, dx, dy)`: where each part of a road begins, and where it leads.
+    The last one is `segments(road_id, part, ax, ay, dx, dy)`: start and direction of each road segment.
     """
     step = SIDE // streets
 
@@ -291,7 +295,7 @@ def map_in_sql(streets: int) -> str:
 
 
 def file_in_sql(file: str) -> str:
-    """The roads of a file as common tables of DuckDB SQL, which reads the file itself; the last one is `segments`."""
+    """The roads of a file as common table expressions; DuckDB reads the file itself. The last one is `segments`."""
     box, path = box_of(file), file.replace("'", "''")
     one, many = (f"json_extract(feature, '$.geometry.coordinates')::{kind}" for kind in ("DOUBLE[][]", "DOUBLE[][][]"))
     kind = "json_extract_string(feature, '$.geometry.type')"
@@ -311,7 +315,7 @@ def file_in_sql(file: str) -> str:
 
 
 def matcher_truth(streets: int, radius: float, file: str = "") -> str:
-    """The nearest road as DuckDB SQL: each trace against the parts of roads that come near its cell of a grid."""
+    """The nearest road, as DuckDB SQL: compares each trace with the road segments near its grid cell."""
 
     box = box_of(file)
 
@@ -320,7 +324,7 @@ def matcher_truth(streets: int, radius: float, file: str = "") -> str:
 
     def cells(a: str, d: str) -> str:
         low, high = (f"{of}({a}, {a} + {d})" for of in ("least", "greatest"))
-        # A metre more than the radius, so that no rounding leaves a part out.
+        # One metre more than the radius, so that rounding loses no segment.
         return f"range({cell(f'({low} - {radius + 1!r})')}, {cell(f'({high} + {radius + 1!r})')} + 1)"
 
     def off(metres: str, a: str, d: str) -> str:
@@ -343,10 +347,10 @@ def matcher_truth(streets: int, radius: float, file: str = "") -> str:
 
 
 def calculator_truth(window: int) -> str:
-    """The accepted speeds and their averages as DuckDB SQL.
+    """The accepted speeds and their averages, as DuckDB SQL.
 
-    Which speeds are accepted follows step by step: a road's speeds are reduced in blocks, each block from where the one
-    before it ended, and a mark is left of each speed. The averages are then those of a window over the accepted rows.
+    Each decision depends on the one before. So a road's speeds are reduced in blocks, each starting from the end of the
+    block before, and leave a mark for each speed. The averages are then a window function over the accepted rows.
     """
     state = "'kept': {kept}, 'squares': {squares}, 'marks': {marks}"
     empty = state.format(kept="[]::BIGINT[]", squares="[]::BIGINT[]", marks="''")
@@ -391,7 +395,7 @@ def calculator_truth(window: int) -> str:
 
 
 def match_roads(traces: Stream, streets: int, radius: float, file: str = "") -> Stream:
-    """The road and the speed of each trace of a stream with `lat`, `lon` and `speed`."""
+    """The road and speed of each trace in a stream with `lat`, `lon` and `speed`."""
     return traces.process(
         MapMatcher,
         reads=("lat", "lon", "speed"),
@@ -403,7 +407,7 @@ def match_roads(traces: Stream, streets: int, radius: float, file: str = "") -> 
 
 
 def average_speeds(speeds: Stream, window: int) -> Stream:
-    """The average speed on each road of a stream with `road_id` and `speed`, at every speed that is accepted."""
+    """The average speed of each road in a stream with `road_id` and `speed`, at every accepted speed."""
     return speeds.process(
         SpeedCalculator,
         keys="road_id",
@@ -422,7 +426,7 @@ def build(parameters: TrafficMonitoringParameters, rate_per_s: float) -> Job:
     speed = Speed("speed", taxis, parameters.slow_downs, parameters.outliers, parameters.stopped)
     speed_field = with_malformed(speed, parameters.malformed, None, math.nan, -1.0, 2.0 * SPEED_MAX)
     traces = StreamSpec("traces", (taxi, lat, lon, speed_field))
-    # Not a number is above every one, so the upper bound leaves it out.
+    # NaN is above every number, so the upper bound excludes it.
     sound = f"speed > 0 AND speed <= {SPEED_MAX}"
     inside = " AND ".join(
         f"{axis} BETWEEN {double(low)} AND {double(high)}"
@@ -437,11 +441,11 @@ def build(parameters: TrafficMonitoringParameters, rate_per_s: float) -> Job:
 
 
 def _file(parameters: TrafficMonitoringParameters) -> str:
-    """The whole path of the file of roads, empty where there is none: workers may run elsewhere."""
+    """The absolute path of the road file (workers may run in other folders); empty without a file."""
     if not parameters.map_matcher_shapefile:
         return ""
     if "streets" in parameters.model_fields_set:
-        rule = "is of the made map, and there is a file of roads (map_matcher_shapefile)"
+        rule = "belongs to the generated map, but map_matcher_shapefile gives a file of roads"
         raise InputError(Problem("set streets", rule, parameters.streets, "leave one of the two out"))
     read_roads(parameters.map_matcher_shapefile)
     return str(Path(parameters.map_matcher_shapefile).resolve())
@@ -450,7 +454,7 @@ def _file(parameters: TrafficMonitoringParameters) -> str:
 WORKLOAD = Workload(
     name="traffic_monitoring",
     title="traffic monitoring",
-    summary="the average speed on each road, from the GPS traces of taxis that are matched with a map",
+    summary="the average speed on each road, from the GPS traces of taxis matched with a map",
     source="Bordin 2017, section 3.3.3",
     parameters=TrafficMonitoringParameters,
     build=build,

@@ -1,35 +1,38 @@
 """VoIPSTREAM (VS): calls of telemarketers, who call many new people, briefly, and are seldom called.
 
-Of every caller, sums in which a call counts less and less: established calls (ECR), those to somebody new (ENCR), calls
-received (RCR), and, over a longer time, calls (ECR24) and time talked (CT24); over all callers, the average duration
-(global ACD). Three ratios of them are scored from 0 to 1 between two thresholds: FoFiR, calls made to calls received;
-URL, calls to somebody new to all; ACD, the average duration of all calls to that of the caller's own. Their weighted
-sum is the score of the caller at this call; calls with a score above a threshold are the result.
+Each caller has decaying sums: established calls (ECR), those to new callees (ENCR), and calls received (RCR). Calls
+(ECR24) and talking time (CT24) decay more slowly. Over all callers there is an average duration (global ACD). Three
+ratios are scored from 0 to 1 between two thresholds:
 
-What was decided:
+- FoFiR: calls made to calls received
+- URL: calls to new callees to all calls
+- ACD: the average duration of all calls to that of the caller's own
 
-- A call's time is its event time, so there is one order; who is called at the same microsecond is counted by event id.
-- Sums forget by exp(-age / decay), with decays in seconds. The thesis's betas are 0.9672 a second, 30 s, and 0.9917
-  for what it calls 24 hours, which are 2 minutes; here they are 24 hours.
-- Only established calls count anywhere; a call that nobody answered has no duration that could be averaged.
-- Scores rise from the lower threshold to the upper one. The code ignores the lower one, and its ACD is the caller's own
-  average to that of all, so that it scores who talks five to ten times as long as others. Here it is the other way
-  round: telemarketers are brief. For the same end CT24 is of all calls, as ECR24 is, and not of those to somebody new.
-- The code joins what filters emit by caller and second, so two calls in a second meet wrongly, and what finds no
-  partner stays for ever. Here one process has all sums of a number, and gives them with the call that they are of.
-- The global ACD is another process, of one instance: it sees every call and sends it on with the average up to it.
-  That is the thesis's broadcast without its race; windows would come to the caller's process after the calls they are
-  for. The average is by time, an exact weighted mean from the first call on.
-- A call becomes two rows, one of each number (`parties`), so a caller's RCR is counted where the other sums are.
+Their weighted sum is the caller's score at this call. The results are calls with a score above a threshold.
 
-The thesis's sums and the memory of who called whom are probabilistic. With `filter` `exact`, the default, all of them
-are exact; with `bloom` they are kept in Bloom filters of the thesis's sizes (`bloom` and `decayed` say which, and how
-they differ from the thesis's). Filters bound the state, and exact sums do not; yet as long as there are fewer numbers
-than cells, a number takes one cell exactly and one for each hash in a filter of sums. Both ways have a truth in SQL.
+Decisions:
 
-Numbers that are null or below 0, calls to oneself, durations that are null, below 0 or longer than a day, and calls
-that say neither that they were established (1) nor that they were not (0) are malformed: such calls are left out, as
-those that were not established.
+- A call's time is its event time, so the order is unique. Calls in the same microsecond are ordered by event id.
+- Sums decay by exp(-age / decay), with decays in seconds. The thesis's betas are 0.9672 per second (30 s), and 0.9917
+  for what it calls 24 hours, which are 2 minutes. Here they are 24 hours.
+- Only established calls count. An unanswered call has no duration to average.
+- Scores rise from the lower threshold to the upper one. The thesis's code ignores the lower one. Its ACD ratio is
+  inverted, so that it scores callers who talk five to ten times as long as others, but telemarketers are brief.
+- For the same reason CT24 covers all calls, as ECR24 does, instead of those to new callees.
+- The code joins filter outputs by caller and second: two calls in a second mix, and outputs without a partner stay
+  forever. Here one process has all sums of a number, and returns them with their call.
+- The global ACD is a second process with one instance: it adds the average so far to every call. That is the thesis's
+  broadcast without its race. Windows would reach the caller's process after their calls. The average is an exact
+  time-weighted mean from the first call on.
+- A call becomes two rows, one for each number (`parties`), so that a caller's RCR is counted with the other sums.
+
+The thesis's sums and its memory of who called whom are probabilistic. With `filter` `exact`, the default, all are
+exact. With `bloom` they are Bloom filters of the thesis's sizes; `bloom` and `decayed` document the differences.
+Filters bound the state, exact sums do not. With fewer numbers than cells, exact sums still take less: one cell per
+number, where a filter takes one per hash. Both have a truth in SQL.
+
+Malformed: numbers that are null or below 0, calls to oneself, durations that are null, below 0 or longer than a day,
+and `established` other than 1 and 0. Such calls are ignored, like calls that were not established.
 
 Source: Bordin 2017, section 3.3.14.
 """
@@ -76,49 +79,49 @@ RATED = Schema.of(calling="int", gacd="double", **dict.fromkeys(RATES, "double")
 
 
 def _decay(default: float, description: str) -> Any:
-    """A time after which things are forgotten: at least a microsecond, so that it is some, at most 30 years."""
+    """A decay time, from a microsecond to 30 years."""
     return Field(default, ge=1e-6, le=1e9, description=description)
 
 
 class VoipStream(Parameters):
-    """The thesis's parameters, and the calls."""
+    """The thesis's parameters and the calls'."""
 
     filter: Literal["exact", "bloom"] = Field(
-        "exact", description="how sums and callees are kept: exact, or bloom as in the thesis"
+        "exact", description="storage of sums and callees: exact, or bloom as in the thesis"
     )
-    num_elements: int = Field(180_000, ge=1, le=10**8, description="of bloom: for how many numbers sums are kept")
-    buckets_per_element: int = Field(10, ge=1, le=15, description="of bloom: cells for each of them")
+    num_elements: int = Field(180_000, ge=1, le=10**8, description="bloom: capacity of the sums, in numbers")
+    buckets_per_element: int = Field(10, ge=1, le=15, description="bloom: cells per number")
     variation_aprox_size: int = Field(
-        180_000, ge=1, le=10**8, description="of bloom: for how many pairs of caller and callee there is room"
+        180_000, ge=1, le=10**8, description="bloom: capacity for pairs of caller and callee"
     )
     variation_error_rate: float = Field(
-        0.01, ge=1e-6, lt=0.5, description="of bloom: share of the new callees that may pass for known"
+        0.01, ge=1e-6, lt=0.5, description="bloom: share of the new callees that may pass for known"
     )
-    variation_memory: Seconds = _decay(DAY_S, "a callee is new again after one to two of these times")
-    ecr_decay: Seconds = _decay(30.0, "over how long calls count in ECR, RCR and ENCR: after it, a call counts 1 / e")
-    ecr24_decay: Seconds = _decay(DAY_S, "the same of ECR24 and CT24")
-    acd_decay_factor: Seconds = _decay(DAY_S, "the same of the average duration of all calls")
-    fofir_threshold_min: float = Field(2.0, ge=0, le=1e6, description="calls made to calls received that score 0")
-    fofir_threshold_max: float = Field(10.0, le=1e6, validate_default=True, description="those that score 1")
-    fofir_weight: float = Field(2.0, ge=0, le=1000, description="what that score counts")
+    variation_memory: Seconds = _decay(DAY_S, "a callee counts as new again after one to two of these times")
+    ecr_decay: Seconds = _decay(30.0, "decay time of calls in ECR, RCR and ENCR: after it, a call counts 1 / e")
+    ecr24_decay: Seconds = _decay(DAY_S, "decay time of ECR24 and CT24")
+    acd_decay_factor: Seconds = _decay(DAY_S, "decay time of the average duration of all calls")
+    fofir_threshold_min: float = Field(2.0, ge=0, le=1e6, description="ratio of calls made to received that scores 0")
+    fofir_threshold_max: float = Field(10.0, le=1e6, validate_default=True, description="ratio that scores 1")
+    fofir_weight: float = Field(2.0, ge=0, le=1000, description="weight of this score")
     url_threshold_min: float = Field(0.5, ge=0, le=1e6, description="share of calls to new callees that scores 0")
-    url_threshold_max: float = Field(1.0, le=1e6, validate_default=True, description="the one that scores 1")
-    url_weight: float = Field(3.0, ge=0, le=1000, description="what that score counts")
+    url_threshold_max: float = Field(1.0, le=1e6, validate_default=True, description="share that scores 1")
+    url_weight: float = Field(3.0, ge=0, le=1000, description="weight of this score")
     acd_threshold_min: float = Field(
-        5.0, ge=0, le=1e6, description="average duration of all calls to that of the caller's that scores 0"
+        5.0, ge=0, le=1e6, description="ratio of the average duration of all calls to the caller's that scores 0"
     )
-    acd_threshold_max: float = Field(10.0, le=1e6, validate_default=True, description="the one that scores 1")
-    acd_weight: float = Field(3.0, ge=0, le=1000, description="what that score counts")
+    acd_threshold_max: float = Field(10.0, le=1e6, validate_default=True, description="ratio that scores 1")
+    acd_weight: float = Field(3.0, ge=0, le=1000, description="weight of this score")
     scorer_threshold: float = Field(6.5, ge=0, le=3000, description="calls with a greater score are telemarketers'")
     generator_population: int = Field(
-        10_000, ge=2, le=SUBSCRIBERS_MAX, description="how many subscribers there are, who call with Zipf's frequencies"
+        10_000, ge=2, le=SUBSCRIBERS_MAX, description="number of subscribers, who call with Zipf's frequencies"
     )
-    generator_error_prob: float = Field(0.05, ge=0, le=1, description="share of the calls that nobody answers")
-    contacts: int = Field(8, ge=1, le=1000, description="how many people a subscriber knows")
+    generator_error_prob: float = Field(0.05, ge=0, le=1, description="share of the calls that are not answered")
+    contacts: int = Field(8, ge=1, le=1000, description="number of people that a subscriber knows")
     strangers: float = Field(0.1, ge=0, le=1, description="share of the subscribers' calls that go to anyone")
-    telemarketers: int = Field(100, ge=1, le=100_000, description="how many telemarketers there are besides")
-    telemarketing: float = Field(0.02, ge=0, le=1, description="share of the calls that are theirs")
-    malformed: float = Field(0.001, ge=0, le=1, description="share of the calls without a duration that can be")
+    telemarketers: int = Field(100, ge=1, le=100_000, description="number of telemarketers")
+    telemarketing: float = Field(0.02, ge=0, le=1, description="share of the calls made by telemarketers")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the calls with an impossible duration")
 
     @field_validator("fofir_threshold_max", "url_threshold_max", "acd_threshold_max")
     @classmethod
@@ -130,7 +133,7 @@ class VoipStream(Parameters):
 
 
 class GlobalAcd(Processor):
-    """Each call with the average duration of all up to it; there is one network, so it has one key."""
+    """Adds the average duration of all calls so far to each call. There is one network, so one key."""
 
     def __init__(self, decay_us: int) -> None:
         self._sums = DecayedSums((decay_us, decay_us))
@@ -151,10 +154,10 @@ class GlobalAcd(Processor):
 
 
 class CallRates(Processor):
-    """The rates of who calls, at each of its calls; `pairs` is the filter of callees (none: exactly), `parties` says
-    where sums are kept.
+    """The rates of callers, at each of their calls.
 
-    It is given two rows of each call, one with the caller as `party` and one with the callee.
+    `pairs` is the filter of callees (None: exact), `parties` says where the sums are. Each call comes as two rows, one
+    with the caller as `party` and one with the callee.
     """
 
     def __init__(
@@ -178,7 +181,7 @@ class CallRates(Processor):
         return pa.RecordBatch.from_arrays(list(outputs.values()), names=list(outputs))
 
     def _new(self, batch: pa.RecordBatch, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """The variation detector: which of the batch's rows are a caller's (`rows`) and call somebody new."""
+        """The variation detector: which of the callers' rows (`rows`) call a new callee."""
         calling, called, times = (_whole(batch, name)[rows] for name in ("calling", "called", TIME))
         new = np.zeros(batch.num_rows, np.bool_)
         new[rows] = self._seen.add(calling * WORD + called, times)
@@ -195,13 +198,13 @@ class CallRates(Processor):
 
 
 def _whole(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
-    """A column of whole numbers; none is null, because malformed calls were left out."""
+    """A column of whole numbers, without nulls because malformed calls were removed."""
     column: NDArray[np.int64] = batch.column(name).to_numpy().astype(np.int64, copy=False)
     return column
 
 
 def global_acd(calls: Stream, parameters: VoipStream) -> Stream:
-    """Calls (`network`, `calling`, `called`, `duration`) with `gacd`."""
+    """Adds `gacd` to calls (`network`, `calling`, `called`, `duration`)."""
     decay_us = _us(parameters.acd_decay_factor)
     sums = decayed_sql("input", "network", {"total": ("duration", decay_us), "calls": ("1", decay_us)})
     return calls.process(
@@ -215,7 +218,7 @@ def global_acd(calls: Stream, parameters: VoipStream) -> Stream:
 
 
 def call_rates(parties: Stream, parameters: VoipStream) -> Stream:
-    """Rows (`party`, `calling`, `called`, `duration`, `gacd`) as the rates of who calls: `RATED`."""
+    """From rows (`party`, `calling`, `called`, `duration`, `gacd`) to the callers' rates: `RATED`."""
     if parameters.filter == "bloom":
         columns = {name: name for name in parties.columns}
         parties = parties.select(columns, shard=f"party % {SHARDS}", name="shard")
@@ -240,7 +243,7 @@ def call_rates(parties: Stream, parameters: VoipStream) -> Stream:
 
 
 def places(parameters: VoipStream) -> tuple[BloomFilter | None, Places]:
-    """The filter of pairs of caller and callee (none: exactly), and where the sums of a number are: best sizes."""
+    """The filter of pairs of caller and callee (None: exact) and the places of a number's sums, in optimal sizes."""
     if parameters.filter == "exact":
         return None, Exact()
     pairs = BloomFilter(parameters.variation_aprox_size, parameters.variation_error_rate)
@@ -250,12 +253,12 @@ def places(parameters: VoipStream) -> tuple[BloomFilter | None, Places]:
 
 
 def _width(cells: float) -> int:
-    """Of a part of one filter, where all filters together have so many cells in it."""
+    """The width of one filter's part, given the cells of all filters in it."""
     return math.ceil(cells / SHARDS)
 
 
 def rates_truth(decay_us: int, decay24_us: int, memory_us: int, pairs: BloomFilter | None, parties: Places) -> str:
-    """The rates as DuckDB SQL: each row once for each of its cells, window functions over a cell, then rows again."""
+    """The rates, as DuckDB SQL: rows are expanded to cells, summed per cell, and collapsed again."""
     exactly = (f"calling::BIGINT * {WORD} + called",)
     pair = ", ".join(exactly if pairs is None else pairs.sql(f"(party % {SHARDS})", "calling", "called"))
     cell = ", ".join(parties.sql(f"(party % {SHARDS})", "party"))
@@ -276,7 +279,7 @@ def rates_truth(decay_us: int, decay24_us: int, memory_us: int, pairs: BloomFilt
 
 
 def scored(rated: Stream, parameters: VoipStream) -> Stream:
-    """Rates as the scores of who calls; those above the threshold."""
+    """From rates to callers' scores above the threshold."""
     p = parameters
     modules = rated.select(
         calling="calling",
@@ -292,9 +295,9 @@ def scored(rated: Stream, parameters: VoipStream) -> Stream:
 
 
 def ramp(many: str, few: str, low: float, high: float) -> str:
-    """How far `many / few` is on its way from `low` to `high`, 0 to 1, as an expression.
+    """Position of `many / few` between `low` and `high`, 0 to 1, as an expression.
 
-    Products, because `few` may be 0, or so little that a quotient would overflow; of nothing and nothing it is 0.
+    It multiplies, because `few` may be 0 or so small that the quotient overflows. If both are 0, the result is 0.
     """
     above = f"{many} - {double(low)} * {few}"
     return (

@@ -1,17 +1,17 @@
-"""Sentiment Analysis (SA): whether a tweet speaks well or ill, by the words in it.
+"""Sentiment Analysis (SA): whether a tweet is positive or negative, by its words.
 
-Of tweets in English the text is cleaned and loses its stop words. Two branches count what is positive and what is
-negative among the words that are left, each as a share of them, and a join by the tweet's id brings both together.
-Positive is a tweet with more positive words than negative ones; any other is negative, also one with as many. A tweet
-without an id, a language or a text is malformed and has no sentiment; one without a word has: none is positive.
+English tweets are cleaned and lose their stop words. Two branches count the positive and the negative words, each as a
+share of all words, and a join by the tweet's id combines them. A tweet with more positive than negative words is
+positive, any other is negative, including ties. A tweet without an id, a language or a text is malformed and has no
+sentiment. A tweet without words is negative, because it has no positive word.
 
-All of it is native. A list of words is one pattern in which those that begin alike share their beginning (`any_of`):
-an alternation of whole words would be tried one by one at every word of a tweet. Clean words have two spaces between
-them, so that each has a space before and one after it for itself. The join is an interval join of no length: both
-halves of a tweet have its time, so nothing is waited for, and the next batch forgets them.
+All operators are native. A word list is one pattern in which words share their common beginnings (`any_of`), because an
+alternation of whole words would be tried one by one at every word of a tweet. Cleaned words are separated by two
+spaces, so that each word has its own space on both sides. The join is an interval join of length 0: both halves of a
+tweet have the same time, so the join waits for nothing and the next batch forgets them.
 
-DSPBench has a single operator in the place of all that, a sum of valences over tweets of any language; it is here as
-`classifier_type=basic`, for English. Its word list keeps terms that no word can equal. Here they are left out.
+DSPBench has a single operator instead, a sum of valences over tweets of any language. It is available as
+`classifier_type=basic`, for English. Its word list has terms that no word can equal; they are left out here.
 
 Source: Bordin 2017, section 3.3.5.
 """
@@ -37,41 +37,41 @@ from streamgauge.workloads.features import Feature
 from streamgauge.workloads.registry import Job, Parameters, Workload
 
 OTHER_LANGUAGES = {"ja": 0.35, "es": 0.25, "pt": 0.2, "ar": 0.2}
-"""Language to its share of the tweets that are not English."""
+"""Language to its share of the non-English tweets."""
 
 CLEAN = (
     "lower(regexp_replace(regexp_replace(replace(concat(' ', text, ' '), '’', '\\''),"
     " '[^A-Za-z0-9\\']+', '  '), ' \\'+|\\'+ ', ' '))"
 )
-"""Words are runs of ASCII letters, digits and apostrophes; apostrophes at their ends are quotes. Letters of other
-alphabets go before `lower`: engines do not agree on all of those."""
+"""Words are runs of ASCII letters, digits and apostrophes. Apostrophes at their ends are quotes. Letters of other
+alphabets are removed before `lower`, because engines disagree about some of them."""
 
 _WORD = re.compile("[a-z0-9]+")
 
 
 class SentimentAnalysis(Parameters):
-    """DSPBench's parameter, and the tweets; the thesis itself has none but how many instances there are."""
+    """DSPBench's parameter and the tweets'. The thesis has only numbers of instances."""
 
     classifier_type: Literal["scorers", "basic"] = Field(
         "scorers",
         description="scorers: two branches and a join, as in the thesis; basic: DSPBench's sum of valences",
     )
-    words: int = Field(15, ge=1, le=140, description="how many words a tweet has")
+    words: int = Field(15, ge=1, le=140, description="number of words in a tweet")
     opinions: float = Field(0.15, ge=0, le=1, description="share of the words that are positive or negative")
     english: float = Field(0.5, ge=0, le=1, description="share of the tweets that are in English")
     malformed: float = Field(0.001, ge=0, le=1, description="share of the tweets without a text")
 
 
 def _shipped(package: str, file: str) -> Path:
-    """A data file of an installed package, which is not imported for it."""
+    """A data file of an installed package, without importing the package."""
     return Path(str(distribution(package).locate_file(file)))
 
 
 @lru_cache(maxsize=1)
 def lexicon() -> dict[str, int]:
-    """Word to valence, from -5 to 5 and never 0: those terms of AFINN-111 that are one plain word.
+    """Word to valence, from -5 to 5 except 0: the terms of AFINN-111 that are one plain word.
 
-    The list is under the Open Database License, so it is read from its own package, and no file of ours.
+    The list has the Open Database License, so it is read from its own package rather than copied.
     """
     terms = _shipped("afinn", "afinn/data/AFINN-111.txt").read_text("utf-8").splitlines()
     valences = {term: int(valence) for term, valence in (line.split("\t") for line in terms)}
@@ -80,7 +80,7 @@ def lexicon() -> dict[str, int]:
 
 @lru_cache(maxsize=1)
 def stop_words() -> tuple[str, ...]:
-    """Those of Spark's own StopWordsRemover for English, but for what the lexicon knows: `no` is negative."""
+    """The English stop words of Spark's StopWordsRemover, except words in the lexicon (`no` is negative)."""
     (jar,) = _shipped("pyspark", "pyspark/jars").glob("spark-mllib_*.jar")
     with ZipFile(jar) as opened:
         listed = opened.read("org/apache/spark/ml/feature/stopwords/english.txt").decode().split()
@@ -98,7 +98,7 @@ def negative_words() -> tuple[str, ...]:
 
 
 def any_of(words: Iterable[str]) -> str:
-    """A pattern that each of these words matches as a whole, and no other text does.
+    """A pattern that matches exactly these words.
 
     >>> any_of(["bad", "badly", "bat", "bath"])
     'ba(?:d(?:ly)?|th?)'
@@ -118,18 +118,18 @@ def any_of(words: Iterable[str]) -> str:
 
 
 def _spaced(words: Iterable[str]) -> str:
-    """One of these words with its spaces, as a literal of an expression."""
+    """A pattern of one of these words with its spaces, as a literal of an expression."""
     return "' " + any_of(words).replace("'", "\\'") + " '"
 
 
 def _count(words: Iterable[str]) -> str:
-    """How many words of the text are of these."""
+    """The number of these words in the text."""
     return f"size(regexp_extract_all(text, {_spaced(words)}, 0))"
 
 
 @lru_cache(maxsize=2)
 def _share(words: tuple[str, ...]) -> str:
-    """How many of them are, as a share of the text's words; 0 where it has none."""
+    """The share of these words among the text's words; 0 without words."""
     return f"coalesce(try_divide({_count(words)}, size(regexp_extract_all(text, '[^ ]+', 0))), 0e0)"
 
 
@@ -143,7 +143,7 @@ def _valence() -> str:
 
 
 def _scored(cleaned: Stream) -> Stream:
-    """The thesis's way: two branches, and a join."""
+    """The thesis's version: two branches and a join."""
     stemmed = cleaned.select(id="id", text=f"regexp_replace(text, {_spaced(stop_words())}, '')", name="stemmer")
     positive = stemmed.select(id="id", positive=_share(positive_words()), name="positive_scorer")
     negative = stemmed.select(id="id", negative=_share(negative_words()), name="negative_scorer")
@@ -154,7 +154,7 @@ def _scored(cleaned: Stream) -> Stream:
 
 
 def _classified(cleaned: Stream) -> Stream:
-    """DSPBench's way: one operator, row by row."""
+    """DSPBench's version: one operator, row by row."""
     summed = cleaned.select(id="id", score=f"try_cast({_valence()} AS double)", name="classifier")
     sentiment = "CASE WHEN score > 0 THEN 'positive' WHEN score < 0 THEN 'negative' ELSE 'neutral' END"
     return summed.select(id="id", score="score", sentiment=sentiment, name="sentiment")
@@ -183,7 +183,7 @@ def build(parameters: SentimentAnalysis, rate_per_s: float) -> Job:
 WORKLOAD = Workload(
     name="sentiment_analysis",
     title="sentiment analysis",
-    summary="whether tweets speak well or ill, by the words in them: two branches and a join",
+    summary="whether tweets are positive or negative, by their words: two branches and a join",
     source="Bordin 2017, section 3.3.5",
     parameters=SentimentAnalysis,
     build=build,

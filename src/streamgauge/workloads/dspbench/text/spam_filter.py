@@ -1,27 +1,32 @@
-"""Spam Filter (SF): mails are judged by their words, as learned from all labelled mails before them.
+"""Spam Filter (SF): the probability that a mail is spam, learned from all labelled mails before it.
 
-Two streams, `training` (labelled) and `analysis`, become one in the order of time, ties by event id; so there is one
-right answer, where the thesis lets both race each other. Then, as the thesis has it, by word and by mail:
+Two streams, `training` (labelled) and `analysis`, are merged in order of time, with ties by event id. So there is one
+right answer, whereas the thesis lets both streams race. Then, as in the thesis, by word and by mail:
 
-- `tokenizer`: runs of ASCII letters, digits and underscores, in lower case; native
-- `training_sum`: how many words of spam and of ham were learned so far. The thesis sends them to every instance; here
-  all mails pass one instance, one row a mail, and the sums are written on them: a broadcast edge takes rows of one time
-  input by input, where mails of both streams go by their ids, and would do each training mail once for every bucket
-- `each_word`, by mail: its words. A class, so that words go from class to class without being rows of the engine; and
-  keyed, since a native `explode` would do all words where all mails pass, on one core
-- `word_probability`, by word: how often the word was learned from spam and from ham, and so how likely a mail that has
-  it is spam. What was learned is never forgotten
-- `bayes_rule`, by mail: the 15 distinct words that tell most, equal ones in the order of the alphabet, and what they
-  say together. All words of a mail have its time and no batch ends within a time, so a mail is always whole, and
-  nothing is kept. The thesis counts what came: a mail that lost a word is kept forever
+- `tokenizer`: runs of ASCII letters, digits and underscores, in lower case; native.
+- `training_sum`: the number of spam and ham words learned so far. The thesis sends these sums to every instance. Here
+  all mails pass one instance, one row per mail, which adds the sums. (A broadcast edge takes rows of one time input by
+  input, but mails of both streams are ordered by id. It would also handle each training mail once per bucket.)
+- `each_word`, by mail: its words. A class, so that words go from class to class without being rows of the engine. It is
+  keyed, because a native `explode` would run on one core, where all mails pass.
+- `word_probability`, by word: how often the word was learned from spam and from ham, and so the probability that a mail
+  with it is spam. Nothing learned is ever forgotten.
+- `bayes_rule`, by mail: combines the 15 most telling distinct words, with ties in alphabetical order. All words of a
+  mail have its time and no batch ends within a time, so a mail is always complete and there is no state. The thesis
+  counts arrivals, and keeps a mail that lost a word forever.
 
-With `training_share` 0 nothing is learned: words (`each_word` is native then) are looked up in a static table of what a
-thousand made mails of each kind teach (the thesis's offline mode), and only `bayes_rule` is keyed.
+With `training_share` 0 nothing is learned (the thesis's offline mode). A static table then has what a thousand
+generated mails of each kind teach. `each_word` is native, and only `bayes_rule` is keyed.
 
-Of the thesis's code these are not repeated: counts that begin at 0, so that a word learned once counts nothing; the
-probabilities of all words computed anew after each mail (here: those of the words that are asked for); single
-precision; mails without a word, which never came out (here nothing speaks for or against them: 0.5). Malformed are
-training mails without a label and analysis mails without an id: they are left out; a mail without a text has no words.
+Not repeated from the thesis's code:
+
+- counts from 0, so that a word learned once counts as unknown
+- recomputing the probabilities of all words after each mail; here only those of requested words
+- single precision
+- mails without words, which never came out; here their probability is 0.5
+
+Malformed: training mails without a label and analysis mails without an id. They are ignored. A mail without a text has
+no words.
 
 Source: Bordin 2017, section 3.3.6.
 """
@@ -55,33 +60,33 @@ from streamgauge.workloads.features import Feature
 from streamgauge.workloads.registry import Job, Parameters, Workload, double
 
 TOKENS = r"lower(trim(regexp_replace(coalesce(message, ''), '\\W+', ' ')))"
-"""The words of a mail with single spaces between them. Capitals go last: only ASCII is left of them by then. To the
-JVM the class spelled out, `[^A-Za-z0-9_]`, costs twice as much.
+"""The words of a mail, separated by single spaces. Capitals are lowered last, when only ASCII is left. For the JVM, the
+explicit class `[^A-Za-z0-9_]` costs twice as much.
 """
 UNKNOWN, NO_WORD, LEAST, MOST = 0.4, 0.5, 0.01, 0.99
-"""Probabilities: of a word that was never learned, of a mail without words, and the bounds of all others."""
+"""Probabilities: of an unknown word, of a mail without words, and the bounds of all others."""
 INTERESTING = 15
-"""So many words of a mail decide."""
+"""Number of words of a mail that decide."""
 ROUNDING = "1e-12"
-"""Spam is what is above the threshold by more than this: the order in which factors are multiplied decides nothing."""
+"""Least excess over the threshold, so that the order of multiplication decides nothing."""
 LEARNED_MAILS = 1000
 
 
 class SpamFilter(Parameters):
-    """The thesis's parameter, and the mails."""
+    """The thesis's parameter and the mails'."""
 
     bayesrule_spam_probability: float = Field(
-        0.9, ge=0, le=1, description="a mail whose probability is above it is taken for spam"
+        0.9, ge=0, le=1, description="a mail with a greater probability counts as spam"
     )
     training_share: float = Field(
-        0.5, ge=0, lt=1, description="share of the events that are training mails; 0: words are known from a table"
+        0.5, ge=0, lt=1, description="share of training mails among the events; 0: word probabilities come from a table"
     )
-    spam: float = Field(0.5, ge=0, le=1, description="share of the mails that are spam, of both streams")
+    spam: float = Field(0.5, ge=0, le=1, description="share of spam among the mails of both streams")
     words: int = Field(
-        40, ge=1, le=WORDS_MAX, description="how many words a mail has on average: from half to one and a half of it"
+        40, ge=1, le=WORDS_MAX, description="mean number of words in a mail (each has 0.5 to 1.5 times as many)"
     )
     vocabulary: int = Field(
-        10_000, ge=VOCABULARY_MIN, le=VOCABULARY_MAX, description="how many words there are, with Zipf's frequencies"
+        10_000, ge=VOCABULARY_MIN, le=VOCABULARY_MAX, description="number of different words, with Zipf's frequencies"
     )
     malformed: float = Field(
         0.001, ge=0, le=1, description="share of the training mails without a label, and of the others without an id"
@@ -89,9 +94,9 @@ class SpamFilter(Parameters):
 
 
 def probability(bad: Ints, good: Ints, spam_total: Ints | int, ham_total: Ints | int) -> Floats:
-    """How likely a mail with a word is spam: rate in spam / (rate in spam + twice the rate in ham).
+    """The probability that a mail with a word is spam: rate in spam / (rate in spam + twice the rate in ham).
 
-    Both rates are multiplied by both totals, so that the quotient is rounded once: words of equal counts are equal.
+    Both rates are multiplied by both totals, so that only the quotient is rounded and words of equal counts are equal.
     """
     of_spam = bad.astype(np.float64) * np.maximum(ham_total, 1)
     of_ham = 2.0 * good * np.maximum(spam_total, 1)
@@ -101,14 +106,14 @@ def probability(bad: Ints, good: Ints, spam_total: Ints | int, ham_total: Ints |
 
 
 def _labels(spam: pa.Array) -> tuple[Bools, Bools]:
-    """Which rows are of spam, and which of ham; all others are to be judged."""
+    """Which rows are spam, and which are ham; all others must be judged."""
     kinds = (pc.fill_null(each, False) for each in (spam, pc.invert(spam)))
     is_spam, is_ham = (kind.to_numpy(zero_copy_only=False) for kind in kinds)
     return is_spam, is_ham
 
 
 class TrainingSum(Processor):
-    """The words of spam and of ham that were learned up to each mail. Its key is one for all mails."""
+    """The number of spam and ham words learned up to each mail. All mails have one key."""
 
     def __init__(self) -> None:
         self._spam_total, self._ham_total = 0, 0
@@ -143,7 +148,7 @@ SUM_TRUTH = (
 
 
 class EachWord(Processor):
-    """The words of each mail, with what is known of the mail; one without words has an empty one."""
+    """The words of each mail, with the mail's columns; a mail without words has one empty word."""
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         words = pc.split_pattern(batch.column("words"), " ")
@@ -156,7 +161,7 @@ class EachWord(Processor):
         return b""
 
     def restore(self, state: bytes) -> None:
-        """Nothing is kept."""
+        """There is no state."""
 
 
 EACH_TRUTH = (
@@ -167,7 +172,7 @@ EACH_TRUTH = (
 
 
 class WordProbability(Processor):
-    """How likely each word of a mail to be judged makes it spam, by what was learned of the word before it."""
+    """The spam probability of each word of a mail to judge, from the training mails before it."""
 
     def __init__(self) -> None:
         self._bad, self._good = np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -201,9 +206,9 @@ class WordProbability(Processor):
 
 
 def _word_counts(before: Ints, words: int, codes: Ints, order: Ints, counts: Bools) -> tuple[Ints, Ints]:
-    """How many rows that count each of `words` words has had; and how many up to each row its own word.
+    """The counting rows of each of `words` words in total, and for each row those of its word so far.
 
-    `before` is the former up to the batch, for the words that were known then; `order` brings equal `codes` together.
+    `before`: the totals before the batch, for the words known then; `order` groups equal `codes`.
     """
     before = np.concatenate((before, np.zeros(words - len(before), np.int64)))
     sorted_codes, sorted_counts = codes[order], counts[order].astype(np.int64)
@@ -229,7 +234,7 @@ WORD_TRUTH = (
 
 
 class BayesRule(Processor):
-    """How likely each mail is spam, by those of its distinct words that tell most; every mail is whole in its batch."""
+    """The spam probability of each mail, from its most telling distinct words. A batch has whole mails."""
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         likely = batch.column("p_spam").to_numpy()
@@ -241,7 +246,7 @@ class BayesRule(Processor):
         distinct = np.cumsum(new_word)
         position: Ints = distinct - distinct[first][mail_of]
         chosen = new_word & (position < INTERESTING)
-        # The first row of a mail is always among the chosen: where it stands there, the mail's chosen ones begin.
+        # A mail's first row is always chosen, so its index starts the mail's chosen rows.
         starts = (np.cumsum(chosen) - 1)[first]
         spam, ham = (np.multiply.reduceat(each[order][chosen], starts) for each in (likely, 1 - likely))
         columns = [mail[first], spam / (spam + ham), np.minimum.reduceat(order, first)]
@@ -251,11 +256,11 @@ class BayesRule(Processor):
         return b""
 
     def restore(self, state: bytes) -> None:
-        """Nothing is kept."""
+        """There is no state."""
 
 
 def _alphabetical(words: pa.Array) -> Ints:
-    """Numbers that are in order as the words are, and equal where they are."""
+    """Numbers that order and equal each other as the words do."""
     encoded = pc.dictionary_encode(words)
     position = np.empty(len(encoded.dictionary), np.int64)
     position[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(position))
@@ -274,7 +279,7 @@ BAYES_TRUTH = (
 
 
 def training_sum(mails: Stream) -> Stream:
-    """Mails (`id`, `words`, `spam`: null where it is to be judged) with the sums of what was learned up to each."""
+    """Adds the sums learned so far to mails (`id`, `words`, `spam`: null if the mail must be judged)."""
     return mails.process(
         TrainingSum,
         keys="mailbox",
@@ -286,7 +291,7 @@ def training_sum(mails: Stream) -> Stream:
 
 
 def each_word(summed: Stream) -> Stream:
-    """Mails with their sums to their words with these."""
+    """From mails with sums to words with sums."""
     return summed.process(
         EachWord,
         keys="id",
@@ -299,7 +304,7 @@ def each_word(summed: Stream) -> Stream:
 
 
 def word_probability(words_of_mails: Stream) -> Stream:
-    """Words of mails, of both kinds, to those that are to be judged, each with its probability."""
+    """From words of both kinds of mails to words to judge, with their probabilities."""
     return words_of_mails.process(
         WordProbability,
         keys="word",
@@ -310,7 +315,7 @@ def word_probability(words_of_mails: Stream) -> Stream:
 
 
 def bayes_rule(words_with_probability: Stream) -> Stream:
-    """Words with their probabilities to mails with theirs."""
+    """From words with probabilities to mails with probabilities."""
     return words_with_probability.process(
         BayesRule,
         keys="id",
@@ -322,7 +327,7 @@ def bayes_rule(words_with_probability: Stream) -> Stream:
 
 
 def word_map(mean_words: int, vocabulary: int) -> Table:
-    """What a thousand mails of each kind teach, without chance: words too rare to be in them are not known."""
+    """The expected knowledge from a thousand mails of each kind; words too rare for them are unknown."""
     learned = LEARNED_MAILS * mean_words
     bad, good = (np.rint(learned * share).astype(np.int64) for share in shares(vocabulary))
     learned_words = np.flatnonzero(bad + good)
@@ -332,7 +337,7 @@ def word_map(mean_words: int, vocabulary: int) -> Table:
 
 
 def _learning(training: Stream, addressed: Stream) -> Stream:
-    """Words of mails to be judged, known by the training mails before them."""
+    """Words of mails to judge, with probabilities from the training mails before them."""
     labelled = training.where("spam IS NOT NULL", name="labelled")
     unlabelled = addressed.select(id="id", message="message", spam="nullif(true, true)", name="unlabelled")
     mails = labelled.union(unlabelled, name="mails")
@@ -341,7 +346,7 @@ def _learning(training: Stream, addressed: Stream) -> Stream:
 
 
 def _offline(addressed: Stream, word_map: Table) -> Stream:
-    """Words of mails to be judged, known by a table."""
+    """Words of mails to judge, with probabilities from a table."""
     tokens = addressed.select(id="id", words=TOKENS, name="tokenizer")
     found = tokens.explode(word="split(words, ' ')", name="each_word").select(id="id", word="word", name="word")
     p_spam = f"case when word = '' then {NO_WORD}e0 else coalesce(p_spam, {UNKNOWN}e0) end"
@@ -374,7 +379,7 @@ def build(parameters: SpamFilter, rate_per_s: float) -> Job:
 WORKLOAD = Workload(
     name="spam_filter",
     title="spam filter",
-    summary="how likely each mail is spam, by the words of all labelled mails before it",
+    summary="the probability that each mail is spam, from the words of all labelled mails before it",
     source="Bordin 2017, section 3.3.6",
     parameters=SpamFilter,
     build=build,

@@ -1,9 +1,8 @@
-"""Trending Topics (TT): the hashtags that were used most in the last ten seconds, every two seconds.
+"""Trending Topics (TT): the most used hashtags of the last ten seconds, every two seconds.
 
-A topic is what stands between white space, begins with `#` and has at least one more character; it is kept as it is
-written. Windows are of event time: the thesis counts by the clock of the machine that happens to do it,
-so no two runs of it agree. Equal counts are ranked by topic, which the thesis leaves open. A tweet
-without a text (null) is malformed and has no topic.
+A topic is text between white space that starts with `#` and has at least one more character; its case is kept. Windows
+are of event time. The thesis counts by the clock of whichever machine counts, so that no two of its runs agree. Equal
+counts are ranked by topic, which the thesis leaves open. A tweet without a text (null) is malformed and has no topic.
 
 Source: Bordin 2017, section 3.3.7.
 """
@@ -20,16 +19,16 @@ from streamgauge.workloads.features import Feature
 from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload
 
 TOPICS = r"regexp_extract_all(text, '(^|\\s)(#[^\\s]+)', 2)"
-"""White space is that of ASCII, vertical tab included: the flow language gives every engine the same."""
+"""White space is ASCII white space with vertical tab, as the flow language defines it for every engine."""
 
 
 class TrendingTopics(Parameters):
-    """The thesis's parameters, and the tweets."""
+    """The thesis's parameters and the tweets'."""
 
-    topk: int = Field(10, ge=1, le=10_000, description="how many topics are in a ranking")
-    window: Seconds = Field(10.0, gt=0, le=86_400, description="over how long topics are counted")
-    frequency: Seconds = Field(2.0, gt=0, le=86_400, description="how often they are ranked")
-    words: int = Field(15, ge=1, le=WORDS_MAX, description="how many words a tweet has")
+    topk: int = Field(10, ge=1, le=10_000, description="number of topics in a ranking")
+    window: Seconds = Field(10.0, gt=0, le=86_400, description="length of the window in which topics are counted")
+    frequency: Seconds = Field(2.0, gt=0, le=86_400, description="time between rankings")
+    words: int = Field(15, ge=1, le=WORDS_MAX, description="number of words in a tweet")
     hashtags: float = Field(0.1, ge=0, le=1, description="share of the words that are hashtags")
     malformed: float = Field(0.001, ge=0, le=1, description="share of the tweets without a text")
 
@@ -48,7 +47,7 @@ def build(parameters: TrendingTopics, rate_per_s: float) -> Job:
 WORKLOAD = Workload(
     name="trending_topics",
     title="trending topics",
-    summary="the hashtags that were used most in the last seconds, ranking by ranking",
+    summary="rankings of the most used hashtags of the last seconds",
     source="Bordin 2017, section 3.3.7",
     parameters=TrendingTopics,
     build=build,

@@ -1,8 +1,8 @@
-"""Word Count (WC): how often each word was said so far.
+"""Word Count (WC): the number of occurrences of each word so far.
 
-A word is a run of ASCII letters, digits and underscores, in lower case: the engines of the thesis's code disagree about
-case, and so about every count. A line without a word, empty or null, gives no row. Words are never forgotten, unless
-there is a `window`.
+A word is a run of ASCII letters, digits and underscores, in lower case. (The engines of the thesis's code disagree
+about case, and so about every count.) A line without words, empty or null, gives no row. Words are never forgotten,
+unless there is a `window`.
 
 Source: Bordin 2017, section 3.3.1.
 """
@@ -18,16 +18,16 @@ from streamgauge.workloads.helpers.counts import MEANING, count_by_key
 from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload
 
 WORDS = "regexp_extract_all(text, '[A-Za-z0-9_]+', 0)"
-"""In lower case only afterwards, each: engines do not agree on all letters of other alphabets ('İ'), and those are in
-no word. To take them out of the line first cost half of all the work.
+"""Each word is lowered after the split, because engines disagree about some letters of other alphabets ('İ'), which no
+word contains. Removing those from the line first costs half of all the work.
 """
 
 
 class WordCount(Parameters):
-    """The lines, and what bounds the state; the thesis itself has no parameter but how many instances there are."""
+    """Parameters of the lines and the bound of the state. The thesis has only numbers of instances."""
 
     window: Seconds = Field(0.0, ge=0, le=86_400, description=MEANING)
-    words: int = Field(10, ge=1, le=WORDS_MAX, description="how many words a line has")
+    words: int = Field(10, ge=1, le=WORDS_MAX, description="number of words in a line")
 
 
 def build(parameters: WordCount, rate_per_s: float) -> Job:
@@ -41,7 +41,7 @@ def build(parameters: WordCount, rate_per_s: float) -> Job:
 WORKLOAD = Workload(
     name="word_count",
     title="word count",
-    summary="how often each word was said so far, as updates",
+    summary="number of occurrences of each word so far, as updates",
     source="Bordin 2017, section 3.3.1",
     parameters=WordCount,
     build=build,

@@ -1,9 +1,9 @@
-"""Ads Analytics (AA, added in DSPBench): how often the ads beside a query are clicked, over sliding windows.
+"""Ads Analytics (AA, added in DSPBench): click-through rates of the ads beside search queries, over sliding windows.
 
-Clicks and impressions come in two streams. Of each pair of query and ad that was clicked in a window: the click-through
-rate, clicks / impressions. Pairs with clicks alone give no result; DSPBench divides by zero there. What comes twice
-counts twice. An event without a query or an ad is malformed and counts nowhere. Windows are of event time, where
-DSPBench's are of the clock of the machine that counts.
+Clicks and impressions come in two streams. Each pair of query and ad that was clicked in a window gets a click-through
+rate, clicks / impressions. Pairs with clicks but no impressions give no result; DSPBench divides by zero there.
+Repeated events count each time. An event without a query or an ad is malformed and counts nowhere. Windows are of event
+time; DSPBench's follow the clock of the counting machine.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ WHOLE = "query_id IS NOT NULL AND ad_id IS NOT NULL"
 
 
 class AdsAnalytics(Parameters):
-    """The window, and what is searched for and shown."""
+    """Parameters of the window, the queries and the ads."""
 
-    window: Seconds = Field(10.0, gt=0, le=86_400, description="over how long clicks and impressions are counted")
-    frequency: Seconds = Field(2.0, gt=0, le=86_400, description="how often a rate is given")
-    queries: int = Field(1000, ge=1, le=2**24, description="how many queries there are, asked with Zipf's frequencies")
-    ads: int = Field(10, ge=1, le=10_000, description="how many ads are shown beside queries")
+    window: Seconds = Field(10.0, gt=0, le=86_400, description="length of the window of the counts")
+    frequency: Seconds = Field(2.0, gt=0, le=86_400, description="time between results")
+    queries: int = Field(1000, ge=1, le=2**24, description="number of queries, asked with Zipf's frequencies")
+    ads: int = Field(10, ge=1, le=10_000, description="number of ads")
     clicks: float = Field(0.05, gt=0, lt=1, description="share of the events that are clicks")
     malformed: float = Field(0.001, ge=0, le=1, description="share of the events without an ad")
 

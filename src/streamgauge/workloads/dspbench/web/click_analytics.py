@@ -1,11 +1,10 @@
-"""Click Analytics (CA): how many clicks a site had, how many of them were somebody's first on a page,
-and from which countries and cities they came.
+"""Click Analytics (CA): the number of clicks and of first visits on a site, and their countries and cities.
 
-A visitor is who the click says, or its address where it says nobody: null, or an empty name, which would be one big
-visitor. A click without a page, or without a visitor, is malformed and counts nowhere. The thesis's code counts firsts
-in as many places as the operator has instances, so its totals depend on the parallelism; here there is one total. What
-was seen is never forgotten, so the state grows with the pairs of visitor and page, and with nothing else. With a
-`window` everything is of one window alone, first visits too.
+The visitor is the client named by the click, or its address if the client is null or empty. (All nameless clicks would
+otherwise be one visitor.) A click without a page or a visitor is malformed and counts nowhere. The thesis's code counts
+first visits in each instance of the operator, so its totals depend on the parallelism. Here there is one total. Visits
+are never forgotten, so the state grows with the pairs of visitor and page. With a `window`, everything is per window,
+including first visits.
 
 Source: Bordin 2017, section 3.3.8.
 """
@@ -24,23 +23,19 @@ from streamgauge.workloads.helpers.places import count_places
 from streamgauge.workloads.registry import File, Job, Parameters, Seconds, Workload, unless
 
 SITE = "'all'"
-"""The key of what is counted of all clicks together; each stream that is counted makes it anew rather than carry it."""
+"""The key of counts over all clicks. Each counted stream adds it, so that no stream carries it."""
 VISITOR = "nullif(coalesce(nullif(client, ''), ip), '')"
 
 
 class ClickAnalytics(Parameters):
-    """The clicks, and what bounds the state; the thesis itself has no parameter but how many instances there are."""
+    """Parameters of the clicks and the bound of the state. The thesis has only numbers of instances."""
 
     window: Seconds = Field(0.0, ge=0, le=86_400, description=MEANING)
-    visitors: int = Field(
-        65_536, ge=1, le=ADDRESSES_MAX, description="how many visitors there are, by name and address"
-    )
-    pages: int = Field(1000, ge=1, le=PAGES_MAX, description="how many pages the site has")
-    nameless: float = Field(0.1, ge=0, le=1, description="share of the clicks that do not say whose they are")
+    visitors: int = Field(65_536, ge=1, le=ADDRESSES_MAX, description="number of visitors, by name and address")
+    pages: int = Field(1000, ge=1, le=PAGES_MAX, description="number of pages of the site")
+    nameless: float = Field(0.1, ge=0, le=1, description="share of the clicks without a client")
     malformed: float = Field(0.001, ge=0, le=1, description="share of the clicks without a page")
-    database: File = Field(
-        "", description="a file in MaxMind's format that knows where addresses are; none: made places"
-    )
+    database: File = Field("", description="a MaxMind database of the places of addresses; empty: generated places")
 
 
 def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
@@ -72,7 +67,7 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
 WORKLOAD = Workload(
     name="click_analytics",
     title="click analytics",
-    summary="clicks and first visits of a site, and from where they came, as updates",
+    summary="clicks and first visits of a site, and their countries and cities, as updates",
     source="Bordin 2017, section 3.3.8",
     parameters=ClickAnalytics,
     build=build,

@@ -1,13 +1,13 @@
-"""Log Processing (LP): a web server's log, line by line: hits a minute, how often each status came, and
-from which countries and cities.
+"""Log Processing (LP): counts of a web server's log: hits per minute, statuses, countries and cities.
 
-A line must be of the Common Log Format as a whole, or it is malformed and counts nowhere. Its request may have quotes
-and backslashes as Apache writes them, `\\"` and `\\\\`. Minutes are those that the lines name, not those in which they
-came, and by default a minute is never forgotten. The thesis's ring of the last 60 minutes drops the one that came
-first, not the one that is oldest, so its answer depends on the order of the lines. With `volume_counter_window` the
-oldest are forgotten: a line that is so many minutes or more behind the latest one before it counts in no minute. What
-is latest only a process that sees all lines can know, so that is one instance, in Python, and gives a result for every
-line, as the thesis does.
+A line must match the Common Log Format completely, else it is malformed and counts nowhere. Its request may have quotes
+and backslashes as Apache writes them, `\\"` and `\\\\`. Minutes are those named by the lines, not the time of arrival,
+and by default they are never forgotten. The thesis's ring of the last 60 minutes drops the minute that came first
+instead of the oldest one, so its answer depends on the order of the lines.
+
+With `volume_counter_window` the oldest minutes are forgotten: a line that many minutes or more behind the latest line
+so far counts in no minute. Only a process that sees all lines knows the latest one. So it has one instance, in Python,
+and gives a result for every line, as the thesis does.
 
 Source: Bordin 2017, section 3.3.2.
 """
@@ -31,46 +31,44 @@ from streamgauge.workloads.helpers.places import count_places
 from streamgauge.workloads.registry import File, Job, Parameters, Workload
 
 UNESCAPED = r"""if(contains(line, '\\'), replace(replace(line, '\\\\', '_'), '\\"', '_'), line)"""
-"""The line without quotes that are part of its request: for each `\\\\` and each `\\"` a character that ends nothing.
+"""The line without quotes inside its request: each `\\\\` and `\\"` is replaced by another character.
 
-In `LINE`, `(?:[^"\\\\]|\\\\.)*` would say the same. But Java repeats a choice by recursion: a line of some thousand
-characters is a stack overflow, which ends a job.
+In `LINE`, `(?:[^"\\\\]|\\\\.)*` would be equivalent. But Java repeats a choice by recursion, so a line of some thousand
+characters overflows the stack and ends the job.
 """
 LINE = (
     "'^([^ ]+) [^ ]+ [^ ]+ \\\\[([0-9]{2}/[A-Za-z]{3}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2} [+-][0-9]{4})\\\\]"
     ' "([^"]*)" ([0-9]{3}) ([0-9]+|-)( .*)?\\\\z\''
 )
-"""Address, time, request, status and size; some servers write more after it."""
+"""Address, time, request, status and size; some servers append more."""
 MINUTE_US = 60 * US
 TIME = f"try_to_timestamp(regexp_extract({UNESCAPED}, {LINE}, 2), 'dd/MMM/yyyy:HH:mm:ss Z')"
-"""Null of a line that is not whole, or names a moment that there is not."""
+"""Null for a line that does not match, or names an impossible time."""
 ADDRESS = "regexp_extract(line, '^([^ ]+)', 1)"
 _TO_STATUS = """'^[^ ]+ [^ ]+ [^ ]+ [^ ]+ [^ ]+ "[^"]*" ([0-9]{3})'"""
 STATUS = f"try_cast(regexp_extract({UNESCAPED}, {_TO_STATUS}, 1) AS int)"
-"""Of a line that is whole; the pattern of all of it for each part once more would cost as much as all the rest."""
+"""For a matching line. Repeating the complete pattern for each part would double the work."""
 
 
 class LogProcessing(Parameters):
-    """The thesis's parameter, and the log."""
+    """The thesis's parameter and the log's."""
 
     volume_counter_window: int = Field(
-        0, ge=0, le=10**6, description="how many minutes are remembered, up to the latest; the thesis's: 60; 0: all"
+        0, ge=0, le=10**6, description="number of remembered minutes, up to the latest (thesis: 60); 0: all"
     )
-    addresses: int = Field(65_536, ge=1, le=ADDRESSES_MAX, description="how many clients there are")
+    addresses: int = Field(65_536, ge=1, le=ADDRESSES_MAX, description="number of clients")
     lines_per_second: int = Field(
         0,
         ge=0,
         le=10**9,
-        description="how many lines of each generator the log has a second, by its own clock; 0: as many as the rate",
+        description="lines per second of each generator, by the log's own clock; 0: as many as the rate",
     )
-    malformed: float = Field(0.001, ge=0, le=1, description="share of the lines that are cut off")
-    database: File = Field(
-        "", description="a file in MaxMind's format that knows where addresses are; none: made places"
-    )
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the lines that are truncated")
+    database: File = Field("", description="a MaxMind database of the places of addresses; empty: generated places")
 
 
 class VolumeCounter(Processor):
-    """How often each of the last `minutes` minutes came so far, at every line. Its key is one for all lines."""
+    """Counts of the last `minutes` minutes, updated at every line. All lines have one key."""
 
     def __init__(self, minutes: int) -> None:
         self._remembered = minutes
@@ -88,7 +86,7 @@ class VolumeCounter(Processor):
         )
 
     def _counts_of(self, minutes: Ints) -> Ints:
-        """The count of each of these, itself included; keeps the minutes that may come again."""
+        """The count of each line's minute, that line included; drops minutes that are too old to return."""
         all_minutes, codes = np.unique(np.concatenate((self._minutes, minutes)), return_inverse=True)
         totals = np.zeros(len(all_minutes), np.int64)
         totals[codes[: len(self._minutes)]] = self._counts
@@ -112,8 +110,9 @@ class VolumeCounter(Processor):
 
 
 def volume_truth(minutes: int) -> str:
-    """The remembered minutes and their counts as DuckDB SQL. A minute that is forgotten never comes back, so lines that
-    count have no line of their minute before them that does not.
+    """The remembered minutes and their counts, as DuckDB SQL.
+
+    A forgotten minute never returns. So no ignored line of a minute precedes a counted one.
     """
     return (
         "WITH lines AS (SELECT minute, _row, max(minute) OVER (ORDER BY _row) AS latest,"
@@ -123,7 +122,7 @@ def volume_truth(minutes: int) -> str:
 
 
 def count_minutes(parsed: Stream, remembered: int) -> Flow:
-    """Hits a minute of rows with the column `time`: updates; of a process where only some minutes are remembered."""
+    """Hits per minute of rows with the column `time`, as updates; by a process if only some minutes are remembered."""
     if not remembered:
         minutes = parsed.select(minute="date_trunc('minute', time)", name="minute")
         return minutes.running(keys="minute", count="count(*)", name="volume_counter").sink("count")
@@ -140,7 +139,7 @@ def count_minutes(parsed: Stream, remembered: int) -> Flow:
 
 
 def build(parameters: LogProcessing, rate_per_s: float) -> Job:
-    # A log whose clock went faster at a higher rate would have more minutes there: another question in each trial.
+    # If the log's clock ran faster at a higher rate, the number of minutes and so the question would differ by trial.
     lines_per_second = parameters.lines_per_second or max(1, round(rate_per_s))
     line = AccessLine("line", parameters.addresses, lines_per_second, parameters.malformed)
     lines = StreamSpec("lines", (line,))
@@ -163,7 +162,7 @@ def build(parameters: LogProcessing, rate_per_s: float) -> Job:
 WORKLOAD = Workload(
     name="log_processing",
     title="log processing",
-    summary="hits a minute, statuses and places, from the lines of a web server's log, as updates",
+    summary="hits per minute, statuses and places from the lines of a web server's log, as updates",
     source="Bordin 2017, section 3.3.2",
     parameters=LogProcessing,
     build=build,

@@ -1,31 +1,40 @@
-"""Reinforcement Learner (RL): which page to show a session, learned from what pages earned so far.
+"""Reinforcement Learner (RL): the page to show in each session, learned from the rewards of pages so far.
 
 Two streams meet in one operator: events, which ask a learner for an action, and rewards of actions. The learner is the
-thesis's interval estimator. While any action has fewer than `min_reward_distr_sample` rewards it chooses at random;
-then it chooses the action with the greatest upper confidence bound. The bound of an action is the mean of its rewards
-and so many bins to both sides of it, at least one, that `confidence_limit` percent of its rewards lie between. The
-limit falls by `reduction_step` for each `reduction_round_interval` rounds since it last fell, down to
-`min_confidence_limit`: curious first, greedy later. All of it is in whole numbers.
+thesis's interval estimator:
 
-What was decided. The thesis shuffles events over all instances and broadcasts rewards to them, so that each learns
-from all rewards, and lowers its limit by the rounds that happen to come to it: the answer depends on the parallelism.
-Here both streams are keyed by a learner, which has its own model and rounds, and rewards go to their learner;
-`learners=1` is the thesis's learner in one instance. An event sees the rewards before it in event time, and those of
-its own time not yet. The random action is a hash of the session, so that it can be verified. Equal bounds are decided
-by the configured order of actions, where the code takes the order of a hash table.
+- While any action has fewer than `min_reward_distr_sample` rewards, it chooses at random. Then it chooses the action
+  with the greatest upper confidence bound.
+- The bound of an action is the mean of its rewards plus a number of bins (at least one). `confidence_limit` percent of
+  the rewards lie within that many bins on both sides of the mean.
+- The limit falls by `reduction_step` for each `reduction_round_interval` rounds since its last fall, down to
+  `min_confidence_limit`: exploration first, exploitation later. All of it is in whole numbers.
 
-What is not repeated: the code remembers the round in which random choice ended only while it writes a debug log;
-otherwise that is round 1, and the limit falls to its floor at once. The loop is open: in a closed one (which only the
-thesis's own engine has) rewards follow what was chosen, so the input would depend on the engine's answers and their
-times, could not be planned, and would offer a slow engine less. The other learners of the code crash, and are not here.
+Decisions:
 
-An event whose learner, session or round is null or negative is malformed and gets no action; a reward without a
-learner, of an unknown action, or that is null or negative, is malformed and teaches nobody. There are `learners`
-learners; one beyond them is none.
+- The thesis shuffles events over all instances and broadcasts rewards to them. Each instance then learns from all
+  rewards, but lowers its limit by its own rounds, so the answer depends on the parallelism.
+- Here both streams are keyed by a learner with its own model and rounds. `learners=1` is the thesis's learner in one
+  instance.
+- An event sees the rewards before it in event time, but not those of its own time.
+- The random action is a hash of the session, so that it can be verified.
+- Ties between bounds are decided by the configured order of actions; the code takes the order of a hash table.
 
-It exercises a process of two inputs, the keyed form of a broadcast edge, and state that is read more than written. Its
-truth is DuckDB SQL, which looks for the bounds by window functions over bins and for the limits by recursion, so
-verification is independent; its work grows with rewards times bins.
+Not repeated from the thesis's code:
+
+- It remembers the round in which random choice ended only while it writes a debug log. Otherwise that round is 1, and
+  the limit falls to its floor at once.
+- The loop is open here. In a closed loop (only the thesis's own engine has one) rewards follow the chosen actions. The
+  input would then depend on the engine's answers and timing, could not be planned, and would spare a slow engine.
+- The code's other learners crash, and are not implemented.
+
+Malformed events have a learner, session or round that is null or negative, and get no action. Malformed rewards have no
+learner, an unknown action, or a reward that is null or negative, and are ignored. There are `learners` learners; larger
+numbers are malformed.
+
+Exercises: a process of two inputs, the keyed form of a broadcast edge, and state that is read more than written. The
+truth is DuckDB SQL, which finds bounds by window functions over bins and limits by recursion. So verification is
+independent; its work grows with rewards times bins.
 
 Source: Bordin 2017, section 3.3.12.
 """
@@ -53,39 +62,39 @@ from streamgauge.workloads.registry import Job, Parameters, Workload, unless
 
 ACTIONS_MAX = 100
 PIECE_CELLS = 2**19
-"""Bounds are looked for in tables of about so many counts (4 MiB), which hold a row for each new reward."""
+"""Bounds are searched in tables of about this many counts (4 MiB), with a row for each new reward."""
 NEVER = -1
-"""The last round of a learner that still chooses at random."""
+"""Marks a learner that still chooses at random."""
 MULTIPLIER, HASHED = 1_103_515_245, 2**32
-"""Of the hash: sessions times the one modulo the other, of which the upper 16 bits are taken. It fits 63 bits."""
+"""Multiplier and modulus of the hash of a session, which uses the upper 16 bits. Products fit 63 bits."""
 
 
 class ReinforcementLearnerParameters(Parameters):
-    """The thesis's parameters, the learners, and what they are told."""
+    """The thesis's parameters, the learners and the rewards."""
 
-    actions: str = Field("page1,page2,page3", description="what can be chosen, in the order that decides ties")
-    learners: int = Field(8, ge=1, le=1000, description="how many learners there are")
-    bin_width: int = Field(1, ge=1, le=10_000, description="width of the bins that rewards are counted in")
-    confidence_limit: int = Field(95, ge=1, le=100, description="percent of the rewards within the bounds, at first")
+    actions: str = Field("page1,page2,page3", description="the actions, in the order that decides ties")
+    learners: int = Field(8, ge=1, le=1000, description="number of learners")
+    bin_width: int = Field(1, ge=1, le=10_000, description="width of the bins of rewards")
+    confidence_limit: int = Field(95, ge=1, le=100, description="initial percentage of the rewards within the bounds")
     min_confidence_limit: int = Field(50, ge=1, le=100, description="the same, at last")
-    reduction_step: int = Field(5, ge=1, le=100, description="by how much the confidence limit falls")
+    reduction_step: int = Field(5, ge=1, le=100, description="size of each fall of the confidence limit")
     reduction_round_interval: int = Field(
-        50, ge=1, le=2**31 - 1, description="after how many rounds of a learner it falls"
+        50, ge=1, le=2**31 - 1, description="number of a learner's rounds between falls"
     )
     min_reward_distr_sample: int = Field(
-        30, ge=1, le=1_000_000, description="so many rewards of each action end the time of random choice"
+        30, ge=1, le=1_000_000, description="number of rewards of each action that ends random choice"
     )
-    random_seed: int = Field(0, ge=0, le=2**31 - 1, description="another number gives other random choices")
+    random_seed: int = Field(0, ge=0, le=2**31 - 1, description="seed of the random choices")
     distribution: str = Field(
-        "30/12,60/30,80/10", description="mean/standard deviation of the rewards of each action, in the same order"
+        "30/12,60/30,80/10", description="mean/standard deviation of each action's rewards, in the same order"
     )
     rewards: float = Field(0.02, gt=0, lt=1, description="share of the events of both streams that are rewards")
-    malformed: float = Field(0.001, ge=0, le=1, description="share of the rewards that say no learner")
+    malformed: float = Field(0.001, ge=0, le=1, description="share of the rewards without a learner")
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How learners learn: parameters of the workload by their names."""
+    """The learning rule: parameters of the workload by their names."""
 
     actions: tuple[str, ...]
     learners: int
@@ -99,7 +108,7 @@ class Rule:
 
 
 class Histogram:
-    """The rewards of one action: `counts` of those in each of `bins`, which rise and hold some, and their sum."""
+    """The rewards of one action: the `counts` of the non-empty `bins` in ascending order, and the sum."""
 
     def __init__(self, width: int, bins: Ints | None = None, counts: Ints | None = None, total: int = 0) -> None:
         self._width = width
@@ -119,17 +128,17 @@ class Histogram:
     def uppers(self, new: Ints, taken: Ints, limits: Ints) -> Ints:
         """The upper bound at each of some moments, shape (len(taken),).
 
-        By then the first `taken` of the `new` rewards had come (it never falls), and the confidence limit was `limits`.
+        At each, the first `taken` of the `new` rewards (ascending) had come, and the confidence limit was `limits`.
         """
         count = self.count + taken
         total = self.total + np.concatenate(([0], np.cumsum(new)))[taken]
         centre, needed = total // count // self._width, count * limits // 100
         edge = centre + self._offsets(new // self._width, taken, centre, needed)
-        # With bins of several values a bound is the middle of its bin, cut to a whole number.
+        # With wide bins, a bound is the middle of its bin, truncated to a whole number.
         return edge if self._width == 1 else (2 * edge + 1) * self._width // 2
 
     def _offsets(self, new: Ints, taken: Ints, centre: Ints, needed: Ints) -> Ints:
-        """How many bins to both sides of each centre hold as many rewards as needed, at least one."""
+        """The number of bins on both sides of each centre that hold the needed rewards; at least one."""
         bins = np.union1d(self.bins, new)
         up_to = np.zeros(len(bins) + 1, np.int64)
         up_to[1 + np.searchsorted(bins, self.bins)] = self.counts
@@ -145,7 +154,7 @@ class Histogram:
 
 
 def _table(up_to: Ints, bins: Ints, new: Ints) -> Ints:
-    """How many rewards lie before each bin, and in all: a row before each of the `new` rewards, and one after them."""
+    """Cumulative rewards before each bin, and the total: a row before each of the `new` rewards, and one after them."""
     table = np.zeros((len(new) + 1, len(bins) + 1), np.int64)
     np.cumsum(new[:, None] <= bins, axis=0, out=table[1:, 1:])
     table += up_to
@@ -153,7 +162,7 @@ def _table(up_to: Ints, bins: Ints, new: Ints) -> Ints:
 
 
 def _reaching(table: Ints, rows: Ints, bins: Ints, centre: Ints, needed: Ints) -> Ints:
-    """The offsets of `Histogram._offsets` for some rows of a table, by bisection between 1 and the farthest bin."""
+    """`Histogram._offsets` for some rows of a table, by bisection between 1 and the farthest bin."""
     low = np.ones(len(rows), np.int64)
     high = np.maximum(np.maximum(bins[-1] - centre, centre - bins[0]), 1)
     while (low < high).any():
@@ -166,7 +175,7 @@ def _reaching(table: Ints, rows: Ints, bins: Ints, centre: Ints, needed: Ints) -
 
 
 class Learner:
-    """What one learner knows: a histogram of each action, its confidence limit, and the round when that last fell."""
+    """A learner's state: a histogram of each action, its confidence limit, and the round of the limit's last fall."""
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
@@ -174,10 +183,10 @@ class Learner:
         self.limit, self.last_round = rule.confidence_limit, NEVER
 
     def learn(self, places: Ints, rewards: Ints, before: Ints, rounds: Ints) -> Ints:
-        """Takes new rewards (of the actions at `places`), and gives the places of the actions chosen by their bounds.
+        """Takes new rewards (of the actions at `places`), and returns the indices of the chosen actions.
 
-        Of each event: `before`, how many of the new rewards came before it, and its round. The first events may get
-        none: those for which there were too few rewards.
+        For each event: `before` is the number of new rewards before it, then comes its round. The first events get
+        none while there are too few rewards.
         """
         own = [np.flatnonzero(places == place) for place in range(len(self.histograms))]
         random = int(np.searchsorted(before, self._sample_complete(own, len(places))))
@@ -187,7 +196,7 @@ class Learner:
         return chosen
 
     def _sample_complete(self, own: list[Ints], new: int) -> int:
-        """How many of the new rewards it takes until every action has its sample; one more than there are if none."""
+        """The number of new rewards until every action has its sample; one more than all if too few."""
         taken = 0
         for histogram, at in zip(self.histograms, own, strict=True):
             missing = self._rule.min_reward_distr_sample - histogram.count
@@ -198,7 +207,7 @@ class Learner:
         return taken
 
     def _best(self, rewards: Ints, own: list[Ints], before: Ints, rounds: Ints) -> Ints:
-        """The place of the action of the greatest bound at each event; bounds only change with rewards and limits."""
+        """The index of the action with the greatest bound at each event; bounds change only with rewards and limits."""
         if not len(before):
             return before
         limits = self._limits(rounds)
@@ -207,17 +216,18 @@ class Learner:
             histogram.uppers(rewards[at], np.searchsorted(at, before[moments]), limits[moments])
             for histogram, at in zip(self.histograms, own, strict=True)
         ]
-        best = np.argmax(np.stack(uppers), axis=0)  # of equal ones the first
+        best = np.argmax(np.stack(uppers), axis=0)  # ties: the first action
         return np.repeat(best, np.diff(moments, append=len(before)))
 
     def _limits(self, rounds: Ints) -> Ints:
-        """The confidence limit at each event after the time of random choice; one step of the loop each time it falls,
-        which in a learner's life is less than a hundred times.
+        """The confidence limit at each event after random choice.
+
+        The loop has one step for each fall, fewer than a hundred in a learner's life.
         """
         rule, limits = self._rule, np.full(len(rounds), self.limit, np.int64)
         if self.last_round == NEVER:
             self.last_round = int(rounds[0])
-        # No event before the one where it falls has as high a round, so the highest so far finds that one.
+        # No earlier event has as high a round as the one where the limit falls, so the running maximum finds it.
         highest = np.maximum.accumulate(rounds)
         while self.limit > rule.min_confidence_limit:
             at = int(np.searchsorted(highest - self.last_round, rule.reduction_round_interval))
@@ -231,7 +241,7 @@ class Learner:
 
 
 class IntervalEstimator(Processor):
-    """The action that each event's learner chooses, by the rewards that came to that learner before it."""
+    """The action that each event's learner chooses, by the learner's rewards before it."""
 
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
@@ -297,13 +307,13 @@ class IntervalEstimator(Processor):
 
 
 def _whole(batch: pa.RecordBatch, name: str) -> Ints:
-    """A column of whole numbers, -1 for null: what is below 0 is malformed everywhere here."""
+    """A column of whole numbers, with -1 for null, because negative numbers are malformed here."""
     numbers: Ints = pc.fill_null(batch.column(name), -1).to_numpy().astype(np.int64, copy=False)
     return numbers
 
 
 def _by_learner(learner: Ints, rows: Ints) -> Iterator[Ints]:
-    """The rows of each learner among them, in order."""
+    """The rows of each learner, in order."""
     if not len(rows):
         return
     order = rows[group_by_key(learner[rows])]
@@ -311,11 +321,11 @@ def _by_learner(learner: Ints, rows: Ints) -> Iterator[Ints]:
 
 
 def truth(rule: Rule) -> str:
-    """The same as DuckDB SQL.
+    """The same, as DuckDB SQL.
 
-    A bound is looked for once for each action, number of rewards and limit: rewards are counted by bin (`held`), and
-    by distance from the centre (`inside`). `limits` has the moments when a learner's limit fell, by recursion; `met`
-    the different states in which events found their learner.
+    A bound is computed once for each action, number of rewards and limit: rewards are counted by bin (`held`), and by
+    distance from the centre (`inside`). `limits` has the falls of a learner's limit, by recursion; `met` the distinct
+    states in which events found their learner.
     """
     width, actions = rule.bin_width, len(rule.actions)
     place = " ".join(f"WHEN '{action}' THEN {number}" for number, action in enumerate(rule.actions))
@@ -410,13 +420,13 @@ def build(parameters: ReinforcementLearnerParameters, rate_per_s: float) -> Job:
 
 
 def _checked(parameters: ReinforcementLearnerParameters) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
-    """The actions, and mean and deviation of each; InputError with every problem of them and of the limits."""
+    """The actions with their means and deviations; InputError with every problem of actions and limits."""
     names = tuple(name.strip() for name in re.split("[,;]", parameters.actions))
     pairs = [pair.strip() for pair in re.split("[,;]", parameters.distribution)]
     problems = []
     plain = all(re.fullmatch(r"[A-Za-z0-9_.-]+", name) for name in names)
     if not (plain and 2 <= len(names) <= ACTIONS_MAX and len(set(names)) == len(names)):
-        rule = f"must be 2 to {ACTIONS_MAX} different names of letters, digits and _.-, with commas between"
+        rule = f"must be 2 to {ACTIONS_MAX} different names of letters, digits and _.-, separated by commas"
         problems.append(Problem("set actions", rule, parameters.actions, "--set actions=page1,page2,page3"))
     read = [re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", pair) for pair in pairs]
     earned = tuple((int(pair[1]), int(pair[2])) for pair in read if pair)
@@ -436,7 +446,7 @@ def _checked(parameters: ReinforcementLearnerParameters) -> tuple[tuple[str, ...
 WORKLOAD = Workload(
     name="reinforcement_learner",
     title="reinforcement learner",
-    summary="which page to show each session, learned from the rewards of pages so far",
+    summary="the page to show in each session, learned from the rewards of pages so far",
     source="Bordin 2017, section 3.3.12",
     parameters=ReinforcementLearnerParameters,
     build=build,

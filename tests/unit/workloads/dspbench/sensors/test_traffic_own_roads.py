@@ -121,6 +121,6 @@ def test_made_traces_follow_the_roads_of_a_file(tmp_path: Path) -> None:
 def test_streets_of_the_made_map_beside_a_file_are_refused(tmp_path: Path) -> None:
     """They would do nothing."""
     path = written(tmp_path, line([7, 7], [8, 8]))
-    with pytest.raises(InputError, match="of the made map") as refused:
+    with pytest.raises(InputError, match="belongs to the generated map") as refused:
         WORKLOAD.build(WORKLOAD.read({"map_matcher_shapefile": path, "streets": 50}), 1000.0)
     assert refused.value.problems[0].setting == "set streets"
