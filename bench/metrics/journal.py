@@ -22,7 +22,7 @@ from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.records import Role, Usage
+from streamgauge.metrics.records import GeneratorReport, RecorderReport, Role, Usage
 
 START_US, TICK_US = 1_700_000_000 * US, US // 2
 GENERATORS = TASKS = 2
@@ -61,13 +61,15 @@ def answers(case: Case, tick: int) -> tuple[list[dict[str, Any]], dict[str, Any]
         "memory_full_us": None,
         "ended": False,
         "aborted_us": [],
+        "failed": "",
     }
     generator = {**said, "chunks": chunks, "deliveries": reads, "delivering": [(at + 900, at + 5000) for at in ends]}
     spent = [(end + 90_000 + 700 * task, end + 90_300 + 700 * task) for end in ends for task in range(2 * TASKS)]
     commits = [commit_of(batch, end) for batch, end in batches]
     none: list[Any] = []
     recorder = {"commits": commits, "rows_ignored": {}, "retried_us": none, "receiving": spent, "writing": spent}
-    return [generator] * GENERATORS, {**recorder, "stood_still": none}
+    rest = {"stood_still": none, "reads": none, "reached": none, "failed": "", "disk_full": False}
+    return [generator] * GENERATORS, {**recorder, **rest}
 
 
 def commit_of(batch: int, end_us: int) -> dict[str, Any]:
@@ -89,14 +91,15 @@ def usages(when_us: int) -> Iterator[Usage]:
             )
 
 
-def told(case: Case, tick: int) -> Any:
-    """The value after a trip through a pipe."""
-    return json.loads(json.dumps(answers(case, tick)))
+def reports(case: Case, tick: int) -> tuple[list[GeneratorReport], RecorderReport]:
+    """The reports after a trip through a pipe."""
+    generators, recorder = json.loads(json.dumps(answers(case, tick)))
+    return [GeneratorReport.from_json(one) for one in generators], RecorderReport.from_json(recorder)
 
 
 def look(case: Case, trial_log: TrialLog, tick: int) -> None:
     """One tick of a trial, with the queries that follow it."""
-    trial_log.add(tick_of(*told(case, tick)))
+    trial_log.add(tick_of(*reports(case, tick)))
     now_us = START_US + (tick + 1) * TICK_US
     if tick % 2:
         trial_log.usages.extend(usages(now_us))

@@ -111,7 +111,7 @@ def test_a_result_of_a_broadcast_row_is_an_error() -> None:
     """Every instance would give it."""
     flow = OWN.process(OfAll, keys="k", reads=("v", "w"), gives=GIVES, broadcast=EVERYONES).sink("out")
     answer(flow, (rows_of(0, [1], k=[1], v=[1]), rows_of(100, [], w=[])))
-    with pytest.raises(ValueError, match="gave a result of a row of its broadcast input"):
+    with pytest.raises(ValueError, match="gave a result for a row of its broadcast input"):
         answer(flow, (rows_of(0, [1], k=[1], v=[1]), rows_of(100, [2], w=[1])))
 
 
