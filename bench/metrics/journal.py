@@ -60,6 +60,7 @@ def answers(case: Case, tick: int) -> tuple[list[dict[str, Any]], dict[str, Any]
         "overflowed": False,
         "memory_full_us": None,
         "ended": False,
+        "failed": "",
         "aborted_us": [],
         "failed": "",
     }

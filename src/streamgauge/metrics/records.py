@@ -13,22 +13,19 @@ from streamgauge.transports.spi import Chunk, Delivery, OutputProgress, ReadPosi
 Role = Literal["sut", "driver"]
 
 RUNNER = "runner"
-"""The name of the driver's own first process, which conducts and judges and stamps nothing."""
+"""The name of the driver's main process, which conducts trials and stamps nothing."""
 STILL_US_MIN = 100_000
-"""A shorter standstill is what every process of a busy machine has: its stamps are late by no more than a slip may be.
-"""
+"""Shorter standstills are normal on a busy machine, and make stamps no later than the allowed schedule delay."""
 
 
 @dataclass(frozen=True)
 class Usage:
     """One second of one process: CPU in percent of one core, and resident bytes.
 
-    `time_us` is when the sample was begun, the same for all its processes: what is summed over them is of one moment.
-    `kind` is what sort of process it is, by its program: `jvm` or `python workers`, else the program's own name; only
-    of the SUT, which may have several.
-    `core_wait_us` is how long its threads waited for a core each time they were ready to run, on average: on cores that
-    are shared it delays every stamp of the driver by about as much, however little of a core the driver uses.
-    NaN where the system does not tell.
+    - `time_us`: the start of the sample, equal for all its processes, so their sums are for the same time.
+    - `kind`: for the SUT's processes, `jvm`, `python workers` or the program's name.
+    - `core_wait_us`: the mean wait of its threads for a core when they were ready to run. On shared cores it delays
+      the driver's stamps by about as much. NaN if unknown.
     """
 
     time_us: int
@@ -42,9 +39,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One sink's share of a query's batch, accepted: when, how many rows, the largest event time in them, and where
-    they lie.
-    """
+    """The accepted results of one sink in one batch: time, rows, their largest event time, and their files."""
 
     query: str
     batch: int
@@ -59,9 +54,9 @@ class Commit:
 
 @dataclass(frozen=True)
 class GeneratorReport:
-    """What happened in one generator process since its last report, and its state; the fields are those of `Tick`.
+    """The logs of one generator process since its last report, and its state. Fields as in `Tick`.
 
-    `ended`: it has offered its whole plan, or failed. `failed`: why; empty if it did not.
+    `ended`: it has offered its whole plan, or failed. `failed`: the reason of a failure, or empty.
     """
 
     frontier_us: int
@@ -91,10 +86,10 @@ class GeneratorReport:
 
 @dataclass(frozen=True)
 class RecorderReport:
-    """What happened in the recorder process since its last report, and its state; the fields are those of `Tick`.
+    """The logs of the recorder process since its last report, and its state. Fields as in `Tick`.
 
-    `reads`, `reached`: what batches reported of their reads, and what results show of them, over transports that do not
-    observe reads. `failed`: why it failed; empty if it did not. `disk_full`: whether a full disk was the reason.
+    - `reads`, `reached`: reads reported by batches, or inferred from results, if the transport does not observe them.
+    - `failed`: the reason of a failure, or empty. `disk_full`: whether a full disk was the reason.
     """
 
     commits: list[Commit]
@@ -129,19 +124,20 @@ def _intervals(pairs: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
 
 
 def _interned(value: Any) -> Any:
-    """Names of streams, queries and sinks come with every record, and all of those are kept."""
+    """Interns text, because every stored record repeats the names of streams, queries and sinks."""
     return sys.intern(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
 class Tick:
-    """What happened since the last look, in all processes of ours.
+    """The logs of all driver processes since the last tick.
 
-    `aborted_us`, `retried_us`: when a read was cut off, and when a task sent its results again. `memory_full_us`: the
-    most event time that waited where queues overflowed by bytes alone; None where one reached its bound in seconds.
-    `delivering`: when any generator handed events out, of each one apart. `receiving`, `writing`: when the recorder
-    worked on results that had come, and when it wrote them to its disk.
-    `stood_still`: (when it ended, how long it was) of each standstill of the recorder.
+    - `aborted_us`, `retried_us`: times of aborted reads, and of results that a task sent again.
+    - `memory_full_us`: the most event time that waited when queues overflowed by bytes; None if one reached its bound
+      in seconds.
+    - `delivering`: intervals in which a generator delivered events, for each generator.
+    - `receiving`, `writing`: intervals in which the recorder processed results, and wrote them to disk.
+    - `stood_still`: (end, duration) of each standstill of the recorder.
     """
 
     chunks: list[list[Chunk]]

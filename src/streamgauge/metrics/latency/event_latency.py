@@ -1,4 +1,4 @@
-"""From the columns of results to latencies, by the rules of [K §IV] and [method 1].
+"""From the columns of results to latencies, by the rules of Karimov et al. 2018, section IV.
 
 Pure functions over Arrow batches; no clocks, no files. Which rows count is decided by event time alone, never by
 arrival, so that a stall cannot push its victims out of the figures.
@@ -45,7 +45,7 @@ class LatencyRule:
     """How the latencies of one sink are defined.
 
     For "join" the driver computes both stamps of an output from its window's end, by the plan: `window_event_time` and
-    `window_ingest_time` map window ends (n,) to times (n,), all microseconds [K §IV]. `handed_over` maps event times
+    `window_ingest_time` map window ends (n,) to times (n,), all microseconds (Karimov et al. 2018, section IV). `handed_over` maps event times
     (n,) to the times at which those events were really put into the queue; None where that is not known.
     """
 
@@ -108,7 +108,7 @@ class SinkLatencies(NamedTuple):
 def summary(
     histogram: Histogram, effective_count: int, lower_bounds_us: Times | None = None, note: str = ""
 ) -> Latency:
-    """One latency as it is reported; percentiles that `effective_count` cannot carry are null [method 1].
+    """One latency as it is reported; percentiles that `effective_count` cannot carry are null.
 
     `lower_bounds_us` (n,): for each expected result that is missing, the latency it has at least; counted like values.
     """
@@ -154,7 +154,7 @@ def sink_latencies(
     those outside the span too: a clock that is off by more than the span moves its results out of it.
     A window that came before its end, and after its events, was closed early by the system, and is no error of a
     clock: it has no closing delay, and a note tells. A join may emit a match before its window is complete, which is no
-    error either; latencies from the window's last event [K §IV] then do not exist, and only `match_time` is given.
+    error either; latencies from the window's last event (Karimov et al. 2018, section IV) then do not exist, and only `match_time` is given.
     Rows without an event time, or a window's without its end, are wrong answers, and in no figure: a note counts them.
     ValueError where a column is absent or an emission_time is null.
     """
@@ -347,7 +347,7 @@ class _Tally:
             self._count(name, rows.event_time, latency_us)
 
     def add_missing(self, missing: Missing, span: tuple[int, int]) -> None:
-        """Missing results enter as lower bounds, in the second of their event time [method 1]; after all that came."""
+        """Missing results enter as lower bounds, in the second of their event time; after all that came."""
         inside = _inside(missing.event_time_us, span)
         event_time = missing.event_time_us[inside]
         window_end = missing.window_end_us if self.rule.windowed else None

@@ -143,13 +143,13 @@ class Histogram:
 
     @property
     def min(self) -> int | None:
-        """The least value, rounded down to its slot; None where there is none."""
+        """The least value, rounded down to its slot; None if empty."""
         used = np.flatnonzero(self.counts)
         return int(LOWEST_OF_SLOT[used[0]]) if used.size else None
 
     @property
     def max(self) -> int | None:
-        """The greatest value, rounded up to the end of its slot (0.1 % at most); None where there is none."""
+        """The greatest value, rounded up to the end of its slot (0.1 % at most); None if empty."""
         used = np.flatnonzero(self.counts)
         return int(HIGHEST_OF_SLOT[used[-1]]) if used.size else None
 

@@ -1,4 +1,4 @@
-"""How long every event of a running aggregate waited until a result had it in it: until counted [method 1].
+"""How long every event of a running aggregate waited until a result had it in it: until counted.
 
 An update counts from the newest event in it, of a frequent key one that came just before its batch was read: what all
 the others waited for the batch is in no update's latency. Here every event that a batch took in counts, until the
@@ -37,9 +37,9 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class InclusionTimes:
-    """How long events waited, over all of the span: nothing where nobody knows, and `latency.note` says why.
+    """Latency of all events of the span until a result includes them; if unknown, `latency.note` has the reason.
 
-    `latency` is None where there is no such figure beside that of the updates, and `note` says why.
+    `latency` is None if the figure does not apply, and `note` has the reason.
     """
 
     latency: Latency | None = None

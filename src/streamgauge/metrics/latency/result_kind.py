@@ -1,4 +1,4 @@
-"""Which kind of results a sink has, and so which latencies exist for it [method 1]."""
+"""Which kind of results a sink has, and so which latencies exist for it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def has_matches(flow: Flow) -> bool:
 
 
 def latencies_of(flow: Flow) -> tuple[str, ...] | None:
-    """The latencies that some sink of a flow has; None where nobody knows before it runs: columns of an own job."""
+    """The latencies that some sink of a flow has; None for user jobs, whose columns are unknown before the run."""
     if any(isinstance(node, NativeJob) for node in graph.operators(flow)):
         return None
     kinds = {kind_of(one) for one in flow.each()}

@@ -1,7 +1,7 @@
-"""Up to which event times batches read, over all partitions and streams of their query: asked once, after a trial.
+"""The event times at which batches end, over all partitions and streams of their query. Computed after a trial.
 
-With a common frontier a batch ends at one event time wherever it reads. Without one each partition goes at a pace of
-its own, and one that a batch passes over stands where the batches before it have left it.
+With a common frontier a batch ends at the same event time everywhere. Otherwise each partition has its own pace, and
+one that a batch does not read stays where earlier batches left it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from streamgauge.transports.spi import Delivery
 
 
 class Cuts(NamedTuple):
-    """Event times at which all readers of a committed batch ended, ascending, and how many batches have no such time,
-    as without a common frontier. What such a batch gave is owed, as far as it is the last, at the next of these times.
+    """The ascending event times at which all readers of a committed batch ended, and the number of batches without one.
+
+    The results of a batch without a common end are due at the next of these times.
     """
 
     times: list[int]
@@ -25,15 +26,16 @@ class Cuts(NamedTuple):
 
 
 def cuts(trial_log: TrialLog) -> Cuts:
-    """Where the committed batches of a log of one sink end."""
+    """The ends of the committed batches of one sink's log."""
     reached = [trial_log.running.ends_of((commit.query, commit.batch)) for commit in trial_log.commits]
     common = sorted(end for each in reached if len(each) == 1 for end in each)
     return Cuts(common, sum(len(each) > 1 for each in reached))
 
 
 def read_skew_us(trial_log: TrialLog, from_us: int, to_us: int) -> int:
-    """How far behind an event that was read the first of its stream was that was not, after a batch of the span at
-    most, in event time: partitions may be read at no common one. 0 where none was.
+    """The largest event-time distance between a read event and an earlier unread one of its stream.
+
+    Compared after each batch of the span, because partitions without a common frontier differ. 0 if there was none.
     """
     logs: dict[tuple[str, str], dict[int, list[Delivery]]] = defaultdict(lambda: defaultdict(list))
     for partition, log in enumerate(trial_log.deliveries):

@@ -1,7 +1,7 @@
-"""Logs of a trial that may go on for hours, their records kept as columns of numbers.
+"""Logs for trials of many hours, which store records as columns of numbers.
 
-Some hundred records come every second. One that stays as an object takes 200 to 700 bytes, most of them for the numbers
-in it; here a number takes eight. A record is made again when it is looked at.
+A trial adds about a hundred records per second. An object takes 200 to 700 bytes, most of them for its numbers. A
+column takes eight bytes per number. Records are created again on access.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from streamgauge.transports.spi import Chunk
 T = TypeVar("T")
 
 TEXT = "s"
-"""Beside the type codes of `array`: a text, of which there are few different ones."""
+"""The code of text columns with few different values, in addition to the type codes of `array`."""
 
 
 class Columns(Sequence[T]):
-    """A log that only grows: a sequence of what was added to it.
+    """An append-only log: the sequence of its records.
 
     Args:
-        make: a record of its values.
-        values: the values of a record, in that order.
-        codes: how each value is kept, a letter each: a type code of `array`, or `TEXT`.
+        make: creates a record from its values.
+        values: returns the values of a record, in that order.
+        codes: the code of each column: a type code of `array`, or `TEXT`.
     """
 
     def __init__(self, make: Callable[..., T], values: Callable[[T], Iterable[Any]], codes: str) -> None:
@@ -56,16 +56,16 @@ class Columns(Sequence[T]):
     @overload
     def __getitem__(self, place: slice) -> list[T]: ...
     def __getitem__(self, place: int | slice) -> T | list[T]:
-        found = [column[place] for column in self._columns]
-        return list(map(self._make, *found)) if isinstance(place, slice) else self._make(*found)
+        values = [column[place] for column in self._columns]
+        return list(map(self._make, *values)) if isinstance(place, slice) else self._make(*values)
 
 
 Log = Columns[T] | list[T]
-"""A list has no other use than to make one by hand."""
+"""Tests may use a list."""
 
 
 class _Texts(Sequence[str]):
-    """A column of texts: each one once, and its number in every place."""
+    """A text column that stores each text once, and its number at every place."""
 
     def __init__(self) -> None:
         self._places = array("i")
@@ -86,8 +86,8 @@ class _Texts(Sequence[str]):
     @overload
     def __getitem__(self, place: slice) -> list[str]: ...
     def __getitem__(self, place: int | slice) -> str | list[str]:
-        found = self._places[place]
-        return self._texts[found] if isinstance(found, int) else [self._texts[number] for number in found]
+        numbers = self._places[place]
+        return self._texts[numbers] if isinstance(numbers, int) else [self._texts[number] for number in numbers]
 
 
 def _pair(since_us: int, until_us: int) -> BusyInterval:
@@ -95,7 +95,7 @@ def _pair(since_us: int, until_us: int) -> BusyInterval:
 
 
 def chunk_log() -> Columns[Chunk]:
-    """Of one generator."""
+    """The log of one generator's chunks."""
     return Columns(Chunk, attrgetter("from_us", "to_us", "events", "published_us"), "qqqq")
 
 

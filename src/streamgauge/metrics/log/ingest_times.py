@@ -1,4 +1,4 @@
-"""When each event entered the system: as the delivery log stamps it, and as it was really put into the queue."""
+"""The times at which events were first delivered, and at which generators published them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamgauge.transports.spi import Delivery
 
 
 class IngestTimes:
-    """When each event was first delivered: a function of stream, partition and event time, from the queue's log."""
+    """The first delivery of each event, by stream, partition and event time, from the delivery log."""
 
     def __init__(self, trial_log: TrialLog) -> None:
         self._trial_log = trial_log
@@ -29,25 +29,25 @@ class IngestTimes:
         return tables
 
     def of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
-        """Ingest times of events whose times never fall; 0 where an event was never delivered."""
+        """Ingest times for ascending event times; 0 for events that were never delivered."""
         ends, stamps = self._tables.get((stream, partition), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
         return stamps_of(ends, stamps, event_times_us)
 
 
 def ends_and_stamps(parts: Iterable[Delivery], stamp: Callable[[Delivery], int]) -> tuple[Ints, Ints]:
-    """Of the reads of one place, by event time: where each ends, and its stamp."""
+    """The end and the stamp of each read of one place, by event time."""
     ordered = sorted(parts, key=attrgetter("from_us"))
     return np.array([part.to_us for part in ordered], np.int64), np.array([stamp(part) for part in ordered], np.int64)
 
 
 def stamps_of(ends_us: Ints, stamps: Ints, event_times_us: Ints) -> Ints:
-    """Of events (n,), whose times never fall, the stamp of the read that they are of; 0 of those behind the last read.
+    """The stamp of the read with each event, for ascending event times (n,); 0 after the last read.
 
-    Reads follow each other: each has its end, `ends_us` (m,) ascending, and its stamp (m,).
+    Reads are contiguous, with ascending ends `ends_us` (m,) and `stamps` (m,).
     """
     if not event_times_us.size:
         return np.zeros(0, np.int64)
-    # The few ends are looked for among the many events: five times as fast as the other way round.
+    # Searching the few ends among the many events is five times as fast as the reverse.
     first, last = np.searchsorted(ends_us, event_times_us[[0, -1]], side="right")
     borders = np.searchsorted(event_times_us, ends_us[first:last])
     counts = np.diff(borders, prepend=0, append=event_times_us.size)
@@ -55,7 +55,7 @@ def stamps_of(ends_us: Ints, stamps: Ints, event_times_us: Ints) -> Ints:
 
 
 def handed_over(trial_log: TrialLog) -> Callable[[Ints], Ints]:
-    """Event time to the moment at which its chunk was really put into the queue (the latest of all generators)."""
+    """A function from event times to the times at which the last generator published that chunk."""
     chunks = sorted({(c.from_us, c.to_us) for log in trial_log.chunks for c in log})
     published: dict[int, int] = {}
     for log in trial_log.chunks:

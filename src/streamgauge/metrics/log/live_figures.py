@@ -1,7 +1,7 @@
-"""Figures of a trial's reads and commits: one implementation for the live view and for the result.
+"""Figures of a trial's reads and commits, with one implementation for the live view and the result.
 
-`metrics.log.trial_log` feeds what is new. What every look asks is kept up to date; the other figures take a pass of
-NumPy over a column of numbers, one a read.
+`metrics.log.trial_log` adds new records. Frequently used figures are updated incrementally. The others take one NumPy
+pass over a column with one number per read.
 """
 
 from __future__ import annotations
@@ -29,15 +29,16 @@ Moments = Ints | int
 Batch = tuple[str, int]
 """(query, its batch's number)."""
 Place = tuple[int, str, int]
-"""(partition, stream, which of the query's readers of it): what has an offset of its own."""
+"""(partition, stream, number of the query's reader): each has its own offset."""
 
 
 @dataclass(slots=True)
 class BatchTimes:
-    """One batch, microseconds; 0 where it is not known.
+    """The times of one batch, microseconds; 0 if unknown.
 
-    `end_us`: the event time up to which it read. `from_us`, `read_us`: of its reads that were no re-reads, the event
-    time from which the first one was, and when it was. `committed_us`: when the last of its sinks committed.
+    - `end_us`: the event time up to which it read.
+    - `from_us`, `read_us`: the event time and the time of its first read, without redeliveries.
+    - `committed_us`: the commit of its last sink.
     """
 
     end_us: int = 0
@@ -47,7 +48,7 @@ class BatchTimes:
 
 
 class OnlineMetrics:
-    """Sums and columns of all that was given; nothing is ever taken back."""
+    """Sums and columns of all records so far. They only grow."""
 
     def __init__(self, plan: Plan) -> None:
         self._start_us = plan.start_us
@@ -95,21 +96,21 @@ class OnlineMetrics:
             batch.committed_us = max(batch.committed_us, commit.committed_us)
 
     def delivered_by(self, moments_us: Moments, stream: str | None = None) -> Ints:
-        """Events delivered for the first time before each moment."""
+        """Events first delivered before each moment."""
         logs = (log for (name, _), log in self._delivered.items() if stream in (None, name))
         return _sum((_before(*log.columns(), moments_us) for log in logs), moments_us)
 
     def delivered_between(self, from_us: int, to_us: int) -> float:
-        """The same of a span, those of each delivery spread over the time since the one before it from the same place.
+        """Events first delivered in a span, with each delivery spread over the time since the previous one.
 
-        A span holds no whole number of batches: counted at the moments of their deliveries, an engine that keeps up
-        would take in a few per cent more or less than there was, by where the span's ends happen to fall.
+        A span has no whole number of batches. Without the spreading, the count would be off by a few per cent,
+        depending on where the ends of the span fall.
         """
         spread = (_spread(*log.columns(), self._start_us, from_us, to_us) for log in self._delivered.values())
         return float(sum(spread))
 
     def taken_by(self, moments_us: Moments) -> Ints:
-        """Events that the slowest reader of their stream had had before each moment."""
+        """Events that the slowest reader of their stream had read before each moment."""
         return _sum(self._of_slowest(lambda log, _: _before(*log.columns(), moments_us)), moments_us)
 
     def taken_events(self) -> int:
@@ -117,28 +118,30 @@ class OnlineMetrics:
 
     def committed_by(self, moments_us: Moments) -> Ints:
         """Events that the slowest reader of their stream had committed before each moment."""
-        found = self._of_slowest(lambda log, query: _before(*self._commits_of(log, query), moments_us))
-        return _sum(found, moments_us)
+        counts = self._of_slowest(lambda log, query: _before(*self._commits_of(log, query), moments_us))
+        return _sum(counts, moments_us)
 
     def committed_between(self, from_us: int, to_us: int) -> float:
-        """The same of a span, those of each commit spread as by `delivered_between`."""
+        """Committed events of a span, with each commit spread as in `delivered_between`."""
         span = (self._start_us, from_us, to_us)
         return float(sum(self._of_slowest(lambda log, query: _spread(*self._commits_of(log, query), *span))))
 
     def read_until(self, before_us: int) -> int:
-        """The greatest event time up to which a read before then went; 0 where there was none."""
+        """The latest end of the reads before `before_us`, in event time; 0 without reads."""
         when_us, ends_us = self._reads.columns()
         return int(ends_us[when_us < before_us].max(initial=0))
 
     def furthest(self, sink: str) -> list[int]:
-        """The event times up to which the sink's two furthest committed batches, and those before them, had read every
-        partition, ascending; fewer at first.
+        """The ascending event times up to which the sink's last two committed batches had read every partition.
+
+        Fewer at first.
         """
         return [self.reached_by(batch) for batch in self._furthest(sink)]
 
     def read_everywhere(self, sink: str) -> int:
-        """The event time up to which the sink's furthest committed batch but one, and those before it, had read every
-        partition and stream: each goes at a pace of its own where there is no common frontier. 0 before a second one.
+        """The event time up to which the sink's last but one committed batch had read every partition and stream.
+
+        Without a common frontier each has its own pace. 0 before the second batch.
         """
         best = self._furthest(sink)
         if len(best) < 2:
@@ -150,17 +153,17 @@ class OnlineMetrics:
         return min(places[place].by(last) if place in places else 0 for place in everywhere)
 
     def reached_by(self, batch: Batch) -> int:
-        """The event time up to which a batch, and those before it, had read wherever its query has read anything."""
+        """The event time up to which a batch and its predecessors had read every place of their query."""
         query, number = batch
         return min(place.by(number) for place in self._reached[query].values())
 
     def ends_of(self, batch: Batch) -> set[int]:
-        """The event times up to which a batch read, at each place where it did."""
+        """The event times at which a batch ended, over the places that it read."""
         query, number = batch
         return {place.by(number) for place in self._reached.get(query, {}).values() if number in place}
 
     def firsts(self) -> Iterator[tuple[Batch, BatchTimes]]:
-        """The batches that read anything but re-reads."""
+        """The batches with reads other than redeliveries."""
         return ((number, batch) for number, batch in self.batches.items() if batch.read_us)
 
     def _furthest(self, sink: str) -> list[Batch]:
@@ -168,19 +171,19 @@ class OnlineMetrics:
         return [batch for batch, _ in zip(latest, range(2), strict=False)][::-1]
 
     def _commits_of(self, log: _Moments, query: str) -> tuple[Ints, Ints]:
-        """When what a reader took was committed, and how many events; without what was not."""
+        """Commit times of a reader's batches with their events, without uncommitted ones."""
         when_us = np.array([self.batches[query, batch].committed_us for batch in log.batches], np.int64)
         _, events = log.columns()
         return when_us[when_us > 0], events[when_us > 0]
 
     def _of_slowest(self, count: Callable[[_Moments, str], Any]) -> Iterator[Any]:
-        """Of each stream, the least count of its readers."""
+        """The least count among the readers of each stream."""
         for readers in self._taken.values():
             yield np.min([count(log, query) for (query, _), log in readers.items()], axis=0)
 
 
 class _Moments:
-    """Numbers, such as of events, that came at moments, in any order."""
+    """Numbers with their times, in any order."""
 
     def __init__(self) -> None:
         self._when_us, self._numbers, self.batches = array("q"), array("q"), array("q")
@@ -196,7 +199,7 @@ class _Moments:
 
 
 class _Reached:
-    """The event time up to which one place had been read, by batch: with all batches before it, so it never falls."""
+    """The event time up to which one place was read, by batch. It includes earlier batches, so it never falls."""
 
     def __init__(self) -> None:
         self._batches, self._ends_us = array("q"), array("q")
@@ -224,15 +227,16 @@ def _sum(counts: Iterable[Ints], moments_us: Moments) -> Ints:
 
 
 def _before(when_us: Ints, events: Ints, moments_us: Moments) -> Ints:
-    """How many of the events came before each moment."""
+    """The number of events before each moment."""
     order = np.argsort(when_us, kind="stable")
     reached = np.concatenate([[0], np.cumsum(events[order])])
     return np.asarray(reached[np.searchsorted(when_us[order], moments_us)], np.int64)
 
 
 def _spread(when_us: Ints, events: Ints, start_us: int, from_us: int, to_us: int) -> float:
-    """Of events at moments, how many fall into [from_us, to_us) where each came evenly since the moment before it, the
-    first since `start_us`. After the last moment nothing came: whoever has stopped takes no more.
+    """The number of events in [from_us, to_us), if those of each moment are spread evenly since the previous moment.
+
+    The first moment's are spread since `start_us`. After the last moment there are no events.
     """
     if not when_us.size:
         return 0.0

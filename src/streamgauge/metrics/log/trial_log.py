@@ -1,8 +1,8 @@
-"""The log of one trial: what the driver saw, and the figures that follow from it. Nothing here asks the SUT.
+"""The log of one trial: the driver's observations, and figures derived from them. Nothing here asks the SUT.
 
-A job of several sinks may be several queries of the engine, each with batches and a pace of its own. Whatever is said
-of the job as a whole is then said of the slowest: an event is committed when every query that reads it has committed
-it, and the sinks have come as far as the one that is furthest behind. `of_sink` and `of_query` give a part's log.
+A job with several sinks may run as several queries, each with its own batches and pace. Figures of the job are then
+those of the slowest query. An event is committed when every query that reads it has committed it, and the output
+frontier is that of the last sink. `of_sink` and `of_query` return partial logs.
 """
 
 from __future__ import annotations
@@ -31,20 +31,22 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 SCHEDULE_DELAY_POINTS = 8
-"""A chunk's events are spread evenly over its span, so this many points of it stand for them all."""
+"""Points per chunk that represent its events, which are spread evenly over its span."""
 
 
 @dataclass
 class TrialLog:
     """Grows while a trial runs. Times are microseconds of the run's clock.
 
-    `sinks` are the names of those that owe results; `rows_ignored` counts, for each sink, rows that were not accepted;
-    `ignored_before` those of earlier trials, since the recorder of a warm test bed counts on.
-    `delivering`, `receiving`, `writing`: when the driver kept the system waiting, as in a `Tick`; they may overlap.
-    `stood_still`: when a standstill of the recorder ended, and how long it was.
-    `memory_full_us`: of an overflow by bytes, the event time that waited then; None of one by seconds.
-    `background`: CPU of all that is neither driver nor SUT, percent of one core.
-    `reference_work`: CPU time of the same small piece of work at that moment, microseconds.
+    - `sinks`: the names of the sinks with expected results.
+    - `rows_ignored`: rows that were not accepted, by sink. `ignored_before`: those of earlier trials, because the
+      recorder of a warm test bed does not reset its count.
+    - `delivering`, `receiving`, `writing`: intervals in which the SUT waited for the driver, as in a `Tick`; they may
+      overlap.
+    - `stood_still`: (end, duration) of each standstill of the recorder.
+    - `memory_full_us`: after an overflow by bytes, the event time that waited; None for one by seconds.
+    - `background`: CPU of all processes except driver and SUT, percent of one core.
+    - `reference_work`: CPU time of the reference work, microseconds.
     """
 
     plan: Plan
@@ -70,17 +72,17 @@ class TrialLog:
 
     @property
     def running(self) -> OnlineMetrics:
-        """The figures that are asked while a trial runs, with all that is known by now."""
+        """The live figures, up to date."""
         return self._up_to_date().running
 
     def add(self, tick: Tick) -> None:
-        """Take in what happened; what belongs to an earlier trial of a warm test bed is left out."""
+        """Adds a tick, without records of an earlier trial of a warm test bed."""
         start_us = self.plan.start_us
         if not self.chunks:
             self.chunks = [chunk_log() for _ in tick.chunks]
             self.deliveries = [[] for _ in tick.deliveries]
-        for mine, new in zip(self.chunks, tick.chunks, strict=True):
-            mine.extend(chunk for chunk in new if chunk.to_us > start_us)
+        for chunks, new in zip(self.chunks, tick.chunks, strict=True):
+            chunks.extend(chunk for chunk in new if chunk.to_us > start_us)
         for log, fresh in zip(self.deliveries, tick.deliveries, strict=True):
             log += [part for part in fresh if part.to_us > start_us]
         self.commits += [commit for commit in tick.commits if commit.committed_us >= start_us]
@@ -91,7 +93,7 @@ class TrialLog:
         self.writing.extend(spent for spent in tick.writing if spent[1] > start_us)
         self.stood_still += [one for one in tick.stood_still if one[0] >= start_us]
         if tick.overflowed and not self.overflowed:
-            # Where one generator stops nothing can be read beyond it, and the others fill up too: the first one counts.
+            # The SUT cannot read beyond a stopped generator, so other queues fill up too. Only the first one counts.
             self.overflowed, self.memory_full_us = True, tick.memory_full_us
         if self.ignored_before is None:
             self.ignored_before = tick.rows_ignored
@@ -102,21 +104,21 @@ class TrialLog:
         return [part for log in self.deliveries for part in log]
 
     def of_sink(self, name: str) -> TrialLog:
-        """The same trial, as far as one sink is concerned: its commits alone; all that was read is kept."""
+        """The log with the commits of one sink only, and all reads."""
         commits = [commit for commit in self.commits if commit.sink == name]
         ignored = {name: self.rows_ignored.get(name, 0)}
         return replace(self, sinks=(name,), commits=commits, rows_ignored=ignored)
 
     def of_query(self, query: str) -> TrialLog:
-        """What one query read and committed, and nothing else of the trial; it grows with this log."""
+        """The reads and commits of one query only. The log grows with this one."""
         return self._up_to_date().of_query.get(query) or _without_reads(self)
 
     def queries(self) -> tuple[str, ...]:
-        """The queries that have read or committed anything, by name."""
+        """The names of the queries that have read or committed anything, sorted."""
         return tuple(sorted(self._up_to_date().of_query))
 
     def by_query(self) -> tuple[TrialLog, ...]:
-        """What each query read and committed, by its name."""
+        """The log of each query, sorted by name."""
         return tuple(self.of_query(query) for query in self.queries())
 
     def batch_ends(self) -> dict[Batch, int]:
@@ -124,34 +126,34 @@ class TrialLog:
         return {number: batch.end_us for number, batch in self.running.batches.items() if batch.end_us}
 
     def committed_until(self) -> int:
-        """The event time up to which every sink of the SUT has committed; 0 before the first commit of one."""
+        """The event time up to which every sink has committed; 0 before every sink's first commit."""
         reached = [self.running.furthest(sink) for sink in self.sinks]
         return min((ends[-1] if ends else 0 for ends in reached), default=0)
 
     def forgettable_until(self) -> int:
-        """The event time before which nobody will read again; 0 where somebody may read everything.
+        """The event time before which no query will read again; 0 if a query may still read everything.
 
-        One batch of each query is kept back: a query that dies between the sink's commit and its own reads it again.
+        It excludes the last batch of each query, because a query that dies before its own commit reads it again.
         """
         return min((self.running.read_everywhere(sink) for sink in self.sinks), default=0)
 
     def aborted_between(self, from_us: int, to_us: int) -> int:
-        """How many reads were cut off; an engine that is stopped after the span may well cut off some."""
+        """The number of aborted reads in a span. An engine may abort reads when it is stopped after the span."""
         return sum(from_us <= when < to_us for when in self.aborted_us)
 
     def retried_tasks(self, from_us: int, to_us: int, as_a_rule: bool) -> int:
-        """How many tasks ran again in that time, at least: by what was read again, and by what was sent again.
+        """The least number of repeated tasks in a span, from redeliveries and from results that were sent again.
 
-        Before the span the engine may still be starting, as with reads that are cut off.
+        Repetitions before the span do not count, because the engine may still be starting.
         """
         sent_again = sum(from_us <= when < to_us for when in self.retried_us)
         return max(self.reads_again(from_us, to_us, as_a_rule), sent_again)
 
     def reads_again(self, from_us: int, to_us: int, as_a_rule: bool) -> int:
-        """How many reads in that time were of what had been read before; each counts when it was, not by its stamp.
+        """The number of redeliveries in a span, by the time of the read and not by the ingest time.
 
-        `as_a_rule`: a job that uses an input twice reads it again in every batch; only reads beyond that are counted,
-        and those are the last of their batch.
+        `as_a_rule`: for jobs that use an input twice, and so read it again in every batch. Only the reads beyond that
+        count, which are the last of their batch.
         """
         again: dict[tuple[str, Batch], list[int]] = defaultdict(list)
         for part in self.all_deliveries():
@@ -162,7 +164,7 @@ class TrialLog:
         return sum(from_us <= when < to_us for when in beyond)
 
     def _usually_again(self, again: dict[tuple[str, Batch], list[int]]) -> dict[str, int]:
-        """Stream to how often each committed batch reads it again, at least."""
+        """Stream to the least number of its redeliveries in a committed batch."""
         committed = {(commit.query, commit.batch) for commit in self.commits}
         usual: dict[str, int] = {}
         for reading in {_reading(part) for part in self.all_deliveries()}:
@@ -179,29 +181,29 @@ class TrialLog:
         return int(self.running.committed_by(FAR_FUTURE_US))
 
     def ingested_since(self, from_us: int) -> int:
-        """Events delivered for the first time since then, each delivery whole."""
+        """Events first delivered since then, in whole deliveries."""
         return int(self.running.delivered_by(FAR_FUTURE_US) - self.running.delivered_by(from_us))
 
     def events_in_time(self, from_us: int, to_us: int, delay_us: int) -> tuple[Ints, Ints]:
-        """(planned, offered in time) events by second of the plan: in time is what was available `delay_us` after the
-        second's end. One late chunk within a second is slip, and judged as that; here a second of the plan is lost.
+        """(planned, offered in time) events by second of the plan.
 
-        A chunk that reaches into another second gives each its own events, and has until its own end: seconds are no
-        whole number of chunks, and do not begin with one.
+        In time means at most `delay_us` after the second's end.
+        A late chunk within a second only counts as schedule delay. A chunk in two seconds contributes its events to
+        each of them, and is due at its own end, because seconds do not begin or end with chunks.
         """
         borders = [*range(from_us, max(to_us, from_us + 1), US), to_us]
         spans = list(pairwise(borders))
-        kept = np.zeros(len(spans), np.int64)
+        in_time = np.zeros(len(spans), np.int64)
         for partition, log in enumerate(self.chunks):
             for chunk in _reaching_into(log, from_us, to_us):
                 for second in _seconds_of(chunk, from_us, to_us):
                     low, high = spans[second]
                     due_us = max(low + US, chunk.to_us) + delay_us
-                    kept[second] += self._part(partition, chunk, low, high) if chunk.published_us <= due_us else 0
-        return np.array([self.plan.planned_events(low, high) for low, high in spans], np.int64), kept
+                    in_time[second] += self._part(partition, chunk, low, high) if chunk.published_us <= due_us else 0
+        return np.array([self.plan.planned_events(low, high) for low, high in spans], np.int64), in_time
 
     def _part(self, partition: int, chunk: Chunk, from_us: int, to_us: int) -> int:
-        """How many of a chunk's events are due in [from_us, to_us), by the plan that it was made of."""
+        """The number of a chunk's events that are due in [from_us, to_us)."""
         low, high = max(chunk.from_us, from_us), min(chunk.to_us, to_us)
         if (low, high) == (chunk.from_us, chunk.to_us):
             return chunk.events
@@ -214,9 +216,9 @@ class TrialLog:
         return sum(count(each, partition, to_us) - count(each, partition, from_us) for each in streams)
 
     def schedule_delays(self, from_us: int, to_us: int) -> Floats:
-        """Slip in microseconds of evenly spread events of the span, one row of points a chunk's span, flattened.
+        """Schedule delays of the span, microseconds, at evenly spread points of each chunk's span, flattened.
 
-        The common frontier lets nobody read a span before the last of all generators has published its chunk of it.
+        With the common frontier, the SUT can read a chunk's span only after the last generator has published it.
         """
         points = (np.arange(SCHEDULE_DELAY_POINTS) + 0.5) / SCHEDULE_DELAY_POINTS
         low_us, high_us, events, published_us = self._chunks_between(from_us, to_us)
@@ -228,53 +230,49 @@ class TrialLog:
         return np.asarray(delays_us[due > 0].ravel(), np.float64)
 
     def backlog_peaks(self) -> tuple[Ints, Ints]:
-        """(time, events) of the backlog just before each batch's first delivery: one sample a batch, always the same
-        phase. For one query: take those of several one by one, with `by_query`.
+        """(time, events) of the backlog just before each batch's first delivery: one sample per batch, at one phase.
 
-        A micro-batch takes all there is, so the backlog after a delivery is always near nothing; what grows under
-        overload is how much has gathered by the next one.
+        For one query; use `by_query` for several. A micro-batch takes everything available, so the backlog after a
+        delivery is always near 0. Under overload, the backlog before the next delivery grows.
         """
         firsts = sorted((batch.read_us, max(batch.from_us, self.plan.start_us)) for _, batch in self.running.firsts())
         events = [self.plan.planned_events(since, when) for when, since in firsts]
         return np.array([when for when, _ in firsts], np.int64), np.array(events, np.int64)
 
     def backlog_waits(self) -> tuple[Ints, Floats]:
-        """(time, seconds of event time) of the same samples: how long ago the oldest event that waits was due.
+        """(time, age in seconds) of the oldest waiting event, at the samples of `backlog_peaks`.
 
-        What a trend is judged by. Events say that an engine falls behind only where their rate stays the same.
+        The trend check uses these, because a number of events shows a trend only at a constant rate.
         """
         firsts = sorted((batch.read_us, batch.from_us) for _, batch in self.running.firsts())
         times, since = np.array(firsts, np.int64).reshape(-1, 2).T
         return times, np.maximum(0, times - np.maximum(since, self.plan.start_us)) / US
 
     def work_shares(self) -> tuple[Ints, Floats]:
-        """(first read, share) of each batch: how long it took until it was committed, by the event time it took; one
-        query.
-        """
-        found = sorted(
+        """(first read, share) of each batch: its duration until the commit divided by its event time. For one query."""
+        shares = sorted(
             (batch.read_us, (batch.committed_us - batch.read_us) / (batch.end_us - batch.from_us))
             for _, batch in self.running.firsts()
             if batch.committed_us and batch.end_us > batch.from_us
         )
-        return np.array([when for when, _ in found], np.int64), np.array([share for _, share in found], float)
+        return np.array([when for when, _ in shares], np.int64), np.array([share for _, share in shares], float)
 
     def output_lags(self) -> tuple[Ints, Floats]:
-        """(time, seconds) that the output was behind the plan, one sample a commit of the SUT's sink; for one query.
+        """(time, seconds) of the output frontier's lag behind the plan, one sample per commit. For one query.
 
-        A committed batch has given all that its input implies, so the output frontier is the event time up to which
-        that input went. Windows alone would be a staircase of a handful of steps. Where a commit names no batch of
-        the transport's, the largest event time among its results stands for it.
+        A committed batch has delivered all results of its input, so the output frontier is the end of that input. The
+        ends of windows alone would give few steps. If a commit names no known batch, the largest event time among its
+        results is used.
         """
         times, frontiers = self._output_frontier()
         moved = np.diff(frontiers) > 0
         return times[moved], (times - frontiers[1:])[moved] / US
 
     def output_lags_at_reads(self) -> tuple[Ints, Floats] | None:
-        """The same, just before each batch's first delivery: the phase in which the backlog is sampled. None where a
-        batch was read before all that was read earlier had been committed.
+        """The lag just before each batch's first delivery, the phase at which the backlog is sampled.
 
-        Of an engine that reads on only when it is done nothing can wait inside. What its lag at commits has besides is
-        how long each batch took, which changes from batch to batch while the engine keeps up.
+        None if a batch was read before all earlier reads were committed. For engines that read only after a commit,
+        this excludes the batch durations, which vary while an engine keeps up.
         """
         reads = sorted((batch.read_us, batch.end_us) for _, batch in self.running.firsts())
         times, ends = np.array(reads, np.int64).reshape(-1, 2).T
@@ -284,18 +282,16 @@ class TrialLog:
         return None if (at_reads < taken).any() else (times, (times - at_reads) / US)
 
     def waiting_at(self, when_us: int) -> float:
-        """Seconds of event time due by then and not delivered, for one query: no less gathers until its next
-        delivery.
-        """
+        """Seconds of event time due by then and not delivered, for one query. It grows until the next delivery."""
         return max(0, when_us - max(self.running.read_until(when_us), self.plan.start_us)) / US
 
     def lag_at(self, when_us: int) -> float:
-        """Seconds that the output was behind the plan then, for one query: no less until its next commit."""
+        """Seconds that the output was behind the plan then, for one query. It grows until the next commit."""
         committed_us, frontiers = self._output_frontier()
         return float(when_us - frontiers[np.searchsorted(committed_us, when_us)]) / US
 
     def _output_frontier(self) -> tuple[Ints, Ints]:
-        """(n,) times of the commits, ascending, and (n + 1,) how far the output had come before them and after each."""
+        """(n,) ascending times of the commits, and (n + 1,) the output frontiers before them and after each."""
         commits, batches = sorted(self.commits, key=lambda one: one.committed_us), self.running.batches
         reached = [batches[one.query, one.batch].end_us or one.frontier_us for one in commits]
         times = np.array([one.committed_us for one in commits], np.int64)
@@ -321,7 +317,7 @@ def _without_reads(trial_log: TrialLog) -> TrialLog:
 
 
 class _Fed:
-    """What has been taken in of a log's logs: the running figures, and each query's own log."""
+    """The part of a log that its live figures and the logs of its queries already have."""
 
     def __init__(self, trial_log: TrialLog, logs: list[Sequence[Any]]) -> None:
         self._logs = logs
@@ -330,12 +326,12 @@ class _Fed:
         self.of_query: dict[str, TrialLog] = {}
 
     def goes_on(self, logs: list[Sequence[Any]]) -> bool:
-        """Whether these are the logs taken in so far, perhaps with more at their ends."""
+        """Whether these are the same logs as before, perhaps with more records at their ends."""
         same = len(logs) == len(self._logs) and all(new is old for new, old in zip(logs, self._logs, strict=True))
         return same and all(len(log) >= taken for log, taken in zip(logs, self._taken, strict=True))
 
     def take_in(self, trial_log: TrialLog) -> None:
-        """All that is new."""
+        """Adds all new records."""
         news = [log[taken:] for log, taken in zip(self._logs, self._taken, strict=True)]
         self._taken = [len(log) for log in self._logs]
         chunks, reads, commits = news[: len(trial_log.chunks)], news[len(trial_log.chunks) : -1], news[-1]
@@ -350,10 +346,10 @@ class _Fed:
             self._commit(trial_log, commit)
 
     def _commit(self, trial_log: TrialLog, commit: Commit) -> None:
-        mine = self._query(trial_log, commit.query)
-        mine.commits.append(commit)
-        if commit.sink not in mine.sinks:
-            mine.sinks = tuple(name for name in trial_log.sinks if name in (*mine.sinks, commit.sink))
+        log = self._query(trial_log, commit.query)
+        log.commits.append(commit)
+        if commit.sink not in log.sinks:
+            log.sinks = tuple(name for name in trial_log.sinks if name in (*log.sinks, commit.sink))
 
     def _query(self, trial_log: TrialLog, query: str) -> TrialLog:
         if query not in self.of_query:
@@ -362,20 +358,20 @@ class _Fed:
 
 
 def _reaching_into(log: Log[Chunk], from_us: int, to_us: int) -> Iterator[Chunk]:
-    """A generator's chunks, which come in order, that have any of [from_us, to_us).
+    """A generator's chunks, which are ordered, that overlap [from_us, to_us).
 
-    Found, not looked through: a trial that runs asks often, and only of its last seconds, where few of them lie.
+    It uses bisection, because a running trial often needs the few chunks of its last seconds.
     """
     first = bisect_right(log, from_us, key=lambda chunk: chunk.to_us)
     return takewhile(lambda chunk: chunk.from_us < to_us, map(log.__getitem__, range(first, len(log))))
 
 
 def _seconds_of(chunk: Chunk, from_us: int, to_us: int) -> range:
-    """The seconds of [from_us, to_us), counted from its begin, that a chunk which reaches into it has events of."""
+    """The seconds of [from_us, to_us), counted from its start, that an overlapping chunk covers."""
     low, high = max(chunk.from_us, from_us), min(chunk.to_us, to_us)
     return range((low - from_us) // US, -(-(high - from_us) // US))
 
 
 def _reading(part: Delivery) -> tuple[str, Batch]:
-    """Which stream was read, in which batch."""
+    """The stream and the batch of a read."""
     return part.stream, (part.query, part.batch)

@@ -1,4 +1,4 @@
-"""What a trial left to judge."""
+"""The record of a trial, which the verdict uses."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def schedule_delay(record: TrialRecord) -> DelayPercentiles:
 
 
 def append_latency(latencies_us: Sequence[int]) -> DelayPercentiles | None:
-    """Of events whose way to the broker was looked at; None where none was."""
+    """Percentiles of the broker's append latencies; None without samples."""
     return _percentiles_of(latencies_us) if latencies_us else None
 
 
@@ -56,9 +56,9 @@ def _percentiles_of(values_us: Sequence[int] | Floats) -> DelayPercentiles:
 
 
 def core_wait_us(record: TrialRecord) -> float:
-    """The mean wait for a core of the driver process that waited longest, over the measured span; NaN if not known.
+    """The mean wait for a core of the driver process that waited longest, over the measured span; NaN if unknown.
 
-    The runner's is no matter: no stamp is its.
+    The runner does not count, because it stamps nothing.
     """
     waits: dict[str, list[float]] = defaultdict(list)
     for usage in record.trial_log.usages:
@@ -69,10 +69,9 @@ def core_wait_us(record: TrialRecord) -> float:
 
 
 def share_of_span(record: TrialRecord, spent: Iterable[BusyInterval]) -> float:
-    """The share of the measured span that is covered at least once; of a trial that ended before that, of its warm-up.
+    """The share of the measured span that the intervals cover; for a trial that ended earlier, of its warm-up.
 
-    Once, though many may wait at a time: engines read some partitions together and some one after the other, and either
-    way it is a moment in which somebody waited for the driver.
+    Overlapping intervals count once, because engines may read partitions at the same time or one after the other.
     """
     low, high = record.spans.measured_from_us, record.measured_until
     if high <= low:
@@ -85,10 +84,9 @@ def share_of_span(record: TrialRecord, spent: Iterable[BusyInterval]) -> float:
 
 
 def stood_still_us(record: TrialRecord) -> int:
-    """How long the recorder stood still while results of the measured span may have come, beyond what each time is
-    allowed.
+    """The recorder's standstills beyond the allowed length, while results of the measured span may have arrived.
 
-    From the span's begin to the deadline, which follows soon after the last of those results has come.
+    From the span's start to the deadline, which follows soon after the last of those results.
     """
     low, high = (
         record.spans.measured_from_us,

@@ -16,10 +16,10 @@ from streamgauge.metrics.log.trial_log import Batch, TrialLog
 def batches_table(
     progress: Iterable[BatchProgress], since_us: int, trial_log: TrialLog, counted: bool = True
 ) -> pa.Table:
-    """The engine's own report as the table of its batches; those of earlier trials are left out.
+    """The table of the engine's batches from its own report, without those of earlier trials.
 
-    How many events a batch took is the driver's count: what an engine calls an input row may be a bundle of them. It is
-    not known (`counted` is false) of an engine whose batches are not those by which results are taken.
+    The driver counts the events of a batch, because an engine's input row may be a bundle of them. The count is unknown
+    (`counted` is false) if the engine's batches are not those that the recorder commits.
     """
     events: dict[Batch, int] = defaultdict(int)
     for part in trial_log.all_deliveries():

@@ -1,4 +1,4 @@
-"""What each operator of a flow took in and gave: the engine's counts, with the driver's at both ends [B §3.4].
+"""Rows in and out of each operator, by the engine; by the driver at sources and sinks (Bordin 2017, section 3.4).
 
 An operator takes in what its inputs gave. What a source gave is what the driver delivered, and what comes before a
 sink is what the recorder took, so an engine that loses rows at its edges is seen here too, whatever it says itself.
@@ -25,7 +25,7 @@ from streamgauge.results.run import Operator
 from streamgauge.stats.percentile import carries
 
 LOW = 0.05
-"""The percentile of the throughput that stands beside its mean [B §3.1.1]."""
+"""The percentile of the throughput that stands beside its mean (Bordin 2017, section 3.1.1)."""
 Rows = dict[str, int]
 """Operator, or stream, or sink, to a number of rows."""
 Span = tuple[int, int]
@@ -194,7 +194,7 @@ def _throughput(
 
 def _by_second(timed: Sequence[tuple[Span, int]], start_us: int) -> NDArray[np.float64]:
     """Rows in each whole second from the start on, those of a batch spread evenly over the time in which it was worked
-    on [B §3.1.1]. Seconds in which nothing came count; those that a batch without a count reaches into do not.
+    on. Seconds in which nothing came count; those that a batch without a count reaches into do not.
     """
     moments = np.array([moment - start_us for span, _ in timed for moment in span], np.int64)
     reached, covered = (
