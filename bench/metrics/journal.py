@@ -60,7 +60,6 @@ def answers(case: Case, tick: int) -> tuple[list[dict[str, Any]], dict[str, Any]
         "overflowed": False,
         "memory_full_us": None,
         "ended": False,
-        "failed": "",
         "aborted_us": [],
         "failed": "",
     }

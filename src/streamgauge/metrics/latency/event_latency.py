@@ -44,9 +44,9 @@ Kind = Literal["row", "window", "update", "join"]
 class LatencyRule:
     """How the latencies of one sink are defined.
 
-    For "join" the driver computes both stamps of an output from its window's end, by the plan: `window_event_time` and
-    `window_ingest_time` map window ends (n,) to times (n,), all microseconds (Karimov et al. 2018, section IV). `handed_over` maps event times
-    (n,) to the times at which those events were really put into the queue; None where that is not known.
+    For "join" the driver computes both stamps of an output from its window's end and the plan (Karimov et al. 2018,
+    section IV): `window_event_time` and `window_ingest_time` map window ends (n,) to times (n,), all microseconds.
+    `handed_over` maps event times (n,) to the times at which generators published the events; None if unknown.
     """
 
     kind: Kind
@@ -152,10 +152,10 @@ def sink_latencies(
     Columns: event_time, ingest_time (may be null or absent), emission_time as BIGINT microseconds; for windowed kinds
     also window_end (timestamp, microseconds, UTC). Negative latencies are in no figure and counted in `negatives`,
     those outside the span too: a clock that is off by more than the span moves its results out of it.
-    A window that came before its end, and after its events, was closed early by the system, and is no error of a
-    clock: it has no closing delay, and a note tells. A join may emit a match before its window is complete, which is no
-    error either; latencies from the window's last event (Karimov et al. 2018, section IV) then do not exist, and only `match_time` is given.
-    Rows without an event time, or a window's without its end, are wrong answers, and in no figure: a note counts them.
+    If the SUT closes a window early (before its end, after its events), it has no closing delay, and a note says so.
+    A join may emit a match before its window is complete. Then latencies from the window's last event (Karimov et al.
+    2018, section IV) do not exist, and only `match_time` is reported.
+    Rows without an event time, or without their window's end, are wrong answers. A note counts them.
     ValueError where a column is absent or an emission_time is null.
     """
     tally = _Tally(rule)
