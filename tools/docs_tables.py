@@ -376,7 +376,7 @@ def check_list() -> str:
             "undecided",
         ),
     }
-    return table(("check", "holds when", "else"), [(code(name), *rows[name]) for name, _ in c.CHECKS])
+    return table(("check", "holds when", "else"), [(code(spec.name), *rows[spec.name]) for spec in c.CHECKS])
 
 
 def codes_of(name: str) -> str:

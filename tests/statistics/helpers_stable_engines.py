@@ -71,7 +71,7 @@ def fails(engine: Engine, random: np.random.Generator, asked_s: float) -> bool:
     batches, span_s = engine.batches(WARMUP_S + (INTERIM_ANALYSES + 1) * asked_s, random), asked_s
     for look in range(INTERIM_ANALYSES):
         seen = _seen(batches, span_s, look)
-        states = [check(seen).state for name, check in CHECKS if name in (*TRENDS, "evidence")]
+        states = [spec.check(seen).state for spec in CHECKS if spec.name in (*TRENDS, "evidence")]
         if "failed" in states or "undecided" not in states:
             return "failed" in states
         span_s += asked_s * (EXTENSION_SHARE_MAX if states[-1] == "undecided" else EXTENSION_SHARE)

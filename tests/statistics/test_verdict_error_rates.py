@@ -54,7 +54,7 @@ def saw_tooth(share: float, random: np.random.Generator) -> Samples:
 
 
 def states(share: float, runs: int = 80) -> dict[str, float]:
-    random, trend = np.random.default_rng(17), dict(CHECKS)["backlog_trend"]
+    random, trend = np.random.default_rng(17), next(spec.check for spec in CHECKS if spec.name == "backlog_trend")
     found = [trend(evidence(backlog=saw_tooth(share, random))).state for _ in range(runs)]
     return {state: found.count(state) / runs for state in ("ok", "failed", "undecided")}
 

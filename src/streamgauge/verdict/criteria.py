@@ -62,6 +62,20 @@ OUTPUT_SLOPE_MAX = 0.01
 TREND_POINTS_MIN = 5
 
 CheckFunction = Callable[[Evidence], Check]
+ADVICE_OTHER = "lower the rate, or change a setting of the engine"
+
+
+class CheckSpec(NamedTuple):
+    """A named check: its function, and what to do if it fails or makes the trial invalid.
+
+    `by_slowness`: whether a slow system can fail it. If so, background load or the driver may be the cause instead.
+    """
+
+    name: str
+    check: CheckFunction
+    advice_failed: str = ADVICE_OTHER
+    advice_invalid: str = ADVICE_OTHER
+    by_slowness: bool = True
 
 
 def make_check(
@@ -482,13 +496,39 @@ def _least_p50(evidence: Evidence) -> float:
     return evidence.output_delay_s * US
 
 
-CHECKS: tuple[tuple[str, CheckFunction], ...] = (
-    ("driver", _driver),
-    ("connected", _connected),
-    ("backlog_trend", _backlog_trend),
-    ("output_trend", _output_trend),
-    ("latency_trend", _latency_trend),
-    ("queue_bound", _queue_bound),
-    ("answers", _answers),
-    ("evidence", _evidence),
+CHECKS: tuple[CheckSpec, ...] = (
+    CheckSpec(
+        "driver",
+        _driver,
+        advice_invalid="close other processes, separate the driver's cores (--isolation pinned), or lower the rate",
+    ),
+    CheckSpec(
+        "connected",
+        _connected,
+        "read the engine's log in engine/ of the run folder before you try another rate",
+        by_slowness=False,
+    ),
+    CheckSpec(
+        "backlog_trend", _backlog_trend, "lower the rate; `streamgauge sustain` finds the highest sustained rate"
+    ),
+    CheckSpec("output_trend", _output_trend, "lower the rate: the engine reads in time but its results fall behind"),
+    CheckSpec(
+        "latency_trend",
+        _latency_trend,
+        "lower the rate, or check what grows in the job's state: its results come later and later",
+    ),
+    CheckSpec(
+        "queue_bound",
+        _queue_bound,
+        "lower the rate, or raise the bound (--bound) if this was one short stall",
+        "give the queue more memory (--memory), or lower the rate or the payload",
+    ),
+    CheckSpec(
+        "answers",
+        _answers,
+        "correct the job first: verification.json has examples, and a rate with wrong answers means nothing",
+        by_slowness=False,
+    ),
+    CheckSpec("evidence", _evidence),
 )
+"""The named checks in the order of the report. A new check is one function and its entry here."""

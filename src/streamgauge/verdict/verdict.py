@@ -20,9 +20,11 @@ from streamgauge.results.verdict import Check, CheckState, Verdict, VerdictValue
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
 from streamgauge.system.full_disk import WAY_OUT
 from streamgauge.verdict.criteria import (
+    ADVICE_OTHER,
     BACKLOG_SLOPE_SHARE_MAX,
     CHECKS,
     CheckFunction,
+    CheckSpec,
     driver_bottleneck,
     far_behind_check,
     make_check,
@@ -41,7 +43,7 @@ _STALL_SLOPE = 0.5
 
 def judge(evidence: Evidence) -> Verdict:
     """Runs all checks on one trial and combines them."""
-    checks = tuple(_guarded(name, check, evidence) for name, check in _checks_of(evidence))
+    checks = tuple(_guarded(spec.name, spec.check, evidence) for spec in _checks_of(evidence))
     value, deciding = _combine(checks, evidence.interrupted)
     if _was_too_slow(value, deciding) and (driver := driver_bottleneck(evidence)) is not None:
         checks = tuple(driver if check.name == driver.name else check for check in checks)
@@ -75,14 +77,20 @@ def _cause(value: VerdictValue, deciding: tuple[Check, ...], slowed: bool) -> Ca
     return Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD if slowed else deciding[0].code
 
 
-_NOT_BY_SLOWNESS = ("connected", "answers")
-"""Checks that a slow system cannot fail. All other checks say that it was slow, for which background processes or the
-driver may be the cause."""
+def _checks_of(evidence: Evidence) -> list[CheckSpec]:
+    """The checks in the order of the report; the user's limits last."""
+    return [*CHECKS, *(CheckSpec(level.name, slo_check(level)) for level in evidence.levels)]
 
 
-def _checks_of(evidence: Evidence) -> list[tuple[str, CheckFunction]]:
-    """Name and check, in the order of the report; the user's limits last."""
-    return [*CHECKS, *((level.name, slo_check(level)) for level in evidence.levels)]
+def _spec_of(check: Check) -> CheckSpec | None:
+    """The declaration of a named check; None for a limit of the user."""
+    return next((spec for spec in CHECKS if spec.name == check.name), None)
+
+
+def _by_slowness(check: Check) -> bool:
+    """Whether a slow system can fail the check, for which background load or the driver may be the cause."""
+    spec = _spec_of(check)
+    return spec is None or spec.by_slowness
 
 
 def _was_too_slow(value: VerdictValue, deciding: tuple[Check, ...]) -> bool:
@@ -90,9 +98,9 @@ def _was_too_slow(value: VerdictValue, deciding: tuple[Check, ...]) -> bool:
     if value == "undecided":
         if any(check.code == Cause.SPAN_TOO_SHORT for check in deciding):
             return False  # no machine makes a span longer
-        open_ = (check for check in deciding if check.state == "undecided" and check.name not in _NOT_BY_SLOWNESS)
+        open_ = (check for check in deciding if check.state == "undecided" and _by_slowness(check))
         return not all(_lacks_results(check) for check in open_)
-    return value == "not_sustained" and not any(check.name in _NOT_BY_SLOWNESS for check in deciding)
+    return value == "not_sustained" and all(_by_slowness(check) for check in deciding)
 
 
 def _driver_was_slow(deciding: tuple[Check, ...], evidence: Evidence) -> bool:
@@ -103,7 +111,7 @@ def _driver_was_slow(deciding: tuple[Check, ...], evidence: Evidence) -> bool:
 
 def _lacks_results(check: Check) -> bool:
     """Whether a limit on a percentile lacks results: a matter of the span's length, not of slowness."""
-    return check.value is None and check.name not in dict(CHECKS)
+    return check.value is None and _spec_of(check) is None
 
 
 def _invalid_by_background_load(
@@ -180,23 +188,10 @@ def _because(deciding: tuple[Check, ...]) -> str:
 
 
 _ADVICE_BACKGROUND_LOAD = "close the background processes (`top` lists them), then run it again"
-_ADVICE_INVALID = {
-    "driver": "close other processes, separate the driver's cores (--isolation pinned), or lower the rate",
-    "queue_bound": "give the queue more memory (--memory), or lower the rate or the payload",
-}
-_ADVICE_FAILED = {
-    "connected": "read the engine's log in engine/ of the run folder before you try another rate",
-    "backlog_trend": "lower the rate; `streamgauge sustain` finds the highest sustained rate",
-    "output_trend": "lower the rate: the engine reads in time but its results fall behind",
-    "latency_trend": "lower the rate, or check what grows in the job's state: its results come later and later",
-    "queue_bound": "lower the rate, or raise the bound (--bound) if this was one short stall",
-    "answers": "correct the job first: verification.json has examples, and a rate with wrong answers means nothing",
-}
 _ADVICE_NOTHING_DUE = (
     "check the job's conditions, which let no event of this input through; if its windows are longer than the trial, "
     "use a longer span (--duration)"
 )
-_ADVICE_OTHER = "lower the rate, or change a setting of the engine"
 
 
 def _advice_disk(value: VerdictValue, deciding: tuple[Check, ...]) -> str:
@@ -214,10 +209,11 @@ def _advice(value: VerdictValue, deciding: tuple[Check, ...], evidence: Evidence
     first = deciding[0]
     if value == "undecided" and span_too_short(evidence):
         return f"a longer span: --duration {math.ceil(span_needed_s(evidence))}s or more"
+    spec = _spec_of(first)
     if value == "invalid":
-        return _ADVICE_INVALID.get(first.name, _ADVICE_OTHER)
+        return spec.advice_invalid if spec is not None else ADVICE_OTHER
     if value == "not_sustained":
-        return _ADVICE_FAILED.get(first.name, _ADVICE_OTHER)
+        return spec.advice_failed if spec is not None else ADVICE_OTHER
     return _advice_undecided(first, evidence)
 
 
@@ -225,7 +221,7 @@ def _background_advice(value: VerdictValue, deciding: tuple[Check, ...], busy: t
     """Further advice if background load may have slowed the system or the driver."""
     if busy is None or value in ("sustained", "interrupted"):
         return ""
-    if any(check.name in _NOT_BY_SLOWNESS or check.code == Cause.SPAN_TOO_SHORT for check in deciding):
+    if any(not _by_slowness(check) or check.code == Cause.SPAN_TOO_SHORT for check in deciding):
         return ""
     return f"; but first close background processes: they used {busy[0]} meanwhile, which may be the reason"
 

@@ -14,10 +14,12 @@ from streamgauge.core.clock import US
 from streamgauge.results.causes import Cause
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult
+from streamgauge.results.verdict import Check
 from streamgauge.stats.bootstrap import Interval
+from streamgauge.verdict import verdict as verdict_module
 from streamgauge.verdict.collect_evidence import ingested_share
-from streamgauge.verdict.criteria import CHECKS, make_check
-from streamgauge.verdict.evidence import Samples
+from streamgauge.verdict.criteria import CHECKS, CheckSpec, make_check
+from streamgauge.verdict.evidence import Evidence, Samples
 from streamgauge.verdict.verdict import _advice_undecided, cannot_recover, judge
 from tests.unit.verdict.helpers_evidence import LATENCY, LEVEL, RATE, RIGHT, SECONDS, check_of, evidence, lag, ramp
 
@@ -42,7 +44,7 @@ def test_a_trial_with_nothing_wrong_is_sustained() -> None:
     verdict = judge(evidence())
     assert (verdict.value, verdict.cause) == ("sustained", Cause.ALL_CHECKS_HOLD)
     assert {check.code for check in verdict.checks} == {Cause.OK}
-    assert [check.name for check in verdict.checks] == [name for name, _ in CHECKS]
+    assert [check.name for check in verdict.checks] == [spec.name for spec in CHECKS]
     assert all(check.ok and check.value is not None and check.limit is not None for check in verdict.checks)
 
 
@@ -112,6 +114,69 @@ FAULTS = [
         {"levels": (LEVEL,), "latencies": of_latency(p99=1e6, lower_bounds=3)},
     ),
 ]
+
+
+LIMITS = [
+    ("driver", Cause.DRIVER_STARVED, {"core_wait_us": 9_900.0}, {"core_wait_us": 10_100.0}),
+    (
+        "driver",
+        Cause.SCHEDULE_DELAY,
+        {"schedule_delay_us_p99": 195_000, "latencies": of_latency(p50=10e6)},
+        {"schedule_delay_us_p99": 205_000, "latencies": of_latency(p50=10e6)},
+    ),
+    (
+        "backlog_trend",
+        Cause.BACKLOG_GROWS,
+        {"ingested_share": 0.21},
+        {"ingested_share": 0.19},
+    ),
+]
+"""Check, code, and evidence closely within and closely beyond a limit."""
+
+
+@pytest.mark.parametrize(("name", "code", "within", "beyond"), LIMITS)
+def test_a_limit_lies_where_it_is_said_to_lie(
+    name: str, code: Cause, within: dict[str, Any], beyond: dict[str, Any]
+) -> None:
+    """Closely within it nothing is found, closely beyond it that check decides."""
+    assert judge(evidence(**within)).value == "sustained"
+    verdict = judge(evidence(**beyond))
+    assert (verdict.decided_by, verdict.cause) == ((name,), code)
+
+
+def test_a_new_check_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its declaration brings its advice, and says whether a slow system can fail it."""
+
+    def salt(_: Evidence) -> Check:
+        return make_check("salt", "failed", Cause.WRONG_ANSWERS, 1, 0, "grains", "there is no salt")
+
+    for by_slowness, value in ((False, "not_sustained"), (True, "invalid")):
+        new = CheckSpec("salt", salt, "add salt", by_slowness=by_slowness)
+        monkeypatch.setattr(verdict_module, "CHECKS", (*CHECKS, new))
+        found = judge(evidence(background_share=0.9))
+        assert (found.value, found.decided_by) == (value, ("salt",))
+        assert found.advice == "add salt" or by_slowness
+
+
+ADVISED = {
+    ("driver", "invalid"): "--isolation pinned",
+    ("connected", "not_sustained"): "read the engine's log",
+    ("backlog_trend", "not_sustained"): "`streamgauge sustain`",
+    ("output_trend", "not_sustained"): "its results fall behind",
+    ("latency_trend", "not_sustained"): "the job's state",
+    ("queue_bound", "not_sustained"): "--bound",
+    ("queue_bound", "invalid"): "--memory",
+    ("answers", "not_sustained"): "verification.json",
+    ("event_time_p99", "not_sustained"): "change a setting of the engine",
+}
+"""What the advice names where a check decides so, except where the disk is full."""
+
+
+@pytest.mark.parametrize(("name", "value", "code", "fault"), FAULTS)
+def test_a_check_brings_its_own_advice(name: str, value: str, code: Cause, fault: dict[str, Any]) -> None:
+    """By what it decided; an undecided trial is advised by the evidence that it lacks."""
+    if value != "undecided" and code != Cause.DISK_FULL:
+        assert ADVISED[name, value] in judge(evidence(**fault)).advice
 
 
 def test_what_became_of_the_system_is_told_though_the_driver_failed() -> None:
