@@ -271,19 +271,19 @@ def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
 
 
 def test_a_verification_says_what_it_does(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch run takes up to minutes, which were silent."""
+    """A batch run takes up to minutes, which were silent; the time goes on meanwhile."""
     monkeypatch.setattr(trial, "REPORT_INTERVAL_S", 0.0)
     heard: list[Verifying] = []
     running = Event()
 
     def hear(event: Any) -> None:
         heard.append(event)
-        if event.note == "running the job in batch":
+        if event.note == "running the job in batch" and event.elapsed_s > heard[0].elapsed_s:
             running.set()
 
     def verified(resolved: Any, testbed: Any, record: Any, keep_in: Any, stage: Any) -> Any:
         stage.follow(lambda: "running the job in batch", "starting Spark for the batch run")
-        assert running.wait(60)
+        assert running.wait(10)
         return SimpleNamespace(verification=SimpleNamespace(missing=0))
 
     monkeypatch.setattr(trial, "_verified", verified)
@@ -291,7 +291,7 @@ def test_a_verification_says_what_it_does(make: Any, tmp_path: Path, monkeypatch
     asked = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0)
     TrialConductor(resolved, SimpleNamespace(), hear)._verified(folder, asked, make.story().record())
     assert {type(one) for one in heard} == {Verifying}
-    assert heard[-1].elapsed_s >= heard[0].elapsed_s
+    assert heard[-1].elapsed_s > heard[0].elapsed_s >= 0
 
 
 LOST = "the generators did not keep the plan"
