@@ -51,11 +51,6 @@ class SocketOutlet(WriteOnlyOutlet):
     def location(self) -> str:
         return f"tcp://{self._at[0]}:{self._at[1]}"
 
-    @property
-    def bytes_waiting(self) -> int:
-        """Bytes that were not read yet."""
-        return self._bytes
-
     def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The events as lines, in one column."""
         return pa.RecordBatch.from_arrays([lines_of(batch)], names=["line"])

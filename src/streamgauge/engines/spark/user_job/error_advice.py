@@ -15,7 +15,7 @@ _WATERMARK = 'put withWatermark("{time}", "0 seconds") before that operator, on 
 _APPEND = 'use append mode, which is the default: take mode="update" and its keys out of @job'
 _STATE = "transformWithStateInPandas, which keeps any state per key"
 
-_ADVICE: dict[str, dict[str, str]] = {
+ADVICE: dict[str, dict[str, str]] = {
     "CALL_ON_STREAMING_DATASET_UNSUPPORTED": {"": _NO_ACTION},
     "WRITE_STREAM_NOT_ALLOWED": {"": _NO_ACTION},
     "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION": {
@@ -77,15 +77,10 @@ def advice_for(error: BaseException, time: str) -> str | None:
     """The way out of an error of Spark; None where the table has none. `time`: the job's name for its time column."""
     text = str(error)
     for name in _classes(error, text):
-        for phrase, advice in _ADVICE.get(name, {}).items():
+        for phrase, advice in ADVICE.get(name, {}).items():
             if phrase in text:
                 return advice.replace("{time}", time)
     return None
-
-
-def known_classes() -> frozenset[str]:
-    """Every error class that the table has an advice for."""
-    return frozenset(_ADVICE)
 
 
 def _classes(error: BaseException, text: str) -> Iterable[str]:

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 
 from streamgauge.core.errors import JobError
 from streamgauge.dataflow.nodes import NativeJob
-from streamgauge.engines.spark.user_job.error_advice import advice_for, known_classes
+from streamgauge.engines.spark.user_job.error_advice import ADVICE, advice_for
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
 
 SESSIONS = (
@@ -82,7 +82,7 @@ def test_every_class_of_the_table_is_one_of_spark() -> None:
     (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-common-utils_*.jar")
     with zipfile.ZipFile(jar) as opened:
         conditions = json.loads(opened.read("error/error-conditions.json"))
-    for name in known_classes():
+    for name in ADVICE:
         whole, _, part = name.partition(".")
         assert whole in conditions, name
         assert not part or part in conditions[whole]["subClass"], name
