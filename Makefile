@@ -26,10 +26,10 @@ $(STAMP): requirements.lock pyproject.toml
 	@sync # a gigabyte of packages that is written back meanwhile makes Spark's first batches slower
 	@touch $@
 
-demo: setup ## measure a windowed aggregation for some two minutes, and write its report
+demo: setup ## measure a windowed aggregation for about 2 minutes, and write its report
 	@$(BIN)/python -m bench.support.demo
 
-test: setup ## a quarter of an hour on two cores: unit tests, then those that start processes, Spark or a broker
+test: setup ## 15 minutes on 2 cores: unit tests, then those that start processes, Spark or a broker
 	$(UNIT_TESTS)
 	$(PROCESS_TESTS)
 
@@ -37,7 +37,7 @@ test-long: setup ## what make test leaves out for its time: further tests, most 
 	$(PYTEST) -m "long"
 	$(UNIT_TESTS) --hypothesis-profile many
 
-test-fast: setup ## unit tests only (3 minutes on two cores)
+test-fast: setup ## unit tests only (3 minutes on 2 cores)
 	$(UNIT_TESTS)
 
 check: setup ## lint, types (tests too) and layers

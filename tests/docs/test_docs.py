@@ -610,3 +610,49 @@ def test_the_readme_has_a_place_for_its_real_result() -> None:
     """Figures of a real run stand between marks, so that they can be made anew."""
     readme = (ROOT / "README.md").read_text()
     assert readme.index("<!-- real result: begin -->") < readme.index("<!-- real result: end -->")
+
+
+def minutes(text: str) -> list[str]:
+    """The times of a text in minutes, as `3` or `10 to 15`."""
+    return re.findall(r"(\d+(?: to \d+)?) min(?:utes?)?\b", text)
+
+
+def help_of(command: Any) -> str:
+    """Everything that `streamgauge COMMAND --help` says."""
+    return " ".join([command.help or "", *(getattr(parameter, "help", None) or "" for parameter in command.params)])
+
+
+def other_times(readme: str, makefile: str, helps: dict[str, str]) -> list[str]:
+    """Each time of the README that the help of the same command or make target contradicts."""
+    helps = {f"streamgauge {name}": text for name, text in helps.items()} | {
+        f"make {name}": text for name, text in re.findall(r"^([a-z-]+):.*?## (.*)$", makefile, re.MULTILINE)
+    }
+    lines = [
+        (" ".join(re.findall(r"`(streamgauge [a-z]+)", line) or re.findall(r"^(make [a-z-]+) .*#", line)[:1]), line)
+        for line in readme.splitlines()
+    ]
+    return [
+        f"{name}: {minutes(line)} in README.md, {minutes(helps[name])} in its help"
+        for name, line in lines
+        if minutes(line) and minutes(helps.get(name, "")) and set(minutes(helps[name])) != set(minutes(line))
+    ]
+
+
+def test_the_readme_and_the_help_state_the_same_times() -> None:
+    """Where both state one; that of `make demo`, `make test` and `selftest` is stated in both."""
+    readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
+    helps = {name: help_of(command) for name, command in TABLES.commands().items()}
+    assert other_times(readme, makefile, helps) == []
+    for name in ("demo", "test"):
+        assert minutes(re.findall(rf"^{name}:.*## (.*)$", makefile, re.MULTILINE)[0]), name
+    assert minutes(helps["selftest"])
+
+
+def test_a_time_promised_twice_is_found() -> None:
+    readme = (
+        "make demo   # 3 minutes\n| right? | `streamgauge selftest` | 5 min |\n| fast? | `streamgauge run x` | 2 min |"
+    )
+    assert other_times(readme, "demo: setup ## for 2 minutes\n", {"selftest": "takes 10 minutes", "run": "runs"}) == [
+        "make demo: ['3'] in README.md, ['2'] in its help",
+        "streamgauge selftest: ['5'] in README.md, ['10'] in its help",
+    ]

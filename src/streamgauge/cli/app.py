@@ -145,12 +145,13 @@ def engines(json_: AsJson = False) -> None:
 def selftest(
     json_: AsJson = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="fewer and shorter trials; the full test takes 10 minutes  [default: off]")
+        bool,
+        typer.Option("--quick", help="fewer and shorter trials; the full test takes 5 to 10 minutes  [default: off]"),
     ] = False,
     only: Annotated[
         str | None, typer.Option(metavar="A,B", help="letters of the proofs to run, a to f  [default: all]")
     ] = None,
-) -> None:
+) -> None:  # fmt: skip
     """Check on this machine that streamgauge measures correctly."""
     from streamgauge.report.terminal.console import ProofView
     from streamgauge.studies.selftest import command
