@@ -17,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from streamgauge.config.settings import COMMANDS, NAME_VALUE, Command, SettingInfo, setting, settings_of
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt, choices_of, nearest, rule_of
+from streamgauge.core.options import CLIENT_FILE, TUNED, Tuning
 from streamgauge.core.units import parse_duration, parse_rate, parse_share, parse_whole
 from streamgauge.results.profile import Weights
 
@@ -24,9 +25,6 @@ DATA = "data"
 """A parameter that every built-in workload also has: the file that replaces its generated rows."""
 DATA_TIME = ".time"
 """Suffix of the parameter that names the file's time column."""
-
-CLIENT = "client"
-"""The transport option that names the file with the clients' login settings."""
 
 
 def is_data(name: str) -> bool:
@@ -56,8 +54,6 @@ def _with_name(problem: Problem, name: str) -> Problem:
     return Problem(name, problem.rule, problem.got, way_out)
 
 
-Tuning = Literal["tuned", "idiomatic"]
-"""The tuning profiles; each engine says what they set on it."""
 TUNABLE = ("run", "sustain", "anatomy", "characterize")
 """The commands that start an engine."""
 Rate = Annotated[float, BeforeValidator(parse_rate)]
@@ -250,7 +246,7 @@ class Experiment(ConfigModel):
         flag="--option", repeatable=True, default_text="none",
     )  # fmt: skip
     tuning: Tuning = setting(
-        "tuned", "tuned: the fastest correct form; idiomatic: what a competent user writes",
+        TUNED, "tuned: the fastest correct form; idiomatic: what a competent user writes",
         "PROFILE", only=TUNABLE,
     )  # fmt: skip
     transport: str = setting(
@@ -260,7 +256,9 @@ class Experiment(ConfigModel):
         {}, "a transport setting, such as encoding=json with kafka; repeatable", NAME_VALUE,
         flag="--transport-option", repeatable=True, default_text="none",
     )  # fmt: skip
-    master: str | None = setting(None, "Spark master URL", "URL", default_text="local[all cores]")
+    master: str | None = setting(
+        None, "URL of the Spark master; for the Spark engines only", "URL", default_text="local[all cores]"
+    )
     isolation: Literal["shared", "pinned"] = setting(
         "shared", "shared: driver and engine use the same cores; pinned: separate cores", "HOW"
     )
@@ -364,7 +362,7 @@ def _with_files_beside(experiment: Experiment, path: Path) -> Experiment:
     folder, job = path.resolve().parent, experiment.workload
     data = {name: _resolve(str(file), folder) for name, file in experiment.parameters.items() if is_data(name)}
     options = experiment.transport_options
-    client = {name: _resolve(file, folder) for name, file in options.items() if name == CLIENT}
+    client = {name: _resolve(file, folder) for name, file in options.items() if name == CLIENT_FILE}
     return experiment.model_copy(
         update={
             "workload": _resolve(job, folder) if job.endswith(".py") else job,

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final, Literal
 
 from streamgauge.core.errors import Problem, near, nearest
+
+Tuning = Literal["tuned", "idiomatic"]
+"""The tuning profiles: our fastest correct form, and what a competent user writes without tricks."""
+TUNED: Final = "tuned"
+IDIOMATIC: Final = "idiomatic"
+CLIENT_FILE = "client"
+"""The transport option that names the file with the clients' login settings."""
 
 
 @dataclass(frozen=True)

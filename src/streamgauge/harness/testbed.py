@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from streamgauge.artifacts.run_folder import Place, disk
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError
+from streamgauge.core.lineage_columns import INGEST_TIME
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.harness.broker_timestamps import AppendTimes, append_times
@@ -290,9 +291,7 @@ class TestBed:
             clock_offset_us=self.clock.offset_us,
             bound_us=self.settings.bound_us,
             bytes_max=self.settings.bytes_max // self.settings.generators,
-            columns={
-                name: [c for c in columns if c != "ingest_time"] for name, columns in self.settings.columns.items()
-            },
+            columns={name: [c for c in columns if c != INGEST_TIME] for name, columns in self.settings.columns.items()},
             plan=plan,
             transport=self.settings.transport,
             transport_options=dict(at.options),

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.config.experiment_settings import Experiment
 from streamgauge.core.errors import Problem
-from streamgauge.engines.spi import TUNED, Capabilities, TuningProfile
+from streamgauge.core.options import TUNED
+from streamgauge.engines.spi import Capabilities, TuningProfile
 
 _EMPTY = TuningProfile()
 

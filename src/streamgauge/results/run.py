@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
+from streamgauge.core.options import TUNED
 from streamgauge.results.causes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.result_part import SCHEMA_VERSION, ResultPart
@@ -270,7 +271,7 @@ class Result(ResultPart):
     workload: str
     engine: str
     isolation: str
-    tuning: str = "tuned"
+    tuning: str = TUNED
     experiment: dict[str, Any]
     environment: dict[str, Any] = Field(default_factory=dict)
     settings: dict[str, str] = Field(default_factory=dict)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from streamgauge.core.errors import Problem
-from streamgauge.core.options import Setting, problems_of
+from streamgauge.core.options import CLIENT_FILE, Setting, problems_of
 from streamgauge.transports.spi import (
     BrokerRequest,
     EndpointConfig,
@@ -89,7 +89,7 @@ def _kafka() -> Transport:
 
     # The driver does not observe a broker's deliveries: no `stamps`.
     return Transport(
-        outlet, inlet, broker, settings=SETTINGS, files=("client",), problems=problems, in_force=in_force,
+        outlet, inlet, broker, settings=SETTINGS, files=(CLIENT_FILE,), problems=problems, in_force=in_force,
         require=require,
     )  # fmt: skip
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from streamgauge.core.options import Setting, problems_of
+from typing import get_args
+
+from streamgauge.config.experiment_settings import Experiment
+from streamgauge.core.options import IDIOMATIC, TUNED, Setting, Tuning, problems_of
 
 SETTINGS = (Setting("trigger", "auto", ""), Setting("source", "bundles", "", ("bundles", "rows")))
 
@@ -31,3 +34,9 @@ def test_they_are_called_by_their_word() -> None:
     """Whose flag has - for blanks."""
     (problem,) = problems_of({"source": "columns"}, SETTINGS, "some", "transport option")
     assert (problem.setting, problem.way_out) == ("transport option source", "--transport-option source=bundles")
+
+
+def test_the_profiles_have_one_list() -> None:
+    """The names, and the type that an experiment checks them by."""
+    assert get_args(Tuning) == (TUNED, IDIOMATIC)
+    assert Experiment.model_fields["tuning"].annotation == Tuning

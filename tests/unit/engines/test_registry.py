@@ -8,16 +8,18 @@ import sys
 import pytest
 
 from streamgauge.core.errors import InputError
+from streamgauge.core.options import IDIOMATIC, TUNED
 from streamgauge.engines import registry
 from streamgauge.engines.spi import StartRequest
 from streamgauge.transports.registry import NAMES
 
 
 def test_every_engine_is_under_its_own_name() -> None:
-    """And reads only transports that there are."""
+    """And has only transports and tuning profiles that there are."""
     for name, each in registry.capabilities().items():
         assert each.name == name
         assert set(each.transports) <= set(NAMES)
+        assert set(each.profiles) <= {TUNED, IDIOMATIC}
 
 
 @pytest.mark.parametrize("name", registry.streaming_engines())

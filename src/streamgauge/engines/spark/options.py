@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from streamgauge.core.errors import Problem
-from streamgauge.core.options import Setting
+from streamgauge.core.options import TUNED, Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Distinct, Flow, Node, Process, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.tuning import PROFILES
-from streamgauge.engines.spi import TUNED, Capabilities
+from streamgauge.engines.spi import Capabilities
 from streamgauge.system.machine import at_most_half, memory_bytes
 
 LOWERING = "lowering."

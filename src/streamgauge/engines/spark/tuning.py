@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from streamgauge.engines.spi import IDIOMATIC, TUNED, TuningProfile
+from streamgauge.core.options import IDIOMATIC, TUNED
+from streamgauge.engines.spi import TuningProfile
 
 BY_SPARK = {
     "trigger": "0 seconds",

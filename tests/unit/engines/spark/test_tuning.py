@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.core.options import IDIOMATIC, TUNED
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import hop, source
 from streamgauge.dataflow.graph import operators
@@ -15,7 +16,7 @@ from streamgauge.engines.spark.session import session
 from streamgauge.engines.spark.session.environment import recorded
 from streamgauge.engines.spark.structured.main import SparkJob, Sut
 from streamgauge.engines.spark.tuning import BY_SPARK, PROFILES, is_own_default
-from streamgauge.engines.spi import IDIOMATIC, TUNED, Edge, Edges
+from streamgauge.engines.spi import Edge, Edges
 
 PLAIN = PROFILES[IDIOMATIC].options
 BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))

@@ -18,9 +18,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.options import TUNED
 from streamgauge.core.units import backquote
 from streamgauge.dataflow.nodes import Source
-from streamgauge.engines.spi import TUNED, Edges
+from streamgauge.engines.spi import Edges
 from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Position, Types, key_of, wire
 from streamgauge.transports.kafka.client.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
 from streamgauge.transports.kafka.codecs.api import encoding

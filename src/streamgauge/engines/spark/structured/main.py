@@ -17,8 +17,9 @@ import cloudpickle
 
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import EngineError, InputError, MachineError, is_full
+from streamgauge.core.lineage_columns import LINEAGE
 from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.core.options import Setting
+from streamgauge.core.options import CLIENT_FILE, TUNED, Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import added
 from streamgauge.dataflow.nodes import Flow, NativeJob, Source, WindowAggregate, WindowJoin
@@ -60,7 +61,7 @@ from streamgauge.engines.spark.session.session import (
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
 from streamgauge.engines.spark.user_job.user_function import UP
 from streamgauge.engines.spark.watermark import NONE, delay_of
-from streamgauge.engines.spi import TUNED, Edges
+from streamgauge.engines.spi import Edges
 from streamgauge.system.child_processes import announce, serve
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class Sut:
         conf |= UNCHECKED_OPERATIONS if keeps_first_rows(self._job.flow) and not self.in_order else {}
         conf |= PROBE_SETTINGS if self._probed else {}
         conf["spark.driver.memory"] = self._own_options["driver_memory"]
-        conf |= REDACTION if "client" in self._job.edges.transport_options else {}
+        conf |= REDACTION if CLIENT_FILE in self._job.edges.transport_options else {}
         if self._job.jars:
             conf["spark.jars"] = ",".join(self._job.jars)
         return {**conf, **self._users}
@@ -299,7 +300,7 @@ class Sut:
         from pyspark.sql.types import _parse_datatype_string
 
         edges = self._job.edges
-        types = {**source.schema.types(), **dict.fromkeys(("event_time", "ingest_time", "event_id"), "bigint")}
+        types = {**source.schema.types(), **dict.fromkeys(LINEAGE, "bigint")}
         columns = {name: _parse_datatype_string(types[name]) for name in column_names}
         nullable = [field.name for field in source.schema.fields if field.nullable]
         options = {

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.options import Setting, problems_of
+from streamgauge.core.options import CLIENT_FILE, Setting, problems_of
 from streamgauge.core.units import parse_duration, parse_size
 
 ENCODINGS = ("compact", "json", "avro")
 SETTINGS = (
     Setting("brokers", "", "HOST:PORT,... of a cluster of your own (--brokers); without it a broker is started"),
-    Setting("client", "", "a file of NAME=VALUE lines by which clients log in to it, by librdkafka's names"),
+    Setting(CLIENT_FILE, "", "a file of NAME=VALUE lines by which clients log in to it, by librdkafka's names"),
     Setting("topics", "remove", "what becomes of a run's topics on brokers of your own", ("remove", "keep")),
     Setting("encoding", "compact", "how an event is written in a message", ENCODINGS),
     Setting("acks", "all", "which copies have an event before it counts as sent", ("all", "1")),
@@ -34,7 +34,7 @@ _SIZES: dict[str, tuple[Callable[[str], float], float, float, str, str]] = {
     "batch": (parse_size, 1e3, 1e6, "must be 1kB to 1MB", "100kB"),
 }
 """Setting to (parser, minimum, maximum, rule, example)."""
-CLIENT = (
+CLIENT_SETTINGS = (
     "security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location",
     "ssl.certificate.location", "ssl.key.location", "ssl.key.password", "ssl.endpoint.identification.algorithm",
 )  # fmt: skip
@@ -106,13 +106,13 @@ def problems(options: Mapping[str, str]) -> Iterator[Problem]:
     yield from problems_of(options, SETTINGS, "the transport kafka", "transport option")
     if "brokers" in options:
         yield from _broker_problems(options["brokers"])
-    for name in ("client", "topics"):
+    for name in (CLIENT_FILE, "topics"):
         if name in options and not options.get("brokers"):
             rule = "only applies to brokers of your own, and none are named"
             yield _problem(name, rule, options[name], "add --brokers HOST:PORT")
-    if "client" in options:
+    if CLIENT_FILE in options:
         try:
-            read_client(Path(options["client"]))
+            read_client(Path(options[CLIENT_FILE]))
         except InputError as error:
             yield from error.problems
     yield from _size_problems(options)
@@ -134,16 +134,16 @@ def read_client(path: Path) -> dict[str, str]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.reason
         rule = f"must be a file that can be read ({reason})"
-        raise InputError(_problem("client", rule, str(path), "client=FILE")) from None
+        raise InputError(_problem(CLIENT_FILE, rule, str(path), f"{CLIENT_FILE}=FILE")) from None
     settings: dict[str, str] = {}
     wrong: list[Problem] = []
     for number, line in enumerate(text.splitlines(), 1):
         name, equals, value = (part.strip() for part in line.partition("="))
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        if not equals or name not in CLIENT or name in settings:
-            rule = "must have lines NAME=VALUE, each name once, of " + ", ".join(CLIENT)
-            wrong.append(_problem("client", rule, f"line {number} of {path}", "correct that line"))
+        if not equals or name not in CLIENT_SETTINGS or name in settings:
+            rule = "must have lines NAME=VALUE, each name once, of " + ", ".join(CLIENT_SETTINGS)
+            wrong.append(_problem(CLIENT_FILE, rule, f"line {number} of {path}", "correct that line"))
         settings[name] = value
     wrong += [] if wrong else _login_problems(settings, path)
     if wrong:
@@ -155,28 +155,28 @@ def _login_problems(login: Mapping[str, str], path: Path) -> Iterator[Problem]:
     for group in _TOGETHER:
         if 0 < len(group & set(login)) < len(group):
             names = " and ".join(sorted(group))
-            yield _problem("client", f"must have {names}, or none of them", str(path), f"all of them in {path}")
+            yield _problem(CLIENT_FILE, f"must have {names}, or none of them", str(path), f"all of them in {path}")
     protocol = login.get("security.protocol", "").upper()
     if protocol not in PROTOCOLS:
         rule = f"must have a security.protocol of {', '.join(PROTOCOLS)}"
-        yield _problem("client", rule, protocol or "none", f"one of them in {path}")
+        yield _problem(CLIENT_FILE, rule, protocol or "none", f"one of them in {path}")
         return
     for kind, part in (("sasl.", "SASL"), ("ssl.", "SSL")):
         given = [name for name in login if name.startswith(kind)]
         if given and part not in protocol.split("_"):
             rule = f"must have a security.protocol with {part} where it has {given[0]}"
-            yield _problem("client", rule, protocol, f"another one in {path}")
+            yield _problem(CLIENT_FILE, rule, protocol, f"another one in {path}")
     if "SASL_" in protocol and "sasl.mechanism" not in login:
         rule = "must have sasl.mechanism, sasl.username and sasl.password"
-        yield _problem("client", rule, str(path), f"all of them in {path}")
+        yield _problem(CLIENT_FILE, rule, str(path), f"all of them in {path}")
     mechanism = login.get("sasl.mechanism", "PLAIN")
     if mechanism not in _MODULES:
         rule = f"must have a sasl.mechanism of {', '.join(_MODULES)}"
-        yield _problem("client", rule, mechanism, f"another mechanism in {path}")
+        yield _problem(CLIENT_FILE, rule, mechanism, f"another mechanism in {path}")
     for name in (name for name in login if name.endswith(".location")):
         if not Path(login[name]).is_absolute() or not Path(login[name]).is_file():
             rule = f"must name a PEM file in {name}, by its whole path"
-            yield _problem("client", rule, login[name], f"another path in {path}")
+            yield _problem(CLIENT_FILE, rule, login[name], f"another path in {path}")
 
 
 def _broker_problems(brokers: str) -> Iterator[Problem]:
