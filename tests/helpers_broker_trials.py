@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import MachineError
+from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.engines.registry import require, starter_of
 from streamgauge.harness.testbed import TestBed
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from streamgauge.artifacts.observers import TrialSnapshot
+from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.records import Tick

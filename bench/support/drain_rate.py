@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError, EngineError
+from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.harness.testbed import TestBed, TestBedSettings

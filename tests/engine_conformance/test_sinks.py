@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.lineage_columns import EMISSION_TIME
+from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.dataflow.builder import Stream, flow, hop, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us, tail_us

@@ -14,12 +14,12 @@ from typing import Any
 import psutil
 import pytest
 
-from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import EngineError
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
+from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.dataflow import graph

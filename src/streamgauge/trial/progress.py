@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import takewhile
 
-from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
+from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.metrics.log.columnar_log import Log
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.transports.spi import Chunk

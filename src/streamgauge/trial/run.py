@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from streamgauge.artifacts.observers import OnResult, ignore
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment_settings import Experiment
 from streamgauge.core.errors import InputError, Problem
@@ -26,6 +25,7 @@ from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, probes
 from streamgauge.trial.events import Observer, unobserved
 from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.observers import OnResult, ignore
 from streamgauge.trial.trial_result import TrialResult
 
 STOPPED_AT_START = "stopped at its start, before the measurement"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
+from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.harness.testbed import TestBed
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until

@@ -14,7 +14,6 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from streamgauge.artifacts.observers import OnResult, SearchObserver, ignore
 from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_text
 from streamgauge.config import reproduce
 from streamgauge.config.experiment_settings import Experiment
@@ -36,11 +35,13 @@ from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming, wrong_answers
 from streamgauge.studies.capacity.saturation_probe import SaturationResult, probe_saturation
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.studies.capacity.search_observer import SearchObserver
 from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind, warm_up
 from streamgauge.system.lock import try_lock
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, probes
 from streamgauge.trial.extension_policy import SearchTrial
+from streamgauge.trial.observers import OnResult, ignore
 from streamgauge.trial.phases import DRAIN_INTERVALS
 from streamgauge.trial.progress import snapshots
 from streamgauge.trial.run import ceiling_of, create_folder, interrupted_result, require_machine

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamgauge.artifacts.observers import OnResult, OnStudy, ignore
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, write_study, write_text
 from streamgauge.config.experiment_settings import Characterize, Experiment, build, to_toml
 from streamgauge.dataflow import graph
@@ -17,6 +16,7 @@ from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.validate import check
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
 from streamgauge.studies.operator_profile.command import check_input
+from streamgauge.trial.observers import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show, snapshots
 from streamgauge.trial.run import run_single
 

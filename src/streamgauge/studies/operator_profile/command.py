@@ -16,12 +16,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamgauge.artifacts.observers import OnStudy, ignore
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, write_study
 from streamgauge.config import reproduce
 from streamgauge.config.experiment_settings import Characterize, Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.core.options import TUNED
 from streamgauge.dataflow.nodes import Flow, NativeJob, Node, Source
 from streamgauge.engines.spark.user_job.batch_slices import Slice
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -34,6 +34,7 @@ from streamgauge.studies.operator_profile.profile import METHODS, Timings, profi
 from streamgauge.studies.operator_profile.user_job_rows import user_job_rows
 from streamgauge.system.machine import environment
 from streamgauge.system.scratch import Scratch
+from streamgauge.trial.observers import OnStudy, ignore
 from streamgauge.trial.run import require_machine
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
             rule = "changes nothing of an operator that is run alone"
             problems.append(Problem(f"option {name}", rule, experiment.options[name], "leave it out"))
     # The input is made as `generate` makes it, which starts no engine and so takes no tuning profile.
-    update = {"command": "generate", "characterize": None, "load": load, "tuning": "tuned"}
+    update = {"command": "generate", "characterize": None, "load": load, "tuning": TUNED}
     resolved = attempt(lambda: check(experiment.model_copy(update=update)), problems)
     if problems:
         raise InputError(problems)

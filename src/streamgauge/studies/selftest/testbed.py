@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.config.experiment_settings import build
 from streamgauge.core.errors import DriverError, Interrupted
+from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.engines.synthetic.engine import SyntheticEngine
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.trial_record import TrialRecord

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.artifacts.observers import TrialSnapshot
 from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, InputError
+from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.engines.synthetic.main import degradation_us
 from streamgauge.preflight.validate import check
 from streamgauge.results.latency import Latency
