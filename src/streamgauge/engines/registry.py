@@ -10,6 +10,8 @@ from streamgauge.dataflow.nodes import InWindows
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin
 from streamgauge.transports import registry as transports
 
+_PROBES = "streamgauge.studies.latency_breakdown.probes"
+
 
 def _on_spark(mode: str) -> Callable[[Sequence[int] | None], Engine]:
     """A function that starts Spark in an execution mode. It loads Spark only when called."""
@@ -33,7 +35,7 @@ def _spark() -> EnginePlugin:
 
     return EnginePlugin(
         CAPABILITIES, check, longest_batch_interval, delay_us, heap_bytes, require, _on_spark("MICRO_BATCH"),
-        is_own_default=is_own_default,
+        is_own_default=is_own_default, latency_probe=f"{_PROBES}.micro_batch:MicroBatch",
     )  # fmt: skip
 
 
@@ -43,7 +45,10 @@ def _spark_rtm() -> EnginePlugin:
     from streamgauge.engines.spark.structured.realtime import CAPABILITIES, check, warmup_s
 
     make = _on_spark("REAL_TIME")
-    return EnginePlugin(CAPABILITIES, check, heap_bytes=heap_bytes, require=require, make=make, warmup_s=warmup_s)
+    return EnginePlugin(
+        CAPABILITIES, check, heap_bytes=heap_bytes, require=require, make=make, warmup_s=warmup_s,
+        latency_probe=f"{_PROBES}.real_time:RealTime",
+    )  # fmt: skip
 
 
 def _spark_dstream() -> EnginePlugin:
@@ -52,7 +57,10 @@ def _spark_dstream() -> EnginePlugin:
     from streamgauge.engines.spark.session.environment import require
 
     make = _on_spark("DSTREAM")
-    return EnginePlugin(CAPABILITIES, check, interval, heap_bytes=heap_bytes, require=require, make=make)
+    return EnginePlugin(
+        CAPABILITIES, check, interval, heap_bytes=heap_bytes, require=require, make=make,
+        latency_probe=f"{_PROBES}.dstream:DStream",
+    )  # fmt: skip
 
 
 def _synthetic() -> EnginePlugin:

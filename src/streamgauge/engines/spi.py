@@ -9,7 +9,7 @@ from typing import Protocol
 
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.core.options import Setting
+from streamgauge.core.options import TUNED, Setting
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.transports.spi import Edge
 
@@ -29,10 +29,6 @@ class Edges:
     transport: str = "flight"
     transport_options: Mapping[str, str] = field(default_factory=dict)
     bind: str = "127.0.0.1"
-
-
-TUNED, IDIOMATIC = "tuned", "idiomatic"
-"""The tuning profiles: our fastest correct form, and what a competent user writes without tricks."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +158,8 @@ class EnginePlugin:
     lacks what the engine needs to read a transport, told its options, and cannot get it. `make` gives a fresh start on
     the processors given, and loads the engine; None where it only answers. `warmup_s` says how long the warm-up of a
     fresh start is at least, seconds: until what it does now and then was done once. `is_own_default` says whether a
-    setting in force, by name and value, is what the engine does by itself.
+    setting in force, by name and value, is what the engine does by itself. `latency_probe` is the `module:name` of
+    its class for `anatomy` (`studies/latency_breakdown/probe_api.py`); empty where a latency cannot be broken down.
     """
 
     capabilities: Capabilities
@@ -174,3 +171,4 @@ class EnginePlugin:
     make: Callable[[Sequence[int] | None], Engine] | None = None
     warmup_s: Callable[[StartRequest], float] = lambda _: 0.0
     is_own_default: Callable[[str, str], bool] = lambda *_: False
+    latency_probe: str = ""

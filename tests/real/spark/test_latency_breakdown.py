@@ -16,7 +16,7 @@ from streamgauge.core.clock import Clock
 from streamgauge.engines.registry import starter_of
 from streamgauge.harness.testbed import TestBed
 from streamgauge.report.studies import write_study_page
-from streamgauge.studies.latency_breakdown.command import MODES, anatomy, check_trials
+from streamgauge.studies.latency_breakdown.command import anatomy, check_trials, probe_of
 from streamgauge.studies.latency_breakdown.decompose import decompose
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
 from streamgauge.trial.extension_policy import JudgedTrial
@@ -72,7 +72,7 @@ def trial_result(root: Path, load: Mapping[str, Any], **experiment: Any) -> dict
     (plain,) = check_trials(build({**trials, **experiment}))
     engine = plain.experiment.engine
     (root / "logs").mkdir()
-    evidence = MODES[engine].evidence(plain.experiment, root / "logs")
+    evidence = probe_of(engine).evidence(plain.experiment, root / "logs")
     options = {**plain.experiment.options, **evidence.options}
     resolved = replace(plain, experiment=plain.experiment.model_copy(update={"options": options}))
     folder = RunFolder.create(root, plain.experiment.workload, engine, datetime.now(UTC))
@@ -114,7 +114,7 @@ def test_the_broker_has_its_part_of_the_way(tmp_path: Path, engine: str) -> None
     assert trial["latency"]["contradicted_share"] < 0.02
     assert abs(trial["remainder_share"]) < 0.02
     stages = {stage["name"]: stage["mean_us"] for stage in trial["stages"]}
-    assert set(stages) <= set(MODES[engine].stages)
+    assert set(stages) <= set(probe_of(engine).stages)
     assert sum(stages.values()) == pytest.approx(trial["latency"]["mean_us"], rel=0.02)
     assert all(stages[name] > 0 for name in ("generated", "in Kafka", "consumed"))
     assert trial["doubts"] == []

@@ -11,34 +11,32 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 
-from streamgauge.artifacts.observers import OnResult, OnStudy, TrialSnapshot, ignore
 from streamgauge.artifacts.run_folder import ANATOMY, new_folder, write_study
 from streamgauge.config import reproduce
 from streamgauge.config.experiment_settings import Anatomy, Experiment
 from streamgauge.config.thresholds import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, EngineError, InputError, Problem
+from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
+from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
 from streamgauge.studies.latency_breakdown.decompose import decompose
 from streamgauge.studies.latency_breakdown.probe_api import LatencyProbe, ProbeInput
-from streamgauge.studies.latency_breakdown.probes.dstream import DStream
-from streamgauge.studies.latency_breakdown.probes.micro_batch import MicroBatch
-from streamgauge.studies.latency_breakdown.probes.real_time import RealTime
 from streamgauge.system.machine import environment
 from streamgauge.system.scratch import Scratch
 from streamgauge.trial.events import Observer, TrialEvent, VerdictReached
+from streamgauge.trial.observers import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show, snapshots
 from streamgauge.trial.run import require_machine, run_judged
 
-MODES: dict[str, LatencyProbe] = {"spark": MicroBatch(), "spark-rtm": RealTime(), "spark-dstream": DStream()}
-"""Engine to the way in which it streams."""
 RECORD_SIZE = "record_bytes"
 """The parameter of a workload that has records of a chosen size."""
 RECORDS_MAX = 10_000_000
@@ -72,7 +70,7 @@ def anatomy(
     """
     trials = check_trials(experiment)
     require_machine(trials[0])
-    first, mode, now = trials[0].experiment, MODES[experiment.engine], datetime.now(UTC)
+    first, mode, now = trials[0].experiment, probe_of(experiment.engine), datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", first.workload, "anatomy", now)
     breakdown = LatencyBreakdown(
         workload=experiment.workload, engine=experiment.engine,
@@ -121,11 +119,22 @@ def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
     return [replace(resolved, experiment=_with_chunk(resolved.experiment, chunk_s)) for resolved in trials]
 
 
+def engines_with_probe() -> tuple[str, ...]:
+    return tuple(name for name in streaming_engines() if entry(name).latency_probe)
+
+
+def probe_of(engine: str) -> LatencyProbe:
+    """The latency probe that an engine's plugin names."""
+    module, _, name = entry(engine).latency_probe.partition(":")
+    probe: LatencyProbe = getattr(import_module(module), name)()
+    return probe
+
+
 def _mode(experiment: Experiment) -> LatencyProbe:
-    if experiment.engine not in MODES:
-        rule = f"must be {' or '.join(MODES)}: of other engines nothing is known of what happens inside"
+    if experiment.engine not in (engines := engines_with_probe()):
+        rule = f"must be {' or '.join(engines)}: of other engines nothing is known of what happens inside"
         raise InputError(Problem("engine", rule, experiment.engine, "--engine spark"))
-    return MODES[experiment.engine]
+    return probe_of(experiment.engine)
 
 
 def _spark_interval(interval_s: float) -> str:

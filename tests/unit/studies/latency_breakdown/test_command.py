@@ -9,9 +9,20 @@ import pytest
 
 from streamgauge.config.experiment_settings import build
 from streamgauge.core.errors import InputError
+from streamgauge.engines.registry import streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.studies.latency_breakdown.command import MODES, _interval, _trial_name, check_trials
+from streamgauge.studies.latency_breakdown.command import (
+    _interval,
+    _trial_name,
+    check_trials,
+    engines_with_probe,
+    probe_of,
+)
+from streamgauge.studies.latency_breakdown.probe_api import LatencyProbe
+from streamgauge.studies.latency_breakdown.probes.dstream import DStream
+from streamgauge.studies.latency_breakdown.probes.micro_batch import MicroBatch
+from streamgauge.studies.latency_breakdown.probes.real_time import RealTime
 
 
 def trials_of(asked: dict[str, Any], **anatomy: Any) -> list[ResolvedExperiment]:
@@ -49,15 +60,15 @@ def test_an_interval_is_read_as_its_engine_writes_it() -> None:
     """And is in the words of the trial's progress; without batches there is none."""
     asked: dict[str, Any] = {"workload": "identity", "engine": "spark-dstream", "options": {"batch_interval": "500ms"}}
     (resolved,) = trials_of(asked)
-    mode = MODES["spark-dstream"]
+    mode = probe_of("spark-dstream")
     interval = _interval(resolved.experiment.options, mode)
     assert (interval, mode.seconds(interval)) == ("500ms", 0.5)
     assert _trial_name(resolved.experiment, mode) == "20000/s, batches 500ms"
     (resolved,) = trials_of({"workload": "identity"}, batch_windows="1500ms")
-    interval = _interval(resolved.experiment.options, MODES["spark"])
-    assert (interval, MODES["spark"].seconds(interval)) == ("1500 milliseconds", 1.5)
+    interval = _interval(resolved.experiment.options, probe_of("spark"))
+    assert (interval, probe_of("spark").seconds(interval)) == ("1500 milliseconds", 1.5)
     (resolved,) = trials_of(RTM)
-    assert _interval(resolved.experiment.options, MODES["spark-rtm"]) == ""
+    assert _interval(resolved.experiment.options, probe_of("spark-rtm")) == ""
 
 
 def test_all_trials_have_chunks_of_one_length() -> None:
@@ -68,9 +79,19 @@ def test_all_trials_have_chunks_of_one_length() -> None:
     assert alone.experiment.load.chunk == 0.05
 
 
-def test_every_mode_says_what_its_stages_are() -> None:
+def test_every_probe_says_what_its_stages_are() -> None:
     """Beginning with that of the driver."""
-    assert [next(iter(mode.stages)) for mode in MODES.values()] == ["generated"] * len(MODES)
+    for engine in engines_with_probe():
+        assert next(iter(probe_of(engine).stages)) == "generated", engine
+
+
+def test_an_engine_brings_its_own_probe() -> None:
+    """Its plugin names it; each engine on Spark has one."""
+    probes: dict[str, LatencyProbe] = {"spark": MicroBatch(), "spark-rtm": RealTime(), "spark-dstream": DStream()}
+    assert {name: type(probe_of(name)) for name in engines_with_probe()} == {
+        name: type(probe) for name, probe in probes.items()
+    }
+    assert set(probes) == {name for name in streaming_engines() if name.startswith("spark")}
 
 
 @pytest.mark.parametrize(
