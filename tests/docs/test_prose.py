@@ -1,10 +1,13 @@
-"""The prose of the documents by the rules of CONTRIBUTING.md: short sentences, plain phrases, no diaries."""
+"""The prose of documents and code by the rules of CONTRIBUTING.md: short sentences, plain phrases, no diaries."""
 
 from __future__ import annotations
 
+import ast
+import io
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 USER_PAGES = [page for page in PAGES if page.name == "README.md" or page.parent.name in ("tutorials", "how-to")]
+CODE = sorted(path for folder in ("src", "bench", "examples") for path in (ROOT / folder).rglob("*.py"))
 MANUAL = [page for page in PAGES if page.parent.name != "results"]
 WORDS_MAX, README_LINES_MAX, MANUAL_WORDS_MAX = 35, 110, 40_000
 BANNED = (
@@ -52,8 +56,19 @@ def too_long(text: str) -> list[str]:
 
 
 def banned(text: str) -> list[str]:
-    plain = " ".join(prose(text).lower().split())
+    """The banned phrases in a text. `None` is a word of Python, and so "is None" is not banned."""
+    plain = " ".join(re.sub(r"\bNone\b", "null", prose(text)).lower().split())
     return [phrase for phrase in BANNED if re.search(rf"\b{phrase}\b", plain)]
+
+
+def banned_in_code(source: str) -> list[tuple[int, str]]:
+    """(line, phrase) of the banned phrases in docstrings, comments and texts of a module."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    texts = [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts.append((node.lineno, node.value))
+    return [(line, phrase) for line, text in texts for phrase in banned(text)]
 
 
 def commits(text: str) -> list[str]:
@@ -73,6 +88,11 @@ def test_phrases_are_plain(page: Path) -> None:
     assert banned(page.read_text()) == []
 
 
+@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_phrases_in_code_are_plain(path: Path) -> None:
+    assert banned_in_code(path.read_text()) == []
+
+
 @pytest.mark.parametrize("page", MANUAL, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_manual_names_no_commits(page: Path) -> None:
     """They stand in the tables of results."""
@@ -85,6 +105,18 @@ def test_what_breaks_the_rules_is_found() -> None:
     assert banned("It is fast, but\nfor joins.") == ["but for"]
     assert banned("```\nbut for\n```\n\n| nobody |\n") == []
     assert commits("As of de9d4be, 1234567 and effaced stay.") == ["de9d4be"]
+
+
+def test_banned_phrases_in_code_are_found() -> None:
+    """In a docstring over a line's end, a comment and a message; not in names, nor in what Python calls None."""
+    planted = '''
+def nobody(value):
+    """Every value, but
+    for the last. It is None without one."""
+    # As ever, the first one stays.
+    raise ValueError(f"{value} is told twice")
+'''
+    assert sorted(banned_in_code(planted)) == [(3, "but for"), (5, "as ever"), (6, "is told")]
 
 
 def test_the_readme_is_short() -> None:

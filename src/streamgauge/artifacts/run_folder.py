@@ -97,7 +97,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> RunFolder:
-        """The run folder at `path`, or the folder of the file `path`. Raises `InputError` if there is none."""
+        """The run folder at `path`, or the folder of the file `path`. Raises `InputError` if it does not exist."""
         path = Path(path)
         folder = cls(path.parent if path.is_file() and path.name in _FILES else path)
         folder.read_result()

@@ -69,7 +69,7 @@ class Decomposition(ResultPart):
     """The stages of one trial's latency; with a `reason`, everything else is empty or None.
 
     Attributes:
-        latency: of all results of the span; in the file an empty object if there is none.
+        latency: of all results of the span; in the file an empty object without one.
         first_of_batch: of each batch's first result; in the file an empty object without batches.
         sampled: number of results that the stages come from.
         remainder_share: the trial's own mean latency minus the stages' sum, as a share of it.

@@ -26,7 +26,7 @@ class Transport:
     """A transport in the registry. Only the `open_*` functions load its libraries.
 
     - `open_outlet`, `open_inlet`: open the two endpoints on the driver's side.
-    - `open_broker`: starts or connects the broker; None if there is none.
+    - `open_broker`: starts or connects the broker; None without a broker.
     - `stamps`: whether it observes every delivery, so that events carry an ingest time.
     - `settings`: its options. `files`: those that name user files.
     - `problems`: additional validation of options.

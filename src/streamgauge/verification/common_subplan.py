@@ -26,7 +26,7 @@ from streamgauge.verification.sink_comparison import database
 
 @contextmanager
 def shared_plans(resolved: ResolvedExperiment, record: TrialRecord, watch: Watch) -> Iterator[dict[str, str]]:
-    """Name to relation of the shared operator's rows; empty if there is none. `watch` gets each input batch."""
+    """Name to relation of the shared operator's rows; empty without one. `watch` gets each input batch."""
     node = shared_operator(_compared_whole(resolved))
     if node is None:
         yield {}

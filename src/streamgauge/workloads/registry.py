@@ -170,7 +170,7 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str) -> Workload:
-    """A workload by name. Raises InputError with the most similar name if there is none."""
+    """A workload by name. Raises InputError with the most similar name if it does not exist."""
     if name in _all():
         return _all()[name]
     meant = near(name, names())

@@ -158,7 +158,7 @@ CAPABILITIES = Capabilities(
 REDACTION = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
 """Spark's default redaction pattern, extended by the names of client credentials."""
 PROBE_SETTINGS = {"spark.sql.ui.retainedExecutions": "2000", "spark.sql.adaptive.enabled": "false"}
-"""What probes need besides: counts are read from executions that Spark keeps. It keeps a thousand, and three queries of
+"""What probes also need: counts are read from executions that Spark keeps. It keeps a thousand, and three queries of
 short batches forget the first of those within minutes. Counts are found by the nodes of a plan, which an adaptive plan
 changes under way.
 """
@@ -200,7 +200,7 @@ def defaults(
     """Spark configuration that streamgauge sets unless the user sets it; every one stands in the result.
 
     `raw_files`: False for a job that may keep its state in RocksDB, which insists on Hadoop's checksummed local files.
-    `host`: the address at which executors find Spark's driver. `options`: ours, of which `spark_settings` and
+    `host`: the address at which executors find Spark's driver. `options`: ours, where `spark_settings` and
     `file_system` say what is left to Spark.
     """
     ours = options or {}

@@ -81,7 +81,7 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
         raise _refuse(path, "has a column whose name the instrument needs", taken[0], "rename it")
     fitted = [_fit(path, name, table.column(name)) for name in table.column_names if not is_time(name)]
     if not fitted:
-        raise _refuse(path, "must have a column besides the event time", table.column_names)
+        raise _refuse(path, "must have a column beside the event time", table.column_names)
     notes = (text for _, text in fitted)
     return Sample(tuple(field for field, _ in fitted), (*notes, left_out) if left_out else tuple(notes))
 

@@ -32,7 +32,7 @@ Times = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 ENGINE_BATCH = b"engine_batch"
-"""Key in the metadata of a batch's schema: which batch of which query gave these rows, where that is known."""
+"""Key in the metadata of a batch's schema: the query and batch of these rows, if known."""
 
 CLOSING = "closing_delay"
 _BELOW_0, _EARLY = "a negative latency", "a window closed early"

@@ -58,7 +58,7 @@ class OperatorRowCounts:
                 return self.taken[batch][sink]
         operator_row_counts = self.engine.get(batch, {}).get(node.name)
         if operator_row_counts is None and batch in self.engine and isinstance(node, Select):
-            # Where several sinks share a query nobody counts behind a select on the way to one of them.
+            # If several sinks share a query, no counter is behind a select on the way to one of them.
             return self.gave(node.input, batch, ())
         return operator_row_counts
 
@@ -90,7 +90,7 @@ def _delivered(trial_log: TrialLog) -> dict[Batch, Rows]:
 
 
 def table(flow: Flow, known: OperatorRowCounts) -> pa.Table:
-    """A row for each batch and operator of which anything is known, in the form of engine/operators.parquet."""
+    """A row for each batch and operator with a known count, in the form of engine/operators.parquet."""
     return pa.Table.from_pylist(list(_rows(flow, known)), schema=OPERATORS)
 
 
@@ -179,8 +179,9 @@ def _known(rows: Iterable[tuple[Batch, int | None]]) -> dict[Batch, int]:
 def _throughput(
     rows: dict[Batch, int], mine: Sequence[Batch], worked: dict[Batch, Span]
 ) -> tuple[float | None, float | None]:
-    """(mean, 5th percentile) of the rows a second: the mean over all the time of which they are known, the percentile
-    over its seconds; null where these are too few for it.
+    """(mean, 5th percentile) of the rows per second: the mean over all time with known counts, the other over seconds.
+
+    The percentile is None if there are too few seconds.
     """
     timed = [batch for batch in mine if batch in rows and batch in worked]
     if not timed:

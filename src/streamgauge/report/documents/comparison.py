@@ -134,7 +134,7 @@ def sentences(of: Comparison) -> list[str]:
 def _side_by_side(comparison: Comparison) -> Section:
     by_chance = round(1 / (1 - comparison.confidence))
     note = (
-        "An interval that contains 0 shows no difference, but does not prove that there is none. About one figure in "
+        "An interval that contains 0 shows no difference, but is no proof of equality. About one figure in "
         f"{by_chance} shows a difference by chance."
     )
     picture = Drawing(lambda: difference.differences(comparison.figures, comparison.gates))

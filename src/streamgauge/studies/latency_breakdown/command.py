@@ -179,7 +179,7 @@ def _collecting_evidence(evidence: ProbeInput, follow: Observer) -> Observer:
 
 
 def _interval(options: Mapping[str, str], mode: LatencyProbe) -> str:
-    """The interval of batches among options or settings, as they have it; nothing where there is none."""
+    """The batch interval among options or settings, as written there; empty without one."""
     return "" if mode.interval is None else options.get(mode.interval, "")
 
 

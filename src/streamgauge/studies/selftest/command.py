@@ -1,7 +1,7 @@
 """`selftest`: checks the instrument on this machine, with a synthetic engine of known capacity and known faults.
 
     a  a consumer of known capacity is found within 2 %, reading on continuously, in micro-batches with windows, and in
-       batches of which each ends early or late at random; at 3 % above and below it the verdicts are right
+       batches that end early or late at random; at 3 % above and below it the verdicts are right
     b  a stall shows in event-time latency, and not in latency counted from the delivery; an engine that gets slower and
        slower is seen before anything waits
     c  events, and results of windows, that are dropped, doubled, altered, delivered late or invented on the way to the

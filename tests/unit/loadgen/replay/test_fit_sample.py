@@ -113,8 +113,8 @@ def test_refusals(tmp_path: Path) -> None:
         ({"a": [[1], [2]]}, "column a has a type that no field has"),
         ({"event_time": [1, 2]}, "whose name the instrument needs"),
         ({"Event_Time": [1, 2]}, "whose name the instrument needs"),
-        ({"ts": [1, 2]}, "a column besides the event time"),
-        ({"TS": [1, 2]}, "a column besides the event time"),  # to Spark it is the same
+        ({"ts": [1, 2]}, "a column beside the event time"),
+        ({"TS": [1, 2]}, "a column beside the event time"),  # to Spark it is the same
     ]:
         with pytest.raises(InputError, match=said):
             fit(written(tmp_path, **columns), "ts")

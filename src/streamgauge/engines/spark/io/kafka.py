@@ -37,7 +37,7 @@ FLUSH_S = 30.0
 
 @dataclass(frozen=True)
 class ClientSettings:
-    """What Spark's source and sink are told of how their clients read and write."""
+    """Client options of Spark's source and sink."""
 
     reading: Mapping[str, str]
     writing: Mapping[str, str]
@@ -110,7 +110,7 @@ class Writer:
         query: the query's name.
         sinks: its sinks, in the order of the frame's struct columns. With one sink, the frame has its columns.
         checkpoint: the folder of the query's checkpoint.
-        writing: what Spark's sink is told of how its client writes.
+        writing: the client options of Spark's sink.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ MERGE_FUNCTIONS = ("sum", "min", "max")
 
 
 def merge_functions(node: WindowAggregate | RunningAggregate) -> dict[str, str | None]:
-    """Aggregate name to the function that merges its partials; None if there is none."""
+    """Aggregate name to the function that merges its partials; None without one."""
     there = schema.columns(node.input)
     return {name: check.checked(text, there, node.name).combine for name, text in node.aggregates}
 

@@ -51,7 +51,7 @@ STOP_S, CLUSTER_STOP_S = 1.0, 3.0
 
 @dataclass(frozen=True)
 class LocalSession:
-    """What a JVM of this machine is told.
+    """Options of a JVM on this machine.
 
     `whole_heap`: its heap has its whole size from the start; `unix_sockets`: it speaks with Python workers by these.
     """

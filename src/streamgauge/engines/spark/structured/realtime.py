@@ -116,7 +116,7 @@ def check(request: StartRequest) -> None:
 
 
 def _silent(flow: Flow) -> str:
-    """The first operator that may drop rows; empty if there is none."""
+    """The first operator that may drop rows; empty without one."""
     return next((node.name for node in graph.operators(flow) if isinstance(node, Where | Explode | Distinct)), "")
 
 
@@ -145,7 +145,7 @@ def _of_one_time(flow: Flow) -> Iterator[Problem]:
 
 
 def _of_windows(flow: Flow) -> Iterator[Problem]:
-    """First rows of windows are an aggregate, of which real-time mode would give intermediate values."""
+    """First rows of windows are an aggregate, and real-time mode would emit its intermediate values."""
     for node in graph.operators(flow):
         if isinstance(node, Distinct) and node.window is not None:
             rule = f"emits no results at a window's end, and {node.name} gives the first rows of windows"

@@ -1,9 +1,9 @@
 """The latency probe of micro-batches: by the driver's timestamps and by Spark's of its batches.
 
-What Spark says is held against the driver's own stamps, batch by batch, on both sides: a delivery lies between a
-batch's first task and its last, a commit after its last task and before its end. Over a broker nobody sees what is
-read; there results of a sample lie between the first task and the end of the last one, by the broker's stamps. Whatever
-moves Spark's moments against ours, a clock or a wrong reading of them, breaks one of these.
+Spark's timestamps are checked against the driver's for every batch, on both sides. A delivery lies between a batch's
+first and last task; a commit lies after its last task and before its end. A broker hides reads, so there the results
+of a sample lie between the start of the first task and the end of the last one, by the broker's stamps. A clock error,
+or a wrong reading of Spark's timestamps, breaks one of these checks.
 """
 
 from __future__ import annotations
