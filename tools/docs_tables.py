@@ -187,7 +187,7 @@ WORDS = {
     "WindowJoin": ".join(...)", "IntervalJoin": ".interval_join(...)", "Distinct": ".distinct(...)",
     "TopN": ".top(...)", "Process": ".process(...)",
 }  # fmt: skip
-"""Node of a flow to the word that makes it; `NativeJob` has none, it is an own job."""
+"""Node of a flow to the word that makes it; `UserJobNode` has none, it is a user job."""
 MADE_OF = {".window(count(...)).aggregate(...)": "Process"}
 """Words that make a node of another word."""
 
@@ -197,7 +197,7 @@ def words_of_engines() -> str:
     from streamgauge.engines.registry import matrix
 
     engines = matrix()
-    nodes = {node for engine in engines for node in engine["nodes"]} - {"NativeJob"}
+    nodes = {node for engine in engines for node in engine["nodes"]} - {"UserJobNode"}
     words = [(WORDS[node], node) for node in sorted(nodes, key=list(WORDS).index)] + list(MADE_OF.items())
     rows = [(code(word), code(node), *(_mark(node, engine) for engine in engines)) for word, node in words]
     return table(("word", "node", *(code(engine["name"]) for engine in engines)), rows)

@@ -73,7 +73,7 @@ def answers(case: Case, tick: int) -> tuple[list[dict[str, Any]], dict[str, Any]
 
 
 def commit_of(batch: int, end_us: int) -> dict[str, Any]:
-    paths = [f"/tmp/streamgauge-rig-abcdefgh/spool/revenue-{batch}-{task}-{batch}-revenue-9.arrow" for task in (0, 1)]
+    paths = [f"/tmp/streamgauge-testbed-abcdef/spool/revenue-{batch}-{task}-{batch}-revenue-9.arrow" for task in (0, 1)]
     return {
         "query": "revenue", "batch": batch, "sink": "revenue", "committed_us": end_us + 400_000,
         "emitted_us": end_us + 399_000, "rows": 2000, "frontier_us": end_us - 1, "latency_us_p50": 4e5, "paths": paths,

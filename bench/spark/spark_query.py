@@ -24,7 +24,7 @@ from typing import Any
 from bench.support.drain_rate import drained_per_s, ready_for, without_lineage
 from bench.support.row import Row, row
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.options import WINDOWED_INTERVAL, defaults
 from streamgauge.harness.testbed import TestBedSettings
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -55,7 +55,7 @@ def alike(_: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
 def written_by_hand(resolved: ResolvedExperiment, settings: TestBedSettings) -> TestBedSettings:
     """`alike`, with the function above instead of the flow's operators."""
     flow = settings.flow
-    job = NativeJob(graph.sources(flow), ("timestamp",), __file__, by_hand.__name__, reference=())
+    job = UserJobNode(graph.sources(flow), ("timestamp",), __file__, by_hand.__name__, reference=())
     return alike(resolved, replace(settings, flow=replace(flow, sinks=(replace(flow.sink, input=job),))))
 
 

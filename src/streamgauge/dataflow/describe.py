@@ -14,7 +14,6 @@ from streamgauge.dataflow.nodes import (
     IntervalJoin,
     InWindows,
     Lookup,
-    NativeJob,
     Node,
     Process,
     RunningAggregate,
@@ -24,6 +23,7 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
+    UserJobNode,
     Where,
     Window,
     WindowAggregate,
@@ -37,7 +37,7 @@ _KINDS: dict[type, str] = {
     WindowAggregate: "window_aggregate",
     RunningAggregate: "running_aggregate",
     WindowJoin: "window_join",
-    NativeJob: "native_job",
+    UserJobNode: "native_job",
     Explode: "explode",
     InWindows: "in_windows",
     Lookup: "lookup",
@@ -93,7 +93,7 @@ def _label(node: Node) -> str:
             return f"{_list(node.aggregates)} by {', '.join(node.keys)} so far"
         case WindowJoin():
             return f"{node.left.name} with {node.right.name} on {', '.join(node.keys)} over {_window(node.window)}"
-        case NativeJob():
+        case UserJobNode():
             return f"{node.name} of {Path(node.path).name}"
         case Explode():
             return f"each of {node.array} as {node.column}"

@@ -14,7 +14,6 @@ from streamgauge.dataflow.nodes import (
     IntervalJoin,
     InWindows,
     Lookup,
-    NativeJob,
     Node,
     Process,
     RunningAggregate,
@@ -23,6 +22,7 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
+    UserJobNode,
     Where,
     WindowAggregate,
     WindowJoin,
@@ -42,7 +42,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (node.input,)
         case SessionAggregate() | Distinct() | TopN() | InWindows():
             return (node.input,)
-        case NativeJob():
+        case UserJobNode():
             return node.inputs
         case _:
             assert_never(node)
@@ -57,7 +57,7 @@ def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
             return replace(node, left=inputs_[0], right=inputs_[1])
         case Union() | Process():
             return replace(node, inputs=inputs_)
-        case NativeJob():
+        case UserJobNode():
             return replace(node, inputs=tuple(each for each in inputs_ if isinstance(each, Source)))
         case _:
             return replace(node, input=inputs_[0])

@@ -38,7 +38,6 @@ from streamgauge.dataflow.nodes import (
     IntervalJoin,
     InWindows,
     Lookup,
-    NativeJob,
     Node,
     Process,
     RunningAggregate,
@@ -47,6 +46,7 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
+    UserJobNode,
     Where,
     WindowAggregate,
     WindowJoin,
@@ -137,7 +137,7 @@ def _carry(node: Node, times: Times, required: bool) -> LineageNode:
             return LineageNode(updates, (*node.keys, EVENT_TIME), ())
         case WindowJoin() | IntervalJoin():
             return _carry_join(node, times, required)
-        case NativeJob():  # the user's function decides which columns it passes on
+        case UserJobNode():  # the user's function decides which columns it passes on
             sources = tuple(replace(each, lineage=(*times, EVENT_ID)) for each in node.inputs)
             return LineageNode(replace(node, inputs=sources), (), ())
         case Process():
@@ -354,7 +354,7 @@ def _reads(node: Node, required: set[str]) -> tuple[set[str], ...]:
         case Process():
             used = {*node.reads, *node.order, *(column for _, column in node.lineage)}
             return tuple((used & set(schema.columns(input_))) | {EVENT_TIME} for input_ in node.inputs)
-        case NativeJob():
+        case UserJobNode():
             return tuple(set(schema.columns(each)) for each in node.inputs)
 
 

@@ -144,7 +144,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class NativeJob:
+class UserJobNode:
     """A user job, a PySpark function in the file `path`: `(spark, inputs by name) -> DataFrame`.
 
     Spark determines its columns when it analyses the function; `event_time` is always one of them.
@@ -291,7 +291,7 @@ class TopN:
 
 Node = (
     Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin | Explode | Lookup | Union
-    | SessionAggregate | Distinct | IntervalJoin | TopN | Process | NativeJob | InWindows
+    | SessionAggregate | Distinct | IntervalJoin | TopN | Process | UserJobNode | InWindows
 )  # fmt: skip
 Mode = Literal["append", "update"]
 

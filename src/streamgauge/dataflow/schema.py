@@ -31,7 +31,6 @@ from streamgauge.dataflow.nodes import (
     IntervalJoin,
     InWindows,
     Lookup,
-    NativeJob,
     Node,
     Process,
     RunningAggregate,
@@ -40,6 +39,7 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
+    UserJobNode,
     Where,
     Window,
     WindowAggregate,
@@ -157,7 +157,7 @@ def _(node: RunningAggregate) -> Pairs:
 
 
 @_columns.register
-def _(node: NativeJob) -> Pairs:
+def _(node: UserJobNode) -> Pairs:
     return ()
 
 

@@ -87,7 +87,7 @@ class TestBed:
     def __enter__(self) -> TestBed:
         sweep()
         with _temporary(Path(tempfile.gettempdir())):
-            self._private = Path(self._stack.enter_context(Scratch("rig")))
+            self._private = Path(self._stack.enter_context(Scratch("testbed")))
         self.spool = self._private / "spool"
         return self
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import InputError, JobError, Problem
-from streamgauge.dataflow.nodes import Flow, NativeJob, Sink, Source
+from streamgauge.dataflow.nodes import Flow, Sink, Source, UserJobNode
 from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
 from streamgauge.loadgen.fields import SHARES_RULE, StreamSpec, sum_to_one
 from streamgauge.loadgen.replay.files import digest
@@ -35,7 +35,7 @@ class UserJob(Workload):
 
     path: Path
     description: Description
-    native: NativeJob
+    native: UserJobNode
     notes: tuple[str, ...]
 
 
@@ -85,7 +85,7 @@ def _workload(path: Path) -> UserJob:
     columns = user_job_reference.columns(path, description, streams) if description.reference is not None else None
     sources = tuple(Source(stream.name, stream.schema) for stream in streams)
     times = tuple(one.time for one in description.inputs)
-    job = NativeJob(
+    job = UserJobNode(
         sources, times, str(path.resolve()), function.__name__, description.keys, description.reach_us, columns
     )
     flow = Flow((Sink(job, SINK, description.mode),))

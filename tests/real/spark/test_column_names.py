@@ -21,7 +21,7 @@ from streamgauge.core.errors import InputError
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble
-from streamgauge.dataflow.nodes import NativeJob, Source
+from streamgauge.dataflow.nodes import Source, UserJobNode
 from streamgauge.diff import compare as answers
 from streamgauge.engines.spark.io.event_batching import pack, unpack
 from streamgauge.engines.spark.io.kafka import messages, types_of
@@ -69,7 +69,7 @@ def test_a_users_columns_go_through_spark(spark: Any) -> None:
     """Out of bundles, through a function that keeps a window, to messages and back."""
     batch = batch_of(NAMES, **LINEAGE)
     frame = unpack(spark.createDataFrame(pa.Table.from_batches(pack([batch]))))
-    whole = NativeJob((Source("trips", Schema(())),), ("timestamp",), "my_job.py", "whole")
+    whole = UserJobNode((Source("trips", Schema(())),), ("timestamp",), "my_job.py", "whole")
     window = F.window("timestamp", "5 seconds")
     windowed = PySparkJob(whole, lambda _, inputs: inputs["trips"].withColumn("window", window))
     found = windowed.batch(spark, [frame]).drop("timestamp")

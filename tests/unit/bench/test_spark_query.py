@@ -9,7 +9,7 @@ from bench.spark.spark_query import alike, written_by_hand
 from bench.support.drain_rate import Change, rate_of, ready_for, without_lineage
 from streamgauge.core.errors import DriverError, EngineError
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.structured.main import SparkJob, Sut
 from streamgauge.engines.spi import Edge, Edges
@@ -28,7 +28,7 @@ def sut_of(change: Change, **options: str) -> Sut:
 
 
 def test_both_sides_have_the_same_settings_and_interval() -> None:
-    """An own job would else run back to back, on files with checksums: a comparison of settings, not of queries."""
+    """A user job would else run back to back, on files with checksums: a comparison of settings, not of queries."""
     ours, by_hand = sut_of(alike, lowering__aggregate="window"), sut_of(written_by_hand)
     assert ours._configuration() == by_hand._configuration()
     assert "RawLocalFileSystem" in by_hand._configuration()["spark.hadoop.fs.file.impl"]
@@ -40,7 +40,7 @@ def test_each_side_has_its_own_query(change: Change, native: bool) -> None:
     """One query each, on the columns that the test bed carries; only one of them is the hand-written function."""
     sut = sut_of(change)
     (query,) = queries(sut._job.flow)
-    assert any(isinstance(node, NativeJob) for node in graph.operators(sut._job.flow)) == native
+    assert any(isinstance(node, UserJobNode) for node in graph.operators(sut._job.flow)) == native
     assert {"price", "gem_pack_id", "event_time"} <= set(
         query.columns(sut._job.flow, sut._job.edges.columns)["purchases"]
     )

@@ -267,7 +267,7 @@ def test_a_batch_sent_again_after_a_restart_does_not_touch_what_was_accepted(ser
 
 
 def test_results_without_event_time_are_kept_too(served: Served) -> None:
-    """An own job that carries no lineage is recorded; it has no frontier."""
+    """A user job that carries no lineage is recorded; it has no frontier."""
     served.send(0, [pa.record_batch({"word": ["a", "b"]})])
     served.commit(0, [[0, 0]])
     (commit,) = served.recorder.status()["commits"]

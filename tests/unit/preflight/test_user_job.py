@@ -15,7 +15,7 @@ from streamgauge.config.experiment_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, JobError
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType
-from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.preflight.user_job import UserJob, get, user_job
 from streamgauge.preflight.validate import check
 from streamgauge.trial.generate_input import generate
@@ -69,7 +69,7 @@ def test_a_file_is_a_workload(write: Write) -> None:
         ("purchases", {"user_id": "int", "price": "int"}, 1.0)
     ]
     node = flow.sink.input
-    assert isinstance(node, NativeJob)
+    assert isinstance(node, UserJobNode)
     assert (node.name, node.path, node.times, node.reference) == ("dear", str(path), ("timestamp",), None)
     assert (flow.sink.mode, node.reach_us) == ("append", 20 * US)
     (note,) = workload.notes
@@ -109,7 +109,7 @@ def test_an_own_job_is_checked_like_any_workload(write: Write) -> None:
     resolved = check(build({"workload": str(write(GOOD)), "load": {"rate": "10k"}}))
     assert resolved.columns == {"purchases": ("user_id", "price", "event_time", "ingest_time", "event_id")}
     assert (resolved.reach_us, resolved.tail_us) == (20 * US, 21 * US)
-    with pytest.raises(InputError, match="does not support NativeJob"):
+    with pytest.raises(InputError, match="does not support UserJobNode"):
         check(build({"workload": str(write(GOOD)), "engine": "known"}))
     with pytest.raises(InputError, match="is not a parameter of my_job"):
         check(build({"workload": str(write(GOOD)), "parameters": {"above": "3"}}))

@@ -47,15 +47,15 @@ def owner(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
 
 def test_a_scratch_folder_goes_with_its_use(tmp_path: Path) -> None:
     """As any temporary folder; it is found by its name."""
-    with Scratch("rig") as folder:
+    with Scratch("testbed") as folder:
         assert Path(folder).parent == tmp_path
-        assert Path(folder).name.startswith("streamgauge-rig-")
+        assert Path(folder).name.startswith("streamgauge-testbed-")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_is_owned_stays(tmp_path: Path) -> None:
     """By this process, or by another one that lives."""
-    with Scratch("rig") as mine, owner(tmp_path) as (others, _):
+    with Scratch("testbed") as mine, owner(tmp_path) as (others, _):
         sweep()
         remove_if_abandoned(Path(mine))
         assert Path(mine).exists()

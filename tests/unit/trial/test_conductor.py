@@ -70,7 +70,7 @@ def test_trials_of_a_rig_lie_a_reach_apart(reached_us: int, gap_us: int, start_u
     assert start_us - reached_us >= gap_us
 
 
-class LateRig:
+class LateTestBed:
     """A test bed whose sink commits one more batch at its n-th tick after the deadline; 0 for never."""
 
     def __init__(self, make: Any, at: int) -> None:
@@ -89,7 +89,7 @@ def test_results_after_the_deadline_are_late_and_not_lost(
     """What comes while it is looked for is in the log; the look ends with it, or with its time."""
     monkeypatch.setattr(trial, "LATE_POLL_S", 0.0)
     monkeypatch.setattr(trial, "LATE_S", 0.05 if not at else 60.0)
-    testbed: Any = LateRig(make, at)
+    testbed: Any = LateTestBed(make, at)
     record = make.story().record()
     before = len(record.trial_log.commits)
     assert trial._late_results_came(testbed, record) is came
@@ -100,7 +100,7 @@ def test_results_after_the_deadline_are_late_and_not_lost(
 @pytest.mark.parametrize("state", [{"drained": False}, {"engine_failed": "gone"}])
 def test_nothing_is_looked_for_where_more_is_owed_than_a_few_results(make: Any, state: dict[str, Any]) -> None:
     """An engine that died, or has not done with its input, is not late with some results."""
-    testbed: Any = LateRig(make, 1)
+    testbed: Any = LateTestBed(make, 1)
     assert not trial._late_results_came(testbed, make.story().record(**state))
     assert testbed.ticks == 0
 
@@ -599,7 +599,7 @@ def test_progress_shows_the_median_of_the_latest_batch(make: Any) -> None:
 
 
 def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
-    """The digests of an own job's files go into its result, as the experiment does."""
+    """The digests of a user job's files go into its result, as the experiment does."""
     resolved = check(build({"workload": "filter", "engine": "known"}))
     resolved = replace(resolved, workload=replace(resolved.workload, files={"job.py": "a" * 64}))
     testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))

@@ -44,7 +44,7 @@ class FakeClock:
 
 
 @dataclass
-class FakeRig:
+class FakeTestBed:
     """Gives what a story's trial would have given by now; notes what it was asked to do."""
 
     story: Any
@@ -124,15 +124,17 @@ class FakeRig:
 
 
 @pytest.fixture
-def testbed(make: Any, monkeypatch: pytest.MonkeyPatch) -> FakeRig:
+def testbed(make: Any, monkeypatch: pytest.MonkeyPatch) -> FakeTestBed:
     """A test bed with a steady trial. Time passes by sleeping alone, and the reference work costs nothing."""
     clock = FakeClock()
     monkeypatch.setattr(phases, "MachineSpeed", lambda: SimpleNamespace(cpu_us=lambda: 2500.0))
     monkeypatch.setattr(phases, "time", SimpleNamespace(sleep=clock.sleep, monotonic=clock.monotonic))
-    return FakeRig(make.story(plan=make.plan(seconds=120)), make, clock)
+    return FakeTestBed(make.story(plan=make.plan(seconds=120)), make, clock)
 
 
-def conductor(testbed: FakeRig, on_progress: Callable[[TrialRecord], object] | None = None, **more: Any) -> PhaseRunner:
+def conductor(
+    testbed: FakeTestBed, on_progress: Callable[[TrialRecord], object] | None = None, **more: Any
+) -> PhaseRunner:
     """With a policy that waits for results, and has `more` in place of its own attributes and methods."""
     fake: Any = testbed
     policy = TrialPolicy()
@@ -147,7 +149,7 @@ def conductor(testbed: FakeRig, on_progress: Callable[[TrialRecord], object] | N
     return PhaseRunner(fake, testbed.story.plan, SPANS, testbed.make.chunk_us, policy, observe)
 
 
-def test_a_steady_trial_is_conducted_to_its_end(testbed: FakeRig) -> None:
+def test_a_steady_trial_is_conducted_to_its_end(testbed: FakeTestBed) -> None:
     """Everything offered, read and committed; drained right after the plan's end; nothing said against anybody."""
     record = conductor(testbed).conduct()
     assert record.drained
@@ -160,7 +162,7 @@ def test_a_steady_trial_is_conducted_to_its_end(testbed: FakeRig) -> None:
     assert record.trial_log.background
 
 
-def test_observers_see_phases_and_progress(testbed: FakeRig) -> None:
+def test_observers_see_phases_and_progress(testbed: FakeTestBed) -> None:
     """Each phase begins once, also if the span is extended."""
     longer = iter([2 * US, 0])
     conductor(testbed, span_extension_us=lambda _: next(longer)).conduct()
@@ -169,7 +171,7 @@ def test_observers_see_phases_and_progress(testbed: FakeRig) -> None:
     assert sum(isinstance(event, Progress) for event in testbed.events) > 40
 
 
-def test_progress_shows_a_phase_until_the_policy_ends_it(testbed: FakeRig) -> None:
+def test_progress_shows_a_phase_until_the_policy_ends_it(testbed: FakeTestBed) -> None:
     """At the planned end of an extended warm-up, progress does not show "measured" and then go back."""
     shown: list[tuple[str, int]] = []
     extensions = iter([2 * US, 0])
@@ -186,7 +188,7 @@ def test_progress_shows_a_phase_until_the_policy_ends_it(testbed: FakeRig) -> No
     assert record.spans.measured_from_us <= last_us < record.spans.measured_from_us + US
 
 
-def test_a_warm_up_goes_on_while_it_has_not_levelled_off(testbed: FakeRig) -> None:
+def test_a_warm_up_goes_on_while_it_has_not_levelled_off(testbed: FakeTestBed) -> None:
     """Span, tail and end move along; generators are told."""
     said = [2 * US, 2 * US, 0]
     record = conductor(testbed, warmup_extension_us=lambda _: said.pop(0)).conduct()
@@ -196,19 +198,19 @@ def test_a_warm_up_goes_on_while_it_has_not_levelled_off(testbed: FakeRig) -> No
     assert record.drained
 
 
-def test_a_warm_rigs_trial_knows_that_it_is_not_the_first(testbed: FakeRig) -> None:
+def test_a_warm_test_beds_trial_knows_that_it_is_not_the_first(testbed: FakeTestBed) -> None:
     """Results of the trial before may still come."""
     testbed.trials = 1
     assert conductor(testbed).conduct().earlier_trials
 
 
-def test_the_pace_is_passed_on(testbed: FakeRig) -> None:
+def test_the_pace_is_passed_on(testbed: FakeTestBed) -> None:
     """An overload trial's generators stand still at so much waiting."""
     conductor(testbed, pace_us=2 * US).conduct()
     assert testbed.of("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, 2 * US)]
 
 
-def test_progress_is_shown_twice_a_second(testbed: FakeRig) -> None:
+def test_progress_is_shown_twice_a_second(testbed: FakeTestBed) -> None:
     """Each look tells the view once; time moves on between."""
     seen: list[int] = []
     conductor(testbed, on_progress=lambda record: seen.append(testbed.clock.now)).conduct()
@@ -216,7 +218,7 @@ def test_progress_is_shown_twice_a_second(testbed: FakeRig) -> None:
     assert all(b > a for a, b in pairwise(seen))
 
 
-def test_an_undecided_trial_is_extended_and_measured_on(testbed: FakeRig) -> None:
+def test_an_undecided_trial_is_extended_and_measured_on(testbed: FakeTestBed) -> None:
     """The span and the plan's end move by what was asked, and the generators are told."""
     answers = iter([10 * US, 10 * US, 0])
     record = conductor(testbed, span_extension_us=lambda record: next(answers)).conduct()
@@ -227,7 +229,7 @@ def test_an_undecided_trial_is_extended_and_measured_on(testbed: FakeRig) -> Non
     assert record.drained
 
 
-def test_extension_is_asked_for_at_the_spans_end_not_before(testbed: FakeRig) -> None:
+def test_extension_is_asked_for_at_the_spans_end_not_before(testbed: FakeTestBed) -> None:
     """A look before the end would be one more chance to pass."""
     asked: list[int] = []
 
@@ -240,7 +242,7 @@ def test_extension_is_asked_for_at_the_spans_end_not_before(testbed: FakeRig) ->
     assert SPANS.measured_to_us <= asked[0] < SPANS.measured_to_us + US
 
 
-def test_a_hopeless_trial_ends_early(testbed: FakeRig) -> None:
+def test_a_hopeless_trial_ends_early(testbed: FakeTestBed) -> None:
     """The reason is kept, the generators are halted, and nobody waits for results."""
 
     def early_stop(record: TrialRecord, now_us: int) -> str | None:
@@ -253,7 +255,7 @@ def test_a_hopeless_trial_ends_early(testbed: FakeRig) -> None:
     assert not record.drained
 
 
-def test_the_tail_of_a_trial_that_failed_is_not_waited_for(testbed: FakeRig) -> None:
+def test_the_tail_of_a_trial_that_failed_is_not_waited_for(testbed: FakeTestBed) -> None:
     """Asked once, at the span's end; whoever finds nothing against the trial lets it go on."""
     asked: list[int] = []
 
@@ -268,7 +270,7 @@ def test_the_tail_of_a_trial_that_failed_is_not_waited_for(testbed: FakeRig) -> 
     assert testbed.of("halt")
 
 
-def test_the_load_is_held_whenever_a_longer_trial_may_be_asked_for(testbed: FakeRig) -> None:
+def test_the_load_is_held_whenever_a_longer_trial_may_be_asked_for(testbed: FakeTestBed) -> None:
     """After the begin, a longer warm-up and an extension; where nothing more is asked the plan ends soon."""
     hold_us, later, longer = 30 * US, iter([2 * US, 0]), iter([10 * US, 0])
     conductor(
@@ -280,7 +282,7 @@ def test_the_load_is_held_whenever_a_longer_trial_may_be_asked_for(testbed: Fake
     assert last < second
 
 
-def test_a_dead_engine_ends_the_trial_with_its_reason(testbed: FakeRig) -> None:
+def test_a_dead_engine_ends_the_trial_with_its_reason(testbed: FakeTestBed) -> None:
     """Seen within a few seconds; what was measured is kept."""
 
     def die(now_us: int) -> None:
@@ -295,7 +297,7 @@ def test_a_dead_engine_ends_the_trial_with_its_reason(testbed: FakeRig) -> None:
     assert record.driver_failed == ""
 
 
-def test_an_engine_that_finds_nothing_to_read_is_not_to_blame(testbed: FakeRig) -> None:
+def test_an_engine_that_finds_nothing_to_read_is_not_to_blame(testbed: FakeTestBed) -> None:
     """What stands between it and the driver has lost what it should hold: that is the driver's failure."""
 
     def lose(now_us: int) -> None:
@@ -307,7 +309,7 @@ def test_an_engine_that_finds_nothing_to_read_is_not_to_blame(testbed: FakeRig) 
     assert (record.engine_failed, record.driver_failed) == ("", "a topic is gone")
 
 
-def test_events_that_a_broker_lost_are_the_drivers(testbed: FakeRig) -> None:
+def test_events_that_a_broker_lost_are_the_drivers(testbed: FakeTestBed) -> None:
     """They are looked for at the end, when all was sent."""
     testbed.not_kept = "partition 0 ends too early"
     record = conductor(testbed).conduct()
@@ -315,7 +317,7 @@ def test_events_that_a_broker_lost_are_the_drivers(testbed: FakeRig) -> None:
     assert record.driver_failed == "partition 0 ends too early"
 
 
-def test_an_engine_that_dies_while_draining_is_noticed(testbed: FakeRig) -> None:
+def test_an_engine_that_dies_while_draining_is_noticed(testbed: FakeTestBed) -> None:
     """The drain watches too."""
 
     def die(now_us: int) -> None:
@@ -330,13 +332,13 @@ def test_an_engine_that_dies_while_draining_is_noticed(testbed: FakeRig) -> None
     assert not record.drained
 
 
-def test_the_engine_is_not_asked_at_every_look(testbed: FakeRig) -> None:
+def test_the_engine_is_not_asked_at_every_look(testbed: FakeTestBed) -> None:
     """Asking costs the system under test; every two seconds is enough."""
     conductor(testbed).conduct()
     assert 5 <= testbed.statuses <= 12
 
 
-def test_a_driver_that_fails_is_said_and_ends_the_trial(testbed: FakeRig) -> None:
+def test_a_driver_that_fails_is_said_and_ends_the_trial(testbed: FakeTestBed) -> None:
     """A generator that is gone makes the trial the driver's failure; winding up fails too and hides nothing."""
 
     def fail(now_us: int) -> None:
@@ -350,7 +352,7 @@ def test_a_driver_that_fails_is_said_and_ends_the_trial(testbed: FakeRig) -> Non
     assert record.trial_log.offered_events() > 0
 
 
-def test_ctrl_c_keeps_what_was_measured(testbed: FakeRig) -> None:
+def test_ctrl_c_keeps_what_was_measured(testbed: FakeTestBed) -> None:
     """The trial is interrupted, halted and looked at a last time."""
 
     def interrupt(record: TrialRecord) -> None:
@@ -365,7 +367,7 @@ def test_ctrl_c_keeps_what_was_measured(testbed: FakeRig) -> None:
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=lambda sign: sign.name)
 def test_ctrl_c_in_the_middle_of_a_look_loses_nothing_of_it(
-    testbed: FakeRig, sign: signal.Signals, request: pytest.FixtureRequest
+    testbed: FakeTestBed, sign: signal.Signals, request: pytest.FixtureRequest
 ) -> None:
     """Processes tell of everything once: what was on its way would never have happened."""
     before = signal.signal(sign, signal.default_int_handler)
@@ -384,7 +386,7 @@ def test_ctrl_c_in_the_middle_of_a_look_loses_nothing_of_it(
     assert all(record.deadline_us - log[-1].to_us < 2 * testbed.make.chunk_us for log in record.trial_log.chunks)
 
 
-def test_an_engine_that_never_finishes_is_waited_for_so_long(testbed: FakeRig) -> None:
+def test_an_engine_that_never_finishes_is_waited_for_so_long(testbed: FakeTestBed) -> None:
     """After the deadline the trial ends undrained; the deadline is what missing results are measured against."""
     testbed.story.commit_after_us = 10**12
     record = conductor(testbed, drain_s=7.0).conduct()
@@ -392,7 +394,7 @@ def test_an_engine_that_never_finishes_is_waited_for_so_long(testbed: FakeRig) -
     assert SPANS.end_us + 7 * US <= record.deadline_us <= SPANS.end_us + 8 * US
 
 
-def test_committed_input_is_forgotten_but_for_the_last_batch(testbed: FakeRig) -> None:
+def test_committed_input_is_forgotten_but_for_the_last_batch(testbed: FakeTestBed) -> None:
     """A query that dies between the sink's commit and its own reads its last batch again: that one is kept."""
     record = conductor(testbed).conduct()
     forgotten = [before_us for _, before_us in testbed.of("commit")]
@@ -401,7 +403,7 @@ def test_committed_input_is_forgotten_but_for_the_last_batch(testbed: FakeRig) -
     assert max(forgotten) == sorted(ends.values())[-2]
 
 
-def test_nothing_is_forgotten_before_it_is_committed(testbed: FakeRig) -> None:
+def test_nothing_is_forgotten_before_it_is_committed(testbed: FakeTestBed) -> None:
     """With commits three seconds late, the queue keeps more than three seconds of input at any time."""
     testbed.story.commit_after_us = 3 * US
     behind: list[int] = []
@@ -424,7 +426,7 @@ def test_offered_until_is_the_slowest_generators(make: Any) -> None:
     assert record.offered_until() == START
 
 
-def test_a_driver_that_failed_before_the_first_look_offered_nothing(testbed: FakeRig) -> None:
+def test_a_driver_that_failed_before_the_first_look_offered_nothing(testbed: FakeTestBed) -> None:
     """There is not even a log then: the trial measured no second."""
 
     def fail(now_us: int) -> None:
@@ -441,7 +443,7 @@ def test_a_longer_span_moves_its_end_and_the_tail() -> None:
     assert SPANS.longer(3 * US) == TrialSpans(START, START + 5 * US, START + 18 * US, START + 23 * US)
 
 
-def test_between_trials_the_backlog_is_drained(testbed: FakeRig) -> None:
+def test_between_trials_the_backlog_is_drained(testbed: FakeTestBed) -> None:
     """Generators reach equally far; then all that was offered is committed, and the queues forget it."""
     testbed.until_us = START + 6 * US
     trial_log, fake = TrialLog(testbed.story.plan), testbed
@@ -452,7 +454,7 @@ def test_between_trials_the_backlog_is_drained(testbed: FakeRig) -> None:
     assert testbed.of("commit")
 
 
-def test_a_backlog_that_stays_is_given_up_on(testbed: FakeRig) -> None:
+def test_a_backlog_that_stays_is_given_up_on(testbed: FakeTestBed) -> None:
     """The caller takes a fresh test bed then."""
     testbed.until_us = START + 6 * US
     testbed.story.commit_after_us = 10**12
@@ -461,7 +463,7 @@ def test_a_backlog_that_stays_is_given_up_on(testbed: FakeRig) -> None:
     assert 30 * US <= testbed.clock.now - begin <= 31 * US
 
 
-def test_windows_that_close_one_batch_late_are_waited_for(testbed: FakeRig) -> None:
+def test_windows_that_close_one_batch_late_are_waited_for(testbed: FakeTestBed) -> None:
     """The batch after the one that read the last input closes its windows: the drain ends with that one."""
     plain, last = testbed.batch, 19
 
@@ -478,14 +480,14 @@ def test_windows_that_close_one_batch_late_are_waited_for(testbed: FakeRig) -> N
     assert record.trial_log.commits[-1].batch == last + 1
 
 
-def test_an_engine_that_closes_at_once_is_not_waited_for_long(testbed: FakeRig) -> None:
+def test_an_engine_that_closes_at_once_is_not_waited_for_long(testbed: FakeTestBed) -> None:
     """No batch follows the last input's: after a while that is taken for the end."""
     record = conductor(testbed, closes_late=("",)).conduct()
     assert record.drained
     assert SPANS.end_us + phases.CLOSING_US <= record.deadline_us <= SPANS.end_us + phases.CLOSING_US + 2 * US
 
 
-def test_a_batch_that_closes_windows_a_long_interval_later_is_waited_for(testbed: FakeRig) -> None:
+def test_a_batch_that_closes_windows_a_long_interval_later_is_waited_for(testbed: FakeTestBed) -> None:
     """One of a 10 s trigger is no less on its way than one of a short trigger: its results are not missing."""
     plain, last = testbed.batch, 19
 
@@ -502,7 +504,7 @@ def test_a_batch_that_closes_windows_a_long_interval_later_is_waited_for(testbed
     assert record.trial_log.commits[-1].batch == last + 1
 
 
-def test_a_batch_that_closes_windows_may_take_as_long_as_others_took(testbed: FakeRig) -> None:
+def test_a_batch_that_closes_windows_may_take_as_long_as_others_took(testbed: FakeTestBed) -> None:
     """An engine whose batches took up to eight seconds is not given up on after five."""
     plain, last, held_us = testbed.batch, 19, START + 19 * US
 
@@ -521,7 +523,7 @@ def test_a_batch_that_closes_windows_may_take_as_long_as_others_took(testbed: Fa
     assert record.trial_log.commits[-1].batch == last + 1
 
 
-def test_a_batch_that_closes_windows_may_take_as_long_as_the_engine_works_on_it(testbed: FakeRig) -> None:
+def test_a_batch_that_closes_windows_may_take_as_long_as_the_engine_works_on_it(testbed: FakeTestBed) -> None:
     """Longer than any before it, as beside the first batches of other queries."""
     plain, last, held_us = testbed.batch, 19, START + 28 * US
 
@@ -540,7 +542,7 @@ def test_a_batch_that_closes_windows_may_take_as_long_as_the_engine_works_on_it(
     assert record.trial_log.commits[-1].batch == last + 1
 
 
-def test_the_time_to_drain_grows_with_the_interval(testbed: FakeRig) -> None:
+def test_the_time_to_drain_grows_with_the_interval(testbed: FakeTestBed) -> None:
     """A trigger of 30 s reads the last input only then, and closes its windows as much later."""
     testbed.story.commit_after_us = 100 * US
     assert conductor(testbed, drain_s=60.0, interval_s=30.0).conduct().drained

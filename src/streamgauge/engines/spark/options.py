@@ -142,7 +142,7 @@ CAPABILITIES = Capabilities(
         "Lookup",
         "Union",
         "Process",
-        "NativeJob",
+        "UserJobNode",
     ),
     sink_modes=("append", "update"),
     transports=("flight", "kafka"),

@@ -15,7 +15,6 @@ from streamgauge.dataflow.nodes import (
     IntervalJoin,
     InWindows,
     Lookup,
-    NativeJob,
     Node,
     Process,
     RunningAggregate,
@@ -24,6 +23,7 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
+    UserJobNode,
     Where,
     WindowAggregate,
     WindowJoin,
@@ -64,7 +64,7 @@ def parallelism_options(node: Node) -> ParallelismOptions:
             return ParallelismOptions(False, "a source has a task for each generator (--generators)")
         case Lookup():
             return ParallelismOptions(False, "its table is sent to every task, so it is fused with what it reads")
-        case NativeJob():
+        case UserJobNode():
             return ParallelismOptions(False, NOT_VISIBLE)
         case Select() | Where() | Explode() | InWindows() | Union() | Process():
             return ParallelismOptions(False, "fused with what it reads: it has that one's tasks")

@@ -15,7 +15,7 @@ from pathlib import Path
 from streamgauge.core.errors import InputError, Problem, nearest
 from streamgauge.core.options import Setting, problems_of
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import Distinct, Flow, NativeJob, Process, RunningAggregate, Source
+from streamgauge.dataflow.nodes import Distinct, Flow, Process, RunningAggregate, Source, UserJobNode
 from streamgauge.engines.spark.options import CAPABILITIES, LOWERING, LOWERINGS, RULES, check_beside
 from streamgauge.engines.spi import Capabilities, StartRequest
 
@@ -93,7 +93,7 @@ def _unused_delay(request: StartRequest) -> Iterator[Problem]:
         return
     packed = [option.removeprefix(LOWERING) for option, value in request.options.items() if value == "packed"]
     for node in graph.operators(request.flow):
-        if isinstance(node, NativeJob) or (isinstance(node, Process) and node.keys) or node.name in packed:
+        if isinstance(node, UserJobNode) or (isinstance(node, Process) and node.keys) or node.name in packed:
             rule = f"does not apply to {node.name}, whose watermark has no delay"
             yield Problem(f"option {name}", rule, request.options[name], "leave it out")
 
@@ -101,7 +101,7 @@ def _unused_delay(request: StartRequest) -> Iterator[Problem]:
 def _kafka_problems(flow: Flow, request: StartRequest) -> Iterator[Problem]:
     """Features that need all sources cut at one event time, or that only the transport flight supports."""
     for node in graph.operators(flow):
-        unsupported = {NativeJob: "user jobs", Process: "processes with keys"}.get(type(node), "")
+        unsupported = {UserJobNode: "user jobs", Process: "processes with keys"}.get(type(node), "")
         if unsupported and getattr(node, "keys", True):
             rule = f"does not support {unsupported} ({node.name})"
             yield Problem("transport", rule, "kafka", "--transport flight")

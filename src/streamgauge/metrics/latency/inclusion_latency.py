@@ -4,7 +4,7 @@ An update counts from the newest event in it, of a frequent key one that came ju
 the others waited for the batch is in no update's latency. Here every event that a batch took in counts, until the
 batch's results had come. Which batch took in which events is the delivery log's, when each event was due is the plan's;
 nothing is asked of the system. Events are counted block by block, all of them. No row waits inside: a running aggregate
-reads rows as they come (`dataflow.schema`), and an own job that gives updates gives in each batch what that has
+reads rows as they come (`dataflow.schema`), and a user job that gives updates gives in each batch what that has
 changed.
 """
 

@@ -22,7 +22,7 @@ from streamgauge.config.experiment_settings import Characterize, Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.options import TUNED
-from streamgauge.dataflow.nodes import Flow, NativeJob, Node, Source
+from streamgauge.dataflow.nodes import Flow, Node, Source, UserJobNode
 from streamgauge.engines.spark.user_job.batch_slices import Slice
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
@@ -196,7 +196,7 @@ def _count(
             at.mkdir()
             folders = write_slices(connection, one, at, config.total_slices)
             paths = {name: str(path) for name, path in folders.items()}
-            job = one.node if isinstance(one.node, NativeJob) else None
+            job = one.node if isinstance(one.node, UserJobNode) else None
             operators.append(IsolatedOperator(one.node.name, one.isolated, paths, SLICE, job))
     (private / "rows.duckdb").unlink()
     return counted, tuple(operators)

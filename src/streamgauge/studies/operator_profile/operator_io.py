@@ -27,7 +27,7 @@ from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.expressions import check
 from streamgauge.dataflow.expressions.types import element_type
 from streamgauge.dataflow.lineage import needed_columns
-from streamgauge.dataflow.nodes import Flow, Mode, NativeJob, Node, Process, RunningAggregate, Sink, Source, TopN
+from streamgauge.dataflow.nodes import Flow, Mode, Node, Process, RunningAggregate, Sink, Source, TopN, UserJobNode
 from streamgauge.engines.duckdb_oracle import lower
 from streamgauge.engines.duckdb_oracle.process_operator import computed
 
@@ -43,7 +43,7 @@ SLICE = "__slice"
 """Parts of an operator's input lie in folders of that name; no column of a flow begins with an underscore."""
 
 Rule = Literal["rows", "updates"]
-UserJobRows = Callable[[Any, NativeJob, dict[str, str]], Any]
+UserJobRows = Callable[[Any, UserJobNode, dict[str, str]], Any]
 """(connection, user job, table of each of its streams) -> its rows, as a relation of the connection."""
 
 
@@ -101,7 +101,7 @@ def materialise(
         alone = _isolated(node)
         if isinstance(node, Source):
             _create_source_table(connection, node, plan, span)
-        elif isinstance(node, NativeJob):
+        elif isinstance(node, UserJobNode):
             assert user_job_rows is not None
             tables = {source.name: _table(source) for source in node.inputs}
             user_job_rows(connection, node, tables).create(quote(_table(node)))
@@ -190,7 +190,7 @@ def _updates(connection: Any, node: RunningAggregate, relations: dict[str, str],
 def _rows_and_bytes(connection: Any, node: Node) -> tuple[int, float | None]:
     """(rows, bytes of one of them in Arrow: values and offsets, without the bits that say what is null)."""
     table = quote(_table(node))
-    if isinstance(node, NativeJob):  # of its columns nothing is declared
+    if isinstance(node, UserJobNode):  # of its columns nothing is declared
         rows = connection.table(_table(node)).to_arrow_table()
         own = rows.select([name for name in rows.column_names if name not in LINEAGE])
         return rows.num_rows, own.nbytes / rows.num_rows if rows.num_rows else None

@@ -21,7 +21,6 @@ from streamgauge.dataflow.nodes import (
     IntervalJoin,
     InWindows,
     Lookup,
-    NativeJob,
     Node,
     Process,
     RunningAggregate,
@@ -31,6 +30,7 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
+    UserJobNode,
     Where,
     WindowAggregate,
     WindowJoin,
@@ -63,7 +63,7 @@ _TYPES: dict[type[Node], str] = {
     WindowAggregate: "group-by, windowed aggregation", SessionAggregate: "group-by, windowed aggregation",
     RunningAggregate: "group-by, aggregation",
     WindowJoin: "windowed join", IntervalJoin: "windowed join", Distinct: "group-by, first row",
-    TopN: "group-by, ranking", Process: "code", NativeJob: "code",
+    TopN: "group-by, ranking", Process: "code", UserJobNode: "code",
 }  # fmt: skip
 """Operator types in the thesis's terms (Bordin 2017, section 2.9) where it has one."""
 
@@ -296,7 +296,7 @@ def _apply(nodes: Sequence[Node], rows: Sequence[ProfiledOperator]) -> AdvisedOp
 
 
 def _nothing_to_apply(nodes: Iterable[Node], exchanged: Collection[ProfiledOperator]) -> str:
-    if any(isinstance(node, NativeJob) for node in nodes):
+    if any(isinstance(node, UserJobNode) for node in nodes):
         return NOT_VISIBLE
     if not exchanged:
         return "no operator follows an exchange"

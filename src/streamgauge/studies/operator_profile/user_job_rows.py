@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.schema import quote
-from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.preflight import user_job_reference
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
@@ -27,7 +27,7 @@ def user_job_rows(resolved: ResolvedExperiment, private: Path) -> UserJobRows:
     return lambda connection, job, tables: _in_batch(connection, job, tables, resolved.experiment.options, private)
 
 
-def _in_batch(connection: Any, job: NativeJob, tables: dict[str, str], options: dict[str, str], private: Path) -> Any:
+def _in_batch(connection: Any, job: UserJobNode, tables: dict[str, str], options: dict[str, str], private: Path) -> Any:
     from streamgauge.engines.spark.user_job.batch_answer import batch_answer
 
     inputs = {name: private / f"{name}.parquet" for name in tables}

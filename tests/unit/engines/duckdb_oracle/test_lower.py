@@ -198,9 +198,9 @@ def test_kinds_are_all_the_nodes_there_are() -> None:
     """No node kind lacks a lowering, but a user's PySpark function, whose truth is elsewhere."""
     from typing import get_args
 
-    from streamgauge.dataflow.nodes import NativeJob, Node
+    from streamgauge.dataflow.nodes import Node, UserJobNode
 
-    assert set(lower.kinds()) == set(get_args(Node)) - {NativeJob}
+    assert set(lower.kinds()) == set(get_args(Node)) - {UserJobNode}
 
 
 def test_unknown_node_is_named() -> None:

@@ -10,7 +10,7 @@ from streamgauge.report.terminal.catalogue import MORE, TRUTH, show_engines, sho
 
 
 def test_engines_are_listed_with_a_note_on_truth(capsys: pytest.CaptureFixture[str]) -> None:
-    """Under the table, above the options: of an own job Spark says what is right, and the table alone denies it."""
+    """Under the table, above the options: of a user job Spark says what is right, and the table alone denies it."""
     option = {"name": "trigger", "default": "auto", "meaning": "how often", "choices": []}
     spark: dict[str, Any] = {
         "name": "spark", "streams": True, "truth": False, "several_sinks": True, "nodes": ["Select"],

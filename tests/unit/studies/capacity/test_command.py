@@ -418,7 +418,7 @@ def test_a_search_of_a_job_that_has_changed_is_not_gone_on_with(
 def test_data_of_a_search_are_found_from_any_working_folder(
     study: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are kept with their whole path, as an own job's file is; going on may name them as they lie from there."""
+    """They are kept with their whole path, as a user job's file is; going on may name them as they lie from there."""
     monkeypatch.chdir(tmp_path)
     asked = command._resumed(build({"workload": "filter", "command": "sustain", "parameters": {"data": "a.csv"}}))[0]
     assert asked.parameters == {"data": str(tmp_path / "a.csv")}

@@ -111,7 +111,7 @@ def test_rates_that_were_kept_up_with_make_no_side_better(make: Make) -> None:
 
 
 def test_of_two_workloads_neither_is_better(make: Make) -> None:
-    """A rate of another question says nothing; own jobs are named after their files, and may ask the same."""
+    """A rate of another question says nothing; user jobs are named after their files, and may ask the same."""
     for files, says in (({}, set()), ({"job.py": "0" * 64}, {"better", "worse"})):
         a = make(f"a{len(files)}", 1, slower=1.3, job_files=files)
         b = make(f"b{len(files)}", 2, rate=5e4, workload="filter", job_files=files)
@@ -337,7 +337,7 @@ def offered(rate: str, profile: str = "constant") -> dict[str, Any]:
 
 
 def test_no_gate_is_decided_between_different_workloads(three: Three) -> None:
-    """Neither passed nor failed, on any figure; own jobs are named after their files, and may ask the same."""
+    """Neither passed nor failed, on any figure; user jobs are named after their files, and may ask the same."""
     rules = ["rate -5%", "p50 +60%", "p50 +0.1%", "cpu +10%", "wrong_answers +0"]
     of_jobs = ["passed", "passed", "failed", "passed", "passed"]
     for name, files, states in (("b", {}, ["unknown"] * 5), ("c", {"job.py": "0" * 64}, of_jobs)):

@@ -1,4 +1,4 @@
-"""Verification of own jobs without an engine: what arrives is made from the reference, with faults planted in it."""
+"""Verification of user jobs without an engine: what arrives is made from the reference, with faults planted in it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LATE_US = 1_000_000
 
 @dataclass
 class Case:
-    """An own job's trial: 2 partitions at 1000 events/s for 20 s, a batch a second."""
+    """A user job's trial: 2 partitions at 1000 events/s for 20 s, a batch a second."""
 
     resolved: ResolvedExperiment
     record: TrialRecord

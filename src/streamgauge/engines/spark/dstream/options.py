@@ -39,7 +39,7 @@ UNSUPPORTED_REASONS = {
     "IntervalJoin": "DStreams join windows only",
     "Distinct": "the earliest row of each key needs Structured Streaming's state",
     "Process": "keyed processes need Structured Streaming's state",
-    "NativeJob": "a user job is written for Structured Streaming",
+    "UserJobNode": "a user job is written for Structured Streaming",
 }
 """Node kind to the reason why it is not supported."""
 

@@ -22,7 +22,7 @@ from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.core.options import CLIENT_FILE, TUNED, Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import added
-from streamgauge.dataflow.nodes import Flow, NativeJob, Source, WindowAggregate, WindowJoin
+from streamgauge.dataflow.nodes import Flow, Source, UserJobNode, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.batch_interval import interval_of
 from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.io.event_batching import packed_schema, row_schema, unpack
@@ -173,8 +173,8 @@ class Sut:
         return self._own_options.get("probes") == "on"
 
     @property
-    def _user_job(self) -> NativeJob | None:
-        return next((node for node in graph.operators(self._job.flow) if isinstance(node, NativeJob)), None)
+    def _user_job(self) -> UserJobNode | None:
+        return next((node for node in graph.operators(self._job.flow) if isinstance(node, UserJobNode)), None)
 
     def _reason(self, text: str) -> str:
         """Why the query ended: the user's lines if a user job raised, else Spark's reason."""

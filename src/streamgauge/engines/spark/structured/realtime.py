@@ -54,7 +54,7 @@ UNSUPPORTED_REASONS = {
     "Lookup": "a lookup broadcasts its table in each batch, and real-time mode has no batches",
     "Union": "real-time mode supports only unions of different sources",
     "Process": "real-time mode runs no Python",
-    "NativeJob": "real-time mode needs Spark's Kafka sink, and a user job returns a DataFrame without a sink",
+    "UserJobNode": "real-time mode needs Spark's Kafka sink, and a user job returns a DataFrame without a sink",
 }
 """Node kind to the reason why it is not supported."""
 

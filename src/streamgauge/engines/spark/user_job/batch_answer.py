@@ -10,7 +10,7 @@ from typing import Protocol
 
 from streamgauge.core.errors import EngineError
 from streamgauge.core.progress_step import Stage
-from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.options import defaults, split
 from streamgauge.engines.spark.session.environment import environment_of
 from streamgauge.engines.spark.session.spark_home import view_of_spark_home
@@ -28,7 +28,7 @@ class BatchAnswer(Protocol):
 
 @contextmanager
 def batch_answer(
-    job: NativeJob,
+    job: UserJobNode,
     inputs: dict[str, Path],
     options: dict[str, str],
     folder: Path,

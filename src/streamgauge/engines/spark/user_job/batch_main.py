@@ -10,7 +10,7 @@ from typing import Any
 
 from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.session.session import end_session, open_session
 from streamgauge.engines.spark.user_job.pyspark_job import load
 from streamgauge.system.child_processes import announce, serve
@@ -21,7 +21,7 @@ from streamgauge.system.user_code import first_line
 class BatchJob:
     """The driver's request, passed by file: the job, and a Parquet file per stream name."""
 
-    job: NativeJob
+    job: UserJobNode
     master: str
     conf: dict[str, str]
     inputs: dict[str, str]

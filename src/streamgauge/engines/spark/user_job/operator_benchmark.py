@@ -34,7 +34,7 @@ from pyspark.sql import functions as F
 from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import NativeJob, Node, Process, Source
+from streamgauge.dataflow.nodes import Node, Process, Source, UserJobNode
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
 from streamgauge.engines.spark.columns import column, ddl
 from streamgauge.engines.spark.error_message import error_message
@@ -67,7 +67,7 @@ class IsolatedOperator:
     node: Node
     folders: dict[str, str]
     folder_of_a_slice: str
-    job: NativeJob | None = None
+    job: UserJobNode | None = None
 
     @property
     def sources(self) -> tuple[Source, ...]:

@@ -20,7 +20,7 @@ from pyspark.sql.types import LongType, StructType, TimestampType
 
 from streamgauge.core.errors import JobError, Problem
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.columns import column
 from streamgauge.engines.spark.user_job import result_types as result_types
 from streamgauge.engines.spark.user_job.error_advice import advice_for
@@ -31,7 +31,7 @@ WINDOW = "window"
 """Spark's name for a window column, which is split into window_start and window_end."""
 
 
-def load(job: NativeJob) -> PySparkJob:
+def load(job: UserJobNode) -> PySparkJob:
     """The job with its function, imported by path. Call it before the JVM starts."""
     root = place_of(Path(job.path))[0]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
@@ -42,7 +42,7 @@ def load(job: NativeJob) -> PySparkJob:
 class PySparkJob:
     """A user job and its function."""
 
-    job: NativeJob
+    job: UserJobNode
     function: Callable[[SparkSession, dict[str, DataFrame]], DataFrame]
 
     def streaming(self, session: SparkSession, frames: Sequence[DataFrame], folder: Path) -> DataFrame:

@@ -17,7 +17,7 @@ ADS = source("ads", Schema.of(user_id="int", pack="int"))
 def test_what_spark_says_it_runs_is_what_is_lowered() -> None:
     """A node without a lowering would fail after the start; a lowering that is not listed is refused before it."""
     lowered = {kind.__name__ for kind in Lowering.__dict__["_lowered"].dispatcher.registry if kind is not object}
-    assert set(CAPABILITIES.nodes) == {*lowered, "NativeJob"}
+    assert set(CAPABILITIES.nodes) == {*lowered, "UserJobNode"}
 
 
 @pytest.mark.parametrize(

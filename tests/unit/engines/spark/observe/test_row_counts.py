@@ -305,7 +305,7 @@ def test_an_operator_that_spark_did_not_count_is_left_out(monkeypatch: pytest.Mo
 
 
 def test_where_nothing_is_probed_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of an own job: neither store nor plan."""
+    """As of a user job: neither store nor plan."""
     monkeypatch.setattr(row_counts, "WAITING_MAX", -1)
     found = probed(Store([execution(0, 0)]), operators=())
     found.read()

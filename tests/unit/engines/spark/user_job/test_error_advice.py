@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from streamgauge.core.errors import JobError
-from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.user_job.error_advice import ADVICE, advice_for
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
 
@@ -55,7 +55,7 @@ def test_a_refusal_leads_to_what_can_be_done(text: str, said: list[str]) -> None
 
 
 def job(path: Path) -> PySparkJob:
-    return PySparkJob(NativeJob((), ("ts",), str(path), "mine"), lambda spark, inputs: None)
+    return PySparkJob(UserJobNode((), ("ts",), str(path), "mine"), lambda spark, inputs: None)
 
 
 def test_sessions_in_update_mode_are_told_to_use_append_mode(tmp_path: Path) -> None:

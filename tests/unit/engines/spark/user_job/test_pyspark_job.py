@@ -1,4 +1,4 @@
-"""An own job's function, as far as no Spark is needed to look at what it gives."""
+"""A user job's function, as far as no Spark is needed to look at what it gives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from streamgauge.core.errors import JobError
-from streamgauge.dataflow.nodes import NativeJob
+from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
 
 MISMATCH = (
@@ -32,7 +32,7 @@ class BatchFrame(DataFrame):
 
 def test_a_batch_frame_is_told_as_that(tmp_path: Path) -> None:
     """That it lacks event_time as well is no help: what is wrong is where it comes from."""
-    job = NativeJob((), (), str(tmp_path / "my_job.py"), "mine")
+    job = UserJobNode((), (), str(tmp_path / "my_job.py"), "mine")
     session: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
     with pytest.raises(JobError) as caught:
         PySparkJob(job, lambda spark, inputs: BatchFrame()).streaming(session, [], tmp_path)
@@ -43,7 +43,7 @@ def test_a_batch_frame_is_told_as_that(tmp_path: Path) -> None:
 
 def test_a_window_of_event_time_is_pointed_to_the_timestamp() -> None:
     """By the name that the job has for it; any other refusal of Spark is the user's to mend."""
-    native = PySparkJob(NativeJob((), ("ts",), "my_job.py", "mine"), lambda spark, inputs: BatchFrame())
+    native = PySparkJob(UserJobNode((), ("ts",), "my_job.py", "mine"), lambda spark, inputs: BatchFrame())
     advised = native._advice(AnalysisException(MISMATCH))
     assert advised is not None
     assert advised.startswith('F.window("ts", ...)')
@@ -56,5 +56,5 @@ def test_a_window_of_event_time_is_pointed_to_the_timestamp() -> None:
 )
 def test_an_action_on_a_stream_is_advised_to_be_left_out(text: str) -> None:
     """Spark's own advice, writeStream.start(), would be refused next."""
-    native = PySparkJob(NativeJob((), ("ts",), "my_job.py", "mine"), lambda spark, inputs: BatchFrame())
+    native = PySparkJob(UserJobNode((), ("ts",), "my_job.py", "mine"), lambda spark, inputs: BatchFrame())
     assert "leave actions (collect, show, write) and writeStream out" in str(native._advice(AnalysisException(text)))

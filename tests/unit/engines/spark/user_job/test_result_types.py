@@ -1,4 +1,4 @@
-"""Which results of an own job cannot be compared is known from Spark's types, before anything runs."""
+"""Which results of a user job cannot be compared is known from Spark's types, before anything runs."""
 
 from __future__ import annotations
 
