@@ -421,7 +421,7 @@ def _answers(evidence: Evidence) -> Check:
         reason = verification.sentence if verification is not None else ""
         code = Cause.ANSWERS_NOT_COMPARED if reason else Cause.NO_REFERENCE
         code = Cause.DISK_FULL if evidence.answers_disk_full else code
-        return make_check("answers", "not_judged", code, None, 0, "rows", reason or "answers: not judged")
+        return make_check("answers", "not_judged", code, None, 0, "rows", reason or "not judged")
     if verification.expected == 0 and verification.right:
         sentence = NOTHING_DUE if _nothing_came(evidence) else "no result was due, so no answer could be checked"
         return make_check("answers", "undecided", Cause.NO_RESULT_DUE, 0, 0, "rows", sentence)
@@ -473,9 +473,12 @@ def span_needed_s(evidence: Evidence) -> float:
 
 
 def span_too_short(evidence: Evidence) -> bool:
-    """Whether the span itself is too short for enough windows, on any machine and system."""
+    """Whether the span itself is too short for enough windows, on any machine and system.
+
+    Not if batches are too few as well: then the system was slow, and a longer span may not help.
+    """
     too_few = evidence.windows_closed is not None and evidence.windows_closed < WINDOWS_MIN
-    return too_few and 0 < evidence.span_s < span_needed_s(evidence)
+    return too_few and evidence.batches >= BATCHES_MIN and 0 < evidence.span_s < span_needed_s(evidence)
 
 
 def _enough(n: int, code: Cause, least: int, what: str) -> _Part:

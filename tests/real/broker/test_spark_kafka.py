@@ -38,6 +38,7 @@ from tests.helpers_broker_trials import (
 from tests.helpers_restart import Restart
 from tests.unit.transports.kafka.helpers_secured_broker import PASSWORD, wanting_a_log_in
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 GONE_S = 20.0
 
 
@@ -235,6 +236,8 @@ def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
         ),
         ({"options": {"watermark_delay": "soon"}}, "option watermark_delay: must be auto, or a number of"),
         ({"port": 9000}, "port: does not apply to the transport kafka"),
+        ({"workload": str(EXAMPLES / "enrich.py")}, r"transport: does not support user jobs \(enrich\)"),
+        ({"workload": str(EXAMPLES / "revenue.py")}, r"transport: does not support user jobs \(revenue\)"),
         ({"workload": "spike_detection"}, r"transport: does not support processes with keys \(moving_average\)"),
         (
             {"workload": "windowed_join", "options": {"lowering.join": "packed"}},

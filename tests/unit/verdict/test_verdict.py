@@ -338,7 +338,7 @@ def test_a_span_too_short_for_its_windows_is_not_blamed_on_the_machine(backgroun
     assert verdict.advice == "a longer span: --duration 50s or more"
 
 
-@pytest.mark.parametrize("changes", [{"span_s": 60.0}, {"window_gap_s": 0.0}, {"backlog": ramp(0.05)}])
+@pytest.mark.parametrize("changes", [{"span_s": 60.0}, {"window_gap_s": 0.0}, {"backlog": ramp(0.05)}, {"batches": 3}])
 def test_other_processes_may_be_why_too_few_windows_closed(changes: dict[str, Any]) -> None:
     """Where the span is long enough for them, where their width is not known, and where something else failed."""
     assert judge(evidence(**{**SHORT, **changes}, background_share=0.4)).value == "invalid"

@@ -101,8 +101,9 @@ def _unused_delay(request: StartRequest) -> Iterator[Problem]:
 def _kafka_problems(flow: Flow, request: StartRequest) -> Iterator[Problem]:
     """Features that need all sources cut at one event time, or that only the transport flight supports."""
     for node in graph.operators(flow):
-        unsupported = {UserJobNode: "user jobs", Process: "processes with keys"}.get(type(node), "")
-        if unsupported and getattr(node, "keys", True):
+        keyed_process = isinstance(node, Process) and node.keys
+        if keyed_process or isinstance(node, UserJobNode):
+            unsupported = "processes with keys" if keyed_process else "user jobs"
             rule = f"does not support {unsupported} ({node.name})"
             yield Problem("transport", rule, "kafka", "--transport flight")
     for name, value in request.options.items():

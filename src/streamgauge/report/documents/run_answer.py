@@ -196,7 +196,8 @@ def _search_facts(result: Result) -> list[Fact]:
         return []
     p50, p99 = format_us(at_90.event_time_p50_us), format_us(at_90.event_time_p99_us)
     figures = (f"p50 {p50}", f"p99 {p99}", f"event time{phrases.until_counted(at_90)}")
-    return [Fact("at 90 %", (phrases.trial_verdict(at_90), *figures))]
+    made = f"trial {at_90.number}, {at_90.purpose}" if at_90.purpose != "at 90 %" else f"trial {at_90.number}"
+    return [Fact("at 90 %", (phrases.trial_verdict(at_90), *figures, f"({made}, {format_rate(at_90.offered_per_s)})"))]
 
 
 def _answer_facts(result: Result) -> list[Fact]:

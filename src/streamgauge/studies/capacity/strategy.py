@@ -56,6 +56,8 @@ _FAR_STEP, _FAR_GROWTH = 1.2, 5
 """Only a search that started far away takes steps this long; they grow faster."""
 _GUESSES_MAX = 3
 """How often a first guess that starves the driver is lowered: a driver that fails at any rate has a fault."""
+NEAR = 1.025
+"""A trial of the bracket this close to 90 % of the confirmed rate counts as the trial at 90 %."""
 SLACK = 1e-9
 
 
@@ -198,12 +200,13 @@ class State:
         return summary(number, *self.trials[number - 1]) if number else None
 
     def held_near(self, rate_per_s: float) -> int:
-        """The number of the last trial that held within half the tolerance of that rate; 0 for none."""
-        near = 1 + self.settings.tolerance / 2
+        """The number of the last trial of the bracket that held within `NEAR` of that rate; 0 for none."""
         numbers = (
             number
             for number, (request, outcome) in enumerate(self.trials, start=1)
-            if request.purpose != "overload" and outcome.holds and 1 / near <= request.rate_per_s / rate_per_s <= near
+            if request.purpose in ("bracket", "bisect")
+            and outcome.holds
+            and 1 / NEAR <= request.rate_per_s / rate_per_s <= NEAR
         )
         return max(numbers, default=0)
 

@@ -326,9 +326,20 @@ def test_an_engine_that_is_nearly_full_is_offered_what_would_overfill_it() -> No
     assert 0.8e6 / 1.05 <= result.low <= 0.8e6
 
 
+@pytest.mark.parametrize("tolerance", [0.05, 0.2, 0.5])
+def test_no_confirmation_counts_as_the_trial_at_ninety_percent(tolerance: float) -> None:
+    """However wide the bracket may be, what is called 90 % is 90 %."""
+    sut = Sut(1e6)
+    result = search(sut, dataclasses.replace(PLENTY, start_per_s=0.7e6, tolerance=tolerance))
+    assert result.at_90_percent is not None
+    assert result.low is not None
+    assert result.at_90_percent.purpose != "confirm"
+    assert result.at_90_percent.offered_per_s == pytest.approx(0.9 * result.low, rel=0.026)
+
+
 @pytest.mark.parametrize(("below", "purposes"), [(0.91, ["confirm"]), (0.87, ["confirm", "at 90 %"])])
 def test_a_trial_that_held_at_about_ninety_percent_is_not_repeated(below: float, purposes: list[str]) -> None:
-    """Within half the tolerance; the result shows that trial's figures."""
+    """Within 2.5 % of that rate; the result shows that trial's figures."""
     capacity = 1e6
     busy = Busy(capacity * 1.001, 1e9)
 
