@@ -230,7 +230,7 @@ def test_links_resolve(page: Path) -> None:
 
 def test_dead_links_are_found() -> None:
     """A file that is not there and a heading that is not there are both told."""
-    text = "# One\n[a](nowhere.md) [b](#one) [c](#two) [d](README.md#limits) [e](README.md#none)"
+    text = "# One\n[a](nowhere.md) [b](#one) [c](#two) [d](README.md#a-result) [e](README.md#none)"
     assert dead_links(text, ROOT / "page.md") == ["nowhere.md", "#two", "README.md#none"]
 
 
@@ -606,10 +606,32 @@ def test_coverage_is_whole(row: str, message: str, tmp_path: Path, monkeypatch: 
         TABLES.coverage_rows()
 
 
-def test_the_readme_has_a_place_for_its_real_result() -> None:
-    """Figures of a real run stand between marks, so that they can be made anew."""
-    readme = (ROOT / "README.md").read_text()
-    assert readme.index("<!-- real result: begin -->") < readme.index("<!-- real result: end -->")
+REAL_RESULT = {
+    "a p99": r"\bp99\b(?!\.| +-)",
+    "its time": r"\d (?:ms|s)\b",
+    "in memory or over Kafka": r"\bin memory\b|\bKafka\b",
+    "its tuning profile": r"\b(?:tuned|idiomatic)\b",
+}
+"""What the README's real result says, and how that is recognized."""
+
+
+def unsaid(readme: str) -> list[str]:
+    """What the README's real result does not say."""
+    block = readme.split("<!-- real result: begin -->")[1].split("<!-- real result: end -->")[0]
+    return [what for what, pattern in REAL_RESULT.items() if not re.search(pattern, block)]
+
+
+def test_the_readme_shows_a_real_result() -> None:
+    """With a p99, over what the events travelled, and the profile: a rate without them misleads."""
+    assert unsaid((ROOT / "README.md").read_text()) == []
+
+
+def test_what_a_real_result_leaves_out_is_found() -> None:
+    """A p99 that was withheld is none; what stands outside of the marks does not count."""
+    begin, end = "<!-- real result: begin -->", "<!-- real result: end -->"
+    assert unsaid(f"{begin}\nin memory, tuned: p50 2 s, p99 3.1 s\n{end}") == []
+    assert unsaid(f"{begin}\n{end}\nin memory, tuned: p99 3.1 s") == list(REAL_RESULT)
+    assert unsaid(f"{begin}\nover Kafka, idiomatic: p50 2 s  p99 -  p99.9 -\n{end}") == ["a p99"]
 
 
 def minutes(text: str) -> list[str]:
