@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from streamgauge.core.errors import MachineError
+from streamgauge.engines.spark.session import environment
 from streamgauge.stats import bootstrap
 from streamgauge.system.java import find_java
 from streamgauge.transports.kafka.broker.broker import Broker, require_jars
@@ -20,6 +21,12 @@ from tests.helpers_restart import Restart
 settings.register_profile("many", deadline=None)
 settings.register_profile("few", deadline=None, max_examples=10)
 settings.load_profile("few")
+
+# `make test` asks by this variable for the JVM's quick compiler alone, which starts of Spark would set aside. Commands
+# in processes of their own set it aside all the same: test_hostile_environments.py.
+environment.SET_ASIDE_EVERYWHERE = tuple(
+    name for name in environment.SET_ASIDE_EVERYWHERE if name != "JDK_JAVA_OPTIONS"
+)
 
 
 @pytest.hookimpl(trylast=True)

@@ -18,7 +18,6 @@ FOLDER keeps every search, and finished ones are not repeated. Without FOLDER th
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.support.row import Row, row
+from bench.support.run_command import run_search
 
 FLOOR_PER_S, NATIVE_FLOOR_PER_S = 20e3, 150e3
 NATIVE = ("word_count", "log_processing", "click_analytics", "ads_analytics", "yahoo_streaming")
@@ -79,17 +79,12 @@ def searched(folder: Path, applications: Sequence[str]) -> Iterator[tuple[str, d
 
 
 def _search(application: str, folder: Path) -> dict[str, Any] | None:
-    command = [
-        sys.executable, "-m", "streamgauge", "sustain", application, "--quick", "--tolerance", str(TOLERANCE),
-        "--trials-max", str(TRIALS_MAX), "--duration", DURATION, "--start-rate", f"{floor_of(application):.0f}",
-        "--bound", BOUND, "--json", "--out", str(folder),
+    arguments = [
+        application, "--quick", "--tolerance", str(TOLERANCE), "--trials-max", str(TRIALS_MAX),
+        "--duration", DURATION, "--start-rate", f"{floor_of(application):.0f}", "--bound", BOUND,
         *(["--warmup", WARMUP[application]] if application in WARMUP else []),
     ]  # fmt: skip
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    result = json.loads(done.stdout) if done.stdout.strip() else None
-    said = (result.get("search") or {}).get("sentence") if result else f"exit code {done.returncode}"
-    print(f"{application}: {said}", file=sys.stderr, flush=True)
-    return result if result and result.get("search") else None
+    return run_search(application, arguments, folder)
 
 
 def rate_of(result: dict[str, Any]) -> float:

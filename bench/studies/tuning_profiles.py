@@ -16,8 +16,6 @@ import argparse
 import csv
 import io
 import json
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
@@ -25,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.support.row import Row, row
+from bench.support.run_command import run_search
 
 WORKLOADS = ("windowed_aggregation", "windowed_join", "word_count")
 TRANSPORTS = ("flight", "kafka")
@@ -74,15 +73,8 @@ def kept(folder: Path) -> dict[Cell, Result]:
 
 def search(cell: Cell, folder: Path, options: Sequence[str]) -> Result | None:
     """Runs one search; None if it failed to run."""
-    command = [
-        sys.executable, "-m", "streamgauge", "sustain", cell.workload, "--quick", "--transport", cell.transport,
-        "--tuning", cell.tuning, "--json", "--out", str(folder), *options,
-    ]  # fmt: skip
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    result = json.loads(done.stdout) if done.stdout.strip() else None
-    said = (result.get("search") or {}).get("sentence") if result else f"exit code {done.returncode}"
-    print(f"{' '.join(cell)}: {said}", file=sys.stderr, flush=True)
-    return result if result and result.get("search") else None
+    arguments = [cell.workload, "--quick", "--transport", cell.transport, "--tuning", cell.tuning, *options]
+    return run_search(" ".join(cell), arguments, folder)
 
 
 def searched(

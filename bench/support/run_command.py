@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -18,6 +19,19 @@ class Asked:
     rate: str
     duration: str = "60s"
     more: tuple[str, ...] = ()
+
+
+def run_search(label: str, arguments: list[str], folder: Path) -> dict[str, Any] | None:
+    """The result of `streamgauge sustain ARGUMENTS`, kept in `folder`; None if the search failed to run.
+
+    Its sentence is shown as progress, after `label`.
+    """
+    command = [sys.executable, "-m", "streamgauge", "sustain", *arguments, "--json", "--out", str(folder)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    result: dict[str, Any] | None = json.loads(done.stdout) if done.stdout.strip() else None
+    sentence = (result.get("search") or {}).get("sentence") if result else f"exit code {done.returncode}"
+    print(f"{label}: {sentence}", file=sys.stderr, flush=True)
+    return result if result and result.get("search") else None
 
 
 def result(asked: Asked) -> dict[str, Any]:

@@ -23,12 +23,12 @@ def transport_options(experiment: Experiment, engine: Capabilities) -> dict[str,
     return {**engine.transport_options, **by_profile, **experiment.transport_options}
 
 
-def tuning_problems(experiment: Experiment, engine: Capabilities, having: Sequence[str]) -> Iterator[Problem]:
-    """A profile that the engine does not have; `having` are the engines that have it."""
+def tuning_problems(experiment: Experiment, engine: Capabilities, engines_with_it: Sequence[str]) -> Iterator[Problem]:
+    """A profile that the engine does not have; `engines_with_it` names those that do."""
     if experiment.tuning in engine.profiles:
         return
     rule = f"must be {' or '.join(engine.profiles)}: {engine.name} has no other tuning profile"
-    others = f", or --engine {having[0]}" if having else ""
+    others = f", or --engine {engines_with_it[0]}" if engines_with_it else ""
     yield Problem("tuning", rule, experiment.tuning, f"--tuning {TUNED}{others}")
 
 

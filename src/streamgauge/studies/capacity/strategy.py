@@ -44,9 +44,10 @@ DRAIN_OVERESTIMATE_FACTOR, FAILED_OVERESTIMATE_FACTOR = 1.1, 1.05
 next rate."""
 BUSY_FULL, BUSY_OVER = 0.78, 0.84
 """Busy shares of an engine near its limit, and the target of the next rate after one that held. Of windowed
-aggregations on Spark, 35 trials held at 0.28 to 0.79 and five at 0.8 to 0.88; 14 of 17 at 0.79 to 0.9 were undecided.
-The target is higher, because a trial that fails is shorter than one that holds, and gives the upper end. Joins have
-other limits (0.5, 0.9), but this only affects the next rate."""
+aggregations on Spark, 35 trials held at median shares of 0.28 to 0.79 and three at 0.8 to 0.88; 13 of 16 at 0.79 to
+0.9 were undecided. The share is a mean today, from the first read of a batch to its commit. The target is higher,
+because a trial that fails is shorter than one that holds, and gives the upper end. Joins have other limits (0.5, 0.9),
+but this only affects the next rate."""
 PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
 """The longest step by an idle engine's busy share, the longest of all, and the factor of a wide bracket."""
 _GROWTH = {"sustained": 2, "undecided": 1.5}
