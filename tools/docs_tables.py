@@ -302,8 +302,8 @@ def _parameter(parameter: Any) -> tuple[str, str, str]:
 
 def experiment_keys() -> str:
     """Every key of an experiment file that has an option on the command line, by the settings themselves."""
-    from streamgauge.config.experiment_settings import SETTINGS
-    from streamgauge.config.settings import COMMANDS
+    from streamgauge.config.options_and_settings import SETTINGS
+    from streamgauge.config.setting_info import COMMANDS
 
     rows = []
     for name, info in SETTINGS.items():

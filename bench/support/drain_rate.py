@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError, EngineError
 from streamgauge.core.trial_snapshot import TrialSnapshot

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.experiment_settings import Characterize
+from streamgauge.config.options_and_settings import Characterize
 from streamgauge.engines.spark.user_job.batch_slices import Slice
 from streamgauge.results.profile import OperatorProfile
 from streamgauge.studies.operator_profile.memory import distribution

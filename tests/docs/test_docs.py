@@ -19,7 +19,7 @@ from pydantic import BaseModel
 
 from streamgauge.artifacts import tables
 from streamgauge.artifacts.run_folder import ANATOMY, CHARACTERIZATION
-from streamgauge.config.experiment_settings import Experiment, build, is_data, is_data_time, read, to_toml
+from streamgauge.config.options_and_settings import Experiment, build, is_data, is_data_time, read, to_toml
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.registry import capabilities, streaming_engines

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
 from streamgauge.core.schema import Schema

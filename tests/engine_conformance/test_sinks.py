@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.lineage_columns import EMISSION_TIME
 from streamgauge.core.trial_snapshot import TrialSnapshot

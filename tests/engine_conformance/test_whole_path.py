@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import EngineError
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config import experiment_settings as experiment
+from streamgauge.config import options_and_settings as experiment
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.preflight.validate import check as check_experiment
 

@@ -31,7 +31,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from pydantic import ValidationError
 
-from streamgauge.config.experiment_settings import Experiment, to_toml
+from streamgauge.config.options_and_settings import Experiment, to_toml
 from streamgauge.core.errors import InputError, MachineError, Problem, is_full
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.causes import Cause

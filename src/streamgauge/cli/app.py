@@ -13,9 +13,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from streamgauge.cli.commands import EXITS, SHORTHANDS, Shorthand, perform
-from streamgauge.cli.options_from_settings import AsJson, PrintToml, Verbose, parameters_of
 from streamgauge.cli.parse import build_experiment
-from streamgauge.config.experiment_settings import SETTINGS, read
+from streamgauge.cli.typer_parameters import AsJson, PrintToml, Verbose, parameters_of
+from streamgauge.config.options_and_settings import SETTINGS, read
 from streamgauge.core.errors import InputError, StreamgaugeError
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark

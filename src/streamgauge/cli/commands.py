@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from streamgauge.config.experiment_settings import Experiment, to_toml
+from streamgauge.config.options_and_settings import Experiment, to_toml
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from streamgauge.config.experiment_settings import SETTINGS, Experiment, build
-from streamgauge.config.settings import NAME_VALUE
+from streamgauge.config.options_and_settings import SETTINGS, Experiment, build
+from streamgauge.config.setting_info import NAME_VALUE
 from streamgauge.core.errors import InputError, Problem, attempt
 
 

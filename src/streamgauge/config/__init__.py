@@ -1,1 +1,1 @@
-"""The experiment model, limits, policy constants, and the command that reproduces a run."""
+"""Every setting of an experiment, which is a command-line option and a key of its file; thresholds; reproduction."""

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streamgauge.config.experiment_settings import Experiment, setting_of
-from streamgauge.config.settings import NAME_VALUE, SettingInfo
+from streamgauge.config.options_and_settings import Experiment, setting_of
+from streamgauge.config.setting_info import NAME_VALUE, SettingInfo
 from streamgauge.core.errors import Problem
 from streamgauge.core.formatting import format_exact, format_value
 

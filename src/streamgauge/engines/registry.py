@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from streamgauge.core.options import Setting
+from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow.nodes import InWindows
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin
 from streamgauge.transports import registry as transports

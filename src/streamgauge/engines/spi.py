@@ -9,7 +9,7 @@ from typing import Protocol
 
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.core.options import TUNED, Setting
+from streamgauge.core.plugin_options import TUNED, Setting
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.transports.spi import Edge
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.preflight.validate import check
 

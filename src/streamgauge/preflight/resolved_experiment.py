@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from streamgauge.config.experiment_settings import Experiment, Load
+from streamgauge.config.options_and_settings import Experiment, Load
 from streamgauge.config.slo import ServiceLevelObjective
 from streamgauge.config.thresholds import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US

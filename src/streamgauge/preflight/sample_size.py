@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from streamgauge.config.experiment_settings import Experiment, Load
+from streamgauge.config.options_and_settings import Experiment, Load
 from streamgauge.config.slo import ServiceLevelObjective
 from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.core.clock import US

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from streamgauge.config.experiment_settings import Experiment
+from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import Problem
-from streamgauge.core.options import TUNED
+from streamgauge.core.plugin_options import TUNED
 from streamgauge.engines.spi import Capabilities, TuningProfile
 
 _EMPTY = TuningProfile()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.config import reproduce
-from streamgauge.config.experiment_settings import SETTINGS, Experiment, build, is_data, is_data_time, parse_setting
+from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, is_data, is_data_time, parse_setting
 from streamgauge.config.slo import parse_limit
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, attempt, nearest

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from streamgauge.core.options import TUNED
+from streamgauge.core.plugin_options import TUNED
 from streamgauge.results.causes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.result_part import SCHEMA_VERSION, ResultPart

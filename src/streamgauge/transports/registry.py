@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from streamgauge.core.errors import Problem
-from streamgauge.core.options import CLIENT_FILE, Setting, problems_of
+from streamgauge.core.plugin_options import CLIENT_FILE, Setting, problems_of
 from streamgauge.transports.spi import (
     BrokerRequest,
     EndpointConfig,

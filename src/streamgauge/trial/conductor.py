@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import duckdb
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import Experiment
+from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, StreamgaugeError, is_full

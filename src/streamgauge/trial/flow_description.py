@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.dataflow.describe import describe
 from streamgauge.preflight.user_data import with_user_data

@@ -10,7 +10,7 @@ from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import reproduce
-from streamgauge.config.experiment_settings import Experiment, build
+from streamgauge.config.options_and_settings import Experiment, build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.export import Progress, existing_parts, write_input

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import JobError
 from streamgauge.engines.spark.engine import SparkEngine

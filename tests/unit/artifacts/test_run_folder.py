@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.artifacts.run_folder import STARTED, RunFolder
-from streamgauge.config.experiment_settings import Experiment, read
+from streamgauge.config.options_and_settings import Experiment, read
 from streamgauge.core.errors import DriverError, InputError, MachineError
 from streamgauge.results.run import Result, Verification
 

@@ -9,7 +9,7 @@ import pytest
 from bench.spark import latency
 from bench.spark.latency import REPEATS, WAYS
 from bench.support import run_command
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.preflight.validate import check
 from tests.helpers_recording import append_and_return
 

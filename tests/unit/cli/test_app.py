@@ -19,7 +19,7 @@ from typer.main import get_command
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.cli import app, commands
 from streamgauge.cli.parse import pairs
-from streamgauge.config.experiment_settings import read
+from streamgauge.config.options_and_settings import read
 from streamgauge.core.errors import (
     DriverError,
     EngineError,

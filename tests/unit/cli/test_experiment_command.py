@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from streamgauge.cli import app, commands
-from streamgauge.config.experiment_settings import read
+from streamgauge.config.options_and_settings import read
 from streamgauge.core.errors import InputError
 
 TINY = 'workload = "identity"\n[load]\nrate = "1k"\nduration = "1s"\ngenerators = 2\n'

@@ -12,7 +12,7 @@ from typer.main import get_command
 
 from streamgauge.cli import app
 from streamgauge.config import reproduce
-from streamgauge.config.experiment_settings import Experiment, build
+from streamgauge.config.options_and_settings import Experiment, build
 
 
 def dump(**values: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from streamgauge.core.errors import InputError
-from streamgauge.core.options import IDIOMATIC, TUNED
+from streamgauge.core.plugin_options import IDIOMATIC, TUNED
 from streamgauge.engines import registry
 from streamgauge.engines.spi import StartRequest
 from streamgauge.transports.registry import NAMES

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from pyarrow.flight import FlightServerError
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, MachineError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.experiment_settings import SETTINGS
+from streamgauge.config.options_and_settings import SETTINGS
 from tests.unit.helpers_requests import GOOD, refused
 
 pytestmark = pytest.mark.usefixtures("quiet")

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge.config import experiment_settings as experiment
+from streamgauge.config import options_and_settings as experiment
 from streamgauge.core.clock import US
 from streamgauge.loadgen.plan import Plan
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment

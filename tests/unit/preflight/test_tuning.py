@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from streamgauge.config import reproduce
-from streamgauge.config.experiment_settings import build, read, to_toml
+from streamgauge.config.options_and_settings import build, read, to_toml
 from streamgauge.core.errors import InputError
-from streamgauge.core.options import Tuning
+from streamgauge.core.plugin_options import Tuning
 from streamgauge.engines import registry
 from streamgauge.engines.spi import Capabilities, TuningProfile
 from streamgauge.preflight.compatibility import MACHINE_SETTINGS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.config import reproduce
-from streamgauge.config.experiment_settings import Experiment, build, read
+from streamgauge.config.options_and_settings import Experiment, build, read
 from streamgauge.core.errors import DriverError, InputError
 from streamgauge.dataflow.graph import sources
 from streamgauge.loadgen.plan import Plan

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config import experiment_settings as experiment
+from streamgauge.config import options_and_settings as experiment
 from streamgauge.config.slo import parse_limit
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError

@@ -13,7 +13,7 @@ from hdrh.histogram import HdrHistogram
 
 from streamgauge.artifacts import tables
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import Experiment, Load, build
+from streamgauge.config.options_and_settings import Experiment, Load, build
 from streamgauge.core.clock import US
 from streamgauge.report.documents import run
 from streamgauge.report.html import render

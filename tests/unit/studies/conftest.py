@@ -16,7 +16,7 @@ import pytest
 
 from streamgauge.artifacts import tables
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.metrics.latency.histogram import Histogram, counts_of, log_lines
 from streamgauge.results.latency import Latencies, Latency

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.preflight.validate import check
 from streamgauge.results.verdict import Check, Verdict, VerdictValue

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows

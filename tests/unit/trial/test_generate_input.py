@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import Experiment, build
+from streamgauge.config.options_and_settings import Experiment, build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.core.trial_spans import TrialSpans

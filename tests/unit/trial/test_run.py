@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config import experiment_settings as experiment
+from streamgauge.config import options_and_settings as experiment
 from streamgauge.core.errors import InputError, MachineError
 from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.preflight.validate import check as check_experiment

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.config.slo import parse_limit
 from streamgauge.core.clock import US
 from streamgauge.core.trial_spans import TrialSpans

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.latency.event_latency import LatencyBySecond, SinkLatencies

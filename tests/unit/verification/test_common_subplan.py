@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.builder import tumble
 from streamgauge.dataflow.lineage import with_lineage

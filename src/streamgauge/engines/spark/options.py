@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from streamgauge.core.errors import Problem
-from streamgauge.core.options import TUNED, Setting
+from streamgauge.core.plugin_options import TUNED, Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Distinct, Flow, Node, Process, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.tuning import PROFILES

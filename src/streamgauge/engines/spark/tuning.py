@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.core.options import IDIOMATIC, TUNED
+from streamgauge.core.plugin_options import IDIOMATIC, TUNED
 from streamgauge.engines.spi import TuningProfile
 
 BY_SPARK = {

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from streamgauge.core.errors import InputError, Problem, nearest
-from streamgauge.core.options import Setting, problems_of
+from streamgauge.core.plugin_options import Setting, problems_of
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Distinct, Flow, Process, RunningAggregate, Source, UserJobNode
 from streamgauge.engines.spark.options import CAPABILITIES, LOWERING, LOWERINGS, RULES, check_beside

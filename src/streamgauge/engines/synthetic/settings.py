@@ -10,7 +10,7 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt
-from streamgauge.core.options import Setting, problems_of
+from streamgauge.core.plugin_options import Setting, problems_of
 from streamgauge.core.units import parse_duration, parse_rate
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_text
 from streamgauge.config import reproduce
-from streamgauge.config.experiment_settings import Experiment
-from streamgauge.config.experiment_settings import Search as AskedSearch
-from streamgauge.config.experiment_settings import read as read_experiment
+from streamgauge.config.options_and_settings import Experiment
+from streamgauge.config.options_and_settings import Search as AskedSearch
+from streamgauge.config.options_and_settings import read as read_experiment
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, InputError, Problem, StreamgaugeError
 from streamgauge.core.formatting import format_rate

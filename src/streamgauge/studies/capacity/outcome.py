@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import Experiment
+from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import InputError, StreamgaugeError
 from streamgauge.core.formatting import format_count, format_us, share_beside
 from streamgauge.results import labels

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from streamgauge.artifacts.run_folder import ANATOMY, new_folder, write_study
 from streamgauge.config import reproduce
-from streamgauge.config.experiment_settings import Anatomy, Experiment
+from streamgauge.config.options_and_settings import Anatomy, Experiment
 from streamgauge.config.thresholds import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, EngineError, InputError, Problem

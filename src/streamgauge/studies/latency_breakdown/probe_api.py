@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamgauge.config.experiment_settings import Experiment
+from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import Problem
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
 from streamgauge.studies.latency_breakdown.stages import StageTimes, Times

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, write_study, write_text
-from streamgauge.config.experiment_settings import Characterize, Experiment, build, to_toml
+from streamgauge.config.options_and_settings import Characterize, Experiment, build, to_toml
 from streamgauge.dataflow import graph
 from streamgauge.engines.spark.parallelism import SETTING, parallelism_options, unless_set
 from streamgauge.preflight.user_data import with_absolute_paths

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, write_study
 from streamgauge.config import reproduce
-from streamgauge.config.experiment_settings import Characterize, Experiment
+from streamgauge.config.options_and_settings import Characterize, Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt
-from streamgauge.core.options import TUNED
+from streamgauge.core.plugin_options import TUNED
 from streamgauge.dataflow.nodes import Flow, Node, Source, UserJobNode
 from streamgauge.engines.spark.user_job.batch_slices import Slice
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import DriverError, Interrupted
 from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.engines.synthetic.engine import SyntheticEngine

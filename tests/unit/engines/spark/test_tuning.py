@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.core.options import IDIOMATIC, TUNED
+from streamgauge.core.plugin_options import IDIOMATIC, TUNED
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import hop, source
 from streamgauge.dataflow.graph import operators

@@ -17,7 +17,7 @@ import pytest
 from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.metrics.summary import backlog
 from streamgauge.preflight.validate import check

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import DriverError
 from streamgauge.engines.spi import EngineStatus
 from streamgauge.metrics.log.trial_log import TrialLog

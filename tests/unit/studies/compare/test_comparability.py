@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.report.documents import comparison
 from streamgauge.results import labels
 from streamgauge.results.latency import Latencies

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.engines.registry import streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment

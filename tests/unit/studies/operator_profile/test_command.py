@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from streamgauge.config.experiment_settings import Characterize, Experiment, build
+from streamgauge.config.options_and_settings import Characterize, Experiment, build
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source

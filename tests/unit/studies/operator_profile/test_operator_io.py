@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.core.schema import Schema

@@ -14,7 +14,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.cli import app
-from streamgauge.config.experiment_settings import Characterize, Experiment, read
+from streamgauge.config.options_and_settings import Characterize, Experiment, read
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import source, tumble

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, InputError
 from streamgauge.core.trial_snapshot import TrialSnapshot

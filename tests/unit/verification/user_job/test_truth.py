@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US

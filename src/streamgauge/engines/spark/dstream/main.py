@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamgauge.core.batch_progress import BatchProgress
-from streamgauge.core.options import Setting
+from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Source, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.dstream.block_log import COUNTED

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
-from streamgauge.core.options import TUNED
+from streamgauge.core.plugin_options import TUNED
 from streamgauge.core.units import backquote
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spi import Edges

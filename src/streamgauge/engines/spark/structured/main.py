@@ -19,7 +19,7 @@ from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import EngineError, InputError, MachineError, is_full
 from streamgauge.core.lineage_columns import LINEAGE
 from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.core.options import CLIENT_FILE, TUNED, Setting
+from streamgauge.core.plugin_options import CLIENT_FILE, TUNED, Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import added
 from streamgauge.dataflow.nodes import Flow, Source, UserJobNode, WindowAggregate, WindowJoin

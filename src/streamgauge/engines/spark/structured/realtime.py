@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.options import Setting
+from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Distinct, Explode, Flow, RunningAggregate, Source, Where
 from streamgauge.engines.spark import validate

@@ -7,7 +7,7 @@ import time
 from threading import Thread
 from typing import Any
 
-from streamgauge.core.options import Setting
+from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import RunningAggregate
 from streamgauge.engines.spark.io.kafka import (

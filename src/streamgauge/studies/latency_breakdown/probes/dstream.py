@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from streamgauge.config.experiment_settings import Experiment
+from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import Problem
 from streamgauge.engines.spark.dstream import block_log
 from streamgauge.engines.spark.dstream.options import BATCH, BLOCK, RECEIVERS, requested_value, seconds

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.experiment_settings import Experiment
+from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import Problem
 from streamgauge.engines.spark.batch_interval import seconds
 from streamgauge.engines.spark.observe import event_log

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamgauge.config.experiment_settings import Experiment
+from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import Problem
 from streamgauge.studies.latency_breakdown import broker_timestamps, stages
 from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerTimestamps, Sample

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.options import CLIENT_FILE, Setting, problems_of
+from streamgauge.core.plugin_options import CLIENT_FILE, Setting, problems_of
 from streamgauge.core.units import parse_duration, parse_size
 
 ENCODINGS = ("compact", "json", "avro")

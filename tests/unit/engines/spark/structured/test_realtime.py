@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.config.experiment_settings import build
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.engines.spark.observe.event_log import BATCH_ID, BATCH_TIME, batch_times
 from streamgauge.studies.latency_breakdown.command import check_trials

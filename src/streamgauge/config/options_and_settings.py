@@ -1,4 +1,4 @@
-"""The experiment model: frozen values from the command line or a TOML file.
+"""The experiment model. Each field declares one setting, which is a key of the TOML file and a command-line option.
 
 Unknown keys are refused, and one error reports all problems. Engine and transport names stay strings here:
 `preflight.validate` checks them.
@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from streamgauge.config.settings import COMMANDS, NAME_VALUE, Command, SettingInfo, setting, settings_of
+from streamgauge.config.setting_info import COMMANDS, NAME_VALUE, Command, SettingInfo, setting, settings_of
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt, choices_of, nearest, rule_of
-from streamgauge.core.options import CLIENT_FILE, TUNED, Tuning
+from streamgauge.core.plugin_options import CLIENT_FILE, TUNED, Tuning
 from streamgauge.core.units import parse_duration, parse_rate, parse_share, parse_whole
 from streamgauge.results.profile import Weights
 

@@ -1,4 +1,4 @@
-"""Settings: each is one pydantic field that also holds its command-line option."""
+"""What a setting says of itself: its option, help, default, and the commands that take it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options and arguments of the commands, generated from the settings' metadata."""
+"""The commands' parameters for Typer, made from the settings that `config.options_and_settings` declares."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from streamgauge.config.experiment_settings import SETTINGS
-from streamgauge.config.settings import SettingInfo
+from streamgauge.config.options_and_settings import SETTINGS
+from streamgauge.config.setting_info import SettingInfo
 
 AsJson = Annotated[bool, typer.Option("--json", help="print only the result object on stdout  [default: off]")]
 Verbose = Annotated[

@@ -1,4 +1,4 @@
-"""Declarations of options, and validation of names and choices."""
+"""Options of engines and transports: how a plugin declares them, and the check of names and choices."""
 
 from __future__ import annotations
 

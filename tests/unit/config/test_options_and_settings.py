@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from streamgauge.config import experiment_settings as experiment
-from streamgauge.config.experiment_settings import SETTINGS, Experiment, setting_of
-from streamgauge.config.settings import COMMANDS
+from streamgauge.config import options_and_settings as experiment
+from streamgauge.config.options_and_settings import SETTINGS, Experiment, setting_of
+from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core.errors import InputError
 from tests.unit.helpers_requests import GOOD
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import get_args
 
-from streamgauge.config.experiment_settings import Experiment
-from streamgauge.core.options import IDIOMATIC, TUNED, Setting, Tuning, problems_of
+from streamgauge.config.options_and_settings import Experiment
+from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Setting, Tuning, problems_of
 
 SETTINGS = (Setting("trigger", "auto", ""), Setting("source", "bundles", "", ("bundles", "rows")))
 
