@@ -106,15 +106,20 @@ MAY_IMPORT: dict[str, str] = {
     "verification.user_job": (
         "artifacts core diff engines.spark.user_job metrics.latency metrics.log preflight system verification"
     ),
-    "verdict": "config core metrics.latency metrics.log metrics.summary preflight results stats system verification",
+    "verdict": (
+        "config core metrics.latency metrics.log metrics.summary preflight results stats system verdict.criteria "
+        "verification"
+    ),
+    "verdict.criteria": "config core results stats verdict",
     "trial": (
         "artifacts config core dataflow engines harness loadgen metrics metrics.latency metrics.log "
-        "metrics.summary preflight results stats system transports verdict verification verification.user_job "
-        "workloads"
+        "metrics.summary preflight results stats system transports verdict verdict.criteria "
+        "verification verification.user_job workloads"
     ),
     "studies": "",
     "studies.capacity": (
-        "artifacts config core dataflow engines metrics.log metrics.summary preflight results system trial verdict"
+        "artifacts config core dataflow engines metrics.log metrics.summary preflight results system trial verdict "
+        "verdict.criteria"
     ),
     "studies.compare": "artifacts core metrics.latency results stats verdict",
     "studies.latency_breakdown": (

@@ -325,19 +325,23 @@ def _default(info: Any) -> str:
 
 def check_list() -> str:
     """The checks of `verdict.criteria` with the limits that stand there."""
+    from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
     from streamgauge.harness.recorder_heartbeat import STILL_US_MIN
-    from streamgauge.verdict import criteria as c
+    from streamgauge.verdict.criteria import driver as d
+    from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX
+    from streamgauge.verdict.criteria.output_trend import OUTPUT_SLOPE_MAX
+    from streamgauge.verdict.criteria.registry import CHECKS
 
     rows = {
         "driver": (
-            f"in every second at least {c.PLAN_SHARE_MIN:.0%} of the plan was offered in time; schedule delay p99 is "
-            f"at most {c.SCHEDULE_DELAY_US_MAX / 1000:.0f} ms or {c.DELAY_SHARE_OF_LATENCY:.0%} of the event-time p50 "
+            f"in every second at least {d.PLAN_SHARE_MIN:.0%} of the plan was offered in time; schedule delay p99 is "
+            f"at most {d.SCHEDULE_DELAY_US_MAX / 1000:.0f} ms or {d.DELAY_SHARE_OF_LATENCY:.0%} of the event-time p50 "
             "(where no latencies are known, of how far the output is behind, median), whichever is larger; "
-            f"no driver process waited longer than {c.CORE_WAIT_US_MAX / 1000:.0f} ms for a core, on average "
+            f"no driver process waited longer than {d.CORE_WAIT_US_MAX / 1000:.0f} ms for a core, on average "
             "each time it was ready; no latency is negative; generators delivered events, the recorder worked on "
-            f"results, and it wrote them to its disk each for at most {c.BUSY_SHARE_MAX:.0%} of the span, "
-            f"{c.BUSY_SHARE_MAX_IF_SLOW:.0%} where the system was not seen to keep up; the recorder stood still "
-            f"for at most {c.STALL_SHARE_MAX:.0%} of the span, not counting the first {STILL_US_MIN / 1000:.0f} ms of "
+            f"results, and it wrote them to its disk each for at most {d.BUSY_SHARE_MAX:.0%} of the span, "
+            f"{d.BUSY_SHARE_MAX_IF_SLOW:.0%} where the system was not seen to keep up; the recorder stood still "
+            f"for at most {d.STALL_SHARE_MAX:.0%} of the span, not counting the first {STILL_US_MIN / 1000:.0f} ms of "
             "each time",
             "invalid",
         ),
@@ -347,22 +351,22 @@ def check_list() -> str:
             "not sustained",
         ),
         "backlog_trend": (
-            f"the slope of the backlog is at most {c.BACKLOG_SLOPE_SHARE_MAX:.0%} of the rate",
+            f"the slope of the backlog is at most {BACKLOG_SLOPE_SHARE_MAX:.0%} of the rate",
             "not sustained",
         ),
         "output_trend": (
-            f"planned time - output frontier grows by at most {c.OUTPUT_SLOPE_MAX:g} s per second; batches that seem "
+            f"planned time - output frontier grows by at most {OUTPUT_SLOPE_MAX:g} s per second; batches that seem "
             "to get longer would not fill their interval in one more span",
             "not sustained",
         ),
         "latency_trend": (
             "nothing shows that the results' latency, from the delivery of their last event, grows by more than "
-            f"{c.OUTPUT_SLOPE_MAX:g} s per second",
+            f"{OUTPUT_SLOPE_MAX:g} s per second",
             "not sustained",
         ),
         "queue_bound": (
             "the backlog stayed below the queue's bound; where memory cuts the bound below "
-            f"{c.BOUND_S_MIN:.0f} s of the rate, or was full by what is in flight or kept for a repeat while less than "
+            f"{BOUND_S_MIN:.0f} s of the rate, or was full by what is in flight or kept for a repeat while less than "
             "that waited, the trial is invalid",
             "not sustained, or invalid",
         ),
@@ -371,12 +375,12 @@ def check_list() -> str:
             "not sustained, or undecided",
         ),
         "evidence": (
-            f"at least {c.BATCHES_MIN} batches, and for windowed flows {c.WINDOWS_MIN} windows closed; the backlog of "
+            f"at least {BATCHES_MIN} batches, and for windowed flows {WINDOWS_MIN} windows closed; the backlog of "
             "the start was gone before the span began",
             "undecided",
         ),
     }
-    return table(("check", "holds when", "else"), [(code(spec.name), *rows[spec.name]) for spec in c.CHECKS])
+    return table(("check", "holds when", "else"), [(code(spec.name), *rows[spec.name]) for spec in CHECKS])
 
 
 def codes_of(name: str) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from streamgauge.config.thresholds import EXTENSION_SHARE, EXTENSION_SHARE_MAX
 from streamgauge.stats import bootstrap
-from streamgauge.verdict.criteria import CHECKS
+from streamgauge.verdict.criteria.registry import CHECKS
 from streamgauge.verdict.evidence import INTERIM_ANALYSES, Evidence, Samples
 from streamgauge.verdict.verdict import cannot_recover
 from tests.helpers_quick_draws import replicates

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.verdict.criteria import CHECKS
+from streamgauge.verdict.criteria.registry import CHECKS
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import cannot_recover, judge
 from tests.statistics.helpers_stable_engines import STABLE, ends_early, fails, share

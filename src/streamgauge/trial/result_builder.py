@@ -21,7 +21,7 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.system.machine import cpus, environment
 from streamgauge.transports.registry import transport
 from streamgauge.trial.duplicate_work import duplicate_work, redelivered_share, times
-from streamgauge.verdict.criteria import SCHEDULE_DELAY_US_MAX
+from streamgauge.verdict.criteria.driver import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, MACHINE_SHARE_MAX, background_load, background_load_warning
 
 

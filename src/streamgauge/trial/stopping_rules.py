@@ -21,12 +21,9 @@ from streamgauge.results.verdict import Check
 from streamgauge.stats.bootstrap import independent_slope_interval
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.verdict.collect_evidence import backlogs_of, batches_between, collect_evidence, samples_of
-from streamgauge.verdict.criteria import (
-    BACKLOG_SLOPE_SHARE_MAX,
-    PLAN_SHARE_MIN,
-    SCHEDULE_DELAY_US_MAX,
-    TREND_POINTS_MIN,
-)
+from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX
+from streamgauge.verdict.criteria.driver import PLAN_SHARE_MIN, SCHEDULE_DELAY_US_MAX
+from streamgauge.verdict.criteria.trend import TREND_POINTS_MIN
 from streamgauge.verdict.verdict import cannot_recover, judge
 
 LEVEL_US = 10 * US

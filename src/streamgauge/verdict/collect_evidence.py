@@ -18,7 +18,7 @@ from streamgauge.metrics.summary.spans import within
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.latency import Latencies
-from streamgauge.verdict.criteria import SCHEDULE_DELAY_US_MAX
+from streamgauge.verdict.criteria.driver import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, Evidence, Samples
 from streamgauge.verification.sink_comparison import VerificationResult
 
@@ -133,7 +133,7 @@ def _with_open_backlog(trial_log: TrialLog, record: TrialRecord) -> Pair:
 
 
 def _with_open_lag(trial_log: TrialLog, record: TrialRecord) -> Pair:
-    """The samples of the measured span and the lag at its end; `criteria.steps` decides whether the end counts.
+    """The samples of the measured span and the lag at its end; `criteria.trend.steps` decides whether the end counts.
 
     At reads the end is added only if it is the largest lag, as for the backlog.
     """

@@ -10,7 +10,7 @@ from streamgauge.results.causes import Cause
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.results.verdict import Check, CheckState
 from streamgauge.stats.percentile import observations_needed
-from streamgauge.verdict.criteria import CheckFunction, make_check, worst
+from streamgauge.verdict.criteria.check_spec import CheckFunction, make_check, worst
 from streamgauge.verdict.evidence import Evidence
 
 

@@ -19,18 +19,11 @@ from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Check, CheckState, Verdict, VerdictValue
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
 from streamgauge.system.full_disk import WAY_OUT
-from streamgauge.verdict.criteria import (
-    ADVICE_OTHER,
-    BACKLOG_SLOPE_SHARE_MAX,
-    CHECKS,
-    CheckFunction,
-    CheckSpec,
-    driver_bottleneck,
-    far_behind_check,
-    make_check,
-    span_needed_s,
-    span_too_short,
-)
+from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX, far_behind_check
+from streamgauge.verdict.criteria.check_spec import ADVICE_OTHER, CheckFunction, CheckSpec, make_check
+from streamgauge.verdict.criteria.driver import driver_bottleneck
+from streamgauge.verdict.criteria.registry import CHECKS
+from streamgauge.verdict.criteria.sufficient_evidence import span_needed_s, span_too_short
 from streamgauge.verdict.evidence import Evidence, Floats, Samples, background_load
 from streamgauge.verdict.slo_checks import slo_check
 

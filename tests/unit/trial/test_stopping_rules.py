@@ -20,7 +20,7 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import stopping_rules
-from streamgauge.verdict import criteria
+from streamgauge.verdict.criteria.check_spec import make_check
 from tests.unit.helpers_trials import RATE, SECONDS, START, cut_short, done_of
 
 
@@ -211,9 +211,7 @@ def test_a_slope_at_its_limit_is_given_up(
     record = done_of(make)
     for slope, worth in ((0.0099, False), (0.0, True), (0.02, True)):
         interval = Interval(slope, slope - 0.015, slope + 0.015, 0.98, 40)
-        trend = criteria.make_check(
-            "backlog_trend", "undecided", Cause.TREND_UNDECIDED, slope, 0.01, "s/s", "", interval
-        )
+        trend = make_check("backlog_trend", "undecided", Cause.TREND_UNDECIDED, slope, 0.01, "s/s", "", interval)
         judged = Verdict(value="undecided", checks=(trend,), sentence="")
         monkeypatch.setattr(stopping_rules, "judge", lambda _, judged=judged: judged)
         assert stopping_rules.undecided_checks(resolved, record, RATE, 2.0) == (("backlog_trend",) if worth else ())

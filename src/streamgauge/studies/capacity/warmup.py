@@ -15,7 +15,7 @@ from streamgauge.studies.capacity.saturation_probe import PACE_S, pace_us
 from streamgauge.trial.conductor import TrialConductor, next_start
 from streamgauge.trial.phases import PacedLoad
 from streamgauge.verdict.collect_evidence import INTERVALS_MIN
-from streamgauge.verdict.criteria import far_behind
+from streamgauge.verdict.criteria.backlog_trend import far_behind
 
 
 def warm_up(conductor: TrialConductor, rate_per_s: float) -> TrialRecord:

@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.metrics.summary.rates import rates_of
-from streamgauge.verdict.criteria import SCHEDULE_DELAY_US_MAX
+from streamgauge.verdict.criteria.driver import SCHEDULE_DELAY_US_MAX
 
 START = 1_700_000_000 * US
 

@@ -1,0 +1,162 @@
+"""verdict/verdict.py: what background load and a busy driver change about a verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamgauge.results.causes import Cause
+from streamgauge.verdict.verdict import judge
+from tests.unit.verdict.helpers_evidence import LEVEL, RIGHT, evidence, lag, ramp
+
+pytestmark = pytest.mark.usefixtures("quick_draws")
+
+
+SHARES = ("delivery_share", "receive_share", "disk_share")
+
+
+TOO_SLOW: list[dict[str, Any]] = [
+    {"backlog": ramp(0.05)}, {"backlog": ramp(0.01)}, {"output_lag": lag(0.03)}, {"latency": (ramp(0.03),)},
+    {"overflowed": True}, {"levels": (LEVEL,)},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("fault", TOO_SLOW, ids=lambda fault: next(iter(fault)))
+def test_a_system_that_may_have_waited_for_the_driver_is_not_blamed(share: str, fault: dict[str, Any]) -> None:
+    """From a quarter of the time on nobody can say whether it would have kept up; the driver's sentence says why, and
+    what was seen of the system stands in its own checks. Below that it is the system's doing.
+    """
+    verdict = judge(evidence(**fault, **{share: 0.3}))
+    assert (verdict.value, verdict.decided_by) == ("invalid", ("driver",))
+    assert "30% of the time" in verdict.sentence
+    assert "(limit 25% if the system did not keep up)" in verdict.sentence
+    alone = judge(evidence(**fault))
+    assert verdict.checks[1:] == alone.checks[1:]
+    assert judge(evidence(**fault, **dict.fromkeys(SHARES, 0.24))) == alone
+    assert alone.value in ("not_sustained", "undecided")
+
+
+def test_who_keeps_up_beside_a_driver_that_takes_long_is_sustained() -> None:
+    """In spite of it; up to the half beyond which latencies would be the driver's."""
+    assert judge(evidence(**dict.fromkeys(SHARES, 0.45))).value == "sustained"
+
+
+@pytest.mark.parametrize(
+    "fault", [{"sut_alive": False}, {"retried_tasks": 1}, {"verification": RIGHT.model_copy(update={"missing": 1})}]
+)
+def test_no_slow_driver_excuses_what_slowness_does_not_bring_about(fault: dict[str, Any]) -> None:
+    """Dead processes, retried tasks and wrong answers stay what they are, though a trend failed as well."""
+    assert judge(evidence(**fault, backlog=ramp(0.05), delivery_share=0.4)).value == "not_sustained"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"core_wait_us": 50_000.0}, True),
+        ({"driver_reason": "ended"}, True),
+        ({"sut_alive": False}, False),
+        ({"verification": None}, False),
+        ({"verification": RIGHT.model_copy(update={"missing": 30})}, False),
+        ({}, False),
+    ],
+)
+def test_a_busy_machine_is_named_before_the_driver_is_blamed(changed: dict[str, Any], said: bool) -> None:
+    """Invalid beside other processes: look at those first. Wrong answers, ones that nobody judged, and a system that
+    died come of no neighbour, and a rate that held needs none.
+    """
+    assert ("background processes: they used 40%" in judge(evidence(background_share=0.4, **changed)).advice) is said
+    assert "background processes" not in judge(evidence(background_share=0.1, **changed)).advice
+
+
+@pytest.mark.parametrize(
+    "fault", [{"core_wait_us": 50_000.0}, {"schedule_delay_us_p99": 150_000}, {"receive_share": 0.6}]
+)
+@pytest.mark.parametrize("besides", [{}, {"verification": RIGHT.model_copy(update={"wrong": 1})}])
+def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any], besides: dict[str, Any]) -> None:
+    """A driver that was late or starved beside busy neighbours did not fail by itself; its check says by how much."""
+    quiet, beside = (judge(evidence(background_share=share, **fault, **besides)) for share in (0.1, 0.8))
+    assert (quiet.cause, beside.cause) == (quiet.checks[0].code, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD)
+    assert (quiet.value, quiet.decided_by, quiet.checks) == ("invalid", beside.decided_by, beside.checks)
+    assert "the driver failed" in quiet.sentence
+    assert beside.sentence.startswith("invalid: background processes used 80% of the CPU (limit 10%)")
+    assert "driver: " in beside.sentence
+    assert "itself" not in beside.sentence
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [{"driver_reason": "ended"}, {"negative_latencies": 1}, {"bound_s": 9.0, "bound_cut_by_memory": True}],
+)
+def test_what_comes_of_no_neighbour_is_the_drivers_own_failure(fault: dict[str, Any]) -> None:
+    """Ends, clocks and memory."""
+    assert judge(evidence(background_share=0.8, **fault)).sentence.startswith("invalid: the driver failed")
+
+
+SLOW_BESIDE_LOAD: list[dict[str, Any]] = [
+    {"backlog": ramp(0.05)},
+    {"output_lag": lag(0.03)},
+    {"backlog_max_s": 30.0},
+    {"overflowed": True},
+    {"levels": (LEVEL,)},
+    {"backlog": ramp(0.05), "overflowed": True, "verification": None},
+]
+
+
+@pytest.mark.parametrize("fault", SLOW_BESIDE_LOAD)
+def test_what_was_too_slow_beside_others_is_no_proof(fault: dict[str, Any]) -> None:
+    """A neighbour that takes a core makes any system slow: the trial is invalid, and says whose doing it may be."""
+    assert judge(evidence(background_share=0.1, **fault)).value == "not_sustained"
+    quiet, beside = judge(evidence(**fault)), judge(evidence(background_share=0.4, **fault))
+    assert (quiet.value, beside.value, beside.cause) == ("not_sustained", "invalid", Cause.BACKGROUND_LOAD)
+    assert (beside.decided_by, beside.checks) == (quiet.decided_by, quiet.checks)
+    assert "background processes used 40% of the CPU (limit 10%)" in beside.sentence
+    assert beside.decided_by[0] in beside.sentence
+    assert "run it again" in beside.advice
+    assert "driver" not in beside.sentence
+
+
+@pytest.mark.parametrize("short", [{"backlog": ramp(0.0, noise_s=1.0)}, {"batches": 3}, {"draining_at_start": True}])
+@pytest.mark.parametrize("judged", [{}, {"verification": None}])
+def test_what_stayed_undecided_beside_others_is_made_again(short: dict[str, Any], judged: dict[str, Any]) -> None:
+    """As what was too slow, whether or not its answers were looked at: a search would take it as its upper end."""
+    quiet, beside = (judge(evidence(background_share=share, **short, **judged)) for share in (0.1, 0.4))
+    assert (quiet.value, beside.value) == ("undecided", "invalid")
+    assert (beside.decided_by, beside.checks) == (quiet.decided_by, quiet.checks)
+    assert "background processes used 40% of the CPU (limit 10%)" in beside.sentence
+    assert "open result" in beside.sentence
+
+
+@pytest.mark.parametrize(
+    ("fault", "value"), [({"backlog": ramp(0.05)}, "not_sustained"), ({"batches": 3}, "undecided")]
+)
+def test_a_burst_of_others_disturbs_as_well(fault: dict[str, Any], value: str) -> None:
+    """Both cores for 2.9 s of 30 s are less than a tenth; what a virtual machine is denied is far below a half."""
+    of_few_seconds, stolen = (
+        judge(evidence(background_share=0.08, background_burst_share=n, **fault)) for n in (0.58, 0.08)
+    )
+    assert (of_few_seconds.value, stolen.value) == ("invalid", value)
+    assert "background processes used 58% of the CPU for 5 s (limit 50%)" in of_few_seconds.sentence
+    assert judge(evidence(background_burst_share=0.58)).value == "sustained"
+
+
+WRONG = {"verification": RIGHT.model_copy(update={"wrong": 1})}
+
+
+@pytest.mark.parametrize("fault", [{"sut_alive": False}, {"retried_tasks": 1}, WRONG])
+def test_what_no_neighbour_brings_about_is_proof_beside_others(fault: dict[str, Any]) -> None:
+    """A system that died, or answered wrongly, is not sustained on a busy machine too, however slow it was besides."""
+    assert judge(evidence(background_share=0.4, **fault)).value == "not_sustained"
+    assert judge(evidence(background_share=0.4, backlog=ramp(0.05), **fault)).value == "not_sustained"
+
+
+def test_what_held_beside_others_has_held() -> None:
+    """It did so in spite of them; and what nobody has judged was not judged because of them."""
+    assert judge(evidence(background_share=0.4)).value == "sustained"
+    assert judge(evidence(background_share=0.4, verification=None)).value == "undecided"
+    assert (
+        judge(evidence(background_share=0.4, verification=RIGHT.model_copy(update={"expected": 0}))).value
+        == "undecided"
+    )
+    assert judge(evidence(background_share=0.4, backlog=ramp(0.05), interrupted=True)).value == "interrupted"
