@@ -1,4 +1,4 @@
-"""How often the trend checks and the early end of a trial err, by simulation (verdict/criteria.py,
+"""How often the trend checks and the early end of a trial err, by simulation (verdict/criteria/,
 verdict/verdict.py).
 """
 
