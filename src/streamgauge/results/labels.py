@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamgauge.core.formatting import NONE, format_count, format_signed
+from streamgauge.core.formatting import NONE, format_count, format_rate, format_signed
 from streamgauge.results.comparison import Difference
 from streamgauge.results.run import Verification
 from streamgauge.results.search import TrialSummary
@@ -36,15 +36,31 @@ def statistic(name: str) -> str:
     return name.replace("_", ".")
 
 
-def confirmed(at_90_percent: TrialSummary | None) -> str:
-    """The label of a confirmed rate, by the trial at 90 % of it."""
+def confirmed(trials: Sequence[TrialSummary], at_90_percent: TrialSummary | None) -> str:
+    """The label of a confirmed rate, by its engine and by the trial at 90 % of it."""
     verdict = at_90_percent.verdict if at_90_percent is not None else None
     at_90 = {
         None: ", but not tried at 90 %",
         "sustained": " and at 90 %",
         "undecided": ", but undecided at 90 %",
     }
-    return "confirmed on a fresh engine" + at_90.get(verdict, f", but the trial at 90 % was {verdict}")
+    return f"confirmed {_confirmed_on(trials)}" + at_90.get(verdict, f", but the trial at 90 % was {verdict}")
+
+
+def _confirmed_on(trials: Sequence[TrialSummary]) -> str:
+    """The engine of the confirming trial, the last one that held: fresh, or with the trial before on that engine."""
+    held = [place for place, one in enumerate(trials) if one.purpose == "confirm" and one.verdict == "sustained"]
+    confirming = trials[held[-1]]
+    before = [one for one in trials[: held[-1]] if one.engine_start == confirming.engine_start]
+    if not confirming.engine_start:  # not recorded: an engine starts for the first confirmation, and after invalid ones
+        before = [one for one in before if one.purpose in ("confirm", "at 90 %") and one.verdict != "invalid"]
+    if not before:
+        return "on a fresh engine"
+    last = before[-1]
+    verdict = "did not hold" if last.verdict == "not_sustained" else f"was {VERDICTS[last.verdict or 'undecided']}"
+    return (
+        f"on an engine started for the confirmation, after a trial at {format_rate(last.offered_per_s)} that {verdict}"
+    )
 
 
 def faults(verification: Verification) -> str:

@@ -84,6 +84,7 @@ def collect_evidence(
         negative_latencies=verified.negatives if verified else 0,
         draining_at_start=any(_draining(each) for each in backlogs),
         interrupted=record.interrupted,
+        user_job=user_job,
         interim_analysis=record.interim_analyses - 1,
         delivery_share=driver.share_of_span(record, trial_log.delivering),
         receive_share=driver.share_of_span(record, trial_log.receiving),

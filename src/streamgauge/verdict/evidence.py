@@ -83,6 +83,7 @@ class Evidence:
         background_share: share of the machine's CPU used by neither driver nor SUT. Not a check, but a slow SUT is not
             blamed beside it.
         background_burst_share: the largest such share over `BACKGROUND_BURST_S`.
+        user_job: whether the user wrote the job, and not streamgauge.
     """
 
     planned_per_s: Floats
@@ -130,6 +131,7 @@ class Evidence:
     sut_disk_full: bool = False
     driver_disk_full: bool = False
     answers_disk_full: bool = False
+    user_job: bool = True
 
     @property
     def out_of_memory(self) -> bool:

@@ -19,6 +19,7 @@ from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Check, CheckState, Verdict, VerdictValue
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
 from streamgauge.system.full_disk import WAY_OUT
+from streamgauge.verdict.criteria.answers import ADVICE_BUILT_IN
 from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX, far_behind_check
 from streamgauge.verdict.criteria.check_spec import ADVICE_OTHER, CheckFunction, CheckSpec, make_check
 from streamgauge.verdict.criteria.driver import driver_bottleneck
@@ -57,7 +58,7 @@ def judge(evidence: Evidence) -> Verdict:
         cause=_cause(value, deciding, slowed is not None),
         checks=checks,
         decided_by=tuple(check.name for check in deciding) if not evidence.interrupted else ("interrupted",),
-        sentence=_sentence(value, deciding, died, slowed),
+        sentence=_sentence(value, deciding, died, slowed) + _wrong_answers(checks, deciding),
         advice=_advice_disk(value, deciding)
         or _advice(value, deciding, evidence) + _background_advice(value, deciding, busy),
     )
@@ -119,7 +120,7 @@ def _invalid_by_background_load(
     sentence = (
         f"invalid: background processes used {used} (limit {limit}), so the {what} cannot be attributed to the system "
         f"under test ({_because(deciding)})"
-    )
+    ) + _wrong_answers(checks, deciding)
     names = tuple(check.name for check in deciding)
     return Verdict(
         value="invalid", cause=Cause.BACKGROUND_LOAD, checks=checks, decided_by=names, sentence=sentence,
@@ -171,9 +172,32 @@ def _sentence(
         "sustained": "sustained: every check holds",
         "not_sustained": f"not sustained: {because}",
         "undecided": f"undecided: {because}",
-        "invalid": f"invalid: the driver failed, so these figures must not be used ({because})",
+        "invalid": f"invalid: {_at_fault(deciding)}, so these figures must not be used ({because})",
         "interrupted": "interrupted before the verdict: the run folder keeps the measurements, and they prove nothing",
     }[value]
+
+
+_AT_FAULT = {
+    Cause.NEGATIVE_LATENCY: "a clock is wrong",
+    Cause.DISK_FULL: "a disk is full",
+    Cause.QUEUE_CUT_BY_MEMORY: "the queue's memory limit (--memory) is too small",
+    Cause.DRIVER_MEMORY_FULL: "the queue's memory limit (--memory) is too small",
+}
+"""Causes of an invalid trial that are not a failure of the driver."""
+
+
+def _at_fault(deciding: tuple[Check, ...]) -> str:
+    code = deciding[0].code if deciding else None
+    return _AT_FAULT.get(code, "the driver failed") if code is not None else "the driver failed"
+
+
+def _wrong_answers(checks: tuple[Check, ...], deciding: tuple[Check, ...]) -> str:
+    """The wrong answers of a trial whose verdict has another first reason; empty if there are none."""
+    wrong = next((check for check in checks if check.code == Cause.WRONG_ANSWERS), None)
+    if wrong is None or wrong in deciding[:1]:
+        return ""
+    said = "" if wrong in deciding else f" ({wrong.sentence})"
+    return f"; answers are wrong too{said}: see verification.json"
 
 
 def _because(deciding: tuple[Check, ...]) -> str:
@@ -200,9 +224,13 @@ def _advice(value: VerdictValue, deciding: tuple[Check, ...], evidence: Evidence
     if value == "interrupted":
         return "run it again; the same command repeats the same input"
     first = deciding[0]
+    if first.code == Cause.WRONG_ANSWERS and not evidence.user_job:
+        return ADVICE_BUILT_IN
     if value == "undecided" and span_too_short(evidence):
         return f"a longer span: --duration {math.ceil(span_needed_s(evidence))}s or more"
     spec = _spec_of(first)
+    if spec is not None and first.code is not None and first.code in spec.advice_by_code:
+        return spec.advice_by_code[first.code]
     if value == "invalid":
         return spec.advice_invalid if spec is not None else ADVICE_OTHER
     if value == "not_sustained":

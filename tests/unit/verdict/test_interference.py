@@ -86,12 +86,28 @@ def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    "fault",
-    [{"driver_reason": "ended"}, {"negative_latencies": 1}, {"bound_s": 9.0, "bound_cut_by_memory": True}],
+    ("fault", "said", "advice"),
+    [
+        ({"driver_reason": "ended"}, "the driver failed", "close other processes"),
+        ({"negative_latencies": 1}, "a clock is wrong", "check the time synchronisation"),
+        ({"driver_reason": "no space left", "driver_disk_full": True}, "a disk is full", "free"),
+        (
+            {"bound_s": 9.0, "bound_cut_by_memory": True},
+            "the queue's memory limit (--memory) is too small",
+            "give the queue more memory (--memory)",
+        ),
+        (
+            {"memory_full_s": 2.0, "overflowed": True},
+            "the queue's memory limit (--memory) is too small",
+            "give the queue more memory (--memory)",
+        ),
+    ],
 )
-def test_what_comes_of_no_neighbour_is_the_drivers_own_failure(fault: dict[str, Any]) -> None:
-    """Ends, clocks and memory."""
-    assert judge(evidence(background_share=0.8, **fault)).sentence.startswith("invalid: the driver failed")
+def test_an_invalid_trial_says_what_was_at_fault(fault: dict[str, Any], said: str, advice: str) -> None:
+    """Ends, clocks, disks and memory: no background process causes these, and a small queue is no driver's failure."""
+    verdict = judge(evidence(background_share=0.8, **fault))
+    assert verdict.sentence.startswith(f"invalid: {said}, so these figures must not be used")
+    assert advice in verdict.advice
 
 
 SLOW_BESIDE_LOAD: list[dict[str, Any]] = [

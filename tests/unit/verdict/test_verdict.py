@@ -12,7 +12,7 @@ from streamgauge.verdict import verdict
 from streamgauge.verdict.criteria.check_spec import make_check
 from streamgauge.verdict.criteria.registry import CHECKS
 from streamgauge.verdict.verdict import _advice_undecided, judge
-from tests.unit.verdict.helpers_evidence import check_of, evidence, ramp
+from tests.unit.verdict.helpers_evidence import RIGHT, check_of, evidence, ramp
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 
@@ -123,3 +123,35 @@ def test_a_death_is_told_where_the_driver_failed_too() -> None:
     verdict = judge(evidence(sut_alive=False, sut_reason="OutOfMemoryError", delivery_share=0.6))
     assert verdict.value == "invalid"
     assert "OutOfMemoryError" in verdict.sentence
+
+
+WRONG_TOO = RIGHT.model_copy(update={"wrong": 2, "matched": RIGHT.matched - 2})
+
+
+@pytest.mark.parametrize(
+    ("others", "value"),
+    [
+        ({"core_wait_us": 50_000.0}, "invalid"),
+        ({"core_wait_us": 50_000.0, "background_share": 0.8}, "invalid"),
+        ({"backlog": ramp(0.05)}, "not_sustained"),
+        ({"ingested_share": 0.01}, "not_sustained"),
+        ({"interrupted": True}, "interrupted"),
+    ],
+)
+def test_wrong_answers_are_named_beside_any_other_verdict(others: dict[str, Any], value: str) -> None:
+    """With their number and the file with examples; without wrong answers nothing is said."""
+    verdict = judge(evidence(verification=WRONG_TOO, **others))
+    assert verdict.value == value
+    assert "answers are wrong too" in verdict.sentence
+    assert verdict.sentence.count("2 wrong") == 1
+    assert verdict.sentence.endswith("see verification.json")
+    assert "answers are wrong" not in judge(evidence(**others)).sentence
+
+
+def test_who_is_to_correct_wrong_answers_depends_on_who_wrote_the_job() -> None:
+    """The user corrects a user job; of a built-in workload, a report is wanted."""
+    own, built_in = (judge(evidence(verification=WRONG_TOO, user_job=user_job)) for user_job in (True, False))
+    assert own.sentence == built_in.sentence
+    assert own.advice.startswith("correct the job first: verification.json has examples")
+    assert "correct the job" not in built_in.advice
+    assert "the engine, its lowering or streamgauge is at fault: report it" in built_in.advice

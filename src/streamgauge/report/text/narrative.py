@@ -18,6 +18,10 @@ DISTURBED = (
 DRIVER_DISTURBED = (
     "This figure must not be used: background processes were busy on this machine, and the driver was late."
 )
+CLOCK_WRONG = "This figure must not be used: a clock is wrong, so no latency can be trusted."
+QUEUE_TOO_SMALL = "This figure must not be used: the queue's memory limit (--memory) is too small to judge the system."
+DISK_FULL = "This figure must not be used: a disk was full."
+SEARCH_UNUSABLE = "There is no confirmed figure: the search ended by a failure or by invalid trials."
 NOTHING = "There is no figure: the run ended before the measurement."
 
 
@@ -47,11 +51,20 @@ def unusable(result: Result) -> str:
     if result.verdict.value != "invalid":
         return ""
     if result.search is not None:
-        return UNUSABLE
+        return SEARCH_UNUSABLE
     if result.rate is None:
         return NOTHING
-    by_cause = {Cause.BACKGROUND_LOAD: DISTURBED, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD: DRIVER_DISTURBED}
-    return by_cause.get(result.verdict.cause or Cause.DRIVER_FAILED, UNUSABLE)
+    return _UNUSABLE_BY_CAUSE.get(result.verdict.cause or Cause.DRIVER_FAILED, UNUSABLE)
+
+
+_UNUSABLE_BY_CAUSE = {
+    Cause.BACKGROUND_LOAD: DISTURBED,
+    Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD: DRIVER_DISTURBED,
+    Cause.NEGATIVE_LATENCY: CLOCK_WRONG,
+    Cause.QUEUE_CUT_BY_MEMORY: QUEUE_TOO_SMALL,
+    Cause.DRIVER_MEMORY_FULL: QUEUE_TOO_SMALL,
+    Cause.DISK_FULL: DISK_FULL,
+}
 
 
 def measured_s(result: Result) -> float | None:

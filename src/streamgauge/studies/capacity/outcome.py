@@ -23,7 +23,9 @@ EndedBy = KeyboardInterrupt | StreamgaugeError | None
 """The end of a search before its time: the user stopped it, or a test bed failed."""
 NOT_SEEN = "not known: the search was stopped before a trial showed it"
 _LOCAL_MASTER = re.compile(r"local\[(\d+|\*)")
-_ADVICE_WRONG = "look at the examples in {}/verification.json, correct the job or a setting, and search again"
+_LONGER = "longer trials (--duration) may decide"
+_QUIET = "close background processes or separate the driver's cores (--isolation pinned)"
+_MORE_TRIALS = 8
 _BUSY = 0.85
 """Share of the allowed CPU that counts as used up."""
 
@@ -121,8 +123,59 @@ def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, go_
     value = _value(search, failed=ended_by is not None)
     wrong = search.ended_by == SearchEnd.WRONG_ANSWERS
     cause = Cause.WRONG_ANSWERS if wrong else _CAUSES.get(value, Cause.NO_RATE_HELD)
-    advice = _ADVICE_WRONG.format(chosen.folder) if wrong and chosen else ""
-    return Verdict(value=value, cause=cause, checks=checks, sentence=search.sentence, advice=advice)
+    return Verdict(
+        value=value, cause=cause, checks=checks, sentence=search.sentence, advice=_advice(search, chosen, go_on)
+    )
+
+
+def _advice(search: SearchResult, chosen: Result | None, go_on: str) -> str:
+    """What to do after a search, by its end. `go_on`: the command that continues it."""
+    folder = go_on.rpartition(" ")[2]
+    last = f"trial {search.trials[-1].number} in {folder}/trials" if search.trials else folder
+    more = len(search.trials) + _MORE_TRIALS
+    match search.ended_by:
+        case SearchEnd.WRONG_ANSWERS:
+            return _advice_wrong(chosen, folder)
+        case SearchEnd.FAILED:
+            return f"read the engine's log in {folder}/engine and remove the cause; then go on: {go_on}"
+        case SearchEnd.NOTHING_DRAINED:
+            return f"read the engine's log in {folder}/engine; then search from a low rate (--start-rate)"
+        case SearchEnd.INVALID_TWICE:
+            return f"read the reason in {last}; {_QUIET} if they are named there, and search again"
+        case SearchEnd.NO_RATE_HELD:
+            return f"read in {last} why not even that rate held, then try the job at a low rate: streamgauge run --rate"
+        case SearchEnd.TRIALS_USED_UP:
+            return f"go on with more trials: {go_on} --trials-max {more}"
+        case SearchEnd.INTERRUPTED:
+            return f"to go on: {go_on}"
+    return _advice_at_end(search)
+
+
+def _advice_at_end(search: SearchResult) -> str:
+    """What to do after a search that came to its end by itself."""
+    if search.sustained_per_s is None:
+        return f"no rate was proven: {_LONGER}, and a rate to start from (--start-rate) saves trials"
+    if search.high is None:
+        return "the generators are the limit, not the engine: use more of them (--generators) or more cores"
+    if search.high_verdict == "undecided":
+        return f"the upper end is open: {_LONGER} it"
+    if not search.confirmed:
+        return "search again without --quick, which confirms the rate, before you publish it"
+    at_90 = search.at_90_percent
+    if at_90 is None or at_90.verdict != "sustained":
+        return f"the rate at 90 % is open: {_LONGER} it"
+    return "measure the latency at the rate that you plan for: streamgauge run --rate, with the same options"
+
+
+def _advice_wrong(chosen: Result | None, folder: str) -> str:
+    """What to do about wrong answers: the user's job is the user's to correct, a built-in workload is not."""
+    examples = f"look at the examples in {chosen.folder if chosen else f'{folder}/trials'}/verification.json"
+    if chosen is None or chosen.job_files:
+        return f"{examples}, correct the job or a setting, and search again"
+    return (
+        f"{examples}; the workload is built in, so the engine, its lowering or streamgauge is at fault: report it with "
+        "that file and experiment.toml"
+    )
 
 
 _CAUSES = {"sustained": Cause.RATE_HELD, "invalid": Cause.SEARCH_FAILED}
@@ -162,6 +215,7 @@ def limit_of(shown: Result | None) -> str:
         return ""
     sut = next((one for one in shown.processes if one.role == "sut"), None)
     driver = sum(one.cpu_percent_mean for one in shown.processes if one.role == "driver")
+    others = shown.others_cpu_percent or 0.0
     if sut is None:
         return ""
     cores = len(shown.environment.get("sut_cpus", ())) or shown.environment.get("cpus", 1)
@@ -170,7 +224,13 @@ def limit_of(shown: Result | None) -> str:
         here = f"SUT CPU {sut.cpu_percent_mean:.0f} % on this machine"
         return f"{here}: not known, because executors run elsewhere; driver used {driver:.0f} %"
     shared = driver if shown.isolation == "shared" else 0.0
-    bound = _bound(sut.cpu_percent_mean, shared, 100.0 * allowed, 100.0 * cores)
+    # A master that allows less than the machine stays the limit beside background load.
+    at_allowance = allowed < cores and sut.cpu_percent_mean >= _BUSY * 100.0 * allowed
+    if others > BACKGROUND_SHARE_MAX * machine_percent() and not at_allowance:
+        bound = f"background processes used {others:.0f} %, so the limit is not known. Close them and search again"
+    else:
+        bound = _bound(sut.cpu_percent_mean, shared, 100.0 * allowed, 100.0 * cores)
+        bound += f"; background processes used {others:.0f} %" if others else ""
     return f"SUT CPU {sut.cpu_percent_mean:.0f} % of {100 * allowed} %: {bound}; driver used {driver:.0f} %"
 
 

@@ -157,7 +157,8 @@ def _sentences(state: State) -> list[str]:
     if state.high_verdict == "not_sustained" and state.low is not None and not state.ended and not is_narrow(state):
         said.append(f"the bracket is {width(state):.0%} wide")
     if state.confirmed_per_s is not None:
-        said.append(labels.confirmed(state.at_90_percent))
+        trials = [summary(number, *trial) for number, trial in enumerate(state.trials, start=1)]
+        said.append(labels.confirmed(trials, state.at_90_percent))
     elif state.low is not None:
         said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
     if state.ended:

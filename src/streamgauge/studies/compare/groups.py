@@ -165,9 +165,7 @@ def _read_run(name: str, path: Path) -> RunData:
     if result.search is None:
         return RunData(folder, folder, result)
     if result.search.sustained_per_s is None or not result.search.confirmed:
-        rule = (
-            f"must be a search that confirmed a rate on a fresh engine; {result.search.sentence or 'this one did not'}"
-        )
+        rule = f"must be a search that confirmed a rate; {result.search.sentence or 'this one did not'}"
         raise InputError(Problem(name, rule, where, "streamgauge sustain without --quick, or one of its trials/NN"))
     return RunData(folder, _confirming(folder, result), result)
 

@@ -41,6 +41,12 @@ def _wrong_sinks(evidence: Evidence) -> str:
     return f" (wrong: {', '.join(wrong)}; right: {len(sinks) - len(wrong)} of {len(sinks)} sinks)" if wrong else ""
 
 
+ADVICE_BUILT_IN = (
+    "look at the examples in verification.json; the workload is built in, so the engine, its lowering or streamgauge "
+    "is at fault: report it with verification.json and experiment.toml"
+)
+"""The advice for wrong answers to a workload that no user wrote."""
+
 CHECK = CheckSpec(
     "answers",
     _answers,

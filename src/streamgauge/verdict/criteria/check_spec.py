@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from streamgauge.results.causes import Cause
@@ -20,6 +21,7 @@ class CheckSpec(NamedTuple):
     """A named check: its function, and what to do if it fails or makes the trial invalid.
 
     `by_slowness`: whether a slow system can fail it. If so, background load or the driver may be the cause instead.
+    `advice_by_code` goes before the others: the advice for one cause.
     """
 
     name: str
@@ -27,6 +29,7 @@ class CheckSpec(NamedTuple):
     advice_failed: str = ADVICE_OTHER
     advice_invalid: str = ADVICE_OTHER
     by_slowness: bool = True
+    advice_by_code: Mapping[Cause, str] = MappingProxyType({})
 
 
 def make_check(

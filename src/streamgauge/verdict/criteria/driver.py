@@ -123,4 +123,8 @@ CHECK = CheckSpec(
     "driver",
     _driver,
     advice_invalid="close other processes, separate the driver's cores (--isolation pinned), or lower the rate",
+    advice_by_code={
+        Cause.NEGATIVE_LATENCY: "check the time synchronisation of every machine (and of the broker): a clock moved or "
+        "differs, for instance after a suspend; then run it again"
+    },
 )

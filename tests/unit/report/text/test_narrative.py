@@ -138,6 +138,10 @@ def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make
         (Cause.BACKGROUND_LOAD, narrative.DISTURBED),
         (Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, narrative.DRIVER_DISTURBED),
         (Cause.DRIVER_FAILED, narrative.UNUSABLE),
+        (Cause.NEGATIVE_LATENCY, narrative.CLOCK_WRONG),
+        (Cause.QUEUE_CUT_BY_MEMORY, narrative.QUEUE_TOO_SMALL),
+        (Cause.DRIVER_MEMORY_FULL, narrative.QUEUE_TOO_SMALL),
+        (Cause.DISK_FULL, narrative.DISK_FULL),
     ],
 )
 def test_the_head_of_an_invalid_run_goes_by_its_cause(make_result: Make, cause: Cause, said: str) -> None:

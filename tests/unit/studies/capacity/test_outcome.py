@@ -13,7 +13,7 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.results.causes import Cause, SearchEnd, WarningCode
 from streamgauge.results.run import Verification
-from streamgauge.results.search import SearchResult
+from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.capacity import outcome
 from streamgauge.studies.capacity.command import recorded
@@ -75,17 +75,27 @@ def test_a_search_that_wrong_answers_ended_says_where_to_look(study: RunFolder) 
     shown = outcome._verdict(found, trial_shown(study, found), None, "")
     assert (found.sustained_per_s, shown.value) == (None, "not_sustained")
     assert (found.ended_by, shown.cause) == (SearchEnd.WRONG_ANSWERS, Cause.WRONG_ANSWERS)
-    assert shown.advice.startswith(f"look at the examples in {trial.path}/verification.json")
+    assert shown.advice.startswith(f"look at the examples in {trial.path}/verification.json; the workload is built in")
+    own = trial_shown(study, found)
+    assert own is not None
+    own = own.model_copy(update={"job_files": {"job.py": "0" * 64}})
+    assert "correct the job or a setting" in outcome._verdict(found, own, None, "").advice
     assert outcome._verdict(found, None, None, "").cause == Cause.WRONG_ANSWERS
 
 
-def limit_said(sut: float, driver: float, isolation: str = "shared", master: str | None = None) -> str:
+def limit_said(
+    sut: float, driver: float, isolation: str = "shared", master: str | None = None, others: float | None = None
+) -> str:
     processes = [
         SimpleNamespace(role="sut", cpu_percent_mean=sut),
         SimpleNamespace(role="driver", cpu_percent_mean=driver),
     ]
     shown: Any = SimpleNamespace(
-        processes=processes, isolation=isolation, environment={"cpus": 2}, experiment={"master": master}
+        processes=processes,
+        isolation=isolation,
+        environment={"cpus": 2},
+        experiment={"master": master},
+        others_cpu_percent=others,
     )
     return limit_of(shown)
 
@@ -120,6 +130,25 @@ def test_the_limit_names_who_used_the_processors(sut: float, driver: float, isol
 def test_the_limit_is_what_the_master_may_use(master: str, said: str) -> None:
     """One core of two that is used up is no idle machine, and this machine says nothing of executors elsewhere."""
     assert said in limit_said(110.0, 20.0, master=master)
+
+
+@pytest.mark.parametrize(
+    ("sut", "others", "master", "said"),
+    [
+        (110.0, 60.0, None, "background processes used 60 %, so the limit is not known. Close them"),
+        (172.0, 25.0, None, "background processes used 25 %, so the limit is not known"),
+        (172.0, 8.0, None, "the engine is CPU bound; background processes used 8 %"),
+        (98.0, 60.0, "local[1]", "used up what its master allows it; background processes used 60 %"),
+    ],
+)
+def test_no_system_is_blamed_for_cpu_that_others_used(
+    monkeypatch: pytest.MonkeyPatch, sut: float, others: float, master: str | None, said: str
+) -> None:
+    """Only an engine at its master's allowance, below the whole machine, is limited by that all the same."""
+    monkeypatch.setattr(outcome, "machine_percent", lambda: 200.0)
+    found = limit_said(sut, 15.0, master=master, others=others)
+    assert said in found
+    assert ("not known" in found) != ("CPU bound" in found or "allows" in found)
 
 
 def test_a_search_says_what_ran_beside_each_of_its_trials(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,12 +188,56 @@ def test_a_search_that_found_nothing_shows_its_last_trial(study: RunFolder) -> N
     assert [check.name for check in shown.verdict.checks] == [f"of {FAILED_PER_S:g}"]
 
 
+def searched_at(rate_per_s: float, number: int = 1, **changes: Any) -> SearchResult:
+    """A search with one trial, which came to its end with both ends and a confirmed rate unless `changes` say else."""
+    trial = TrialSummary(number=number, purpose="at 90 %", offered_per_s=0.9 * rate_per_s, verdict="sustained")
+    values = {
+        "sustained_per_s": rate_per_s, "low": rate_per_s, "high": 1.04 * rate_per_s, "high_verdict": "not_sustained",
+        "relative_width": 0.04, "confirmed": True, "at_90_percent": trial, "trials": (trial,), "sentence": "said",
+    }  # fmt: skip
+    return SearchResult(**values | changes)
+
+
+NONE_HELD: dict[str, Any] = {"sustained_per_s": None, "low": None, "confirmed": False, "at_90_percent": None}
+WITH_LOW = {"confirmed": False, "at_90_percent": None}
+RESUME = "streamgauge sustain --resume runs/one"
+ENDS: list[tuple[dict[str, Any], str]] = [
+    ({}, "measure the latency at the rate that you plan for: streamgauge run --rate"),
+    ({"high_verdict": "undecided", "relative_width": None}, "the upper end is open: longer trials (--duration)"),
+    ({"high": None, "high_verdict": None}, "the generators are the limit, not the engine: use more"),
+    (WITH_LOW, "search again without --quick"),
+    ({"at_90_percent": None}, "the rate at 90 % is open: longer trials (--duration)"),
+    (NONE_HELD, "no rate was proven: longer trials (--duration)"),
+    (NONE_HELD | {"ended_by": SearchEnd.WRONG_ANSWERS}, "look at the examples in runs/one/trials/verification.json"),
+    (WITH_LOW | {"ended_by": SearchEnd.FAILED}, f"read the engine's log in runs/one/engine and remove the cause; then "
+     f"go on: {RESUME}"),
+    (NONE_HELD | {"ended_by": SearchEnd.NOTHING_DRAINED}, "read the engine's log in runs/one/engine; then search from"),
+    (WITH_LOW | {"ended_by": SearchEnd.INVALID_TWICE}, "read the reason in trial 1 in runs/one/trials; close"),
+    (NONE_HELD | {"ended_by": SearchEnd.NO_RATE_HELD}, "read in trial 1 in runs/one/trials why not even that"),
+    (WITH_LOW | {"ended_by": SearchEnd.TRIALS_USED_UP}, f"go on with more trials: {RESUME} --trials-max 9"),
+    (WITH_LOW | {"ended_by": SearchEnd.INTERRUPTED}, f"to go on: {RESUME}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "said"), ENDS)
+def test_every_end_of_a_search_says_what_to_do_next(changes: dict[str, Any], said: str) -> None:
+    """In the verdict, whose advice is a line of terminal and report."""
+    found = searched_at(1000.0, **changes)
+    verdict = outcome._verdict(found, None, None, RESUME)
+    assert verdict.advice.startswith(said)
+
+
+def test_no_end_of_a_search_lacks_its_advice() -> None:
+    """A new end needs one too."""
+    assert {changes["ended_by"] for changes, _ in ENDS if "ended_by" in changes} == set(SearchEnd)
+
+
 def test_a_search_that_was_stopped_says_how_to_go_on() -> None:
-    """And only that one: nothing is left to do of a search that came to its end."""
+    """Also before any rate held."""
     searched = SearchResult(
         sustained_per_s=None, low=None, high=None, confirmed=False, relative_width=None, sentence="nothing yet"
     )
     stopped = outcome._verdict(searched, None, KeyboardInterrupt(), "streamgauge sustain --resume runs/one")
     ended = outcome._verdict(searched, None, None, "streamgauge sustain --resume runs/one")
     assert (stopped.value, stopped.advice) == ("interrupted", "to go on: streamgauge sustain --resume runs/one")
-    assert ended.advice == ""
+    assert ended.advice.startswith("no rate was proven")

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.core.errors import InputError
+from streamgauge.core.formatting import format_rate
 from streamgauge.results.causes import SearchEnd
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
@@ -254,6 +255,47 @@ def test_what_the_trial_at_ninety_percent_said_is_said(verdict: VerdictValue, sa
     result = search(sut, PLENTY)
     assert result.confirmed
     assert said in result.sentence
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize(
+    ("first", "restarted", "said"),
+    [
+        ("sustained", False, "confirmed on a fresh engine and at 90 %"),
+        ("invalid", True, "confirmed on a fresh engine and at 90 %"),
+        ("not_sustained", False, "started for the confirmation, after a trial at {rate} that did not hold and at 90 %"),
+        ("undecided", False, "started for the confirmation, after a trial at {rate} that was undecided and at 90 %"),
+    ],
+)
+def test_the_engine_of_a_confirmation_is_called_fresh_only_if_it_is(
+    first: VerdictValue, restarted: bool, said: str, recorded: bool
+) -> None:
+    """A second confirmation runs on the engine of the first, unless that was invalid; old outcomes have no starts."""
+
+    class Starts(Scripted):
+        start = 0
+
+        def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+            self.start += fresh
+            return dataclasses.replace(
+                super().__call__(rate, purpose, fresh), engine_start=self.start if recorded else 0
+            )
+
+    confirmations: list[int] = []
+
+    def changed(rate: float, number: int, purpose: str) -> VerdictValue | None:
+        if purpose != "confirm":
+            return None
+        confirmations.append(number)
+        return first if len(confirmations) == 1 else None
+
+    sut = Starts(1e6, changed)
+    result = search(sut, PLENTY)
+    tried = format_rate(sut.requests[confirmations[0] - 1].rate_per_s)
+    assert result.confirmed
+    assert said.format(rate=tried) in result.sentence
+    assert ("confirmed on a fresh engine" in result.sentence) == ("fresh" in said)
+    assert (sut.requests[confirmations[-1] - 1].fresh) == (restarted or first == "sustained")
 
 
 def test_an_overload_trial_has_no_verdict() -> None:
