@@ -27,7 +27,7 @@ def _on_spark(mode: str) -> Callable[[Sequence[int] | None], Engine]:
 
 def _spark() -> EnginePlugin:
     from streamgauge.engines.spark.batch_interval import longest_batch_interval
-    from streamgauge.engines.spark.options import CAPABILITIES, heap_bytes
+    from streamgauge.engines.spark.options import CAPABILITIES, heap_bytes, sends_all_columns
     from streamgauge.engines.spark.session.environment import require
     from streamgauge.engines.spark.tuning import is_own_default
     from streamgauge.engines.spark.validate import check
@@ -35,7 +35,8 @@ def _spark() -> EnginePlugin:
 
     return EnginePlugin(
         CAPABILITIES, check, longest_batch_interval, delay_us, heap_bytes, require, _on_spark("MICRO_BATCH"),
-        is_own_default=is_own_default, latency_probe=f"{_PROBES}.micro_batch:MicroBatch",
+        is_own_default=is_own_default, sends_all_columns=sends_all_columns,
+        latency_probe=f"{_PROBES}.micro_batch:MicroBatch",
     )  # fmt: skip
 
 

@@ -158,8 +158,9 @@ class EnginePlugin:
     lacks what the engine needs to read a transport, told its options, and cannot get it. `make` gives a fresh start on
     the processors given, and loads the engine; None where it only answers. `warmup_s` says how long the warm-up of a
     fresh start is at least, seconds: until what it does now and then was done once. `is_own_default` says whether a
-    setting in force, by name and value, is what the engine does by itself. `latency_probe` is the `module:name` of
-    its class for `anatomy` (`studies/latency_breakdown/probe_api.py`); empty where a latency cannot be broken down.
+    setting in force, by name and value, is what the engine does by itself. `sends_all_columns` says whether options
+    make events carry every declared column, and not only those that the job reads. `latency_probe` is the `module:name`
+    of its class for `anatomy` (`studies/latency_breakdown/probe_api.py`); empty where a latency cannot be broken down.
     """
 
     capabilities: Capabilities
@@ -171,4 +172,5 @@ class EnginePlugin:
     make: Callable[[Sequence[int] | None], Engine] | None = None
     warmup_s: Callable[[StartRequest], float] = lambda _: 0.0
     is_own_default: Callable[[str, str], bool] = lambda *_: False
+    sends_all_columns: Callable[[Mapping[str, str]], bool] = lambda _: False
     latency_probe: str = ""

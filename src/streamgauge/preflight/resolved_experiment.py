@@ -13,8 +13,9 @@ from streamgauge.config.options_and_settings import Experiment, Load
 from streamgauge.config.slo import ServiceLevelObjective
 from streamgauge.config.thresholds import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import INGEST_TIME
+from streamgauge.core.lineage_columns import INGEST_TIME, LINEAGE
 from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us, slide_us, tail_us
@@ -89,8 +90,16 @@ class ResolvedExperiment:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """Columns that the transport carries, by stream: those that the flow reads, and payloads."""
+        """Columns that the transport carries, by stream: those that the flow reads, and payloads.
+
+        All declared ones, if the engine's options say so.
+        """
         columns = needed_columns(self.lineage_flow)
+        if entry(self.engine.name).sends_all_columns(self.engine_options):
+            columns = {
+                source.name: (*source.schema.names, *(name for name in columns[source.name] if name in LINEAGE))
+                for source in graph.sources(self.lineage_flow)
+            }
         for stream in self.streams(self.experiment.load.rate):
             if stream.name not in columns:
                 continue

@@ -138,15 +138,15 @@ IDIOMATIC: tuple[dict[str, Any], ...] = (
 def test_what_a_user_would_write_is_right_over_a_broker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: dict[str, Any]
 ) -> None:
-    """The profile `idiomatic`: events in JSON, Kafka's own client settings, plain windows, a plain join and updates."""
+    """The profile `idiomatic`: whole events in JSON, Kafka's own client settings, plain windows and join, updates."""
     workload = together(parts)
     monkeypatch.setitem(registry._all(), workload.name, workload)
-    hurry = {"python_workers": "tuned"}  # several queries at once start late on a busy machine
-    with started(tmp_path, workload.name, "4k", options=hurry, tuning="idiomatic") as (resolved, testbed, folder):
+    with started(tmp_path, workload.name, "4k", tuning="idiomatic") as (resolved, testbed, folder):
         judged = trial(resolved, testbed, folder)
     check_answers(judged, 1_000)
     settings = judged.result.settings
     assert settings["producer"].startswith("encoding=json ")
+    assert (settings["columns"], settings["worker_start"]) == ("all", "zip")
     assert settings["sink"] == "Spark's own for Kafka: Kafka's own defaults"
 
 

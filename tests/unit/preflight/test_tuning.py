@@ -12,6 +12,7 @@ import pytest
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import build, read, to_toml
 from streamgauge.core.errors import InputError
+from streamgauge.core.lineage_columns import LINEAGE
 from streamgauge.core.plugin_options import Tuning
 from streamgauge.engines import registry
 from streamgauge.engines.spi import Capabilities, TuningProfile
@@ -41,6 +42,20 @@ def test_a_profile_gives_what_the_user_does_not() -> None:
     assert plain.transport_options == tuned.transport_options == {}
     assert resolved(transport="kafka").transport_options == {"encoding": "json"}
     assert resolved(transport="kafka", tuning="tuned").transport_options == {}
+
+
+@pytest.mark.parametrize("transport", ["flight", "kafka"])
+def test_events_carry_every_declared_column_if_options_say_so(transport: str) -> None:
+    """Lineage stays what the flow needs, and a payload comes once; other engines know no such option."""
+    needed = resolved(tuning="tuned", transport=transport).columns
+    assert "user_id" not in needed["purchases"]
+    lineage = tuple(name for name in needed["purchases"] if name in LINEAGE)
+    declared = ("user_id", "gem_pack_id", "price")
+    assert resolved(transport=transport).columns == {"purchases": (*declared, *lineage)}
+    assert resolved(transport=transport, options={"columns": "read"}).columns == needed
+    heavy = resolved(transport=transport, parameters={"payload_bytes": "8"}).columns["purchases"]
+    assert sorted(heavy) == sorted((*declared, "payload", *lineage))
+    assert "user_id" not in resolved(tuning="tuned", engine="known").columns["purchases"]
 
 
 def test_an_option_overrides_the_profile_and_nothing_else_of_it() -> None:

@@ -18,8 +18,8 @@ from streamgauge.engines.spark.user_job.user_function import RUNNING
 from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent
 
 START_TIMEOUT_S = 180.0
-_WORKERS = {"spark home": spark_home.NOTICE, "python workers": python_workers.NOTICE}
-"""What is done for the Python workers of every Spark that is started here, unless an option leaves them to Spark."""
+_ZIP = "zip"
+"""The value of `worker_start` that leaves Spark's home as it is."""
 _REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
 """Errors that the process may send over its pipe, by name."""
 _JVM_ERROR_PREFIXES = ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
@@ -41,15 +41,29 @@ def spark_process(
     """
     path = folder / "job.pkl"
     path.write_bytes(cloudpickle.dumps(job))
+    home = (
+        spark_home.installed_spark_home()
+        if _from_zip(options)
+        else spark_home.view_of_spark_home(folder / "spark-home")
+    )
+    environment = environment_of(home, master)
     if _workers_unchanged(options):
-        environment = environment_of(spark_home.installed_spark_home(), master) | {python_workers.VARIABLE: UNCHANGED}
-    else:
-        environment = environment_of(spark_home.view_of_spark_home(folder / "spark-home"), master)
+        environment[python_workers.VARIABLE] = UNCHANGED
     return Child("spark", module, [str(path)], log, on_cpus, environment)
 
 
 def _workers_unchanged(options: Mapping[str, str]) -> bool:
     return options.get("python_workers") == UNCHANGED
+
+
+def _from_zip(options: Mapping[str, str]) -> bool:
+    return options.get("worker_start") == _ZIP
+
+
+def _done_for_workers(options: Mapping[str, str]) -> dict[str, str]:
+    """What is done for the Python workers of every start, unless an option leaves them to Spark; as settings."""
+    home = {} if _from_zip(options) else {"spark home": spark_home.NOTICE}
+    return home | ({} if _workers_unchanged(options) else {"python workers": python_workers.NOTICE})
 
 
 def started(child: Child, master: str = "local", options: Mapping[str, str] = _NO_OPTIONS) -> dict[str, str]:
@@ -73,7 +87,7 @@ def started(child: Child, master: str = "local", options: Mapping[str, str] = _N
             raise JobError(Problem("job", rule, child.stage, way_out)) from None
         reason = f"spark did not start: {error}{_jvm_message(child.log)}{in_force(master)}"
         raise EngineError(reason, str(child.log)) from None
-    return {**settings, **({} if _workers_unchanged(options) else _WORKERS), "log level": LOG_LEVEL}
+    return {**settings, **_done_for_workers(options), "log level": LOG_LEVEL}
 
 
 def _jvm_message(log: Path) -> str:

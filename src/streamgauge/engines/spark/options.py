@@ -47,6 +47,19 @@ SETTINGS = (
         ("bundles", "rows"),
     ),
     Setting(
+        "columns",
+        "read",
+        "which columns of an event are sent to Spark; read: those that the job reads; all: every declared one",
+        ("read", "all"),
+    ),
+    Setting(
+        "nullable",
+        "declared",
+        "in memory, which columns may be null; declared: only those that the stream declares so, which saves Spark "
+        "checks; all: as in a schema without NOT NULL",
+        ("declared", "all"),
+    ),
+    Setting(
         "lowering",
         "auto",
         "how operators are done that lowering.NAME leaves at auto; auto: the fastest way; plain: windows by "
@@ -83,6 +96,14 @@ SETTINGS = (
         (TUNED, "spark"),
     ),
     Setting(
+        "state_store",
+        TUNED,
+        "tuned: RocksDB for distinct without a window, where Spark's own store would copy all keys in every batch, and "
+        "RocksDB writes only changes; spark: Spark's default store, and RocksDB as Spark has it where a process with "
+        "keys needs it",
+        (TUNED, "spark"),
+    ),
+    Setting(
         "file_system",
         TUNED,
         "how a local Spark writes checkpoints; tuned: without checksums and without a process for each file; spark: as "
@@ -92,9 +113,15 @@ SETTINGS = (
     Setting(
         "python_workers",
         TUNED,
-        "how Python workers start and run; tuned: from unpacked packages, over Unix sockets, with the garbage "
-        "collector spared; spark: as Spark does",
+        "how Python workers run; tuned: over Unix sockets, with the garbage collector spared; spark: as Spark does",
         (TUNED, "spark"),
+    ),
+    Setting(
+        "worker_start",
+        "unpacked",
+        "where Python workers import PySpark from; unpacked: the installed package; zip: Spark's archive, which takes "
+        "seconds longer and changes the start only",
+        ("unpacked", "zip"),
     ),
     Setting(
         "kafka_clients",
@@ -228,24 +255,13 @@ def chosen_lowerings(nodes: Iterable[Node], options: Mapping[str, str]) -> dict[
     return by_profile | {name: value for name, value in named.items() if value != "auto"}
 
 
-def needs_rocksdb(flow: Flow) -> bool:
-    """Whether a flow needs RocksDB state: keyed Python processes require it, and for the first row of every key
-    Spark's default store would copy all keys in every batch.
-    """
-    keyed = (isinstance(node, Process) and bool(node.keys) for node in graph.operators(flow))
-    return any(keyed) or keeps_first_rows(flow)
-
-
-def with_rocksdb(conf: dict[str, str]) -> dict[str, str]:
-    """Configuration for RocksDB state, which needs Hadoop's default local files."""
-    retained = {name: value for name, value in conf.items() if value != _LOCAL_FILES}
-    store = "spark.sql.streaming.stateStore."
-    return retained | {
-        f"{store}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-        # Each batch writes only changes; the number of keys is not used.
-        f"{store}rocksdb.changelogCheckpointing.enabled": "true",
-        f"{store}rocksdb.trackTotalNumberOfRows": "false",
-    }
+_STORE = "spark.sql.streaming.stateStore."
+ROCKSDB = {f"{_STORE}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
+TUNED_ROCKSDB = {
+    # Each batch writes only changes; the number of keys is not used.
+    f"{_STORE}rocksdb.changelogCheckpointing.enabled": "true",
+    f"{_STORE}rocksdb.trackTotalNumberOfRows": "false",
+}
 
 
 UNCHECKED_OPERATIONS = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
@@ -257,6 +273,25 @@ def keeps_first_rows(flow: Flow) -> bool:
     check of unsupported operations must be off.
     """
     return any(isinstance(node, Distinct) and node.window is None for node in graph.operators(flow))
+
+
+def needs_rocksdb(flow: Flow, tuned: bool = True) -> bool:
+    """Whether a flow keeps its state in RocksDB: keyed Python processes require it. If `tuned`, also for the first row
+    of every key, where Spark's default store would copy all keys in every batch.
+    """
+    keyed = (isinstance(node, Process) and bool(node.keys) for node in graph.operators(flow))
+    return any(keyed) or (tuned and keeps_first_rows(flow))
+
+
+def with_rocksdb(conf: dict[str, str], tuned: bool = True) -> dict[str, str]:
+    """Configuration for RocksDB state, which needs Hadoop's default local files; if not `tuned`, with its defaults."""
+    retained = {name: value for name, value in conf.items() if value != _LOCAL_FILES}
+    return retained | ROCKSDB | (TUNED_ROCKSDB if tuned else {})
+
+
+def sends_all_columns(options: Mapping[str, str]) -> bool:
+    """Whether events carry every declared column by these options, and not only those that the job reads."""
+    return options.get("columns") == "all"
 
 
 WINDOWED_INTERVAL = "1400 milliseconds"

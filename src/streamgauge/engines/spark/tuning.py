@@ -8,11 +8,15 @@ from streamgauge.engines.spi import TuningProfile
 BY_SPARK = {
     "trigger": "0 seconds",
     "source": "rows",
+    "columns": "all",
+    "nullable": "all",
     "lowering": "plain",
     "jit": "jvm",
     "heap": "grows",
     "spark_settings": "spark",
+    "state_store": "spark",
     "file_system": "spark",
+    "worker_start": "zip",
     "python_workers": "spark",
     "kafka_clients": "kafka",
 }

@@ -76,7 +76,7 @@ def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: On
     return profile
 
 
-_STREAMING_OPTIONS = ("trigger", "source", "probes", "watermark_delay")
+_STREAMING_OPTIONS = ("trigger", "source", "columns", "nullable", "state_store", "probes", "watermark_delay")
 """Options of Spark that decide nothing of an operator alone."""
 
 

@@ -74,15 +74,18 @@ def test_workers_that_are_left_to_spark_have_its_own_home(tmp_path: Path, monkey
     """They are told so by a variable; among the settings nothing is said to be done for them."""
     environments: list[dict[str, str]] = []
     monkeypatch.setattr(launch, "Child", lambda *given: environments.append(given[-1]))
-    for options in ({}, {"python_workers": "spark"}):
+    for options in ({}, {"python_workers": "spark", "worker_start": "zip"}, {"worker_start": "zip"}):
         launch.spark_process("module", {}, tmp_path, tmp_path / "log", options=options)
-    ours, sparks = environments
+    ours, sparks, at_start = environments
     assert ours["SPARK_HOME"] == str(tmp_path / "spark-home")
     assert python_workers.VARIABLE not in ours
     assert (Path(sparks["SPARK_HOME"]) / "python" / "lib" / "pyspark.zip").exists()
     assert sparks[python_workers.VARIABLE] == "spark"
+    assert (at_start["SPARK_HOME"], python_workers.VARIABLE in at_start) == (sparks["SPARK_HOME"], False)
     child = SimpleNamespace(ask=lambda request, timeout_s: {})
-    assert started(child, options={"python_workers": "spark"}) == {"log level": "WARN"}
+    assert started(child, options={"python_workers": "spark", "worker_start": "zip"}) == {"log level": "WARN"}
+    assert started(child, options={"worker_start": "zip"}).keys() == {"python workers", "log level"}
+    assert started(child, options={"python_workers": "spark"}).keys() == {"spark home", "log level"}
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def test_which_flows_keep_their_state_in_rocksdb() -> None:
     """Those whose state Spark's usual store would copy whole in every batch, or cannot keep."""
     rows = source("rows", Schema.of(who="string"))
     assert options.needs_rocksdb(rows.distinct(keys="who").sink("firsts"))
+    assert not options.needs_rocksdb(rows.distinct(keys="who").sink("firsts"), tuned=False)
     assert not options.needs_rocksdb(rows.distinct(keys="who", window=tumble(1)).sink("firsts"))
     assert not options.needs_rocksdb(rows.running(keys="who", n="count(*)").sink("counts"))
     spikes = get("spike_detection")

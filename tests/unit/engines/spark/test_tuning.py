@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from pyspark.sql import types
 
 from streamgauge.core.plugin_options import IDIOMATIC, TUNED
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import Field, Schema
 from streamgauge.dataflow.builder import hop, source
-from streamgauge.dataflow.graph import operators
+from streamgauge.dataflow.graph import operators, sources
+from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark import options
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.session import session
@@ -17,6 +22,7 @@ from streamgauge.engines.spark.session.environment import recorded
 from streamgauge.engines.spark.structured.main import SparkJob, Sut
 from streamgauge.engines.spark.tuning import BY_SPARK, PROFILES, is_own_default
 from streamgauge.engines.spi import Edge, Edges
+from streamgauge.workloads.registry import get
 
 PLAIN = PROFILES[IDIOMATIC].options
 BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
@@ -44,7 +50,7 @@ def test_tuned_is_every_default() -> None:
     assert PROFILES[TUNED].options == {}
     assert {name: value for name, value in options.split({})[0].items() if value in ("tuned", "late", "whole")} == {
         "jit": "late", "heap": "whole", **dict.fromkeys(
-            ("spark_settings", "file_system", "python_workers", "kafka_clients"), "tuned"
+            ("spark_settings", "state_store", "file_system", "python_workers", "kafka_clients"), "tuned"
         ),
     }  # fmt: skip
 
@@ -86,14 +92,85 @@ def test_plain_lowerings_are_for_operators_of_any_name(chosen: dict[str, str], f
     assert options.chosen_lowerings(nodes, chosen) == found
 
 
+def test_state_is_kept_as_spark_does_unless_an_operator_needs_rocksdb() -> None:
+    """First rows of keys are in RocksDB only in `tuned`, keyed processes always; only `tuned` changes its settings."""
+    spikes = get("spike_detection")
+    keyed = spikes.build(spikes.parameters(), 1000.0).flow
+    firsts = BOUGHT.distinct(keys="pack").sink("firsts")
+    tuned = {**options.ROCKSDB, **options.TUNED_ROCKSDB}
+    for flow, chosen, found in ((keyed, {}, tuned), (firsts, {}, tuned), (keyed, PLAIN, options.ROCKSDB)):
+        conf = sut(flow, **chosen)._configuration()
+        assert {name: value for name, value in conf.items() if "stateStore" in name} == found
+        assert "state_store" in sut(flow, **chosen)._in_force()
+    assert not any("stateStore" in name for name in sut(firsts, **PLAIN)._configuration())
+    assert is_own_default("state_store", sut(keyed, **PLAIN)._in_force()["state_store"])
+    assert not is_own_default("state_store", sut(keyed)._in_force()["state_store"])
+    assert "state_store" not in sut()._in_force()
+
+
+class AsAsked:
+    """Remembers what a frame is asked for, as Spark's reader."""
+
+    def __init__(self) -> None:
+        self.told: dict[str, Any] = {}
+
+    def format(self, _: str) -> AsAsked:
+        return self
+
+    def options(self, **more: str) -> AsAsked:
+        self.told |= more
+        return self
+
+    def schema(self, of: Any) -> AsAsked:
+        self.told["schema"] = of
+        return self
+
+    def load(self) -> AsAsked:
+        return self
+
+
+READ, ALL = ["pack", "price", "event_time"], ["user_id", "pack", "price", "event_time"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "columns", "nullable"),
+    [
+        ({"source": "rows"}, READ, ["price"]),
+        ({"source": "rows", "nullable": "all"}, READ, READ),
+        ({"source": "rows", "columns": "all"}, ALL, ["price"]),
+        (PLAIN, ALL, ALL),
+    ],
+)
+def test_the_source_gives_the_columns_that_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, chosen: dict[str, str], columns: list[str], nullable: list[str]
+) -> None:
+    """Several queries read a stream: by default each only its own columns, and by `idiomatic` every one of them."""
+    monkeypatch.setattr(types, "_parse_datatype_string", {"int": types.IntegerType(), "bigint": types.LongType()}.get)
+    schema = Schema((Field("user_id", "int"), Field("pack", "int"), Field("price", "int", nullable=True)))
+    stream = source("purchases", schema)
+    by_pack = stream.window(hop(2, 1), keys="pack").aggregate(most="max(price)", name="by_pack").sink("by_pack")
+    by_user = stream.window(hop(2, 1), keys="user_id").aggregate(n="count(*)", name="by_user").sink("by_user")
+    flow = Flow(by_pack.sinks + by_user.sinks)
+    edges = Edges((Edge("", ""),), Edge("", ""), {"purchases": tuple(ALL)})
+    made = Sut(SparkJob(flow, edges, chosen, "local[1]", "", ""))
+    reader = AsAsked()
+    made._reading(SimpleNamespace(readStream=reader), queries(flow)[0])(sources(flow)[0])
+    assert json.loads(reader.told["columns"]) == reader.told["schema"].names == columns
+    assert [field.name for field in reader.told["schema"] if field.nullable] == nullable
+    assert json.loads(reader.told["nullable"]) == nullable
+
+
 def test_what_is_in_force_says_what_ran() -> None:
     """Each operator has its own lowering there, so the option for all of them is left out."""
     found = sut(**PLAIN)._in_force()
     assert (found["lowering.aggregate"], found["trigger"], found["source"]) == ("window", "0 seconds", "rows")
+    assert (found["columns"], found["nullable"], found["worker_start"]) == ("all", "all", "zip")
     assert found["driver_memory"] == options.split({})[0]["driver_memory"]
     assert "lowering" not in found
     assert "kafka_clients" not in found
     over_kafka = sut(transport="kafka", **PLAIN)._in_force()
+    assert over_kafka["columns"] == "all"
+    assert "nullable" not in over_kafka
     assert over_kafka["source"] == "Spark's own for Kafka: startingOffsets=earliest failOnDataLoss=true"
     assert over_kafka["sink"] == "Spark's own for Kafka: Kafka's own defaults"
     assert "kafka.linger.ms=50" in sut(transport="kafka")._in_force()["sink"]
@@ -105,7 +182,7 @@ def test_settings_that_are_not_sparks_own_are_known() -> None:
     changed = {name for name, value in sut()._in_force().items() if not is_own_default(name, value)}
     left = {name for name, value in sut(**PLAIN)._in_force().items() if not is_own_default(name, value)}
     assert left == {"driver_memory", "watermark_delay"}
-    assert changed - left == BY_SPARK.keys() - {"lowering", "kafka_clients"} | {"lowering.aggregate"}
+    assert changed - left == BY_SPARK.keys() - {"lowering", "kafka_clients", "state_store"} | {"lowering.aggregate"}
     assert is_own_default("lowering.means", "window (auto)")
     assert is_own_default("buckets", "8")
     assert all(is_own_default(*item) for item in recorded({"STREAMGAUGE_SET_ASIDE": '{"JAVA_OPTS": "-Xmx1g"}'}).items())

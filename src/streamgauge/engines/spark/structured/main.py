@@ -45,6 +45,7 @@ from streamgauge.engines.spark.options import (
     defaults,
     keeps_first_rows,
     needs_rocksdb,
+    sends_all_columns,
     split,
     with_rocksdb,
 )
@@ -158,8 +159,8 @@ class Sut:
         conf = defaults(partitions, local_checkpoint=local, raw_files=raw_files, host=host, options=self._own_options)
         if not local and self._own_options.get("python_workers") == UNCHANGED:
             conf[f"spark.executorEnv.{VARIABLE}"] = UNCHANGED
-        if needs_rocksdb(self._job.flow):
-            conf = with_rocksdb(conf)
+        if needs_rocksdb(self._job.flow, self._tuned_state):
+            conf = with_rocksdb(conf, self._tuned_state)
         conf |= UNCHECKED_OPERATIONS if keeps_first_rows(self._job.flow) and not self.in_order else {}
         conf |= PROBE_SETTINGS if self._probed else {}
         conf["spark.driver.memory"] = self._own_options["driver_memory"]
@@ -171,6 +172,10 @@ class Sut:
     @property
     def _probed(self) -> bool:
         return self._own_options.get("probes") == "on"
+
+    @property
+    def _tuned_state(self) -> bool:
+        return self._own_options.get("state_store", TUNED) == TUNED
 
     @property
     def _user_job(self) -> UserJobNode | None:
@@ -234,7 +239,8 @@ class Sut:
 
     def _in_force(self) -> dict[str, str]:
         """The options in force. Values chosen by streamgauge are marked `(auto)`."""
-        told_below = ("lowering", *(() if self._on_kafka else ("kafka_clients",)))
+        told_below = ["lowering", "nullable" if self._on_kafka else "kafka_clients"]
+        told_below += [] if needs_rocksdb(self._job.flow) else ["state_store"]
         settings = {name: value for name, value in self._own_options.items() if not name.startswith(LOWERING)}
         settings = {name: value for name, value in settings.items() if name not in told_below}
         if self._job.master.startswith("local"):
@@ -276,6 +282,8 @@ class Sut:
         """A function that reads a source for a query. Each call is a new reader, numbered per stream."""
         numbers: dict[str, count[int]] = defaultdict(count)
         column_names = query.columns(self._job.flow, self._job.edges.columns)
+        if sends_all_columns(self._own_options):
+            column_names = {stream: self._job.edges.columns[stream] for stream in column_names}
 
         def read(source: Source, packing: Packing | None = None) -> Any:
             who = {"query": query.name, "reader": str(next(numbers[source.name])), **extra_options}
@@ -302,7 +310,8 @@ class Sut:
         edges = self._job.edges
         types = {**source.schema.types(), **dict.fromkeys(LINEAGE, "bigint")}
         columns = {name: _parse_datatype_string(types[name]) for name in column_names}
-        nullable = [field.name for field in source.schema.fields if field.nullable]
+        all_nullable = self._own_options.get("nullable") == "all"
+        nullable = [*columns] if all_nullable else [field.name for field in source.schema.fields if field.nullable]
         options = {
             "stream": source.name,
             "locations": json.dumps([edge.location for edge in edges.inputs]),
