@@ -262,6 +262,12 @@ def tuning_profiles() -> str:
     return f"{table(head, rows)}\n\nThese engines have the profile `tuned` only: {', '.join(alone)}."
 
 
+def measured_profiles(file: Path) -> str:
+    import runpy
+
+    return str(runpy.run_path(str(Path(__file__).with_name("docs_tuning_profiles.py")))["measured"](file))
+
+
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(code, names)) or "-"
 
@@ -497,6 +503,7 @@ def makers() -> dict[str, Callable[[], str]]:
     }  # fmt: skip
     for file in sorted(DATA.glob("*.csv")):
         found[f"results: {file.stem}"] = partial(results, file)
+    found["results: tuning-profiles"] = partial(measured_profiles, DATA / "tuning-profiles.csv")
     found["coverage: summary"] = coverage_summary
     for work in WORKS:
         found[f"coverage: {work}"] = partial(coverage_of, work)

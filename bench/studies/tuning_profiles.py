@@ -1,13 +1,16 @@
 """The sustained rate of three workloads in both tuning profiles, in memory and over Kafka: twelve searches.
 
 Each is `streamgauge sustain WORKLOAD --quick --transport TRANSPORT --tuning PROFILE`, one after the other. The profiles
-of a pair follow each other, so that background load affects both alike. A search takes five to twenty minutes.
+of a pair follow each other, so that background load affects both alike. The aggregation comes first, then the join.
 
     python -m bench.studies.tuning_profiles FOLDER [--only NAME[,NAME...]] [--show] [-- OPTION...]
 
 FOLDER keeps every search. Finished ones are not repeated, so a stopped study can be continued. `--only` selects the
-searches that have all of these names, such as `windowed_join,kafka`; `--show` starts none. OPTIONs go to `sustain`,
-such as `--tolerance 10%`. The table goes to stdout and to FOLDER/tuning_profiles.csv.
+searches that have all of these names, such as `windowed_join,kafka`; `--show` starts none. OPTIONs go to `sustain`.
+A search takes five to twenty minutes; `-- --tolerance 20% --trials-max 8` makes it shorter and its figure coarser.
+
+The table goes to stdout and to FOLDER/tuning-profiles.csv. To publish it, copy that file to docs/results/data and run
+`python tools/docs_tables.py`; a file with some of the searches will do.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import argparse
 import csv
 import io
 import json
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
@@ -24,15 +28,19 @@ from typing import Any, NamedTuple
 
 from bench.support.row import Row, row
 from bench.support.run_command import run_search
+from streamgauge.config import reproduce
 
 WORKLOADS = ("windowed_aggregation", "windowed_join", "word_count")
 TRANSPORTS = ("flight", "kafka")
 PROFILES = ("idiomatic", "tuned")
-TABLE = "tuning_profiles.csv"
+TABLE = "tuning-profiles.csv"
 HEAD = (
-    "workload", "transport", "tuning", "sustained_per_s", "low_per_s", "high_per_s", "p50_us_at_90_percent",
-    "p99_us_at_90_percent", "verdict", "limit", "seconds", "start_time", "commit", "cpu", "run",
+    "workload", "transport", "tuning", "sustained_per_s", "high_per_s", "high_verdict", "p50_us", "p99_us",
+    "latency_at_per_s", "limit", "tolerance", "seconds", "date", "commit", "machine", "command",
 )  # fmt: skip
+"""`latency_at_per_s` is the rate at which both latencies were measured."""
+GUESS_S = 480.0
+"""How long a search is expected to take before one is finished."""
 Result = dict[str, Any]
 
 
@@ -83,24 +91,52 @@ def searched(
     options: Sequence[str] = (),
     make: Callable[[Cell, Path, Sequence[str]], Result | None] = search,
 ) -> Iterator[tuple[Cell, Result]]:
-    """Each search with its result, run unless the folder has it; None if it failed to run."""
+    """Each search with its result, run unless the folder has it; one that failed to run is left out."""
     there = kept(folder)
+    seconds = [float(result["search"]["seconds"]) for result in there.values()]
+    to_make = [cell for cell in cells if cell not in there]
     for cell in cells:
-        result = there.get(cell) or make(cell, folder, options)
+        result = there.get(cell)
+        if result is None:
+            print(progress(cell, to_make, seconds), file=sys.stderr, flush=True)
+            result = make(cell, folder, options)
+            seconds += [float(result["search"]["seconds"])] if result is not None else []
         if result is not None:
             yield cell, result
 
 
+def progress(cell: Cell, to_make: Sequence[Cell], seconds: Sequence[float]) -> str:
+    """Which of the searches begins, and how many minutes are left, by the `seconds` that searches took before."""
+    number = to_make.index(cell) + 1
+    each_s = sum(seconds) / len(seconds) if seconds else GUESS_S
+    left = (len(to_make) - number + 1) * each_s / 60
+    return f"search {number} of {len(to_make)}: {' '.join(cell)}, about {each_s / 60:.0f} min; all: {left:.0f} min left"
+
+
+def latency_of(search: Result) -> Result:
+    """The trial that tells the latency: the one at 90 % of the rate; in a quick search that at the rate itself."""
+    sustained = [one for one in search["trials"] if one.get("verdict") == "sustained" and one.get("event_time_p99_us")]
+    at_rate: Result = max(sustained, key=lambda one: float(one["offered_per_s"]), default={})
+    return search.get("at_90_percent") or at_rate
+
+
 def values_of(cell: Cell, result: Result) -> tuple[Any, ...]:
     """A row of the table, in the order of `HEAD`."""
-    found, environment = result["search"], result["environment"]
-    at_90 = found.get("at_90_percent") or {}
+    found, environment, experiment = result["search"], result["environment"], result["experiment"]
+    trial = latency_of(found)
     return (
-        *cell, found["sustained_per_s"], found.get("low"), found.get("high"),
-        at_90.get("event_time_p50_us"), at_90.get("event_time_p99_us"), result["verdict"]["value"],
-        found.get("limit") or "", found.get("seconds"), result["start_time"], environment.get("streamgauge"),
-        environment.get("cpu_model"), result["run_id"],
+        *cell, found["sustained_per_s"], found.get("high"), found.get("high_verdict"),
+        trial.get("event_time_p50_us"), trial.get("event_time_p99_us"), trial.get("offered_per_s"),
+        found.get("limit") or "", experiment["search"]["tolerance"], found.get("seconds"), result["start_time"][:10],
+        environment.get("streamgauge"), f"{environment['cpu_model']}, {environment['cpus']} processors",
+        reproduce.command({**experiment, "out": None}) or "",
     )  # fmt: skip
+
+
+def write_table(folder: Path) -> None:
+    """Writes the table of all finished searches into the folder."""
+    there = kept(folder)
+    (folder / TABLE).write_text(as_csv([(cell, there[cell]) for cell in EVERY if cell in there]))
 
 
 def as_csv(found: Sequence[tuple[Cell, Result]]) -> str:
@@ -146,9 +182,14 @@ def command(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     asked.folder.mkdir(parents=True, exist_ok=True)
     if not asked.show:
-        for _ in searched(asked.folder, chosen(asked.only), asked.options):
-            (asked.folder / TABLE).write_text(as_csv(sorted(kept(asked.folder).items())))
-    found = sorted((cell, result) for cell, result in kept(asked.folder).items() if cell in chosen(asked.only))
+        try:
+            for _ in searched(asked.folder, chosen(asked.only), asked.options):
+                write_table(asked.folder)
+        except KeyboardInterrupt:
+            print("stopped; the same command continues", file=sys.stderr)
+    write_table(asked.folder)
+    there = kept(asked.folder)
+    found = [(cell, there[cell]) for cell in chosen(asked.only) if cell in there]
     print(as_table(found))
     print()
     print(as_csv(found), end="")

@@ -9,20 +9,23 @@ import pytest
 
 from bench.studies import tuning_profiles as study
 from bench.studies.tuning_profiles import Cell
+from streamgauge.config.options_and_settings import build
+
+TRIAL = {"verdict": "sustained", "offered_per_s": 9e4, "event_time_p50_us": 1e6, "event_time_p99_us": 2.5e6}
+AT_90 = {"verdict": "sustained", "offered_per_s": 8e4, "event_time_p50_us": 1e6, "event_time_p99_us": 2e6}
 
 
 def result(cell: Cell, per_s: float | None, verdict: str = "sustained") -> dict[str, Any]:
     found: dict[str, Any] = {
-        "trials": [{}],
-        "sustained_per_s": per_s,
-        "low": per_s,
-        "high": None,
-        "limit": "the CPU",
-        "seconds": 60.0,
-    }
+        "trials": [TRIAL], "sustained_per_s": per_s, "low": per_s, "high": 3e5, "high_verdict": "not_sustained",
+        "limit": "the CPU", "seconds": 60.0,
+    }  # fmt: skip
+    asked = {"command": "sustain", "workload": cell.workload, "transport": cell.transport, "tuning": cell.tuning}
+    experiment = build({**asked, "search": {"quick": True, "tolerance": 0.2}, "out": "elsewhere"})
     return {
-        "workload": cell.workload, "experiment": {"transport": cell.transport}, "tuning": cell.tuning, "search": found,
-        "verdict": {"value": verdict}, "environment": {"cpu_model": "made up"}, "start_time": "now", "run_id": "r",
+        "workload": cell.workload, "experiment": experiment.model_dump(mode="json"), "tuning": cell.tuning,
+        "search": found, "verdict": {"value": verdict}, "start_time": "2026-01-02T03:04:05+00:00", "run_id": "r",
+        "environment": {"cpu_model": "made up", "cpus": 2, "streamgauge": "1.0+abc"},
     }  # fmt: skip
 
 
@@ -31,12 +34,15 @@ def test_twelve_searches_of_which_some_can_be_chosen() -> None:
     assert len(set(study.EVERY)) == 12
     assert study.chosen(None) == list(study.EVERY)
     assert [cell.tuning for cell in study.chosen("windowed_join,kafka")] == ["idiomatic", "tuned"]
+    assert [(cell.workload, cell.transport) for cell in study.EVERY[::2]] == [
+        (workload, transport) for workload in study.WORKLOADS for transport in ("flight", "kafka")
+    ]
     assert study.chosen("word_count, flight, tuned") == [Cell("word_count", "flight", "tuned")]
     with pytest.raises(SystemExit, match="kafak"):
         study.chosen("kafak")
 
 
-def test_what_was_searched_is_not_searched_again(tmp_path: Path) -> None:
+def test_what_was_searched_is_not_searched_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Neither the driver's failures nor what could not be made stand for a search."""
     done, failed, absent = study.EVERY[:3]
     for name, (cell, verdict) in {"1": (done, "sustained"), "2": (failed, "invalid")}.items():
@@ -51,6 +57,47 @@ def test_what_was_searched_is_not_searched_again(tmp_path: Path) -> None:
     found = dict(study.searched(tmp_path, study.EVERY[:3], make=make))
     assert asked == [failed, absent]
     assert {cell: each["search"]["sustained_per_s"] for cell, each in found.items()} == {done: 1e5, failed: 2e5}
+    assert capsys.readouterr().err.splitlines() == [
+        "search 1 of 2: windowed_aggregation flight tuned, about 1 min; all: 2 min left",
+        "search 2 of 2: windowed_aggregation kafka idiomatic, about 1 min; all: 1 min left",
+    ]
+    assert study.progress(done, study.EVERY, []).endswith("about 8 min; all: 96 min left")
+
+
+def test_a_stopped_study_keeps_and_shows_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table holds the searches made before, and the same command goes on."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "result.json").write_text(json.dumps(result(study.EVERY[0], 1e5)))
+
+    def stopped(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(study, "run_search", stopped)
+    study.command([str(tmp_path), "--", "--tolerance", "20%"])
+    rows = list(csv.DictReader((tmp_path / study.TABLE).read_text().splitlines()))
+    assert [(row["workload"], row["transport"], row["tuning"]) for row in rows] == [study.EVERY[0]]
+    said = capsys.readouterr()
+    assert "windowed_aggregation  flight     100,000" in said.out
+    assert "the same command continues" in said.err
+
+
+def test_a_row_says_how_its_figure_was_made() -> None:
+    """With the latency at 90 % of the rate, or in a quick search that of the highest trial that held; without paths."""
+    quick = result(study.EVERY[0], 1e5)
+    quick["search"]["trials"] += [
+        {**TRIAL, "offered_per_s": 5e4},
+        {**TRIAL, "verdict": "undecided", "offered_per_s": 2e5},
+    ]
+    confirmed = {**quick, "search": {**quick["search"], "at_90_percent": AT_90}}
+    first, second = csv.DictReader(study.as_csv([(study.EVERY[0], each) for each in (quick, confirmed)]).splitlines())
+    assert (first["p99_us"], first["latency_at_per_s"]) == ("2500000.0", "90000.0")
+    assert (second["p99_us"], second["latency_at_per_s"]) == ("2000000.0", "80000.0")
+    assert (first["tolerance"], first["date"], first["commit"]) == ("0.2", "2026-01-02", "1.0+abc")
+    assert first["machine"] == "made up, 2 processors"
+    made = "streamgauge sustain windowed_aggregation --tuning idiomatic --tolerance 20% --quick"
+    assert sorted(first["command"].split()) == sorted(made.split())
 
 
 def test_both_profiles_stand_side_by_side() -> None:

@@ -1,0 +1,110 @@
+"""The measured tuning profiles as tables, from docs/results/data/tuning-profiles.csv.
+
+`python -m bench.studies.tuning_profiles` makes that file. A search that it lacks is shown as not measured yet, and so
+is every search if there is no file.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from itertools import product
+from pathlib import Path
+
+WORKLOADS = ("windowed_aggregation", "windowed_join", "word_count")
+TRANSPORTS = {"flight": "in memory", "kafka": "Kafka"}
+PROFILES = ("idiomatic", "tuned")
+NEEDED = (
+    "workload", "transport", "tuning", "sustained_per_s", "high_per_s", "high_verdict", "p50_us", "p99_us",
+    "latency_at_per_s", "limit", "tolerance", "seconds", "date", "commit", "machine", "command",
+)  # fmt: skip
+"""The columns of the file; the study's `HEAD` has the same."""
+NOT_YET = "not measured yet"
+
+Row = Mapping[str, str]
+Cell = tuple[str, str, str]
+
+
+def searches(file: Path) -> dict[Cell, Row]:
+    """The searches of a file, empty if there is none; ValueError where one is unknown, double or not whole."""
+    if not file.exists():
+        return {}
+    with file.open(newline="", encoding="utf-8") as lines:
+        reader = csv.DictReader(lines)
+        rows = list(reader)
+    if tuple(reader.fieldnames or ()) != NEEDED:
+        raise ValueError(f"{file.name}: must have the columns {', '.join(NEEDED)}: make it again by the study")
+    found: dict[Cell, Row] = {}
+    for number, row in enumerate(rows, 2):
+        if None in row or None in row.values():
+            raise ValueError(f"{file.name}, line {number}: must have {len(NEEDED)} cells, as the head has")
+        cell = (row["workload"], row["transport"], row["tuning"])
+        if cell not in product(WORKLOADS, TRANSPORTS, PROFILES):
+            raise ValueError(f"{file.name}, line {number}: is no search of the study: {' '.join(cell)}")
+        if cell in found:
+            raise ValueError(f"{file.name}, line {number}: must have one row for {' '.join(cell)}")
+        found[cell] = row
+    return found
+
+
+def measured(file: Path) -> str:
+    """Both profiles side by side, and below them how each search was made."""
+    found = searches(file)
+    head = ("workload", "transport", "`idiomatic`", "its p99", "`tuned`", "its p99", "tuned / idiomatic")
+    rows = []
+    for workload, transport in product(WORKLOADS, TRANSPORTS):
+        plain, tuned = (found.get((workload, transport, profile)) for profile in PROFILES)
+        cells = (_rate(plain), _p99(plain), _rate(tuned), _p99(tuned), _ratio(plain, tuned))
+        rows.append((f"`{workload}`", TRANSPORTS[transport], *cells))
+    return "\n\n".join([_table(head, rows), *([_made(found)] if found else [])])
+
+
+def _made(found: Mapping[Cell, Row]) -> str:
+    from streamgauge.core.formatting import format_rate
+
+    rows = []
+    for (workload, transport, profile), row in sorted(found.items(), key=lambda item: _order(item[0])):
+        verdict = row["high_verdict"].replace("_", " ")
+        above = f"{format_rate(float(row['high_per_s']))} {verdict}".strip() if row["high_per_s"] else "-"
+        who = f"`{workload}`, {TRANSPORTS[transport]}, `{profile}`"
+        took = f"{float(row['seconds']) / 60:.0f} min"
+        rows.append((
+            who, above, row["limit"] or "-", f"{float(row['tolerance']):.0%}", took, row["date"], row["commit"],
+            f"`{row['command']}`" if row["command"] else "-", row["machine"],
+        ))  # fmt: skip
+    head = ("search", "next rate up", "what limits", "tolerance", "took", "date", "commit", "command", "machine")
+    return _table(head, rows)
+
+
+def _order(cell: Cell) -> tuple[int, ...]:
+    return tuple(list(names).index(name) for names, name in zip((WORKLOADS, TRANSPORTS, PROFILES), cell, strict=True))
+
+
+def _rate(row: Row | None) -> str:
+    from streamgauge.core.formatting import format_rate
+
+    if row is None:
+        return NOT_YET
+    return format_rate(float(row["sustained_per_s"])) if row["sustained_per_s"] else "no rate held"
+
+
+def _p99(row: Row | None) -> str:
+    from streamgauge.core.formatting import format_rate, format_us
+
+    if row is None or not row["p99_us"]:
+        return "-"
+    return f"{format_us(float(row['p99_us']))} at {format_rate(float(row['latency_at_per_s']))}"
+
+
+def _ratio(plain: Row | None, tuned: Row | None) -> str:
+    """How many times as much `tuned` sustains; figures of two machines are not compared."""
+    if plain is None or tuned is None or plain["machine"] != tuned["machine"]:
+        return "-"
+    rates = [float(row["sustained_per_s"] or 0) for row in (plain, tuned)]
+    return f"{rates[1] / rates[0]:.2f}" if all(rates) else "-"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(head), *map(list, rows)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
