@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from streamgauge.config.thresholds import EXTENSION_SHARE, EXTENSION_SHARE_MAX
 from streamgauge.stats import bootstrap
 from streamgauge.verdict.criteria.registry import CHECKS
-from streamgauge.verdict.evidence import INTERIM_ANALYSES, Evidence, Samples
+from streamgauge.verdict.evidence import INTERIM_ANALYSES, Evidence, Samples, Work
 from streamgauge.verdict.verdict import cannot_recover
 from tests.helpers_quick_draws import replicates
 from tests.unit.verdict.helpers_evidence import evidence
 
-SPANS_S, WARMUP_S, BOUND_S = (30.0, 60.0, 120.0), 12.0, 30.0
+SPANS_S, WARMUP_S, BOUND_S, SLIDE_S = (30.0, 60.0, 120.0), 12.0, 30.0, 4.0
 TRENDS = ("backlog_trend", "output_trend")
 
 
@@ -54,6 +54,35 @@ class Engine:
         return np.array(found)
 
 
+@dataclass(frozen=True)
+class WindowedEngine:
+    """Batches at least 1.4 s apart. Each takes `load` seconds for a second of events, and `close_s` more when a window
+    ends in it; `noise` as above.
+    """
+
+    load: float
+    close_s: float
+    noise: float = 0.12
+    cost_s: float = 0.1
+    interval_s: float = 1.4
+
+    @property
+    def needs(self) -> float:
+        """The share of the time that batches need in the long run, without their fixed cost."""
+        return self.load + self.close_s / SLIDE_S
+
+    def batches(self, whole_s: float, random: np.random.Generator) -> NDArray[np.float64]:
+        """As `Engine.batches`, from an empty queue."""
+        begun_s, waited_s, found = 0.0, self.interval_s, []
+        while begun_s < whole_s:
+            closing = begun_s // SLIDE_S - (begun_s - waited_s) // SLIDE_S
+            work_s = self.cost_s + self.load * waited_s + self.close_s * closing
+            found.append((begun_s, waited_s, work_s * np.exp(random.normal(0, self.noise) - self.noise**2 / 2)))
+            waited_s = max(found[-1][2], self.interval_s)
+            begun_s += waited_s
+        return np.array(found)
+
+
 STABLE = {
     "0.5": Engine(0.5, 0.5, 0.2),
     "0.8": Engine(0.8, 0.3, 0.15),
@@ -64,18 +93,42 @@ STABLE = {
     "0.9, every 1.4 s": Engine(0.9, 0.1, 0.2, interval_s=1.4),
 }
 """By the correlation of neighbouring batches. Those of the last two take 87 and 97 % of their interval."""
+WINDOWED = {
+    "80 %": WindowedEngine(0.3, 2.0),
+    "90 %": WindowedEngine(0.4, 2.0),
+    "101 %": WindowedEngine(0.4, 2.44),
+    "103 %": WindowedEngine(0.4, 2.52),
+}
+"""By the share of the time that batches need, with windows every 4 s. The last two fall behind for ever."""
 
 
 def fails(engine: Engine, random: np.random.Generator, asked_s: float) -> bool:
     """Whether a trend fails at any of the three looks; extended wherever one is undecided."""
-    batches, span_s = engine.batches(WARMUP_S + (INTERIM_ANALYSES + 1) * asked_s, random), asked_s
+    return outcome(engine.batches(WARMUP_S + (INTERIM_ANALYSES + 1) * asked_s, random), asked_s) == "failed"
+
+
+def outcome(batches: NDArray[np.float64], asked_s: float, slide_s: float = 0.0, spare_time: bool = True) -> str:
+    """What the trends say of a trial, extended wherever one is undecided: ok, failed or undecided.
+
+    `spare_time`: whether the time that batches leave over counts.
+    """
+    span_s = asked_s
     for look in range(INTERIM_ANALYSES):
         seen = _seen(batches, span_s, look)
+        seen = replace(seen, slide_s=slide_s, work=seen.work if spare_time else ())
         states = [spec.check(seen).state for spec in CHECKS if spec.name in (*TRENDS, "evidence")]
         if "failed" in states or "undecided" not in states:
-            return "failed" in states
+            return "failed" if "failed" in states else "ok"
         span_s += asked_s * (EXTENSION_SHARE_MAX if states[-1] == "undecided" else EXTENSION_SHARE)
-    return False
+    return "undecided"
+
+
+def windowed(name: str, trials: int, spare_time: bool = True) -> dict[str, float]:
+    """The shares of outcomes of trials of 30 s, of an engine with windows."""
+    whole_s = WARMUP_S + (INTERIM_ANALYSES + 1) * 30.0
+    runs = (WINDOWED[name].batches(whole_s, np.random.default_rng(seed)) for seed in range(trials))
+    found = [outcome(batches, 30.0, SLIDE_S, spare_time) for batches in runs]
+    return {state: found.count(state) / trials for state in ("ok", "failed", "undecided")}
 
 
 def _seen(batches: NDArray[np.float64], span_s: float, look: int) -> Evidence:
@@ -89,6 +142,7 @@ def _seen(batches: NDArray[np.float64], span_s: float, look: int) -> Evidence:
         backlog=at_reads,
         output_lag=at_reads,
         output_lag_at_commits=at_commits,
+        work=(Work(begun_s[done], length_s[done], waited_s[done]),),
         batches=int(done.sum()),
         interim_analysis=look,
     )
@@ -117,6 +171,10 @@ def main() -> None:
         for span_s in SPANS_S:
             failed, ended = (share(erring, name, span_s, trials) for erring in (fails, ends_early))
             print(f"correlation {name}, {span_s:g} s: {failed:.1%} failed, {ended:.1%} ended early", flush=True)
+    for name in WINDOWED:
+        for spare_time in (False, True):
+            shares = ", ".join(f"{share:.1%} {state}" for state, share in windowed(name, trials, spare_time).items())
+            print(f"batches need {name}, {'with' if spare_time else 'without'} spare time: {shares}", flush=True)
 
 
 if __name__ == "__main__":

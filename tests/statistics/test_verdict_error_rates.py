@@ -12,7 +12,7 @@ import pytest
 from streamgauge.verdict.criteria.registry import CHECKS
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import cannot_recover, judge
-from tests.statistics.helpers_stable_engines import STABLE, ends_early, fails, share
+from tests.statistics.helpers_stable_engines import STABLE, ends_early, fails, share, windowed
 from tests.unit.verdict.helpers_evidence import SECONDS, check_of, evidence, staircase
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
@@ -102,6 +102,21 @@ def test_stable_engines_are_condemned_as_often_as_the_method_says(name: str, sta
     """Where batches resemble their neighbours that is more often than 5 %, and nobody should be told otherwise."""
     trials = 150
     assert abs(share(fails, name, 30.0, trials) - stated) <= 3 * np.sqrt(max(stated, 0.01) / trials)
+
+
+# --- batches that leave time over ---
+
+
+def test_time_left_over_decides_what_slopes_do_not() -> None:
+    with_it, without = windowed("80 %", 40), windowed("80 %", 40, spare_time=False)
+    assert with_it["ok"] >= without["ok"] + 0.3
+    assert with_it["failed"] == 0
+
+
+@pytest.mark.parametrize("name", ["101 %", pytest.param("103 %", marks=pytest.mark.long)])
+def test_it_acquits_no_engine_that_falls_behind(name: str) -> None:
+    """One that the slopes alone do not acquit stays so."""
+    assert windowed(name, 40)["ok"] <= windowed(name, 40, spare_time=False)["ok"] + 0.05
 
 
 # --- the frontier of windowed results is a staircase ---

@@ -95,6 +95,27 @@ def independent_slope_interval(times_s: ArrayLike, values: ArrayLike, confidence
     return Interval(estimate, estimate - half, estimate + half, confidence, residuals.size)
 
 
+def ratio_interval(
+    numerators: ArrayLike, denominators: ArrayLike, confidence: float = 0.95, replicates: int = 1000, seed: int = 0
+) -> Interval:
+    """sum(numerators) / sum(denominators), both (n,), by block bootstrap of the residuals from that ratio.
+
+    Raises ValueError for different shapes, infinite values, or negative denominators.
+    """
+    above, below = _finite(numerators, "numerators"), _finite(denominators, "denominators")
+    if above.shape != below.shape:
+        raise ValueError(f"numerators and denominators must have one shape, got {above.shape} and {below.shape}")
+    if (below < 0).any():
+        raise ValueError("denominators must not be negative")
+    whole = float(below.sum())
+    if above.size < 3 or not whole:
+        return _nothing(above.size, confidence)
+    estimate = float(above.sum()) / whole
+    residuals, weights = above - estimate * below, np.full(above.size, 1 / whole)
+    half = _half_width(residuals, weights, confidence, None, replicates, seed)
+    return Interval(estimate, estimate - half, estimate + half, confidence, above.size)
+
+
 def block_length(residuals: Floats) -> int:
     """Samples per block: twice the length of Politis and White, at least 1, at most a quarter of the series."""
     if residuals.size < _ESTIMATED_BLOCK_FROM or np.ptp(residuals) <= 1e-12 * np.abs(residuals).max(initial=1.0):

@@ -23,6 +23,7 @@ from streamgauge.trial.stopping_rules import (
     undecided_checks,
     warmup_incomplete_reason,
 )
+from streamgauge.verdict.collect_evidence import draining_at_start
 
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
@@ -126,6 +127,10 @@ class SearchTrial(JudgedTrial):
 
     def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
         return super().early_stop_reason(record, now_us) or invalid_reason(record)
+
+    def span_extension_us(self, record: TrialRecord) -> int:
+        """None for a span that began with a backlog: it would take longer to decide than another trial."""
+        return 0 if draining_at_start(record) else super().span_extension_us(record)
 
     def tail_skip_reason(self, record: TrialRecord) -> str | None:
         """A trend that failed, or stays undecided, is the search's result without tail and answers."""

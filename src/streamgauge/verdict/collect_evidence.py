@@ -15,11 +15,11 @@ from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import driver, resources
 from streamgauge.metrics.summary.spans import within
-from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.latency import Latencies
 from streamgauge.verdict.criteria.driver import SCHEDULE_DELAY_US_MAX
-from streamgauge.verdict.evidence import BACKGROUND_BURST_S, Evidence, Samples
+from streamgauge.verdict.evidence import BACKGROUND_BURST_S, Evidence, Samples, Work
 from streamgauge.verification.sink_comparison import VerificationResult
 
 DRAINING_FACTOR = 2.0
@@ -58,6 +58,8 @@ def collect_evidence(
         output_lag=_output_lags(record),
         # Only at a steady rate: more load makes longer batches, and their length is part of the lag.
         output_lag_at_commits=_lags_at_commits(record) if steady else (),
+        work=_work(record),
+        slide_s=(longest_slide_us(resolved.flow) or 0) / US,
         latency=_latencies(verified, record) if verified and steady else (),
         latency_drift_s=_commit_gap_s(record) if verified and not _has_delivery_times(verified) else 0.0,
         interval_s=resolved.interval_s,
@@ -82,7 +84,7 @@ def collect_evidence(
         else trial_log.aborted_between(record.spans.measured_from_us, record.measured_until),
         retried_tasks=trial_log.retried_tasks(record.spans.measured_from_us, record.measured_until, as_a_rule=user_job),
         negative_latencies=verified.negatives if verified else 0,
-        draining_at_start=any(_draining(each) for each in backlogs),
+        draining_at_start=draining_at_start(record),
         interrupted=record.interrupted,
         user_job=user_job,
         interim_analysis=record.interim_analyses - 1,
@@ -182,6 +184,30 @@ def _lags_at_commits(record: TrialRecord) -> tuple[Samples, ...]:
     )
 
 
+def _work(record: TrialRecord) -> tuple[Work, ...]:
+    """The batches of every query that reads on only after a commit."""
+    parts = record.trial_log.by_query()
+    return tuple(
+        _work_of(part, record, _sinks_of(part) if len(parts) > 1 else "")
+        for part in parts
+        if part.output_lags_at_reads() is not None
+    )
+
+
+def _work_of(trial_log: TrialLog, record: TrialRecord, about: str) -> Work:
+    """The batches that end in the span.
+
+    An engine that stopped commits no batch. So if more event time is uncommitted at the end than any batch covers, that
+    time counts as busy.
+    """
+    ends, (busy_s, covered_s) = within(trial_log.batch_work(), record.spans)
+    until_us = _seen_until(record)
+    open_s = (until_us - ends[-1]) / US if ends.size else 0.0
+    if open_s > covered_s.max(initial=0.0):
+        ends, busy_s, covered_s = np.append(ends, until_us), np.append(busy_s, open_s), np.append(covered_s, 0.0)
+    return Work(ends / US, busy_s, covered_s, about)
+
+
 def _commit_gap_s(record: TrialRecord) -> float:
     """Median seconds between commits in the span, of the query with the longest; the whole span without two commits."""
     whole = record.spans.measured_to_us - record.spans.measured_from_us
@@ -267,8 +293,12 @@ def batches_between(trial_log: TrialLog, from_us: int, to_us: int) -> int:
     return min(counts.values())
 
 
+def draining_at_start(record: TrialRecord) -> bool:
+    """Whether the span began while the start-up backlog of a query was still draining."""
+    return any(_draining(each) for each in backlogs_of(record))
+
+
 def _draining(backlog: Samples) -> bool:
-    """Whether the span began while the start-up backlog was still draining."""
     third = len(backlog.value) // 3
     if third < 2:
         return False

@@ -45,6 +45,20 @@ class Samples:
         return cls(np.asarray(list(time_s), dtype=np.float64), np.asarray(list(value), dtype=np.float64))
 
 
+@dataclass(frozen=True)
+class Work:
+    """The batches of one query in the measured span, of an engine that commits all it read before it reads on.
+
+    `end_s`, `busy_s`, `covered_s` (n,): a batch's end in event time, seconds from there to its commit, and the event
+    time that it covers. `about` as in `Samples`.
+    """
+
+    end_s: Floats
+    busy_s: Floats
+    covered_s: Floats
+    about: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
     """The evidence of a verdict, of the measured span only.
@@ -59,6 +73,8 @@ class Evidence:
             before is committed by then, else at commits.
         output_lag_at_commits: the lag at commits, if `output_lag` is at deliveries.
         output_delay_s: median lag at commits of the fastest query.
+        work: the batches of each query that reads on only after a commit.
+        slide_s: seconds between the ends of windows, the longest of the flow; 0 without windows.
         interval_s: the engine's batch interval; 0 without one.
         latency: for each sink, mean seconds from an event's delivery to its result, by second of event time, without
             seconds that have few results. Without delivery times in the results: seconds from event to result.
@@ -94,6 +110,8 @@ class Evidence:
     backlog: tuple[Samples, ...]
     output_lag: tuple[Samples, ...]
     output_lag_at_commits: tuple[Samples, ...] = ()
+    work: tuple[Work, ...] = ()
+    slide_s: float = 0.0
     latency: tuple[Samples, ...] = ()
     latency_drift_s: float = 0.0
     interval_s: float = 0.0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from streamgauge.stats import bootstrap
-from streamgauge.stats.bootstrap import block_length, independent_slope_interval, slope_interval
+from streamgauge.stats.bootstrap import block_length, independent_slope_interval, ratio_interval, slope_interval
 from tests.helpers_quick_draws import replicates
 from tests.statistics.slope_coverage import autocorrelated, coverage
 
@@ -141,3 +141,22 @@ def test_blocks_are_longer_where_neighbours_resemble_each_other() -> None:
     random = np.random.default_rng(13)
     loose, tight = autocorrelated(200, 0.0, random), autocorrelated(200, 0.9, random)
     assert block_length(loose) < block_length(tight) <= 50
+
+
+def test_a_ratio_of_sums_is_covered_about_as_often_as_it_says() -> None:
+    random, covered = np.random.default_rng(7), 0
+    for _ in range(300):
+        below = random.uniform(0.5, 2.0, 12)
+        above = 0.7 * below + random.normal(0, 0.2, 12)
+        found = ratio_interval(above, below)
+        covered += found.low <= 0.7 <= found.high
+    assert covered >= 0.92 * 300
+
+
+def test_a_ratio_of_too_little_is_unknown() -> None:
+    for above, below in (([1.0, 2.0], [1.0, 1.0]), ([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])):
+        assert math.isinf(ratio_interval(above, below).high)
+    with pytest.raises(ValueError, match="must not be negative"):
+        ratio_interval([1.0, 1.0, 1.0], [1.0, -1.0, 1.0])
+    with pytest.raises(ValueError, match="one shape"):
+        ratio_interval([1.0, 1.0, 1.0], [1.0, 1.0])

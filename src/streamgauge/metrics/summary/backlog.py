@@ -45,9 +45,13 @@ def _unread(record: TrialRecord) -> int:
 
 
 def busy_share(record: TrialRecord) -> float | None:
-    """The share of the time that batches filled in the measured span, mean, of the query that is busiest.
+    """The share of the time that batches needed in the measured span, of the query that is busiest; None if unknown.
 
-    The mean, because batches in which windows close may be the only long ones.
+    All busy time over all event time that it covers, because batches in which windows close may be the only long ones.
     """
-    found = (within(part.work_shares(), record.spans)[1] for part in record.trial_log.by_query())
-    return max((float(shares.mean()) for shares in found if shares.size), default=None)
+    shares = []
+    for part in record.trial_log.by_query():
+        _, (busy_s, covered_s) = within(part.batch_work(), record.spans)
+        if covered_s.sum():
+            shares.append(float(busy_s.sum() / covered_s.sum()))
+    return max(shares, default=None)

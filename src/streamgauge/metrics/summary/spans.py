@@ -37,7 +37,7 @@ def within(samples: tuple[Ints, Any], spans: TrialSpans) -> tuple[Ints, Any]:
     """The samples of the measured span."""
     times, values = samples
     inside = (times >= spans.measured_from_us) & (times < spans.measured_to_us)
-    return times[inside], values[inside]
+    return times[inside], values[..., inside]
 
 
 def is_measured(record: TrialRecord, when_us: int) -> bool:

@@ -6,6 +6,7 @@ from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Check
 from streamgauge.verdict.criteria.check_spec import CheckSpec, make_check, worst
 from streamgauge.verdict.criteria.driver import driver_bottleneck
+from streamgauge.verdict.criteria.spare_time import decide_by_spare_time
 from streamgauge.verdict.criteria.trend import SlopeWording, check_trend
 from streamgauge.verdict.evidence import Evidence
 
@@ -19,7 +20,11 @@ def _backlog_trend(evidence: Evidence) -> Check:
     # A second of waiting event time is a second of the rate, whatever the rate is at that moment.
     return worst(
         [
-            check_trend("backlog_trend", backlog, BACKLOG_SLOPE_SHARE_MAX, evidence, _BACKLOG, "of the rate")
+            decide_by_spare_time(
+                check_trend("backlog_trend", backlog, BACKLOG_SLOPE_SHARE_MAX, evidence, _BACKLOG, "of the rate"),
+                backlog.about,
+                evidence,
+            )
             for backlog in evidence.backlog
         ]
     )

@@ -15,6 +15,7 @@ import numpy as np
 from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Check
 from streamgauge.verdict.criteria.check_spec import CheckSpec, worst
+from streamgauge.verdict.criteria.spare_time import decide_by_spare_time
 from streamgauge.verdict.criteria.trend import TREND_POINTS_MIN, SlopeWording, check_trend, steps
 from streamgauge.verdict.evidence import Evidence, Samples
 
@@ -26,7 +27,10 @@ _OUTPUT_AT_COMMITS = SlopeWording(
 
 
 def _output_trend(evidence: Evidence) -> Check:
-    checks = [_output_check(steps(lag), evidence, _OUTPUT) for lag in evidence.output_lag]
+    checks = [
+        decide_by_spare_time(_output_check(steps(lag), evidence, _OUTPUT), lag.about, evidence)
+        for lag in evidence.output_lag
+    ]
     at_commits = [_commit_check(steps(lag), evidence, _OUTPUT_AT_COMMITS) for lag in evidence.output_lag_at_commits]
     return worst([*checks, *(check for check in at_commits if check is not None)])
 

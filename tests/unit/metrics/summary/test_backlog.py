@@ -46,9 +46,10 @@ def test_the_backlog_of_an_engine_that_stopped_is_largest_at_the_end(make: Any) 
 
 
 def test_how_much_of_the_time_batches_filled(make: Any) -> None:
-    """By the event time that each took; nothing where no batch was committed."""
-    record = make.story(commit_after_us=250_000).record()
+    """From a batch's end in event time; nothing where no batch was committed. What was left waiting counts as busy."""
+    record = make.story(read_after_us=5_000, commit_after_us=245_000).record()
     assert busy_share(record) == pytest.approx(0.25)
+    assert busy_share(make.story(read_after_us=305_000, commit_after_us=245_000).record()) == pytest.approx(0.55)
     record.trial_log.commits = []
     assert busy_share(record) is None
 
@@ -56,10 +57,7 @@ def test_how_much_of_the_time_batches_filled(make: Any) -> None:
 def test_rare_long_batches_fill_time_too(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every third one closes windows: the median would not see it."""
     record = make.story(commit_after_us=250_000).record()
-    times, shares = record.trial_log.by_query()[0].work_shares()
-    monkeypatch.setattr(type(record.trial_log), "work_shares", lambda log: (times, np.full(shares.size, 0.3)))
-    flat = busy_share(record)
-    third = np.resize([0.3, 0.3, 1.5], shares.size)
-    monkeypatch.setattr(type(record.trial_log), "work_shares", lambda log: (times, third))
-    assert flat == pytest.approx(0.3)
+    ends_us, (busy_s, covered_s) = record.trial_log.by_query()[0].batch_work()
+    third = np.resize([0.3, 0.3, 1.5], busy_s.size) * covered_s
+    monkeypatch.setattr(type(record.trial_log), "batch_work", lambda log: (ends_us, np.array([third, covered_s])))
     assert busy_share(record) == pytest.approx(0.7, abs=0.15)

@@ -139,7 +139,9 @@ def test_the_last_step_lies_little_above_the_limit_that_busy_batches_predict(mon
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(capacity), False)
 
 
-@pytest.mark.parametrize(("share", "limit"), [(None, None), (BUSY_SHARE_MIN - 0.01, None), (0.39, 2e6), (0.9, None)])
+@pytest.mark.parametrize(
+    ("share", "limit"), [(None, None), (BUSY_SHARE_MIN - 0.01, None), (BUSY_FULL / 2, 2e6), (BUSY_FULL, None)]
+)
 def test_idle_and_full_batches_predict_no_limit(
     monkeypatch: pytest.MonkeyPatch, share: float | None, limit: float | None
 ) -> None:

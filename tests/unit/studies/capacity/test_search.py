@@ -15,6 +15,7 @@ from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import TrialOutcome, search
 from streamgauge.studies.capacity.strategy import (
+    BUSY_FULL,
     BUSY_OVER,
     DRAIN_OVERESTIMATE_FACTOR,
     STEP_MAX,
@@ -360,12 +361,12 @@ def test_a_first_rate_that_is_undecided_is_asked_once_more(again: VerdictValue) 
 
 def test_an_engine_that_is_nearly_full_is_offered_what_would_overfill_it() -> None:
     """A trial that fails is shorter than one that holds, and gives the bracket its upper end."""
-    busy = Busy(0.8e6, 1e6)
-    result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.74e6, quick=True))
-    assert busy.rates[:2] == [0.74e6, pytest.approx(BUSY_OVER * 1e6)]
+    busy = Busy(0.93e6, 1e6)
+    result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.88e6, quick=True))
+    assert busy.rates[:2] == [0.88e6, pytest.approx(BUSY_OVER * 1e6)]
     assert len(busy.rates) == 4
     assert result.low is not None
-    assert 0.8e6 / 1.05 <= result.low <= 0.8e6
+    assert 0.93e6 / 1.05 <= result.low <= 0.93e6
 
 
 @pytest.mark.parametrize("tolerance", [0.05, 0.2, 0.5])
@@ -379,9 +380,9 @@ def test_no_confirmation_counts_as_the_trial_at_ninety_percent(tolerance: float)
     assert result.at_90_percent.offered_per_s == pytest.approx(0.9 * result.low, rel=0.026)
 
 
-@pytest.mark.parametrize(("below", "purposes"), [(0.91, ["confirm"]), (0.87, ["confirm", "at 90 %"])])
+@pytest.mark.parametrize(("below", "purposes"), [(0.91, ["confirm"]), (0.84, ["confirm", "at 90 %"])])
 def test_a_trial_that_held_at_about_ninety_percent_is_not_repeated(below: float, purposes: list[str]) -> None:
-    """Within 2.5 % of that rate; the result shows that trial's figures."""
+    """Within 5 % of that rate; the result shows that trial's figures."""
     capacity = 1e6
     busy = Busy(capacity * 1.001, 1e9)
 
@@ -422,7 +423,7 @@ def test_where_a_bracket_is_cut(
 ) -> None:
     state = State(PLENTY)
     for (rate, busy), verdict in ((low, "sustained"), (high, "undecided")):
-        outcome = TrialOutcome(rate, verdict, purpose="bracket", busy_share=busy)
+        outcome = TrialOutcome(rate, verdict, purpose="bracket", busy_share=busy and busy * BUSY_FULL / 0.78)
         state.trials.append((TrialRequest(rate, "bracket", False), outcome))
         state.note(outcome, rate)
     assert _rate_between(state, low[0], high[0]) == pytest.approx(expected)

@@ -1,0 +1,57 @@
+"""Shows that nothing accumulates by the time that batches leave over, where a slope leaves it undecided.
+
+An engine in batches that takes all that waits at the start of each, and then waits for the next, has emptied its queue.
+If its batches need clearly less time than they cover, the backlog cannot grow for good. Where windows close in some
+batches only, their lengths vary so much that the slope of the backlog shows this after minutes; the share of the time
+that batches need shows it after half a minute.
+
+The share is sum(busy) / sum(covered), from what the driver sees itself: busy from the end of a batch in event time to
+its commit. It is near 1 for batches back to back, and above it if events are left waiting. So the rule says nothing
+about engines without spare time. It turns undecided into ok only, never a proven growth.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamgauge.results.causes import Cause
+from streamgauge.results.verdict import Check
+from streamgauge.stats.bootstrap import Interval, ratio_interval
+from streamgauge.verdict.evidence import Evidence, Floats, Work
+
+BATCH_SHARE_MAX = 0.97
+"""Largest share of the time that batches may need. A backlog that grows by 1 % of the rate needs 1.01."""
+GROUPS_MIN = 6
+"""Fewer groups of batches do not show how much they vary."""
+
+
+def decide_by_spare_time(check: Check, about: str, evidence: Evidence) -> Check:
+    """The check of a trend about some sinks: ok if it is undecided and the batches leave time over."""
+    work = next((one for one in evidence.work if one.about == about), None)
+    if check.code != Cause.TREND_UNDECIDED or work is None:
+        return check
+    share = needed_share(work, evidence.slide_s, evidence.confidence)
+    if share is None or share.high > BATCH_SHARE_MAX:
+        return check
+    sentence = (
+        f"{check.sentence}; but batches take all that waits and need {share.estimate:.0%} of the time (at most "
+        f"{share.high:.0%}, limit {BATCH_SHARE_MAX:.0%}), so nothing accumulates"
+    )
+    return check.model_copy(update={"state": "ok", "code": Cause.OK, "ok": True, "sentence": sentence})
+
+
+def needed_share(work: Work, slide_s: float, confidence: float) -> Interval | None:
+    """The share of the time that batches need.
+
+    The batches in which a window ends are long, and come at every slide. So batches between two ends of windows are
+    one observation. None with fewer than `GROUPS_MIN` of these.
+    """
+    busy_s, covered_s = _by_slide(work, slide_s) if slide_s else (work.busy_s, work.covered_s)
+    return ratio_interval(busy_s, covered_s, confidence) if busy_s.size >= GROUPS_MIN else None
+
+
+def _by_slide(work: Work, slide_s: float) -> tuple[Floats, Floats]:
+    """(busy, covered) summed over the batches that end between two ends of windows."""
+    _, group = np.unique(np.floor(work.end_s / slide_s), return_inverse=True)
+    busy_s, covered_s = (np.bincount(group, seconds).astype(np.float64) for seconds in (work.busy_s, work.covered_s))
+    return busy_s, covered_s

@@ -1,0 +1,78 @@
+"""verdict/criteria/spare_time.py: batches that leave time over decide what the backlog's slope cannot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamgauge.results.causes import Cause
+from streamgauge.verdict.criteria.registry import CHECKS
+from streamgauge.verdict.evidence import TREND_CONFIDENCE, Evidence, Samples, Work
+from streamgauge.verdict.criteria.spare_time import BATCH_SHARE_MAX, GROUPS_MIN, needed_share
+from tests.unit.verdict.helpers_evidence import evidence
+
+SLIDE_S, INTERVAL_S = 4.0, 1.4
+
+
+def batches(close_s: float, each_s: float = 0.4, n: int = 22) -> Work:
+    """Batches of `each_s` every 1.4 s; those in which a window of 4 s ends need `close_s` more."""
+    ends_s = INTERVAL_S * np.arange(1, n + 1)
+    closing = np.floor(ends_s / SLIDE_S) > np.floor((ends_s - INTERVAL_S) / SLIDE_S)
+    noise = np.random.default_rng(3).normal(0, 0.03, n)
+    return Work(ends_s, each_s + close_s * closing + noise, np.full(n, INTERVAL_S))
+
+
+def undecided(work: tuple[Work, ...], about: str = "") -> Evidence:
+    """A backlog whose slope is undecided, with these batches."""
+    time_s = INTERVAL_S * np.arange(22)
+    backlog = Samples(time_s, 1.4 + np.resize([0.0, 0.9, 0.1], 22), about)
+    return replace(evidence(backlog=backlog), work=work, slide_s=SLIDE_S)
+
+
+def backlog_check(seen: Evidence) -> Any:
+    return next(spec.check for spec in CHECKS if spec.name == "backlog_trend")(seen)
+
+
+def test_the_slope_alone_is_undecided() -> None:
+    assert backlog_check(undecided(())).code == Cause.TREND_UNDECIDED
+
+
+def test_time_left_over_decides() -> None:
+    check = backlog_check(undecided((batches(1.4),)))
+    assert (check.state, check.code, check.ok) == ("ok", Cause.OK, True)
+    assert "nothing accumulates" in check.sentence
+    assert check.value == backlog_check(undecided(())).value  # the slope stays what it is
+
+
+@pytest.mark.parametrize(
+    "work", [batches(3.0, 0.5), batches(0.0, 1.45), batches(1.4, n=GROUPS_MIN), replace(batches(1.4), about="other")]
+)
+def test_too_full_too_few_or_another_querys_batches_decide_nothing(work: Work) -> None:
+    assert backlog_check(undecided((work,))).state == "undecided"
+
+
+def test_a_proven_growth_is_not_acquitted() -> None:
+    time_s = INTERVAL_S * np.arange(22)
+    grown = replace(undecided((batches(1.4),)), backlog=(Samples(time_s, 1.4 + 0.1 * time_s),))
+    assert backlog_check(grown).state == "failed"
+
+
+@pytest.mark.parametrize("slide_s", [0.0, SLIDE_S])
+def test_batches_that_get_fuller_leave_too_little_time(slide_s: float) -> None:
+    """From 55 % to 105 %: such a drift makes the interval wide, so the mean of 80 % does not count."""
+    fuller = replace(batches(0.0), busy_s=INTERVAL_S * np.linspace(0.55, 1.05, 22))
+    share = needed_share(fuller, slide_s, TREND_CONFIDENCE)
+    assert share is not None
+    assert share.estimate < 0.85
+    assert share.high > BATCH_SHARE_MAX
+
+
+def test_windows_closing_in_some_batches_only_do_not_widen_the_interval() -> None:
+    """Summed over a slide they are alike; each by itself they are not."""
+    by_slide, each = (needed_share(batches(1.4), slide_s, TREND_CONFIDENCE) for slide_s in (SLIDE_S, 0.0))
+    assert by_slide is not None
+    assert each is not None
+    assert by_slide.half_width < each.half_width / 2
