@@ -10,8 +10,8 @@ import pytest
 
 from streamgauge.results.causes import Cause
 from streamgauge.verdict.criteria.registry import CHECKS
-from streamgauge.verdict.evidence import TREND_CONFIDENCE, Evidence, Samples, Work
 from streamgauge.verdict.criteria.spare_time import BATCH_SHARE_MAX, GROUPS_MIN, needed_share
+from streamgauge.verdict.evidence import TREND_CONFIDENCE, Evidence, Samples, Work
 from tests.unit.verdict.helpers_evidence import evidence
 
 SLIDE_S, INTERVAL_S = 4.0, 1.4
