@@ -1,7 +1,7 @@
 """The tables in the documents that are made from the code and from data files, so that neither can disagree.
 
     python tools/docs_tables.py           write them between their markers
-    python tools/docs_tables.py --check   exit 1 if one is out of date (`tests/docs/test_docs.py` checks the same)
+    python tools/docs_tables.py --check   exit 1 if one is out of date (`tests/docs` checks the same)
 
 A table stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`. Measured figures: `results: NAME` is the
 table of docs/results/data/NAME.csv. Coverage of the four works: docs/research/coverage.csv.

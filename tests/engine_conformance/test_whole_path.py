@@ -1,148 +1,30 @@
-"""The whole path on a real Spark: each workload from plan to verified answers, a restart, a death, starts that fail."""
+"""The whole path on a real Spark: each workload from plan to verified answers, also killed and restarted."""
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
-from streamgauge.core.clock import Clock
-from streamgauge.core.errors import EngineError
-from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
-from streamgauge.core.trial_snapshot import TrialSnapshot
-from streamgauge.core.trial_spans import TrialSpans
-from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.dataflow import graph
-from streamgauge.engines.registry import starter_of
-from streamgauge.harness.testbed import TestBed
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.log.trial_log import Batch
-from streamgauge.metrics.records import RUNNER
-from streamgauge.metrics.summary import operators
-from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
-from streamgauge.system.child_processes import wait_until
-from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
-from streamgauge.trial.extension_policy import JudgedTrial
-from streamgauge.trial.progress import snapshots
-from streamgauge.trial.trial_result import TrialResult
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import place_of
+from tests.engine_conformance.helpers_spark_trials import (
+    WARM_UP,
+    check_answers,
+    check_path,
+    check_ways,
+    lost_by_count,
+    started,
+)
 from tests.helpers_application_variants import operators_of, together, ways_of
-from tests.helpers_restart import RESTARTED_S, Restart
-from tests.helpers_verdicts import sentence_against
+from tests.helpers_restart import Restart
 
 pytestmark = pytest.mark.spark
-
 WINDOW = {"range": "2s", "slide": "1s"}
-WARM_UP, DURATION_S = "4s", 6.0
-Progress = Callable[[TrialSnapshot], None]
-
-
-@dataclass
-class Case:
-    """A workload on a started test bed."""
-
-    resolved: ResolvedExperiment
-    testbed: TestBed
-    folder: RunFolder
-    rate_per_s: float
-    counted: list[OperatorRows] = field(default_factory=list)
-    """What Spark counted in all batches so far."""
-
-    def __post_init__(self) -> None:
-        engine, rows = self.testbed.engine, self.testbed.engine.operator_row_counts
-
-        def count(*args: Any, **kwargs: Any) -> OperatorCounts:
-            counts = rows(*args, **kwargs)
-            self.counted += counts.rows
-            return counts
-
-        engine.operator_row_counts = count  # type: ignore[method-assign]
-
-    def trial(self, number: int, on_progress: Progress = lambda _: None) -> TrialResult:
-        """A short real trial in a folder of its own."""
-        folder = self.folder.trial(number, datetime.now(UTC))
-        settings = JudgedTrial(
-            self.resolved, self.rate_per_s, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
-        )
-        return TrialConductor(self.resolved, self.testbed, snapshots(on_progress)).run(folder, settings)
-
-    def counted_with(self, operators: Sequence[str]) -> dict[str, dict[Batch, int]]:
-        """Rows of each operator in each batch, as soon as Spark has told of a batch with all of these, which it may do
-        after its results have come.
-        """
-        found: dict[str, dict[Batch, int]] = defaultdict(dict)
-
-        def known() -> bool:
-            self.testbed.engine.operator_row_counts(RESTARTED_S)
-            for row in self.counted:
-                found[row.operator][row.query, row.batch] = row.rows
-            return bool(set.intersection(*(set(found[name]) for name in operators)))
-
-        assert wait_until(known, RESTARTED_S)
-        return found
-
-
-@contextmanager
-def started(
-    root: Path,
-    workload: str,
-    rate: str,
-    parameters: dict[str, Any],
-    options: dict[str, str],
-    warm_up: str = WARM_UP,
-    tuning: str = "tuned",
-) -> Iterator[Case]:
-    """Generators, recorder and Spark, running; ended at the end."""
-    # No duration: one as short as these trials is refused, since it could not be judged.
-    # While Spark is restarted nothing is read, however long that takes: the queue must not fill meanwhile.
-    load = {"rate": rate, "warmup": warm_up, "generators": 2, "bound": "5m"}
-    values = {"workload": workload, "parameters": parameters, "options": {"probes": "on", **options}, "load": load,
-              "out": str(root), "tuning": tuning}  # fmt: skip
-    resolved = check(build(values))
-    folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
-    rate_per_s = resolved.experiment.load.rate
-    with TestBed(testbed_settings(resolved), starter_of("spark", None), folder.path, Clock.fixed_now()) as testbed:
-        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, rate_per_s, 1.0))
-        yield Case(resolved, testbed, folder, rate_per_s)
-
-
-def gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
-def spark_pids(testbed: TestBed) -> list[int]:
-    return [pid for _, role, pid in testbed.processes() if role == "sut"]
-
-
-def check_answers(judged: TrialResult, rows_least: int) -> None:
-    """Judged by an independent reference, and nothing wrong with any answer."""
-    found = judged.result.verification
-    assert found is not None
-    assert judged.record.drained
-    assert (found.judged, found.independent) == (True, True)
-    assert found.fault_count == 0, found.examples
-    assert found.matched == found.expected >= rows_least
-
-
-def state_of(judged: TrialResult, check_name: str) -> str:
-    return next(one.state for one in judged.result.verdict.checks if one.name == check_name)
-
-
 # (name, workload, rate, parameters, options, fewest answers): the ways in which operators are done. Sessions without a
 # run around them try most of these in make test (test_spark_nodes.py).
 CASES: list[tuple[str, str, str, dict[str, Any], dict[str, str], int]] = [
@@ -202,11 +84,8 @@ def clicks_from_known_places(plan: Plan, partition: int, from_us: int, to_us: in
     return sum(bool(click["url"]) and place_of("", click["ip"])[0] is not None for click in clicks)
 
 
-UPDATES = ("counts", "count", "status", "countries", "cities", "visits", "uniques")
-"""Sinks of updates."""
 GRID = {"range": "2s", "slide": "1s", "slice_length": "1s", "slices_per_day": "3"}
 """Windows and slices of `smart_grid` that close within a short trial."""
-
 # Applications that share a Spark, each with an equal part of the rate: (rate, sink of each to its fewest answers)
 APPLICATIONS: list[tuple[str, dict[str, dict[str, Any]], dict[str, int]]] = [
     (
@@ -412,7 +291,7 @@ def test_malformed_records_of_own_data_stop_nothing(tmp_path: Path, monkeypatch:
 def test_every_workload_is_verified_on_spark() -> None:
     """A workload that nobody put into a case is found here."""
     cases = {workload for _, workload, *_ in CASES} | {name for _, parts, _ in APPLICATIONS for name in parts}
-    assert cases | {"identity"} == set(registry.names())  # identity: the warm test bed's, below
+    assert cases | {"identity"} == set(registry.names())  # identity: test_life_of_spark.py
 
 
 def test_every_way_of_an_application_is_verified_on_spark() -> None:
@@ -422,83 +301,3 @@ def test_every_way_of_an_application_is_verified_on_spark() -> None:
     names = sorted({name for name, _ in parts})
     lacking = [(name, choice) for name in names for way, choice in ways_of(name) if (name, way) not in tried]
     assert lacking == []
-
-
-def check_path(judged: TrialResult) -> None:
-    """The connection held, and every event went all the way once."""
-    assert state_of(judged, "connected") == "ok"
-    assert {one.lost for one in judged.result.operators} <= {0, None}
-    check_ways(judged)
-
-
-def lost_by_count(running: Case, judged: TrialResult) -> set[int | None]:
-    """What each operator lost by Spark's count and the driver's, over all batches that Spark told of: where it starts
-    slowly, none ends in so short a span, and the last one may still be ending when its results have come.
-    """
-    known = operators.operator_row_counts(running.counted, judged.record.trial_log)
-    known = replace(known, ends={batch: end for batch, end in known.ends.items() if batch in known.engine})
-    ever = TrialSpans(0, 0, FAR_FUTURE_US, FAR_FUTURE_US)
-    return {
-        one.lost for one in operators.summaries(running.testbed.settings.flow, known, judged.record.trial_log, ever)
-    }
-
-
-def check_ways(judged: TrialResult) -> None:
-    """Latencies are sensible, and every event went all the way."""
-    assert state_of(judged, "answers") == "ok"
-    assert judged.verified is not None
-    for sink in judged.verified.sinks:
-        latency = sink.latencies.latencies.event_time_us
-        assert latency is not None
-        # An update counts from its batch's last event: of few large batches, none of those may lie in the span.
-        assert latency.count > 0 or sink.name in UPDATES
-        assert latency.min is None or latency.min > 0
-    assert judged.verified.negatives == 0
-    driver = judged.result.driver
-    assert driver is not None
-    assert driver.events_planned == driver.events_offered == driver.events_handed_out == driver.events_committed
-
-
-def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None:
-    """A verified trial; in the second on the same Spark it is killed: `connected` fails, and nothing is left."""
-    with started(tmp_path, "identity", "20k", {}, {}) as running:
-        judged = running.trial(1)
-        assert lost_by_count(running, judged) == {0}
-        check_answers(judged, 90_000)
-        check_path(judged)
-        pids = spark_pids(running.testbed)
-        assert len(pids) >= 2
-
-        def kill(shown: TrialSnapshot) -> None:
-            if shown.elapsed_s > 5 and not gone(pids[0]):
-                psutil.Process(pids[0]).kill()
-
-        judged = running.trial(2, kill)
-        verdict = judged.result.verdict
-        assert "-9" in sentence_against(verdict, "connected")
-        trial = running.folder.trials()[1]
-        assert trial.read_result() == judged.result
-        assert json.loads((trial.path / "result.json").read_text())["verdict"]["value"] == verdict.value
-        driver = [pid for name, role, pid in running.testbed.processes() if role == "driver" and name != RUNNER]
-        assert len(driver) == 3
-    assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
-
-
-def test_a_start_that_fails_gives_sparks_own_reason(tmp_path: Path) -> None:
-    """A few lines that name the cause, the file with the rest, and no process left behind."""
-    options, reason = {"spark.serializer": "no.such.Serializer"}, "no.such.Serializer"
-    before = {child.pid for child in psutil.Process().children(recursive=True)}
-    with pytest.raises(EngineError) as caught, started(tmp_path, "identity", "20k", {}, options):
-        pass
-    lines = str(caught.value).splitlines()
-    assert reason in str(caught.value)
-    assert len(lines) <= 4
-    assert "whole log:" in lines[-1]
-    assert caught.value.log is not None
-    assert Path(caught.value.log).exists()
-    assert "Traceback" not in str(caught.value)
-
-    def left() -> set[int]:
-        return {child.pid for child in psutil.Process().children(recursive=True)} - before
-
-    assert wait_until(lambda: all(map(gone, left())), 20)

@@ -20,18 +20,16 @@ from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.conductor import testbed_settings
 from streamgauge.trial.trial_result import TrialResult
 from tests import helpers_broker_trials as over_a_broker
-from tests.engine_conformance.test_whole_path import gone
+from tests.engine_conformance.test_life_of_spark import gone
 from tests.helpers_broker_trials import WINDOW, check_answers, started, trial
 from tests.helpers_verdicts import sentence_against
 
 pytestmark = pytest.mark.spark
-
 ENGINE = "spark-dstream"
 BATCHES = {"batch_interval": "500ms"}
 RECEIVED = BATCHES | {"block_interval": "50ms"}
 OVER = {"flight": BATCHES, "socket": RECEIVED}
 """A transport to the options there."""
-
 # (workload, parameters, options, fewest answers): rows, updates, and windows, also one behind the other
 CASES: list[tuple[str, dict[str, str], dict[str, str], int]] = [
     ("filter", {"above": "50"}, {"source": "rows"}, 10_000),

@@ -11,11 +11,7 @@ from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import LEVEL, RIGHT, evidence, lag, ramp
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
-
-
 SHARES = ("delivery_share", "receive_share", "disk_share")
-
-
 TOO_SLOW: list[dict[str, Any]] = [
     {"backlog": ramp(0.05)}, {"backlog": ramp(0.01)}, {"output_lag": lag(0.03)}, {"latency": (ramp(0.03),)},
     {"overflowed": True}, {"levels": (LEVEL,)},

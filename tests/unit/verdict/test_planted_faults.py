@@ -37,11 +37,7 @@ def of_latency(**changes: Any) -> Latencies:
 
 
 NOT_COMPARED = RIGHT.model_copy(update={"judged": False, "sentence": "DuckDB ran out of memory"})
-
-
 ONE_SECOND_SHORT = np.where(SECONDS == 30, 0.98 * RATE, RATE)
-
-
 FAULTS = [
     ("driver", "invalid", Cause.PLAN_NOT_KEPT, {"offered_per_s": ONE_SECOND_SHORT}),
     ("driver", "invalid", Cause.SCHEDULE_DELAY, {"schedule_delay_us_p99": 150_000}),
@@ -96,8 +92,6 @@ FAULTS = [
         {"levels": (LEVEL,), "latencies": of_latency(p99=1e6, lower_bounds=3)},
     ),
 ]
-
-
 LIMITS = [
     ("driver", Cause.DRIVER_STARVED, {"core_wait_us": 9_900.0}, {"core_wait_us": 10_100.0}),
     (

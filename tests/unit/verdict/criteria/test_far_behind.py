@@ -15,11 +15,7 @@ from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import RATE, evidence
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
-
-
 CUT_BY_MEMORY = {"bound_cut_by_memory": True, "bound_s": 7.6}
-
-
 LATE_GENERATORS = {"offered_per_s": np.full(60, RATE / 2), "schedule_delay_us_p99": 5e6}
 
 

@@ -1,0 +1,45 @@
+"""Pages of the documentation: their code, inline names and generated tables."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import types
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("docs", "bench", "examples", "experiments")
+PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
+
+
+def load(path: Path) -> types.ModuleType:
+    """A Python file as a module, without a package around it."""
+    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TABLES = load(ROOT / "tools" / "docs_tables.py")
+
+
+def fences(text: str) -> list[tuple[str, str, str]]:
+    """(mark, language, code) of each fenced block; the mark is the comment on the line before it, or nothing."""
+    pattern = re.compile(r"(?:^<!-- (tested[^>]*?) -->\n)?^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+    return [(mark or "", language, code) for mark, language, code in pattern.findall(text)]
+
+
+def spans(text: str) -> list[str]:
+    """The inline code of a page, outside its fenced blocks."""
+    return re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+def code_lines(text: str) -> list[str]:
+    """Every line of code, fenced or inline."""
+    return [line for _, _, code in fences(text) for line in code.splitlines()] + spans(text)

@@ -1,0 +1,129 @@
+"""Code, experiments and messages shown in documents work as shown."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.config.options_and_settings import Experiment, build, read, to_toml
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.registry import capabilities
+from streamgauge.workloads.registry import get
+from tests.docs.helpers_pages import ROOT, every_page, fences
+
+EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
+
+
+@every_page
+def test_code_in_documents_runs(page: Path) -> None:
+    """Blocks under `<!-- tested -->` run from top to bottom in one namespace; their assertions hold."""
+    namespace: dict[str, Any] = {"__name__": page.stem}
+    for mark, language, code in fences(page.read_text()):
+        if mark == "tested" and language == "python":
+            exec(compile(code, str(page), "exec", dont_inherit=True), namespace)
+
+
+def test_the_flows_shown_first_run_on_spark() -> None:
+    """What a reader would copy is not refused; words that only the reference has are told in their table."""
+    namespace: dict[str, Any] = {}
+    first = next(
+        code
+        for mark, _, code in fences((ROOT / "docs" / "contributing" / "flow-language.md").read_text())
+        if mark == "tested"
+    )
+    exec(compile(first, "flow.md", "exec", dont_inherit=True), namespace)
+    flows = [value for value in namespace.values() if isinstance(value, Flow)]
+    assert len(flows) == 2
+    asked = {type(node).__name__ for flow in flows for node in graph.operators(flow)}
+    assert asked <= set(capabilities()["spark"].nodes)
+
+
+FAKE = """#!/bin/sh
+echo "$(basename "$0") $*" >> said
+[ "$1" != run ] || [ -d "$(echo "$*" | sed 's/.*--out //')" ] || exit 2
+exit "$(cat "$1.code" 2> /dev/null || echo 0)"
+"""
+"""Stands for a program: notes its words, wants the folder of --out, ends with the code that stands in a file."""
+
+
+@pytest.mark.parametrize(("run", "compare", "code", "runs"), [(0, 0, 0, 6), (1, 0, 0, 6), (1, 1, 1, 6), (3, 0, 1, 1)])
+def test_the_script_for_ci_compares_whatever_the_runs_found(
+    run: int, compare: int, code: int, runs: int, tmp_path: Path
+) -> None:
+    """Runs that are not sustained are compared; a machine that lacks something ends it; the last code is the gate's."""
+    for program in ("git", "streamgauge"):
+        (tmp_path / program).write_text(FAKE)
+        (tmp_path / program).chmod(0o755)
+    (tmp_path / "run.code").write_text(str(run))
+    (tmp_path / "compare.code").write_text(str(compare))
+    (script,) = [
+        code
+        for _, language, code in fences((ROOT / "docs" / "how-to" / "compare-and-gate.md").read_text())
+        if language == "sh"
+    ]
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=environment, check=False)
+    said = (tmp_path / "said").read_text().splitlines()
+    assert done.returncode == code
+    assert len([line for line in said if line.startswith("streamgauge run ")]) == runs
+    assert [line.split()[:4] for line in said if " compare " in line] == [
+        ["streamgauge", "compare", "runs/base", "runs/new"]
+    ] * (runs == 6)
+
+
+def test_the_worked_example_is_tested() -> None:
+    """All Python of docs/contributing/add-a-workload.md is under the mark, so that none of it is only believed."""
+    blocks = fences((ROOT / "docs" / "contributing" / "add-a-workload.md").read_text())
+    marks = [mark for mark, language, _ in blocks if language == "python"]
+    assert marks
+    assert set(marks) == {"tested"}
+
+
+@every_page
+def test_experiments_in_documents_are_valid(page: Path) -> None:
+    """TOML under `<!-- tested: experiment -->` is an experiment."""
+    for mark, language, code in fences(page.read_text()):
+        if mark == "tested: experiment":
+            assert language == "toml"
+            assert_can_be_asked(build(tomllib.loads(code)))
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.name for path in EXPERIMENTS])
+def test_shipped_experiments_are_valid(path: Path) -> None:
+    """Each shipped file reads as an experiment that can be asked, and survives being written out again."""
+    experiment = read(path)
+    assert_can_be_asked(experiment)
+    assert build(tomllib.loads(to_toml(experiment))) == experiment
+
+
+def test_shipped_experiments_are_told() -> None:
+    """experiments/README.md has a row for each file."""
+    text = (ROOT / "experiments" / "README.md").read_text()
+    assert EXPERIMENTS
+    assert [path.name for path in EXPERIMENTS if f"[{path.name}]({path.name})" not in text] == []
+
+
+def assert_can_be_asked(experiment: Experiment) -> None:
+    """The workload, its parameters and the engine's options are all there; nothing is asked of this machine."""
+    workload = get(experiment.workload)
+    workload.build(workload.read(experiment.parameters), experiment.load.rate)
+    engine = capabilities()[experiment.engine]
+    settings = {setting.name: setting.choices for setting in engine.settings}
+    for name, value in experiment.options.items():
+        assert name.startswith("spark.") or name in settings, name
+        assert name.startswith("spark.") or not settings[name] or value in settings[name], (name, value)
+
+
+def test_quoted_messages_are_the_program_s() -> None:
+    """Each message that troubleshooting.md quotes stands in the source, so that a reader can search for it."""
+    source = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
+    quotes = re.findall(r"^> (.+)$", (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text(), re.MULTILINE)
+    pieces = [piece.strip() for quote in quotes for piece in quote.split("...") if piece.strip()]
+    assert len(quotes) > 5
+    assert [piece for piece in pieces if piece not in source] == []

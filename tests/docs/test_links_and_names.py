@@ -1,0 +1,238 @@
+"""Documents name what exists: links, commands, options, files, definitions and programs."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from streamgauge.config.options_and_settings import is_data, is_data_time
+from streamgauge.engines.registry import capabilities, streaming_engines
+from streamgauge.engines.spi import Engine
+from streamgauge.workloads.registry import get, names
+from tests.docs.helpers_pages import ROOT, TABLES, code_lines, every_page, spans
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def dead_links(text: str, page: Path) -> list[str]:
+    """The links of a page to files or headings that are not there."""
+    dead = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith(("https://", "http://")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve()
+        if not file.exists() or (anchor and anchor not in anchors(file.read_text() if path else text)):
+            dead.append(target)
+    return dead
+
+
+def unknown_words(line: str) -> list[str]:
+    """What a line of code names that the program does not have: commands, options, workloads, engines, settings."""
+    found = re.search(r"(?:^|[\s/])streamgauge ([a-z]+)\b(.*)", line)
+    if not found:
+        return []
+    name, rest = found.group(1), found.group(2)
+    command = TABLES.commands().get(name)
+    if command is None:
+        return [f"command {name}"]
+    options = {option for parameter in command.params for option in parameter.opts}
+    unknown = [f"{name} {option}" for option in re.findall(r"(?<=\s)--?[a-z][a-z-]*", rest) if option not in options]
+    return unknown + _unknown_names(name, rest)
+
+
+def _unknown_names(command: str, rest: str) -> list[str]:
+    unknown = []
+    if command in ("run", "sustain", "generate") and (given := re.match(r" ([a-z_][\w./]*)", rest)):
+        unknown += [f"workload {given.group(1)}"] if not _is_workload(given.group(1)) else []
+    unknown += [f"engine {name}" for name in re.findall(r"--engine (\S+)", rest) if name not in streaming_engines()]
+    known = _parameters()
+    unknown += [
+        f"set {name}"
+        for name in re.findall(r"--set ([\w.]+)", rest)
+        if name not in known and not is_data(name) and not is_data_time(name)
+    ]
+    return unknown + [f"option {name}" for name in re.findall(r"--option \"?([\w.]+)", rest) if not _is_option(name)]
+
+
+def _is_workload(name: str) -> bool:
+    """A name of the list, or a user job: an example that is there, or the one that readers are to write."""
+    return name in names() or name in TO_BE_WRITTEN or (name.endswith(".py") and (ROOT / name).is_file())
+
+
+def _parameters() -> set[str]:
+    return {name for workload in names() for name in get(workload).parameters.model_fields}
+
+
+def _is_option(name: str) -> bool:
+    there = {setting.name for each in capabilities().values() for setting in each.settings}
+    return name in there or name.startswith("spark.")
+
+
+def missing_files(text: str) -> list[str]:
+    """The Python files that a page names and that are nowhere in the repository."""
+    places = (ROOT, ROOT / "src" / "streamgauge", ROOT / "src" / "streamgauge" / "workloads")
+    named = {span for span in spans(text) if re.fullmatch(r"[\w./-]+\.py", span)}
+    return sorted(name for name in named if not any((place / name).exists() for place in places))
+
+
+def missing_in_docstrings(source: str) -> list[str]:
+    """The Python files that a module's docstrings name and that are nowhere in the repository."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(source)) if isinstance(node, documented)]
+    named = {name for text in docstrings for name in re.findall(r"(?<![\w./{}-])[a-z_][\w./-]*\.py\b", text)}
+    return sorted(name for name in named if not any(f"/{path}".endswith(f"/{name}") for path in _python_files()))
+
+
+@functools.cache
+def _python_files() -> tuple[str, ...]:
+    folders = ("src", "tests", "bench", "examples", "tools")
+    return tuple(str(path.relative_to(ROOT)) for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def missing_names(text: str) -> list[str]:
+    """What a page names in a module, as `room/module.name` or as `room/module.py`, `name`, and that is not there."""
+    package = ROOT / "src" / "streamgauge"
+    named = [re.fullmatch(r"(\w+(?:/\w+)+)\.(?!py$)(\w+)", span) for span in spans(text)]
+    told = {(one.group(1), one.group(2)) for one in named if one} | {
+        (module, name) for module, name in re.findall(r"`(\w+(?:/\w+)+)\.py`, `(\w+)`", text)
+    }
+    ours = [(module, name) for module, name in told if (package / module.split("/")[0]).is_dir()]
+    return sorted(f"{module}.{name}" for module, name in ours if name not in defined_in(package / f"{module}.py"))
+
+
+def defined_in(file: Path) -> set[str]:
+    """The names that a module defines, read and not imported; none where there is no such file."""
+    found: set[str] = set()
+    for node in ast.parse(file.read_text()).body if file.exists() else []:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+# Names that a page asks its reader to make, or that stand for any file.
+TO_BE_WRITTEN = {"my_job.py"}
+TO_BE_MADE = {"src/streamgauge/workloads/micro/spending.py"}
+
+
+@every_page
+def test_links_resolve(page: Path) -> None:
+    """Every relative link leads to a file that is there, and to a heading that it has."""
+    assert dead_links(page.read_text(), page) == []
+
+
+def test_dead_links_are_found() -> None:
+    """A file that is not there and a heading that is not there are both told."""
+    text = "# One\n[a](nowhere.md) [b](#one) [c](#two) [d](README.md#a-result) [e](README.md#none)"
+    assert dead_links(text, ROOT / "page.md") == ["nowhere.md", "#two", "README.md#none"]
+
+
+@every_page
+def test_command_lines_exist(page: Path) -> None:
+    """Every command, option, workload, engine and setting in a command line is one that the program has."""
+    assert [word for line in code_lines(page.read_text()) for word in unknown_words(line)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "unknown"),
+    [
+        ("streamgauge measure x", ["command measure"]),
+        ("$ .venv/bin/streamgauge run identity --rte 5k", ["run --rte"]),
+        ("streamgauge run identity --rate 5k -v", []),
+        ("streamgauge run idenity", ["workload idenity"]),
+        ("streamgauge run identity --engine sparc", ["engine sparc"]),
+        ("streamgauge run identity --set pack=3 --option lowering.joint=packed", ["set pack", "option lowering.joint"]),
+        ('streamgauge run identity --option "spark.ui.enabled=true"', []),
+        ("import streamgauge", []),
+    ],
+)
+def test_unknown_words_are_found(line: str, unknown: list[str]) -> None:
+    """Each kind of name that the program does not have is told."""
+    assert unknown_words(line) == unknown
+
+
+@every_page
+def test_make_targets_exist(page: Path) -> None:
+    """Every `make TARGET` is a target of the Makefile."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    lines = code_lines(page.read_text())
+    named = {found.group(1) for line in lines if (found := re.match(r"(?:\S+=\S+ )?make ([a-z-]+)", line))}
+    assert named - targets == set()
+
+
+@every_page
+def test_named_files_exist(page: Path) -> None:
+    """A Python file that a page names is in the repository."""
+    assert set(missing_files(page.read_text())) - TO_BE_MADE - TO_BE_WRITTEN == set()
+
+
+def test_docstrings_name_existing_files() -> None:
+    """A Python file that a docstring of the package names is in the repository."""
+    modules = (ROOT / "src").rglob("*.py")
+    missing = {str(module.relative_to(ROOT)): missing_in_docstrings(module.read_text()) for module in modules}
+    assert {module: set(files) - TO_BE_WRITTEN for module, files in missing.items() if set(files) - TO_BE_WRITTEN} == {}
+
+
+def test_missing_files_of_docstrings_are_found() -> None:
+    """A renamed file is found in the docstring of a module, a class or a function; a comment is not read."""
+    source = '"""See roads.py, road_map.py."""\nclass A:\n    """See `old/leads.py`."""\n# gone.py\n'
+    assert missing_in_docstrings(source) == ["old/leads.py", "roads.py"]
+
+
+def test_missing_files_are_found() -> None:
+    """Files are looked for in the repository and in the package; others are told."""
+    assert missing_files("`verdict/verdict.py` `tools/docs_tables.py` `run/nothing.py`") == ["run/nothing.py"]
+
+
+@every_page
+def test_named_definitions_exist(page: Path) -> None:
+    """A function, class or constant that a page names by its module is defined there."""
+    assert missing_names(page.read_text()) == []
+
+
+def test_missing_definitions_are_found() -> None:
+    """Functions, classes, constants with a type and without; a module that is not there has none; no files."""
+    text = (
+        "`metrics/latency/result_kind.has_matches` `metrics/latency/result_kind.Kind` "
+        "`studies/operator_profile/profile._TYPES` `dataflow/nodes.Mode` `trial/no.thing`"
+    )
+    assert missing_names(text) == ["metrics/latency/result_kind.Kind", "trial/no.thing"]
+    assert missing_names("`verification/expected.py`, `_matches`; `metrics/latency/result_kind.py`, `kind_of`") == [
+        "verification/expected._matches"
+    ]
+    assert missing_names("`metrics/latency/result_kind.py` `engine/operators.parquet` `result.json`") == []
+
+
+def test_every_method_of_an_engine_is_documented() -> None:
+    """add-an-engine.md has a row for each method of the interface, in their order, and for nothing else."""
+    part = (
+        (ROOT / "docs" / "contributing" / "add-an-engine.md")
+        .read_text()
+        .split("\n## The interface\n")[1]
+        .split("\n## ")[0]
+    )
+    told = [name for line in part.splitlines() if line.startswith("| `") for name in spans(line.split("|")[1])]
+    methods = [name for name, method in vars(Engine).items() if inspect.isfunction(method) and name[0] != "_"]
+    assert told == methods
+
+
+@every_page
+def test_bench_programs_exist(page: Path) -> None:
+    """Every `python -m bench.NAME` is a module of bench/, and every `--only NAME` the last part of one."""
+    text = "\n".join(code_lines(page.read_text()))
+    modules = set(re.findall(r"python -m bench\.([a-z][\w.]*\w)", text))
+    last_parts = set(re.findall(r"python -m bench --only ([a-z]\w*)", text))
+    assert {name for name in modules if not (ROOT / "bench" / f"{name.replace('.', '/')}.py").exists()} == set()
+    assert {name for name in last_parts if not list((ROOT / "bench").glob(f"*/{name}.py"))} == set()

@@ -1,0 +1,67 @@
+"""Measured figures of result pages come from data files, and the coverage table is whole."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.helpers_pages import ROOT, TABLES
+
+RESULTS = sorted((ROOT / "docs" / "results").glob("*.md"))
+FIGURE = re.compile(r"\b[\d.,]+ ?(?:[kM]/s|[mnu]s|s|GB|MB)\b")
+
+
+def typed_figures(text: str) -> list[str]:
+    """Rates, times and sizes that stand in a page's tables, but in none that is made from data."""
+    rows = [line for line in TABLES._BLOCK.sub("", text).splitlines() if line.startswith("|")]
+    return [figure for row in rows for figure in FIGURE.findall(row)]
+
+
+@pytest.mark.parametrize("page", RESULTS, ids=[page.name for page in RESULTS])
+def test_measured_figures_come_from_data(page: Path) -> None:
+    """Tables of measured figures are made from docs/results/data, so that none is typed in."""
+    assert typed_figures(page.read_text()) == []
+
+
+def test_a_typed_figure_is_found() -> None:
+    """In a table by hand; one in a generated table is none."""
+    made = "<!-- generated: results: summary -->\n| a | 3 ms |\n<!-- end of results: summary -->"
+    assert typed_figures(f"{made}\n| rate | 250 k/s |\n| p50 | 3.5 ms |") == ["250 k/s", "3.5 ms"]
+
+
+def test_data_of_results_are_whole(tmp_path: Path) -> None:
+    """A row says what it is and has the head's cells, a series one figure for each row; what is shared stands once."""
+    file = tmp_path / "data.csv"
+    for text, message in (
+        ("what,figure\na,1,2\n", "line 2: must have 2 cells"),
+        ("what,figure\n,1\n", "must say its what"),
+        ("what,figure\n", "must have rows"),
+        ("what,series,figure\na,x,1\na,x,2\n", "one figure for each what and series"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            TABLES.results(file)
+    file.write_text("what,figure,floor,date,command\na,1,,2026-01-02,bench\nb,2,,2026-01-02,bench\n")
+    assert TABLES.results(file) == "| what | figure |\n| --- | --- |\n| a | 1 |\n| b | 2 |\n\n2026-01-02; `bench`"
+    file.write_text("what,series,figure,date\na,x,1,2026\na,y,2,2027\nb,y,3,2027\n")
+    assert TABLES.results(file).splitlines()[2:] == ["| a | 1 | 2 |", "| b | - | 3 |", "", "- x: 2026", "- y: 2027"]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("K1,Karimov et al. 2018,b,,works,", "must have one row"),
+        ("K2,Karimov,b,,works,", "no such work or status"),
+        ("K2,Bordin 2017,b,,done,", "no such work or status"),
+        ("K2,Bordin 2017,b,,partial,", "must say why"),
+    ],
+)
+def test_coverage_is_whole(row: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each requirement once, of one of the works, with a status, and a reason unless it works."""
+    file = tmp_path / "coverage.csv"
+    file.write_text(f"id,work,asked,here,status,why\nK1,Karimov et al. 2018,a,run,works,\n{row}\n")
+    monkeypatch.setattr(TABLES, "COVERAGE", file)
+    with pytest.raises(ValueError, match=message):
+        TABLES.coverage_rows()

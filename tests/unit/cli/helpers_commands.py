@@ -1,0 +1,42 @@
+"""Commands called in this process or as a program."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from streamgauge.cli import app
+from streamgauge.results.run import Result
+from streamgauge.results.verdict import Verdict
+
+Asked = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    """The command in this process; its exit code."""
+    monkeypatch.setattr(sys, "argv", ["streamgauge", *words])
+    try:
+        app.main()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    """The command as a process of its own."""
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}
+    return subprocess.run(
+        [sys.executable, "-m", "streamgauge", *words], capture_output=True, text=True, check=False, env=environment
+    )
+
+
+def result_of(value: Any) -> Result:
+    return Result(
+        run_id="2026-01-31T12-00-00Z-identity-spark", start_time="2026-01-31T12:00:00+00:00", workload="identity",
+        engine="spark", isolation="shared", experiment={}, verdict=Verdict(value=value, sentence="said so"),
+    )  # fmt: skip

@@ -1,0 +1,248 @@
+"""cli: exit codes, and refusals that name everything wrong and start nothing."""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.cli import app, commands
+from streamgauge.cli.parse import pairs
+from streamgauge.core.errors import (
+    DriverError,
+    EngineError,
+    InputError,
+    Interrupted,
+    JobError,
+    MachineError,
+    Problem,
+    StreamgaugeError,
+)
+from streamgauge.results.causes import Cause
+from streamgauge.results.run import Result
+from streamgauge.trial.conductor import record_start_failure
+from tests.unit.cli.helpers_commands import Asked, call, command, result_of
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [("sustained", 0), ("not_sustained", 1), ("undecided", 1), ("interrupted", 1), ("invalid", 3)],
+)
+def test_the_verdict_is_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: str, code: int
+) -> None:
+    """0 done, 1 the criterion failed, 3 the figures must not be used."""
+    monkeypatch.setattr(commands, "run_with_view", lambda experiment: result_of(value))
+    assert call(monkeypatch, "run", "identity", "--json") == code
+    assert Result.model_validate_json(capsys.readouterr().out).verdict.value == value
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (MachineError("Java 17 or later is needed"), 3, "Java 17"),
+        (EngineError("spark did not start: no memory", "engine/spark.log"), 3, "whole log: engine/spark.log"),
+        (DriverError("generator 0 ended"), 3, "generator 0 ended"),
+        (Interrupted("stopped by hand"), 1, "stopped by hand"),
+        (KeyboardInterrupt(), 1, "stopped"),
+    ],
+)
+def test_errors_are_one_message_on_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, text: str
+) -> None:
+    """Each kind has its exit code; nothing on stdout, no traceback."""
+
+    def fail(experiment: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(commands, "run_with_view", fail)
+    assert call(monkeypatch, "run", "identity", "--json") == code
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert text in said.err
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("error", [EngineError("spark did not start"), JobError(Problem("f()", "a rule", "a", "b"))])
+def test_a_start_that_failed_names_its_folder_and_prints_its_result(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path, error: StreamgaugeError
+) -> None:
+    """A program that reads stdout gets what the folder holds; a person is told where the engine's log is."""
+    folder = RunFolder.create(stand / "runs", "identity", "spark", datetime.now(UTC))
+    folder.write_result(result_of("invalid"))
+
+    def fail(experiment: Any) -> Any:
+        with record_start_failure(folder):
+            raise error
+
+    monkeypatch.setattr(commands, "run_with_view", fail)
+    assert call(monkeypatch, "run", "identity", "--json") == error.exit_code
+    said = capsys.readouterr()
+    printed = Result.model_validate_json(said.out)
+    assert (printed.verdict.cause, printed.folder) == (Cause.START_FAILED, str(folder.path))
+    assert str(folder.path) in " ".join(said.err.split())
+
+
+@pytest.mark.parametrize("shown", [False, True])
+def test_a_defect_is_no_verdict(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shown: bool
+) -> None:
+    """Exit code 1 would tell a pipeline that the rate is not sustained; the traceback comes where it is asked for."""
+
+    def fail(experiment: Any) -> Any:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr(commands, "run_with_view", fail)
+    monkeypatch.setenv(app.TRACEBACK, "1" if shown else "")
+    assert call(monkeypatch, "run", "identity", "--json") == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "a defect of streamgauge (RuntimeError: two lines)" in said.err
+    assert ("Traceback" in said.err) is shown
+    assert shown or len(said.err.splitlines()) == 1
+
+
+def test_a_refusal_names_everything_and_starts_nothing(stand: Path) -> None:
+    """Exit code 2; every problem with its value and its way out; nothing was made."""
+    done = command("run", "identity", "--rate", "fast", "--duration", "soon", "--seed", "-1", "--set", "x", "--json")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    for text in (
+        "error: --rate: ", "fast", "--rate 100k", "error: --duration: ", "soon", "error: --seed: ", "-1", "--set",
+        "NAME=VALUE",
+    ):  # fmt: skip
+        assert text in done.stderr
+    assert done.stderr.count("try:") == 4
+    assert "nothing was started" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(stand.iterdir()) == []
+
+
+def test_what_needs_a_flow_is_told_where_none_can_be_built(stand: Path, asked: Asked) -> None:
+    """Five slips of five kinds, told at once."""
+    done = asked(
+        "run", "windowed_aggregation", "--set", "slide=9s", "--rate", "100kb", "--duration", "5x", "--seed", "abc",
+        "--option", "lowering.agg=window",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    for name in ("--rate", "--duration", "--seed", "slide", "option lowering.agg"):
+        assert f"error: {name}: " in done.stderr
+    assert done.stderr.count("try:") == 5
+
+
+def test_a_files_settings_have_the_names_that_stand_there(stand: Path, asked: Asked) -> None:
+    """Nobody has typed an option for them."""
+    (stand / "a.toml").write_text('command = "run"\nworkload = "identity"\n[load]\nrate = "fast"\n')
+    done = asked("experiment", "a.toml")
+    assert done.returncode == 2
+    assert "error: load.rate: " in done.stderr
+
+
+@pytest.mark.parametrize("flag", ["--set", "--option"])
+def test_a_setting_that_is_given_twice_is_refused(flag: str) -> None:
+    """Which of the two was meant is not known; the message shows both."""
+    with pytest.raises(InputError) as caught:
+        pairs(flag, ["range=4s", "other=1", " range =8s"])
+    (problem,) = caught.value.problems
+    assert (problem.setting, problem.got) == (flag, " range =8s")
+    assert "'4s'" in problem.rule
+    assert pairs(flag, ["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["sustain", "x", "--tolerance", "wide"], ["workload", "--tolerance", "--seed", "engine"]),
+        (["sustain", "--tolerance", "2"], ["workload", "--tolerance", "--seed", "engine"]),
+        (["sustain", "--resume", "missing"], ["RUN", "--seed", "engine"]),
+        (["generate", "--out", "there", "--set", "x"], ["workload", "--set", "--seed", "engine"]),
+    ],
+)
+def test_a_search_or_an_input_is_told_all_its_problems(
+    stand: Path, asked: Asked, words: list[str], named: list[str]
+) -> None:
+    """Also where no workload is named, or its run folder is not there; nothing is told twice."""
+    done = asked(*words, "--seed", "-1", "--engine", "sprak")
+    assert (done.returncode, done.stdout) == (2, "")
+    for name in named:
+        assert f"{name}: " in done.stderr
+    assert done.stderr.count("try:") == len(named)
+    assert list(stand.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "identiti"],
+        ["run", "identity", "--engine", "sprak"],
+        ["run", "identity", "--set", "rang=8s"],
+        ["run", "identity", "--option", "tirgger=1s"],
+        ["run", "identity", "--bind", ""],
+        ["run", "identity", "--limit", "p98<=2s"],
+        ["run", "identity", "--memory", "much"],
+        ["run", "identity", "--generators", "none"],
+        ["run", "identity", "--no-such-option"],
+        ["run"],
+        ["no-such-command"],
+        ["generate", "identiti", "--out", "there"],
+        ["experiment", "missing.toml"],
+        ["report", "missing"],
+        ["characterize", "identiti"],
+        ["workloads", "identiti"],
+        ["workloads", "identiti", "--json"],
+        ["characterize", "identity", "--slices", "few"],
+        ["compare", "missing"],
+        ["compare", "missing", "missing"],
+        ["compare", "missing", "missing", "--confidence", "high"],
+    ],
+    ids=" ".join,
+)
+def test_bad_words_are_refused(stand: Path, asked: Asked, words: list[str]) -> None:
+    """Exit code 2, a message on stderr, nothing on stdout, no traceback, nothing made."""
+    done = asked(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.strip()
+    assert "Traceback" not in done.stderr
+    assert list(stand.iterdir()) == []
+
+
+@pytest.mark.parametrize("page", ["", "missing/page.html"])
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_read(
+    monkeypatch: pytest.MonkeyPatch, stand: Path, page: str
+) -> None:
+    """Nothing is computed for it: the sides are not looked at."""
+    monkeypatch.setattr("streamgauge.studies.compare.command.compare", lambda *_: pytest.fail("the sides were read"))
+    with pytest.raises(InputError, match="--html"):
+        app.compare("a", "b", html=stand / page)
+
+
+def test_a_report_that_cannot_be_written_names_its_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path
+) -> None:
+    """`report` has no --out, which a refusal must not advise."""
+    (stand / "result.json").write_text(result_of("sustained").to_json())
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    assert call(monkeypatch, "report", str(stand)) == 2
+    said = capsys.readouterr().err
+    assert "RUN: must be a place that can be written to" in said
+    assert "try: a copy of the run folder in a folder you may write to" in said
+
+
+def test_a_machine_without_java_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, stand: Path) -> None:
+    """The message says how to install it; no run folder is made."""
+    for name in ("JAVA_HOME", "PATH"):
+        monkeypatch.setenv(name, str(stand / "nowhere"))
+    done = command("run", "identity", "--json")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "Java 17 or later is needed" in done.stderr
+    assert "install" in done.stderr
+    assert list(stand.iterdir()) == []

@@ -1,0 +1,21 @@
+"""A recorder that listens on the loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streamgauge.core.clock import Clock
+from streamgauge.harness.recorder import Recorder, RecorderSettings
+from tests.unit.harness.helpers_recorder import TOKEN, Served
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    """A recorder that listens on the loopback."""
+    spool = tmp_path / "spool"
+    recorder = Recorder(RecorderSettings("127.0.0.1", 0, TOKEN, Clock.fixed_now().offset_us, str(spool)))
+    yield Served(recorder, spool)
+    recorder.close()

@@ -1,0 +1,121 @@
+"""harness/recorder.py: time that the recorder and its disk take, and the stamps of batches."""
+
+from __future__ import annotations
+
+import io
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.core.lineage_columns import EMISSION_TIME
+from streamgauge.harness import recorder as recorder_module
+from streamgauge.transports.busy_time import BusyTracker
+from tests.unit.harness.helpers_recorder import Served, results
+
+
+class ByHand:
+    """A clock that only slow disks and slow work move, microseconds."""
+
+    def __init__(self) -> None:
+        self.at_us = 0
+
+    def __call__(self) -> int:
+        return self.at_us
+
+
+@pytest.fixture
+def by_hand(served: Served, monkeypatch: pytest.MonkeyPatch) -> ByHand:
+    """The clock by which the recorder's own time is taken."""
+    clock = ByHand()
+    for name in ("_receiving", "_writing"):
+        monkeypatch.setattr(served.recorder, name, BusyTracker(clock))
+    return clock
+
+
+class SlowFile(io.BytesIO):
+    """A disk on which every write, the last one at the closing too, takes 30 ms of a clock."""
+
+    def __init__(self, clock: ByHand) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def write(self, data: Any) -> int:
+        self._clock.at_us += 30_000
+        return super().write(data)
+
+
+def spent_us(spent: list[tuple[int, int]]) -> int:
+    return sum(until - since for since, until in spent)
+
+
+def test_the_time_that_senders_wait_for_the_disk_is_known(
+    served: Served, by_hand: ByHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it and nothing else, what came since the last look."""
+    served.send(0, [results(0, 10)])
+    assert spent_us(served.recorder.status()["writing"]) == 0
+    monkeypatch.setattr(pa, "OSFile", lambda path, mode: pa.PythonFile(SlowFile(by_hand), "w"))
+    served.send(1, [results(0, 10), results(10, 10)])
+    served.send(1, [results(0, 10)], partition=1)
+    status = served.recorder.status()
+    heads_us = 2 * 30_000  # the file's own head, written when it is opened
+    assert by_hand.at_us - heads_us <= spent_us(status["writing"]) <= by_hand.at_us
+    assert spent_us(status["receiving"]) == 0
+    assert served.recorder.status()["writing"] == []
+
+
+@pytest.mark.parametrize("slow", ["_stamped", "_note"])
+def test_the_time_that_the_recorder_works_on_results_is_known(
+    served: Served, by_hand: ByHand, monkeypatch: pytest.MonkeyPatch, slow: str
+) -> None:
+    """Each batch of results from its arrival on, without the disk's part; the sender waits as long."""
+    work = getattr(recorder_module, slow)
+
+    def slowed(*args: Any) -> Any:
+        by_hand.at_us += 30_000
+        return work(*args)
+
+    monkeypatch.setattr(recorder_module, slow, slowed)
+    served.send(0, [results(0, 10), results(10, 10)])
+    status = served.recorder.status()
+    assert (spent_us(status["receiving"]), spent_us(status["writing"])) == (60_000, 0)
+
+
+def test_the_time_of_a_commit_is_the_recorders_too(
+    served: Served, by_hand: ByHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its sender waits for that as well."""
+    commit = served.recorder.ledger.commit
+
+    def slowed(*args: Any) -> bool:
+        by_hand.at_us += 30_000
+        return commit(*args)
+
+    monkeypatch.setattr(served.recorder.ledger, "commit", slowed)
+    served.send(0, [results(0, 10)])
+    served.commit(0, [[0, 0]])
+    assert spent_us(served.recorder.status()["receiving"]) == 30_000
+
+
+class Ticking:
+    """A clock that is a microsecond later at every look."""
+
+    def __init__(self) -> None:
+        self.now_us = count(1000).__next__
+
+
+def test_each_batch_of_an_attempt_is_stamped_as_it_arrives(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One time a batch, later ones later: a long attempt's first rows did not come with its last."""
+    monkeypatch.setattr(served.recorder, "_clock", Ticking())
+    served.send(0, [results(10 * number, 10) for number in range(3)])
+    served.commit(0, [[0, 0]])
+    (commit,) = served.recorder.status()["commits"]
+    (path,) = commit["paths"]
+    with pa.OSFile(path, "rb") as file:
+        stamps = pa.ipc.open_file(file).read_all().column(EMISSION_TIME).to_pylist()
+    of_batches = stamps[::10]
+    assert stamps == [stamp for stamp in of_batches for _ in range(10)]
+    assert of_batches == sorted(set(of_batches))
+    assert commit["emitted_us"] == of_batches[-1]

@@ -1,0 +1,189 @@
+"""preflight/validate.py: plan, queue, span and latency limits that must fit each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamgauge.config import options_and_settings as experiment
+from streamgauge.config.slo import parse_limit
+from streamgauge.core.errors import InputError
+from streamgauge.preflight import sample_size
+from streamgauge.preflight.validate import check as check_experiment
+from tests.unit.helpers_requests import GOOD, refused
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+
+@pytest.mark.parametrize(
+    ("asked", "fits"),
+    [
+        ({"load": {"rate": "1G", "duration": "2700s"}}, False),
+        ({"load": {"rate": "1G", "duration": "2500s"}}, True),
+        ({"load": {"rate": "1G", "duration": "2900s", "profile": "step:900M@1s"}}, True),
+        ({"load": {"rate": "1G", "duration": "8700s"}, "command": "generate"}, True),
+        ({"load": {"rate": "1G", "duration": "8800s"}, "command": "generate"}, False),
+        ({"load": {"duration": "1h"}, "search": {"start_rate": "1G"}, "command": "sustain"}, False),
+    ],
+)  # fmt: skip
+def test_a_plan_must_hold_the_longest_extension(
+    asked: dict[str, Any], fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a trial would fail when it begins, after everything was started."""
+    monkeypatch.setattr(sample_size, "BOUND_S_MIN", 0.0)  # what the queue's memory holds is another question
+    if fits:
+        check_experiment(experiment.build(GOOD | asked))
+    else:
+        (problem,) = refused(GOOD | asked)
+        assert "events" in problem.rule
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"load": {"bound": "4.2s"}},
+        {"workload": "identity", "load": {"bound": "1s"}},
+        {"options": {"trigger": "10 seconds"}, "load": {"duration": "200s"}},
+        {"workload": "windowed_join", "options": {"lowering.join": "packed"}, "load": {"bound": "5s"}},
+    ],
+)
+def test_a_queue_that_holds_three_batches_is_enough(asked: dict[str, Any]) -> None:
+    """By the interval that is in force for this flow; back to back batches need none."""
+    check_experiment(experiment.build(GOOD | asked))
+
+
+def test_the_way_out_of_a_queue_too_small_for_its_trigger_is_one() -> None:
+    """The bound that is named passes."""
+    (problem,) = refused(GOOD | {"options": {"trigger": "12 seconds"}, "load": {"duration": "240s"}})
+    assert "trigger: 12 s" in problem.rule
+    assert problem.way_out.startswith("--bound 36s, or ")
+    options, load = {"trigger": "12 seconds"}, {"duration": "240s", "bound": "36s"}
+    check_experiment(experiment.build(GOOD | {"options": options, "load": load}))
+
+
+def test_a_span_that_can_only_be_undecided_is_refused_with_one_that_can_be_decided() -> None:
+    """Windows and batches alike, the longer of both is named; it passes."""
+    options, parameters = {"trigger": "10 seconds"}, {"range": "100s", "slide": "100s"}
+    (problem,) = refused(GOOD | {"options": options, "parameters": parameters})
+    assert "even extended to 180 s" in problem.rule
+    assert "1 windows (slide: 100 s) where a verdict needs 5" in problem.rule
+    assert "18 batches (trigger: 10 s) where a verdict needs 20" in problem.rule
+    assert problem.way_out == "--duration 500s"
+    check_experiment(
+        experiment.build(GOOD | {"options": options, "parameters": parameters, "load": {"duration": "500s"}})
+    )
+
+
+def test_a_span_is_refused_only_where_no_extension_helps() -> None:
+    """Three times 10 s hold five windows of 6 s, and 20 batches; input that is only written is not judged."""
+    check_experiment(experiment.build(GOOD | {"load": {"duration": "10s"}, "parameters": {"slide": "6s"}}))
+    check_experiment(experiment.build(GOOD | {"command": "generate", "load": {"duration": "2s"}}))
+
+
+def test_a_level_that_no_span_carries_is_refused_with_one_that_can_be_decided() -> None:
+    """60 s, extended to 180 s, hold 45 windows of 4 s; p99 needs 100. What is named instead passes."""
+    (problem,) = refused(GOOD | {"limits": ["p99<=5s"]})
+    assert (problem.setting, problem.got) == ("limits", "p99<=5s")
+    assert "p99 needs 100 windows (slide: 4 s), and even extended to 180 s" in problem.rule
+    assert problem.rule.endswith("holds 45")
+    assert problem.way_out == '--limit "event_time_max<=5s", or p50, or --duration 400s'
+    for asked in ({"load": {"duration": "400s"}, "limits": ["p99<=5s"]}, {"limits": ["p50<=5s", "event_time_max<=5s"]}):
+        check_experiment(experiment.build(GOOD | asked))
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "way_out"),
+    [
+        ("p99<2", "must have <= between latency and time", '--limit "p99<=2"'),
+        ("p99.9 = 3s", "must have <= between latency and time", '--limit "p99.9<=3s"'),
+        ("closing_delay_max < soon", "must have <= between", '--limit "closing_delay_max<=2s"'),
+        ("p98 <= 4s", "must be STATISTIC<=TIME or KIND_STATISTIC<=TIME", '--limit "p99<=4s"'),
+        ("evnt_time_p99<=4s", "must be STATISTIC<=TIME", '--limit "event_time_p99<=4s"'),
+        ("p99 2s", "(default event_time)", '--limit "event_time_p99<=2s"'),
+    ],
+)
+def test_a_level_that_is_none_is_told_what_it_lacks(text: str, rule: str, way_out: str) -> None:
+    """The sign, or the form, whose kind may be left out; the limit that was meant is one."""
+    (problem,) = refused(GOOD | {"limits": [text]})
+    assert (problem.setting, problem.got, problem.way_out) == ("limits", text, way_out)
+    assert rule in problem.rule
+    assert "STATISTIC<=TIME or KIND_STATISTIC<=TIME" in problem.rule
+    parse_limit(way_out.removeprefix("--limit ").strip('"'))
+
+
+@pytest.mark.parametrize(("workload", "level"), [
+    ("word_count", "closing_delay_max"), ("word_count", "match_time_p50"), ("windowed_aggregation", "match_time_p50"),
+])  # fmt: skip
+def test_a_level_on_a_latency_that_no_result_has_is_refused(workload: str, level: str) -> None:
+    """After a whole run it could only be undecided; what is named instead passes."""
+    (problem,) = refused({"workload": workload, "limits": [f"{level}<=20s"]})
+    assert (problem.setting, problem.got) == ("limits", f"{level}<=20s")
+    assert "no result of this workload has" in problem.rule
+    instead = problem.way_out.removeprefix("--limit ").strip('"')
+    check_experiment(experiment.build({"workload": workload, "limits": [instead]}))
+    check_experiment(experiment.build({"workload": "windowed_join", "limits": [f"{level}<=20s"]}))
+
+
+def test_a_tiny_interval_is_no_crash() -> None:
+    """It divides by how many microseconds apart batches are."""
+    check_experiment(
+        experiment.build({"workload": "identity", "limits": ["p99<=5s"], "options": {"trigger": "0.0000001 seconds"}})
+    )
+
+
+def test_a_level_of_what_has_no_windows_is_carried_by_batches() -> None:
+    """Back to back they may be short enough; 4 s apart, 180 s hold 45 of them. Batches that are further apart than
+    windows count for those too.
+    """
+    rows = {"workload": "identity", "limits": ["p99<=5s"]}
+    check_experiment(experiment.build(rows | {"limits": ["p99_9<=5s"]}))
+    (problem,) = refused(rows | {"options": {"trigger": "4 seconds"}})
+    assert "p99 needs 100 batches (trigger: 4 s), and even extended to 180 s" in problem.rule
+    assert problem.rule.endswith("holds 45")
+    assert problem.way_out.endswith("or --duration 400s")
+    check_experiment(experiment.build(rows | {"options": {"trigger": "4 seconds"}, "load": {"duration": "400s"}}))
+    (level,) = refused(
+        GOOD | {"limits": ["p99<=5s"], "parameters": {"range": "1s", "slide": "1s"}, "load": {"duration": "40s"}}
+    )
+    assert "p99 needs 100 batches (trigger: 1.4 s)" in level.rule
+
+
+@pytest.mark.parametrize(("batch", "refuses"), [("0s", False), ("4s", True)])
+def test_a_level_on_an_engine_without_an_interval_is_not_refused(batch: str, refuses: bool) -> None:
+    """What reads on continuously has no batches that are known to be apart."""
+    values = {"workload": "identity", "engine": "known", "limits": ["p99<=5s"], "options": {"batch": batch}}
+    if refuses:
+        assert [problem.setting for problem in refused(values)] == ["limits"]
+    else:
+        check_experiment(experiment.build(values))
+
+
+def test_a_span_whose_rate_changes_gets_no_extension() -> None:
+    """12 s hold three windows of 4 s; a constant rate may have nine."""
+    load = {"rate": "100k", "duration": "12s"}
+    (problem,) = refused(GOOD | {"load": load | {"profile": "step:200k@5s"}})
+    assert "a span of 12 s (a rate that changes is not extended) holds 3 windows" in problem.rule
+    check_experiment(experiment.build(GOOD | {"load": load}))
+    (level,) = refused(GOOD | {"load": {"duration": "150s", "profile": "step:200k@5s"}, "limits": ["p99<=5s"]})
+    assert level.rule.endswith("holds 37")
+
+
+def test_a_rate_that_memory_cannot_hold_for_long_is_refused() -> None:
+    """It is known before the start; with the memory, or the rate, that the refusal names there is none."""
+    asked: dict[str, Any] = {"workload": "filter", "engine": "known", "load": {"rate": "1e9", "memory": "64MiB"}}
+    with pytest.raises(InputError) as refused:
+        check_experiment(experiment.build(asked))
+    (problem,) = refused.value.problems
+    assert (problem.setting, problem.got) == ("load.rate", "1 G/s")
+    assert "the queue's memory of 64 MiB, which holds 0.0" in problem.rule
+    lower = problem.way_out.rpartition("--rate ")[2]
+    check_experiment(experiment.build({**asked, "load": {**asked["load"], "rate": lower}}))
+    small = {**asked, "load": {"rate": lower, "memory": "60MiB"}}
+    with pytest.raises(InputError) as refused:
+        check_experiment(experiment.build(small))
+    memory = refused.value.problems[0].way_out.partition("--memory ")[2].partition(",")[0]
+    check_experiment(experiment.build({**small, "load": {**small["load"], "memory": memory}}))
+    check_experiment(
+        experiment.build({**asked, "load": {**asked["load"], "rate": lower, "bound": "3s", "memory": "30MiB"}})
+    )

@@ -1,0 +1,49 @@
+"""Figures of a comparison, its refusals, and results of searches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from streamgauge.core.errors import InputError
+from streamgauge.results.comparison import Comparison, Difference
+from streamgauge.results.search import SearchResult, TrialSummary
+from streamgauge.studies.compare.command import compare
+
+Make = Callable[..., Path]
+Three = Callable[..., str]
+
+
+def figure(comparison: Comparison, name: str) -> Difference:
+    return next(one for one in comparison.figures if one.name == name)
+
+
+def refused(*arguments: Any, **options: Any) -> str:
+    with pytest.raises(InputError) as error:
+        compare(*arguments, **options)
+    return str(error.value)
+
+
+def search(
+    make: Make,
+    name: str,
+    seed: int,
+    sustained: float | None,
+    confirmed: bool = True,
+    high_verdict: Any = "not_sustained",
+    refused: float | None = None,
+) -> Path:
+    trial = TrialSummary(number=2, purpose="confirm", offered_per_s=sustained, verdict="sustained")
+    found = SearchResult(
+        sustained_per_s=sustained, low=sustained, high=sustained and 1.05 * sustained, high_verdict=high_verdict,
+        relative_width=0.05, confirmed=confirmed, trials=(trial,), sentence="said so",
+        **({} if refused is None else {"refused_per_s": refused}),
+    )  # fmt: skip
+    return make(name, seed, search=found)
+
+
+ends = st.floats(-0.9, 2)

@@ -1,0 +1,231 @@
+"""studies/compare/gates.py: rules that pass, fail or stay unknown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.options_and_settings import build
+from streamgauge.core.errors import InputError
+from streamgauge.core.formatting import format_percent
+from streamgauge.results.comparison import Difference
+from streamgauge.results.latency import Latencies
+from streamgauge.results.run import Rates, SinkResult, Verification
+from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.gates import ANSWERS, Rule, judge, parse_rule
+from streamgauge.studies.compare.metrics import comparables, resolve
+from tests.unit.studies.compare.helpers_compare import Make, Three, ends, figure, refused
+
+
+def test_gates_pass_fail_or_are_unknown(three: Three) -> None:
+    """Within the limit, beyond it, across it: only the first passes."""
+    a, b = three("a", 10), three("b", 20, slower=1.2)
+    states = [gate.state for gate in compare(a, b, ["p50 +60%", "p50 +5%", "p50 +20%", "rate -5%"]).gates]
+    assert states == ["passed", "failed", "unknown", "passed"]
+    assert compare(a, b, ["p50 +60%"]).passed
+    assert not compare(a, b, ["p50 +60%", "p50 +20%"]).passed
+
+
+def test_a_gate_on_a_missing_figure_is_unknown(three: Three) -> None:
+    """Nothing measured is nothing passed."""
+    a, b = three("a", 10), three("b", 20, latency=Latencies())
+    found = compare(a, b, ["p99 +10%", "closing_delay_p50 +10%"])
+    assert [gate.state for gate in found.gates] == ["unknown", "unknown"]
+    assert "B: event time does not apply, or was not measured" in found.gates[0].sentence
+    assert not found.passed
+
+
+def offered(rate: str, profile: str = "constant") -> dict[str, Any]:
+    """What a run keeps of a load that was asked for."""
+    return build({"workload": "identity", "load": {"rate": rate, "profile": profile}}).model_dump(mode="json")
+
+
+def test_no_gate_is_decided_between_different_workloads(three: Three) -> None:
+    """Neither passed nor failed, on any figure; user jobs are named after their files, and may ask the same."""
+    rules = ["rate -5%", "p50 +60%", "p50 +0.1%", "cpu +10%", "wrong_answers +0"]
+    of_jobs = ["passed", "passed", "failed", "passed", "passed"]
+    for name, files, states in (("b", {}, ["unknown"] * 5), ("c", {"job.py": "0" * 64}, of_jobs)):
+        a = three(f"a{name}", 10, job_files=files)
+        found = compare(a, three(name, 20, workload="filter", job_files=files, slower=1.2), rules)
+        assert [gate.state for gate in found.gates] == states
+        assert all("the workloads differ" in gate.sentence for gate in found.gates) is not bool(files)
+        assert not found.passed
+
+
+def test_no_gate_on_latency_is_decided_between_results_of_different_kinds(three: Three) -> None:
+    """A window's value so far counts from another event than its last one; rates and answers stay what they are."""
+    of_kind = {
+        kind: (SinkResult(name="revenue", rows=9, latency=Latencies(), kind=kind),) for kind in ("window", "update")
+    }
+    a = three("a", 10, sinks=of_kind["window"])
+    found = compare(
+        a, three("b", 20, sinks=of_kind["update"], slower=1.2), ["p50 +60%", "cpu +60%", "wrong_answers +0"]
+    )
+    assert [gate.state for gate in found.gates] == ["unknown", "passed", "passed"]
+    assert "results are of different kinds" in found.gates[0].sentence
+    assert "results are of different kinds" in figure(found, "event_time_p50").reason
+    alike = compare(a, three("c", 30, sinks=of_kind["window"]), ["p50 +60%"])
+    assert alike.gates[0].state == "passed"
+
+
+def took_in(side: str, offered_per_s: float, ingested_per_s: float) -> str:
+    """The runs of a folder, with other rates."""
+    rates = Rates(
+        offered_per_s=offered_per_s, achieved_per_s=ingested_per_s, ingested_per_s=ingested_per_s,
+        planned_per_s=offered_per_s,
+    )  # fmt: skip
+    for path in Path(side).iterdir():
+        folder = RunFolder.open(path)
+        folder.write_result(folder.read_result().model_copy(update={"rate": rates}))
+    return side
+
+
+def test_no_gate_on_latency_is_decided_between_different_loads(three: Three) -> None:
+    """Less to do makes every latency shorter: said by how much, in the gate and as a warning. Answers count anyhow."""
+    b = took_in(three("b", 20, experiment=offered("69k")), 69e3, 69e3)
+    found = compare(three("a", 10), b, ["p50 +60%", "cpu +60%", "rate -60%", "wrong_answers +0"])
+    assert [gate.state for gate in found.gates] == ["unknown", "unknown", "unknown", "passed"]
+    less = f"B was offered {format_percent(31)} less"
+    assert all(less in gate.sentence for gate in found.gates[:3])
+    assert "only say what was asked" in found.gates[2].sentence
+    assert any(less in warning for warning in found.warnings)
+
+
+def test_another_profile_is_another_load(three: Three) -> None:
+    """Though it begins at the same rate."""
+    found = compare(three("a", 30), three("b", 40, experiment=offered("100k", "ramp:200k")), ["p50 +60%"])
+    assert found.gates[0].state == "unknown"
+    assert "A and B were offered different loads" in found.gates[0].sentence
+
+
+@pytest.mark.parametrize(("a_per_s", "state"), [(8e4, "failed"), (1e5, "unknown")])
+def test_a_rate_that_neither_side_kept_up_with_is_its_own(three: Three, a_per_s: float, state: str) -> None:
+    """Whatever was offered; where one side kept up, what it took in is no limit of its system."""
+    a, b = took_in(three("a", 10), 1e5, a_per_s), took_in(three("b", 20, experiment=offered("200k")), 2e5, 6e4)
+    assert compare(a, b, ["rate -5%"]).gates[0].state == state
+
+
+def test_a_gate_on_wrong_answers(three: Three) -> None:
+    """None more than before."""
+    wrong = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=8, wrong=1)
+    a = three("a", 10)
+    assert compare(a, three("b", 20), ["wrong_answers +0"]).passed
+    assert not compare(a, three("c", 30, verification=wrong), ["wrong_answers +0"]).passed
+
+
+WRONG = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=8, missing=1)
+
+
+@pytest.mark.parametrize(
+    ("verification", "state", "said"),
+    [(WRONG, "failed", "n-2: wrong answers (1 missing)"), (None, "unknown", "n-2: answers not judged")],
+)
+def test_no_gate_passes_a_job_that_answers_wrongly(
+    make: Make, three: Three, verification: Verification | None, state: str, said: str
+) -> None:
+    """One run of three on side B is enough, whatever is asked; on side A it is not the gate's business."""
+    a, b = three("a", 10), three("b", 20)
+    odd = make("c/n-2", 30, verification=verification)
+    found = compare(a, f"{b},{odd}", ["rate -5%", "p50 +60%"])
+    assert [(gate.rule, gate.state) for gate in found.gates] == [
+        ("rate -5%", "passed"), ("p50 +60%", "passed"), (ANSWERS, state),
+    ]  # fmt: skip
+    assert said in found.gates[-1].sentence
+    assert not found.passed
+    assert compare(f"{a},{odd}", b, ["rate -5%"]).passed
+    assert compare(a, f"{b},{odd}").gates == ()
+
+
+def test_a_wrong_answer_fails_beside_answers_that_nobody_judged(make: Make, three: Three) -> None:
+    """It is known to be wrong, whatever is not known of another run; both are told."""
+    b = ",".join(
+        [three("b", 20), *(str(make(f"c/n-{n}", 30 + n, verification=one)) for n, one in enumerate((WRONG, None)))]
+    )
+    (*_, gate) = compare(three("a", 10), b, ["rate -5%"]).gates
+    assert (gate.rule, gate.state) == (ANSWERS, "failed")
+    assert "n-0: wrong answers (1 missing); n-1: answers not judged" in gate.sentence
+
+
+@pytest.mark.parametrize(("n_a", "n_b"), [(1, 3), (2, 3), (3, 2), (2, 2)])
+def test_fewer_than_three_a_side_cannot_gate(make: Make, n_a: int, n_b: int) -> None:
+    """It is refused, and said why; without a gate the same sides are compared."""
+    a, b = (
+        ",".join(str(make(f"{s}{n}", 10 * n + (s == "b"))) for n in range(many)) for s, many in (("a", n_a), ("b", n_b))
+    )
+    said = refused(a, b, ["rate -5%"])
+    assert "at least 3 runs a side" in said
+    assert f"A has {n_a}, B has {n_b}" in said
+    assert compare(a, b).gates == ()
+
+
+@given(first=ends, second=ends, limit=st.floats(-0.9, 0.9), better=st.sampled_from(["higher", "lower"]))
+def test_a_gate_passes_only_if_the_whole_interval_keeps_the_limit(
+    first: float, second: float, limit: float, better: Any
+) -> None:
+    """Property: passed and failed exclude each other, and neither is said of an interval across the limit."""
+    low, high = sorted((first, second))
+    limit = abs(limit) if better == "lower" else -abs(limit)
+    one = Difference(
+        name="x", label="x", unit="us", better=better, a=1, b=1, difference=low, low=low, high=high, method="runs"
+    )
+    state = judge(Rule("x", "x", limit), one).state
+    kept = [end <= limit if better == "lower" else end >= limit for end in (low, high)]
+    assert state == ("passed" if all(kept) else "unknown" if any(kept) else "failed")
+    opened = judge(Rule("x", "x", limit), one.model_copy(update={"high" if better == "lower" else "low": None})).state
+    assert opened != "passed"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "must be FIGURE"),
+        ("rate", "must be FIGURE"),
+        ("rate 5%", "must be FIGURE"),
+        ("rate -5%%", "must be FIGURE"),
+        ("rate <5%", "must be FIGURE"),
+        ("speed -5%", "FIGURE must be one of rate, p50"),
+        ("p9 +5%", '--fail-if "p99 +5%"'),
+        ("ingest -5%", '--fail-if "ingested -5%"'),
+        ("p98 +5%", "FIGURE must be one of"),
+        ("rate +5%", "only - can fail"),
+        ("p99 -10%", "only + can fail"),
+        ("rate -100%", "never fail"),
+        ("p99 +10", "with %"),
+        ("wrong_answers +1%", "without %"),
+    ],
+)
+def test_a_rule_that_means_nothing_is_refused(text: str, said: str) -> None:
+    """Each with the choices or a rule that would do."""
+    with pytest.raises(InputError, match="--fail-if") as error:
+        parse_rule(text, "run")
+    assert said in str(error.value)
+    assert "try: --fail-if" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "limit"),
+    [
+        ("rate -5%", "ingested", -0.05),
+        ("p99+10%", "event_time_p99", 0.1),
+        ("  p99.9 + 10 % ", "event_time_p99_9", 0.1),
+        ("processing_time_p50 +2.5%", "processing_time_p50", 0.025),
+        ("sustained \u22125%", "sustained", -0.05),
+        ("wrong_answers +0", "wrong_answers", 0.0),
+    ],
+)
+def test_rules_are_read_as_people_write_them(text: str, name: str, limit: float) -> None:
+    """Spaces, the short names, a true minus sign."""
+    rule = parse_rule(text, "run")
+    assert (rule.figure, rule.limit) == (name, pytest.approx(limit))
+
+
+def test_every_short_name_is_of_a_figure() -> None:
+    """What `choices` promises is there."""
+    for name in ("rate", "p50", "p90", "p95", "p99", "p99.9", "mean", "cpu", "memory", "closing_delay_p99"):
+        assert resolve(name, "run") in comparables()
+    assert resolve("rate", "search") == "sustained"
