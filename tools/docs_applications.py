@@ -63,6 +63,9 @@ RATES = (
 )  # fmt: skip
 
 
+NO_UPPER_END = "no upper end was found"
+
+
 def rates(every: Iterable[Searched], before: Iterable[Sequence[str]] = ()) -> Rows:
     """What each application was found to sustain, what limits it, and what it exercises; in the order of their names.
 
@@ -90,7 +93,7 @@ def _rate(one: Searched) -> tuple[str, ...]:
     return (
         workload.name, str(sum(1 for _ in graph.operators(flow))), ", ".join(workload.features),
         format_rate(search["low"]) if search["low"] else "",
-        f"{format_rate(search['high'])} {verdict}" if verdict else "",
+        f"{format_rate(search['high'])} {verdict}" if verdict else NO_UPPER_END if search["low"] else "",
         str(sum(trial["verdict"] is not None for trial in search["trials"])),
         *(_given(format_us(latency.get(name))) for name in ("p50", "p95", "p99", "max")),
         "; ".join(map(str, best_on_one_node(workload.name, "Spark"))), search["limit"],

@@ -488,6 +488,33 @@ def coverage_of(work: str) -> str:
     )
 
 
+_RATE = re.compile(r"([0-9.]+) ([kM]?)/s")
+
+
+def _per_s(text: str) -> float:
+    match = _RATE.match(text)
+    if match is None:
+        raise ValueError(f"must begin with a rate: {text!r}")
+    return float(match[1]) * {"": 1.0, "k": 1e3, "M": 1e6}[match[2]]
+
+
+def application_brackets() -> str:
+    """How far apart both ends of the applications' searches lie, and how many have no upper end."""
+    rows = [row for row in rows_of(DATA / "application-rates.csv") if row["holds"]]
+    ended = [row for row in rows if _RATE.match(row["next rate up"])]
+    widths = [round(100 * (_per_s(row["next rate up"]) / _per_s(row["holds"]) - 1)) for row in ended]
+    failed = sum("undecided" not in row["next rate up"] for row in ended)
+    if len(ended) + sum(row["next rate up"] == "no upper end was found" for row in rows) < len(rows):
+        raise ValueError("application-rates.csv: must have a rate or `no upper end was found` as next rate up")
+    far = f"{min(widths)} to {max(widths)} % above the rate that holds"
+    return (
+        f"- {len(ended)} of {len(rows)} applications have an upper end, {far}.\n"
+        f"  {failed or 'None'} of these upper ends was shown to fail; the others are undecided.\n"
+        f"- For {len(rows) - len(ended)} of them no upper end was found: no judged rate failed before the\n"
+        "  allowed trials were used. They may sustain much more."
+    )
+
+
 def makers() -> dict[str, Callable[[], str]]:
     """Every table that there is, by the name in its markers."""
     from streamgauge.workloads.registry import names
@@ -499,7 +526,7 @@ def makers() -> dict[str, Callable[[], str]]:
         "commands": command_list, "experiment keys": experiment_keys, "checks": check_list,
         "causes": partial(codes_of, "Cause"), "warning codes": partial(codes_of, "WarningCode"),
         "search ends": partial(codes_of, "SearchEnd"),
-        "published latencies": published_latencies,
+        "published latencies": published_latencies, "application brackets": application_brackets,
     }  # fmt: skip
     for file in sorted(DATA.glob("*.csv")):
         found[f"results: {file.stem}"] = partial(results, file)

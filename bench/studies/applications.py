@@ -5,9 +5,9 @@ Each search starts at the application's floor, the least rate expected of it. Th
 `geo_finder`.) It is 20 k/s for the others. Most of those keep their state in a Python class; `sentiment_analysis`,
 `trending_topics` and `throughput` are native, but have the lower floor.
 
-The brackets are 20 % wide, so a figure gives the order of magnitude; a separate search gives a finer one. Each search's
-own sentence on its limit is shown beside the figure. A search has at most three trials and takes five to twelve
-minutes.
+The goal is a bracket 20 % wide, so a figure gives the order of magnitude; a separate search gives a finer one. Each
+search's own sentence on its limit is shown beside the figure. A search has at most three trials and takes five to
+twelve minutes.
 
     python -m bench.studies.applications [FOLDER [APPLICATION...]]
 
