@@ -15,7 +15,7 @@ from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
 from streamgauge.loadgen.fields import SHARES_RULE, StreamSpec, sum_to_one
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
-from streamgauge.preflight import user_job_reference
+from streamgauge.preflight import user_job_function, user_job_reference
 from streamgauge.system.user_code import import_file
 from streamgauge.workloads import registry
 from streamgauge.workloads.registry import Job, Parameters, Workload
@@ -83,6 +83,8 @@ def _workload(path: Path) -> UserJob:
     description: Description = getattr(function, DESCRIPTION)
     streams, notes = _streams(path, description.inputs)
     columns = user_job_reference.columns(path, description, streams) if description.reference is not None else None
+    if wrong := user_job_function.problems(path, function, [one.name for one in description.inputs]):
+        raise JobError(wrong)
     sources = tuple(Source(stream.name, stream.schema) for stream in streams)
     times = tuple(one.time for one in description.inputs)
     job = UserJobNode(

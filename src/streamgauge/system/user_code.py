@@ -27,6 +27,8 @@ _NO_SPARK_YET = (
     "the file is read before Spark runs, so give return types as objects (IntegerType()), not as text, or make what "
     "needs Spark inside the function"
 )
+NO_QUERY = "must return a DataFrame and start no query: streamgauge makes the measured query and its sink from that"
+WITHOUT_SINK = "leave writeStream...start() and awaitTermination() out, and return the DataFrame before them"
 _ERROR = re.compile(r"[A-Za-z_][\w.]*(:\s.*)?$")
 
 

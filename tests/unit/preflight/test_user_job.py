@@ -136,7 +136,7 @@ def test_its_input_is_generated_from_fields_or_a_sample(write: Write, tmp_path: 
 
 def test_the_reach_is_declared_or_assumed(write: Write) -> None:
     """Stated either way; updates of a running state have no end."""
-    body = "@job(PURCHASES{})\ndef f(spark, inputs): pass\n"
+    body = "@job(PURCHASES{})\ndef f(spark, inputs): return inputs['purchases']\n"
     native = {
         more: user_job(write(body.format(more))).native.reach_us
         for more in (', reach="12s"', ', reach="unbounded"', ', mode="update", keys="user_id"')
@@ -146,12 +146,12 @@ def test_the_reach_is_declared_or_assumed(write: Write) -> None:
 
 def test_a_job_without_reach_may_say_so_with_a_number(write: Write) -> None:
     """Nought is declared, and not taken for nothing said."""
-    workload = user_job(write("@job(PURCHASES, reach=0)\ndef f(spark, inputs): pass\n"))
+    workload = user_job(write("@job(PURCHASES, reach=0)\ndef f(spark, inputs): return inputs['purchases']\n"))
     assert (workload.native.reach_us, workload.notes) == (0, ())
 
 
 def test_shares_are_equal_or_given(write: Write) -> None:
-    two = '@job(stream("a", Key("x", 2){}), stream("b", Key("x", 2){}))\ndef f(spark, inputs): pass\n'
+    two = '@job(stream("a", Key("x", 2){}), stream("b", Key("x", 2){}))\ndef f(spark, inputs): return inputs["a"]\n'
     equal = user_job(write(two.format("", ""))).build(None, 1.0).streams
     given = user_job(write(two.format(", share=0.9", ", share=0.1"))).build(None, 1.0).streams
     assert [each.share for each in equal] == [0.5, 0.5]

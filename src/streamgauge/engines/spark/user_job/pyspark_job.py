@@ -24,8 +24,8 @@ from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.columns import column
 from streamgauge.engines.spark.user_job import result_types as result_types
 from streamgauge.engines.spark.user_job.error_advice import advice_for
-from streamgauge.engines.spark.user_job.user_function import WITHOUT_SINK, no_query, reported
-from streamgauge.system.user_code import first_line, import_file, own_trace_in, place_of, user_errors
+from streamgauge.engines.spark.user_job.user_function import no_query, reported
+from streamgauge.system.user_code import WITHOUT_SINK, first_line, import_file, own_trace_in, place_of, user_errors
 
 WINDOW = "window"
 """Spark's name for a window column, which is split into window_start and window_end."""

@@ -14,7 +14,7 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQueryManager
 
 from streamgauge.core.errors import JobError
 from streamgauge.system.child_processes import announce
-from streamgauge.system.user_code import own_frames
+from streamgauge.system.user_code import NO_QUERY, WITHOUT_SINK, own_frames
 
 UP = "spark is up, its query is starting"
 RUNNING = "spark is up, your function is running"
@@ -22,8 +22,6 @@ REPORT_S = 1.0
 _QUERY_CALLS = (
     (DataStreamWriter, "start"), (DataStreamWriter, "toTable"), (StreamingQueryManager, "awaitAnyTermination"),
 )  # fmt: skip
-NO_QUERY = "must return a DataFrame and start no query: streamgauge makes the measured query and its sink from that"
-WITHOUT_SINK = "leave writeStream...start() and awaitTermination() out, and return the DataFrame before them"
 
 
 @contextmanager
