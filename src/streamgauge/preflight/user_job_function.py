@@ -81,7 +81,7 @@ class _Check:
             return
         inputs = arguments[1].arg
         uses = [node for node in ast.walk(definition) if isinstance(node, ast.Name) and node.id == inputs]
-        reads = {id(node.value) for node in ast.walk(definition) if _only_reads(node)}
+        reads = {id(read) for node in ast.walk(definition) if (read := _only_read(node)) is not None}
         if any(id(use) not in reads for use in uses):
             return
         for node in _certain(definition.body):
@@ -215,11 +215,11 @@ def _own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
             yield from _own_nodes(ast.iter_child_nodes(node))
 
 
-def _only_reads(node: ast.AST) -> bool:
-    """Whether a node reads `NAME[...]` or calls a method of `NAME` that changes nothing."""
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.ctx, ast.Load)
-    return isinstance(node, ast.Attribute) and node.attr in _READING
+def _only_read(node: ast.AST) -> ast.expr | None:
+    """What a node reads by `[...]`, or by a method that changes nothing; else None."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        return node.value
+    return node.value if isinstance(node, ast.Attribute) and node.attr in _READING else None
 
 
 def _starts_query(call: ast.Call) -> bool:

@@ -63,6 +63,7 @@ class Cause(_Code):
     RESULTS_FALL_BEHIND = "results_fall_behind", "results fall behind the plan"
     BATCHES_FILL_INTERVAL = "batches_fill_interval", "batches seem to grow, and would soon fill their interval"
     LATENCY_GROWS = "latency_grows", "results come later and later"
+    RATE_VARIES = "rate_varies", "the rate varies, so latencies have no trend to judge"
     TREND_UNDECIDED = "trend_undecided", "the interval of a slope contains its limit"
     TREND_TURNED = "trend_turned", "a quantity first fell, and surely grows in the later half"
     TOO_FEW_OBSERVATIONS = "too_few_observations", "too few observations for a trend"

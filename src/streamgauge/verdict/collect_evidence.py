@@ -61,6 +61,7 @@ def collect_evidence(
         work=_work(record),
         slide_s=(longest_slide_us(resolved.flow) or 0) / US,
         latency=_latencies(verified, record) if verified and steady else (),
+        steady=steady,
         latency_drift_s=_commit_gap_s(record) if verified and not _has_delivery_times(verified) else 0.0,
         interval_s=resolved.interval_s,
         output_delay_s=_output_delay_s(record),

@@ -78,6 +78,7 @@ class Evidence:
         interval_s: the engine's batch interval; 0 without one.
         latency: for each sink, mean seconds from an event's delivery to its result, by second of event time, without
             seconds that have few results. Without delivery times in the results: seconds from event to result.
+        steady: whether the rate does not vary by plan.
         latency_drift_s: growth of `latency` that windows and batches may cause while nothing is later.
         core_wait_us: mean wait of the worst driver process for a core at each wake-up; NaN if unknown.
         backlog_max_s, bound_s: largest backlog and bound of the queue, in seconds of event time.
@@ -113,6 +114,7 @@ class Evidence:
     work: tuple[Work, ...] = ()
     slide_s: float = 0.0
     latency: tuple[Samples, ...] = ()
+    steady: bool = True
     latency_drift_s: float = 0.0
     interval_s: float = 0.0
     backlog_max_s: float

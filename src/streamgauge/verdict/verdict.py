@@ -3,7 +3,7 @@
 Pure: evidence in, `Verdict` out, without clock, process, file or chance (the bootstrap has a fixed seed).
 
 - Interrupted outranks invalid, invalid outranks not sustained, not sustained outranks undecided. A rate is sustained
-  only if every check is ok. A check that crashes is undecided.
+  only if every check is ok; a check of proven growth may stay unjudged. A check that crashes is undecided.
 - A slow or undecided trial is invalid if background processes were busy, or if the SUT may have waited for the driver.
   A trial that passed in spite of it stays sustained.
 - A SUT that read almost nothing of the load is not sustained, whatever queue, generators and background processes did.
@@ -58,7 +58,7 @@ def judge(evidence: Evidence) -> Verdict:
         cause=_cause(value, deciding, slowed is not None),
         checks=checks,
         decided_by=tuple(check.name for check in deciding) if not evidence.interrupted else ("interrupted",),
-        sentence=_sentence(value, deciding, died, slowed) + _wrong_answers(checks, deciding),
+        sentence=_sentence(value, deciding, died, slowed, checks) + _wrong_answers(checks, deciding),
         advice=_advice_disk(value, deciding)
         or _advice(value, deciding, evidence) + _background_advice(value, deciding, busy),
     )
@@ -85,6 +85,12 @@ def _by_slowness(check: Check) -> bool:
     """Whether a slow system can fail the check, for which background load or the driver may be the cause."""
     spec = _spec_of(check)
     return spec is None or spec.by_slowness
+
+
+def _may_be_unjudged(check: Check) -> bool:
+    """Whether a check was not judged and need not be, as only a proven fault counts there."""
+    spec = _spec_of(check)
+    return check.state == "not_judged" and spec is not None and spec.may_be_unjudged
 
 
 def _was_too_slow(value: VerdictValue, deciding: tuple[Check, ...]) -> bool:
@@ -152,16 +158,21 @@ def _combine(checks: tuple[Check, ...], interrupted: bool) -> tuple[VerdictValue
         ("undecided", ("undecided", "not_judged")),
     )
     for value, states in order:
-        deciding = tuple(check for check in checks if check.state in states)
+        deciding = tuple(check for check in checks if check.state in states and not _may_be_unjudged(check))
         if deciding:
             return value, deciding
     return "sustained", ()
 
 
 def _sentence(
-    value: VerdictValue, deciding: tuple[Check, ...], died: tuple[Check, ...], busy: tuple[str, str] | None
+    value: VerdictValue,
+    deciding: tuple[Check, ...],
+    died: tuple[Check, ...],
+    busy: tuple[str, str] | None,
+    checks: tuple[Check, ...],
 ) -> str:
     """`busy`: the background load, if it may have slowed the driver."""
+    unjudged = ", ".join(check.name for check in checks if check.state == "not_judged")
     because = _because(deciding + died)
     if busy is not None:
         return (
@@ -169,7 +180,8 @@ def _sentence(
             f"must not be used ({because})"
         )
     return {
-        "sustained": "sustained: every check holds",
+        "sustained": "sustained: every check holds"
+        + (f" that was judged (not judged: {unjudged})" if unjudged else ""),
         "not_sustained": f"not sustained: {because}",
         "undecided": f"undecided: {because}",
         "invalid": f"invalid: {_at_fault(deciding)}, so these figures must not be used ({because})",

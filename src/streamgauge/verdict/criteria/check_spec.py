@@ -22,6 +22,7 @@ class CheckSpec(NamedTuple):
 
     `by_slowness`: whether a slow system can fail it. If so, background load or the driver may be the cause instead.
     `advice_by_code` goes before the others: the advice for one cause.
+    `may_be_unjudged`: whether a rate can be sustained although the check was not judged.
     """
 
     name: str
@@ -30,6 +31,7 @@ class CheckSpec(NamedTuple):
     advice_invalid: str = ADVICE_OTHER
     by_slowness: bool = True
     advice_by_code: Mapping[Cause, str] = MappingProxyType({})
+    may_be_unjudged: bool = False
 
 
 def make_check(

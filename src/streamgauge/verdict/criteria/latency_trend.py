@@ -19,9 +19,12 @@ _LATENCY = SlopeWording(Cause.LATENCY_GROWS, "the latency grows", "the latency f
 
 
 def _latency_trend(evidence: Evidence) -> Check:
-    if not evidence.latency:
-        sentence = "not judged: there are no latencies at a steady rate"
-        return make_check("latency_trend", "ok", Cause.OK, None, OUTPUT_SLOPE_MAX, "s/s", sentence)
+    if not any(latency.value.size for latency in evidence.latency):
+        code, why = Cause.NO_LATENCY, "no latencies were counted"
+        if not evidence.steady:
+            code, why = Cause.RATE_VARIES, "the rate varies, and latencies with it"
+        sentence = f"not judged, because {why}"
+        return make_check("latency_trend", "not_judged", code, None, OUTPUT_SLOPE_MAX, "s/s", sentence)
     return worst([_latency_check(latency, evidence) for latency in evidence.latency])
 
 
@@ -44,4 +47,5 @@ CHECK = CheckSpec(
     "latency_trend",
     _latency_trend,
     "lower the rate, or check what grows in the job's state: its results come later and later",
+    may_be_unjudged=True,
 )

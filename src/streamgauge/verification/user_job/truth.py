@@ -51,6 +51,10 @@ from streamgauge.verification.user_job.updates import AnswerBefore, Updates
 BY_BATCH = Truth("Spark, the same function in batch", independent=False)
 BY_REFERENCE = Truth("DuckDB, by the job's reference", independent=True)
 
+NOTHING_TO_COMPARE = (
+    "the trial ended before the engine had committed any input: no result came and none was due, "
+    "so the job was not run again for its truth"
+)
 JOB_ERRORS = (EngineError, InputError, duckdb.Error)
 """Errors of the job or of its reference. The trial's other figures stand, but its results are not verified."""
 
@@ -72,9 +76,12 @@ def verify_user_job(
     results_path = results_folder.path / results_file() if results_folder is not None else None
     with comparison(record) as compared:
         try:
-            differences = _compare(resolved, record, received, compared, log, stage)
-            sentence = _sentence(compared.counts, record.owes_all, differences, received)
-            notes = [f"answers: {differences.ignored}"] if differences.ignored else []
+            if nothing_to_compare(record, received):
+                sentence, notes = NOTHING_TO_COMPARE, [f"answers: {NOTHING_TO_COMPARE}"]
+            else:
+                differences = _compare(resolved, record, received, compared, log, stage)
+                sentence = _sentence(compared.counts, record.owes_all, differences, received)
+                notes = [f"answers: {differences.ignored}"] if differences.ignored else []
         except duckdb.InterruptException:
             raise
         except JOB_ERRORS as error:
@@ -88,6 +95,19 @@ def verify_user_job(
             resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times, is_judged
         )
     return VerificationResult(sink.verification, (sink,), tuple(notes))
+
+
+def nothing_to_compare(record: TrialRecord, received: ReceivedResults) -> bool:
+    """Whether every comparison would find nothing, whatever the truth is. The batch run takes one to two minutes.
+
+    A trial that ended early owes only what its committed batches gave. Any result may be wrong, and any committed input
+    may owe one.
+    """
+    if record.owes_all or not received.empty:
+        return False
+    ends_us = record.trial_log.batch_ends()
+    committed = ((commit.query, commit.batch) for commit in record.trial_log.commits)
+    return all(ends_us.get(batch, 0) <= record.spans.start_us for batch in committed)
 
 
 def _plain(error: Exception) -> str:

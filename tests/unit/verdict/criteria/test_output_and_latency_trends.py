@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from streamgauge.results.causes import Cause
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import check_of, evidence
@@ -46,3 +49,22 @@ def test_latency_whose_growth_is_not_sure_is_not_shown_to_fail() -> None:
     assert found.high is not None
     assert found.low < 0.01 < found.high
     assert (found.state, found.sentence.endswith("limit 1%: not shown to fail")) == ("ok", True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "why"),
+    [
+        ({"latency": (), "steady": False}, Cause.RATE_VARIES, "the rate varies"),
+        ({"latency": ()}, Cause.NO_LATENCY, "no latencies were counted"),
+        ({"latency": (Samples.of([], []),)}, Cause.NO_LATENCY, "no latencies were counted"),
+    ],
+)
+def test_a_latency_trend_without_latencies_is_not_judged(changes: dict[str, Any], code: Cause, why: str) -> None:
+    """It is not called ok, and decides nothing, because only proven growth would count."""
+    found = judge(evidence(**changes))
+    check = check_of(found, "latency_trend")
+    assert (check.state, check.ok, check.code, check.value) == ("not_judged", None, code, None)
+    assert check.sentence.startswith("not judged, because ")
+    assert why in check.sentence
+    assert (found.value, found.cause) == ("sustained", Cause.ALL_CHECKS_HOLD)
+    assert "(not judged: latency_trend)" in found.sentence

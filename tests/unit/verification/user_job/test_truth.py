@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.config.options_and_settings import build
+from streamgauge.core.errors import EngineError
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
@@ -382,6 +383,33 @@ def test_a_result_without_an_event_time_may_be_missing(case: Callable[..., Case]
     rows = rows.filter(pc.invert(first))
     asked.receive(rows.set_column(1, EVENT_TIME, pc.fill_null(rows.column(EVENT_TIME), 0)))
     assert faults(asked.verify()) == {"missing": 1}
+
+
+@pytest.mark.parametrize(
+    ("commits", "ended", "runs"),
+    [(0, "gone", False), (0, "", True), (1, "gone", True)],
+    ids=["nothing committed", "every result is due", "a batch was committed"],
+)
+def test_the_batch_run_is_left_out_only_where_nothing_can_differ(
+    case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch, commits: int, ended: str, runs: bool
+) -> None:
+    """An engine that died before its first batch owes nothing and gave nothing, whatever the truth is."""
+    began: list[str] = []
+
+    @contextmanager
+    def batch_answer(*_: Any) -> Iterator[Any]:
+        began.append("batch")
+        raise EngineError("no engine runs here")
+        yield
+
+    monkeypatch.setattr("streamgauge.engines.spark.user_job.batch_answer.batch_answer", batch_answer)
+    asked = case('reach="0s"', engine_failed=ended)
+    trial_log = asked.record.trial_log
+    asked.record.trial_log = replace(trial_log, commits=[replace(one, rows=0) for one in trial_log.commits[:commits]])
+    verified = verify_user_job(asked.resolved, asked.record, asked.folder / "batch.log")
+    assert bool(began) == runs
+    assert (verified.verification.sentence == truth.NOTHING_TO_COMPARE) != runs
+    assert any(truth.NOTHING_TO_COMPARE in note for note in verified.notes) != runs
 
 
 def test_of_a_trial_that_ended_early_stateful_results_may_come_later(make: Any) -> None:
