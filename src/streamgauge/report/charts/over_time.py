@@ -89,8 +89,9 @@ def _time_keys(timeline: Timeline) -> list[Key]:
         Key("ingested, per point", "ingested", "area"),
         Key("backlog", "backlog", "area"),
     ]
-    if timeline.known(*LATENCIES):
+    if timeline.known("event_time_us_p50", "event_time_us_p99"):
         keys.append(Key("event time p99 (thin: p50)", "event-time"))
+    if timeline.known("processing_time_us_p50", "processing_time_us_p99"):
         keys.append(Key("processing time p99 (thin: p50)", "processing-time", "dash"))
     if timeline.known("frontier_lag_us"):
         keys.append(Key("output frontier behind the plan", "frontier"))

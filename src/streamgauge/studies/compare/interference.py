@@ -10,15 +10,16 @@ from collections.abc import Iterator
 from statistics import median
 
 from streamgauge.results.causes import WarningCode
+from streamgauge.results.run import Result
 from streamgauge.studies.compare.groups import RunGroup
-from streamgauge.verdict.evidence import machine_speed_differs
+from streamgauge.verdict.evidence import background_load, background_load_warning, machine_speed_differs
 
 
 def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:
     """Each run beside background load, by the verdict's rule; then whether the machine's speed differed."""
     for side in (a, b):
         for run in side.runs:
-            if said := run.result.warning(WarningCode.BACKGROUND_LOAD):
+            if said := background_load_of(run.result):
                 yield (
                     f"{side.name}: {run.folder.name}: {said}. A difference may be their doing, so no gate is decided "
                     "except that on wrong answers"
@@ -31,12 +32,23 @@ def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:
         )
 
 
+def background_load_of(result: Result) -> str:
+    """The warning of background load, or "". Results older than the warning codes have only the mean of its CPU."""
+    if result.warning_codes or result.others_cpu_percent is None:
+        return result.warning(WarningCode.BACKGROUND_LOAD)
+    processors = result.environment.get("cpus")
+    if not isinstance(processors, int) or processors < 1:
+        return ""
+    busy = background_load(result.others_cpu_percent / (100 * processors), 0.0)
+    return background_load_warning(busy[0]) if busy is not None else ""
+
+
 def doubts(a: RunGroup, b: RunGroup) -> list[str]:
     """Reasons why a difference may come from the machine, however narrow its interval."""
     reasons = [
         f"background processes were busy on {side.name}'s machine ({', '.join(names)})"
         for side in (a, b)
-        if (names := [run.folder.name for run in side.runs if run.result.warning(WarningCode.BACKGROUND_LOAD)])
+        if (names := [run.folder.name for run in side.runs if background_load_of(run.result)])
     ]
     return reasons + (["the machine's speed differed by its reference work"] if _machine_times(a, b) else [])
 

@@ -62,6 +62,16 @@ def test_missed_plan_is_drawn(make_series: Table) -> None:
     assert ["planned" in labels for labels in keys] == [False, True]
 
 
+def test_the_legend_names_only_the_latencies_that_are_drawn(make_series: Table) -> None:
+    """A user job may leave out the time of delivery; then there is no processing time."""
+    without = make_series()
+    for name in ("processing_time_us_p50", "processing_time_us_p99"):
+        without = replaced(without, name, [None] * without.num_rows)
+    drawn = [one for table in (make_series(), without) if (one := over_time.over_time(timeline.of(table)))]
+    shown = [[key.label.partition(" p99")[0] for key in one.keys if " time p99" in key.label] for one in drawn]
+    assert shown == [["event time", "processing time"], ["event time"]]
+
+
 @pytest.mark.parametrize("seconds", [90, 3600])
 def test_a_chunk_that_comes_in_the_next_second_is_no_missed_plan(
     make_series: Callable[..., pa.Table], seconds: int

@@ -45,6 +45,16 @@ def test_busy_neighbours_of_one_run_decide_no_gate(make: Make, busy: str) -> Non
     assert told.startswith(f"{busy}: {busy}-2: background processes used 95% of the machine")
 
 
+def test_busy_neighbours_of_a_result_without_codes_are_found_by_their_cpu(make: Make, three: Three) -> None:
+    """An older result has no warning codes: 45 % of one core, of two, is above a tenth of the machine."""
+    old = {"warning_codes": (), "environment": {"cpus": 2}}
+    a = ",".join(str(make(f"a{n}", n, others_cpu_percent=45.0 if n == 1 else 15.0, **old)) for n in range(3))
+    found = compare(a, three("b", 20, others_cpu_percent=5.0, environment={"cpus": 2}), RULES)
+    assert [gate.state for gate in found.gates] == UNDECIDED
+    (said,) = [warning for warning in found.warnings if "background processes" in warning]
+    assert said.startswith("A: a1: background processes used 22% of the CPU")
+
+
 def test_quiet_neighbours_are_not_told_of(three: Three) -> None:
     """What others used below the rule of a verdict is in every run."""
     found = compare(three("a", 10, others_cpu_percent=5.0), three("b", 20, others_cpu_percent=9.0), RULES)
