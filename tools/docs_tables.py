@@ -10,6 +10,7 @@ table of docs/results/data/NAME.csv. Coverage of the four works: docs/research/c
 from __future__ import annotations
 
 import csv
+import functools
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -266,6 +267,15 @@ def measured_profiles(file: Path) -> str:
     import runpy
 
     return str(runpy.run_path(str(Path(__file__).with_name("docs_tuning_profiles.py")))["measured"](file))
+
+
+@functools.cache
+def field_tables() -> dict[str, str]:
+    """The tables of the fields and columns of result files."""
+    import runpy
+
+    blocks = runpy.run_path(str(Path(__file__).with_name("docs_fields.py")))["blocks"]()
+    return {name: table(head, rows) for name, (head, *rows) in blocks.items()}
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -531,6 +541,8 @@ def makers() -> dict[str, Callable[[], str]]:
     for file in sorted(DATA.glob("*.csv")):
         found[f"results: {file.stem}"] = partial(results, file)
     found["results: tuning-profiles"] = partial(measured_profiles, DATA / "tuning-profiles.csv")
+    for name in field_tables():
+        found[name] = partial(field_tables().__getitem__, name)
     found["coverage: summary"] = coverage_summary
     for work in WORKS:
         found[f"coverage: {work}"] = partial(coverage_of, work)

@@ -1,32 +1,12 @@
-"""The tables of a run folder beside its result: one row per second, and one row per engine batch.
+"""The tables of a run folder beside its result: one row per second, per engine batch, and per batch and operator.
 
-series.parquet, one row per second of planned time, ascending:
+- series.parquet has one row per second of planned time, ascending.
+- engine/batches.parquet has one row per micro-batch, as the SUT reports it. No verdict depends on it. A job of several
+  sinks may have several queries, whose batches follow each other in the table.
+- engine/operators.parquet has one row per micro-batch, query and operator: input and output rows as the SUT counts
+  them.
 
-    time_us                     start of the second, microseconds since the epoch (planned time); never null
-    phase                       phase of the second, as in `result.phases`; never null
-    planned                     planned events in that second
-    offered                     events that the generators made available in that second, in whole chunks. A chunk is
-                                available at its end, so the first second has a chunk less than its plan
-    handed_out, committed       first deliveries to the SUT, and events it committed, in that second
-    backlog_events              events due and not delivered, at the end of the second
-    lag_events                  events due and not committed, at the end of the second
-    event_time_us_p50, _p99     emission - event time of the results with an event time in that second
-    processing_time_us_p50, _p99  emission - ingest time of the same results
-    results                     results with an event time in that second
-    slip_us_max                 the greatest schedule delay of the driver
-    sut_cpu_percent, driver_cpu_percent   100 is one core for the whole second
-    others_cpu_percent          the same of all processes except driver and SUT
-    reference_work_us           CPU time of the reference work, which shows the machine's speed
-    sut_memory_bytes, driver_memory_bytes   resident memory of all processes of that side
-    loopback_bytes_per_s        over the loopback: between driver and SUT, and within the SUT (JVM and Python workers)
-    frontier_lag_us             planned time - output frontier, at the end of the second
-
-engine/batches.parquet has one row per micro-batch, as the SUT reports it. No verdict depends on it. A job of several
-sinks may have several queries, whose batches follow each other in the table.
-
-engine/operators.parquet has one row per micro-batch, query and operator: input and output rows as the SUT counts them.
-The output of a source is the driver's count.
-A null means "not known", never zero.
+A null means "not known", never zero. `MEANINGS` explains every column.
 """
 
 from __future__ import annotations
@@ -82,6 +62,53 @@ OPERATORS: pa.Schema = pa.schema(
         pa.field("rows_out", pa.int64()),
     ]
 )
+
+MEANINGS: dict[str, dict[str, str]] = {
+    "series.parquet": {
+        "time_us": "Start of the second, microseconds since the epoch (planned time).",
+        "phase": "Its phase, as in `phases` of result.json.",
+        "planned": "Events that the plan has in the second.",
+        "offered": (
+            "Events made available in the second, whenever they were due. A chunk counts whole when its last event is "
+            "due or later."
+        ),
+        "handed_out": "Deliveries in that second.",
+        "committed": "Events of batches committed in that second.",
+        "backlog_events": "Events due and not delivered at the second's end.",
+        "lag_events": "Events due and not committed at the second's end.",
+        "event_time_us_p50": "Median event-time latency of the results whose event time lies in the second.",
+        "event_time_us_p99": "99th percentile of it.",
+        "processing_time_us_p50": "Median processing-time latency of the same results.",
+        "processing_time_us_p99": "99th percentile of it.",
+        "results": "How many results these are.",
+        "slip_us_max": "The greatest schedule delay.",
+        "sut_cpu_percent": "CPU of the SUT; 100 is one core for the whole second.",
+        "driver_cpu_percent": "CPU of the driver.",
+        "others_cpu_percent": "CPU of processes of neither side.",
+        "reference_work_us": "CPU time of the fixed piece of work, which shows the machine's speed.",
+        "sut_memory_bytes": "Resident memory of all processes of the SUT.",
+        "driver_memory_bytes": "Resident memory of all processes of the driver.",
+        "loopback_bytes_per_s": "Over the loopback: between driver and SUT, and within the SUT (its Python workers).",
+        "frontier_lag_us": "Planned time - output frontier, at the second's end.",
+    },
+    "engine/batches.parquet": {
+        "batch_id": "The engine's number.",
+        "start_us": "Start, microseconds since the epoch, by the engine's clock.",
+        "end_us": "End, by the same clock.",
+        "rows": "Events delivered to it, by the driver's count.",
+        **dict.fromkeys(STEPS, "A step of the batch; steps stand in order and need not add up."),
+        "trigger_ms": "The whole batch.",
+        "query": "The engine's query, as in `sinks[].query`.",
+    },
+    "engine/operators.parquet": {
+        "batch_id": "The engine's number of the batch.",
+        "query": "The engine's query.",
+        "operator": "The operator's name in the flow.",
+        "rows_in": "Rows that it read, as `operators[].rows_in`.",
+        "rows_out": "Rows that it gave, as `operators[].rows_out`; of a source, the driver's count.",
+    },
+}
+"""Table to column to what it holds, for docs/reference/result-files.md."""
 
 
 def conform(table: pa.Table, schema: pa.Schema = SCHEMA) -> pa.Table:

@@ -13,90 +13,100 @@ SCHEMA_VERSION = 2
 
 
 class StageFigures(ResultPart):
-    """One stage of a trial's latency; a percentile is null if too few independent observations carry it.
-
-    `share`: of the mean latency.
-    """
+    """One stage of a trial's latency."""
 
     name: str
+    """The stage's name."""
     share: float
+    """Share of the mean latency."""
     mean_us: float
+    """Mean."""
     p50_us: float | None = None
+    """Median; null if too few independent observations carry it, as every percentile."""
     p90_us: float | None = None
+    """90th percentile."""
     p99_us: float | None = None
+    """99th percentile."""
 
 
 class LatencyFigures(ResultPart):
-    """Latencies of `results` results; a percentile is null if too few independent observations carry it."""
+    """Latencies of some results."""
 
     mean_us: float
+    """Mean."""
     p50_us: float | None = None
+    """Median; null if too few batches or independent results carry it, as every percentile."""
     p90_us: float | None = None
+    """90th percentile."""
     p99_us: float | None = None
+    """99th percentile."""
     results: int
+    """How many results these are."""
 
 
 class TrialLatency(LatencyFigures):
-    """`contradicted_share`: how far timestamps of a result contradict each other's order, as a share of its latency."""
+    """The latency of a trial, and how far its evidence agrees."""
 
     contradicted_share: float
+    """How far stamps of a result contradict each other's order, as a share of the latency."""
 
 
 class TrialConditions(ResultPart):
-    """What one trial offered, and how it ended.
-
-    Attributes:
-        record_bytes: None if the workload has no record size.
-        chunk_us: event time that travels in one record batch.
-        batch_window: interval of batches in force, as the engine writes it; empty without batches.
-        batch_window_s: the requested interval; None if none was requested.
-        run: the run folder; empty if the trial did not start.
-        clock_moved_us: how far the machine's clock moved within the trial.
-    """
+    """What one trial offered, and how it ended."""
 
     rate_per_s: float
+    """The rate."""
     record_bytes: int | None = None
+    """The record size; null if the workload has no record size."""
     chunk_us: int
+    """How much event time travels in one record batch."""
     batch_window: str = ""
+    """The interval of batches in force, as the engine writes it; empty without batches."""
     batch_window_s: float | None = None
+    """The requested interval in seconds; null if none was requested."""
     run: str = ""
+    """The trial's run folder; empty if the trial did not start."""
     verdict: VerdictValue
+    """What the trial found."""
     sentence: str = ""
+    """The same in words."""
     clock_moved_us: int | None = None
+    """How far the machine's clock moved within the trial; null if unknown."""
 
 
 class Decomposition(ResultPart):
-    """The stages of one trial's latency; with a `reason`, everything else is empty or None.
-
-    Attributes:
-        latency: of all results of the span; in the file an empty object without one.
-        first_of_batch: of each batch's first result; in the file an empty object without batches.
-        sampled: number of results that the stages come from.
-        remainder_share: the trial's own mean latency minus the stages' sum, as a share of it.
-        cdf_us: quantiles of the latency from 0 to 1, in hundredths.
-        left_out: results without some timestamp.
-        contradicting_batches, contradicting_results: how many have timestamps that contradict the driver's, by at most
-            `contradiction_us_max`.
-        tasks_share: time of all tasks, as a share of the time of their batches.
-        commit_after_us: mean time from a result to its batch's commit.
-        doubts: why stages may be wrong.
-    """
+    """The stages of one trial's latency; with a `reason`, everything else is empty or null."""
 
     reason: str = ""
+    """Why the trial has no stages: everything else about them is then empty or null. Else empty."""
     latency: TrialLatency | None = None
+    """Of all results of the span; an empty object without one."""
     first_of_batch: LatencyFigures | None = None
+    """Of each batch's first result; an empty object without batches."""
     stages: tuple[StageFigures, ...] = ()
+    """The stages in their order."""
     sampled: int | None = None
+    """How many results the stages come from: a sample if they use a broker's stamps."""
     remainder_share: float | None = None
+    """Difference between the stages' sum and the mean latency in result.json, as a share of it."""
     cdf_us: tuple[float | None, ...] = ()
+    """The latency's quantiles from 0 to 1, in hundredths; null if too few batches carry one."""
     batches: int | None = None
+    """How many batches gave the results; null without batches."""
     left_out: int | None = None
+    """Results with an unknown timestamp."""
     contradicting_batches: int | None = None
+    """Batches whose moments by Spark contradict the driver's; null in real-time mode."""
     contradicting_results: int | None = None
+    """In real-time mode: results that contradict the broker's moments; else null."""
     contradiction_us_max: int | None = None
+    """By how much they contradict at most; null if unknown."""
     tasks_share: float | None = None
+    """Task time by time of their batches: above 1 if several tasks always run at once; null without batches."""
     commit_after_us: float | None = None
+    """Mean time from a result to its batch's commit; null without batches."""
     doubts: tuple[str, ...] = ()
+    """Why the stages may be wrong, if their evidence does not agree."""
 
     @field_validator("latency", "first_of_batch", mode="before")
     @classmethod
@@ -127,28 +137,42 @@ class BreakdownTrial(Decomposition, TrialConditions):
 
 
 class LatencyBreakdown(ResultPart):
-    """A latency breakdown, as far as it goes; `finished` once it has every trial.
-
-    `options` and `load` are those of the first trial. `stages`: each stage's name and what its time is spent on.
-    """
+    """A latency breakdown, as far as it goes."""
 
     schema_version: int = SCHEMA_VERSION
+    """Version of this layout."""
     workload: str
+    """What was measured."""
     engine: str
+    """The engine under test."""
     transport: str
+    """How events travelled."""
     transport_options: dict[str, str] = Field(default_factory=dict)
+    """Options of the transport."""
     parameters: dict[str, Any]
+    """Parameters of the workload."""
     options: dict[str, str]
+    """Engine options of the first trial."""
     tuning: str = "tuned"
+    """The tuning profile."""
     load: dict[str, Any] = Field(default_factory=dict)
+    """The load of the first trial."""
     environment: dict[str, Any]
+    """As in result.json."""
     start_time: str
+    """When it began, UTC."""
     folder: str
+    """Where it was written."""
     stages: dict[str, str]
+    """Each stage's name, and what its time is spent on."""
     published: tuple[str, ...]
+    """Published findings on Spark's latency."""
     published_work_share: float | None = None
+    """The greatest published share of useful work; null if none applies."""
     trials: tuple[BreakdownTrial, ...] = ()
+    """The trials in order."""
     finished: bool = False
+    """False until every trial is in the file."""
 
     def with_trial(self, trial: BreakdownTrial) -> Self:
         return self.model_copy(update={"trials": (*self.trials, trial)})

@@ -9,85 +9,116 @@ from streamgauge.results.verdict import VerdictValue
 
 
 class ComparedRun(ResultPart):
-    """One run, or one search, of a side; `failed`: why its figures are not those of a working job."""
+    """One run, or one search, of a side."""
 
     run_id: str
+    """Name of its folder."""
     folder: str
+    """Where the run folder lies."""
     start_time: str
+    """When it began, UTC."""
     verdict: VerdictValue
+    """What it found."""
     failed: str = ""
+    """Why its figures are not those of a working job; empty where it did its work."""
 
 
 class ComparedSide(ResultPart):
-    """One side of a comparison; `given` is the user's argument."""
+    """One side of a comparison."""
 
     given: str
+    """The side as it was named."""
     runs: tuple[ComparedRun, ...]
+    """Its runs."""
 
 
 class NotTheSame(ResultPart):
-    """A setting that differs between the sides, or between runs of one side, with its values."""
+    """A setting that differs between the sides, or between runs of one side."""
 
     setting: str
+    """The setting."""
     a: tuple[str, ...]
+    """Its values in A."""
     b: tuple[str, ...]
+    """Its values in B."""
 
 
 class Difference(ResultPart):
-    """One figure on both sides; over several runs, `a` and `b` are means of the runs' figures.
-
-    `difference`, `low` and `high` are shares, B / A - 1, or B - A if `share` is false. A null end is unbounded.
-    `method` is the source of the interval, or `none` for the `reason`.
-    """
+    """One figure on both sides."""
 
     name: str
+    """Which figure."""
     label: str
+    """Its name for people."""
     unit: str
+    """Its unit."""
     better: Literal["higher", "lower"]
+    """Whether `higher` or `lower` is better."""
     share: bool = True
+    """True: the difference is B / A - 1; false: B - A."""
     a: float | None
+    """The figure of side A, the mean over its runs; null if unknown."""
     b: float | None
+    """The same of side B."""
     a_runs: tuple[float | None, ...] = ()
+    """The figure of each run of A."""
     b_runs: tuple[float | None, ...] = ()
+    """The figure of each run of B."""
     difference: float | None = None
+    """The difference; null if unknown."""
     low: float | None = None
+    """Lower end of its interval; null if it is unbounded."""
     high: float | None = None
+    """Upper end of its interval; null if it is unbounded."""
     method: Literal["runs", "seconds", "brackets", "counted", "none"] = "none"
+    """Where the interval comes from: `runs`, `seconds`, `brackets`, `counted`, or `none` for the `reason`."""
     says: Literal["better", "worse", "no_difference", "unknown"] = "unknown"
+    """`better`, `worse`, `no_difference` or `unknown`."""
     reason: str = ""
+    """Why it is unknown, or why an end is open."""
 
 
 class Gate(ResultPart):
-    """A rule for B (`--fail-if`); `unknown` if the interval crosses the limit or is missing.
-
-    If B's answers are not right, a rule `answers` is added: `failed`, or `unknown` if they were not judged.
-    """
+    """A rule for B (`--fail-if`). If B's answers are not right, a rule `answers` is added."""
 
     rule: str
+    """The rule as written; `answers` if B's answers are not right."""
     figure: str
+    """The figure that it limits."""
     limit: float
+    """Its limit."""
     state: Literal["passed", "failed", "unknown"]
+    """`passed`, `failed`, or `unknown` if the interval crosses the limit or is missing."""
     sentence: str
+    """Why, in words."""
 
 
 class Comparison(ResultPart):
-    """Two sides compared: the output of `compare --json`.
-
-    `asked_otherwise`: settings that make the sides different questions, so that only the gate on wrong answers is
-    decided. Engine, options and versions are not among them.
-    """
+    """Two sides compared: the output of `compare --json`."""
 
     schema_version: int = SCHEMA_VERSION
+    """Version of this layout."""
     workload: str
+    """Workload of A."""
     kind: Literal["run", "search"]
+    """`run` or `search`."""
     confidence: float
+    """Confidence of the intervals, 0 to 1."""
     a: ComparedSide
+    """The first side."""
     b: ComparedSide
+    """The second side."""
     not_the_same: tuple[NotTheSame, ...] = ()
+    """Settings that differ, with the values of each side."""
     asked_otherwise: tuple[str, ...] = ()
+    """Settings that make the sides different questions, so that only the gate on wrong answers is decided. Engine,
+    options and versions are not among them."""
     figures: tuple[Difference, ...] = ()
+    """Every figure that a side has, in the order of the table."""
     gates: tuple[Gate, ...] = ()
+    """Each rule of `--fail-if`, in order."""
     warnings: tuple[str, ...] = ()
+    """What a reader of the differences must also know."""
 
     @property
     def passed(self) -> bool:

@@ -10,42 +10,56 @@ STATISTICS = ("min", "mean", *PERCENTILES, "max")
 
 
 class Latency(ResultPart):
-    """One latency over the measured span, in microseconds. A percentile is null if `effective_count` is too small.
-
-    `lower_bounds` counts expected results that were missing at the deadline. They count as "at least this late", so
-    every figure is a lower bound if it is above 0.
-    """
+    """One latency over the measured span, in microseconds. A percentile is null if `effective_count` is too small."""
 
     min: float | None = None
+    """Minimum; null without results."""
     mean: float | None = None
+    """Mean; null without results."""
     p50: float | None = None
+    """Median; null if too few independent results carry it, as every percentile."""
     p90: float | None = None
+    """90th percentile."""
     p95: float | None = None
+    """95th percentile."""
     p99: float | None = None
+    """99th percentile."""
     p99_9: float | None = None
+    """99.9th percentile."""
     max: float | None = None
+    """Maximum; null without results."""
     count: int = 0
+    """Number of results."""
     effective_count: int = 0
+    """Number of independent observations among them."""
     lower_bounds: int = 0
+    """Expected results that had not arrived at the deadline, included as "at least this late". Above 0, every figure is
+    a lower bound (`≥` in the report)."""
     note: str = ""
+    """What else to know about this kind."""
 
 
 class Latencies(ResultPart):
-    """Every kind of latency of one sink; null if the kind does not apply (`notes` has the reason).
-
-    `uncorrected_us` counts from the event's real entry into the queue: event time without the schedule delay.
-    `match_time_us` is the row-wise maximum of a join's two events. `until_counted_us` exists for updates, whose other
-    latencies concern the newest event of each update: it counts from every event to the results of its batch. If that
-    is unknown, its figures are null and its `note` has the reason.
-    """
+    """Every kind of latency of one sink; null if the kind does not apply (`notes` has the reason)."""
 
     event_time_us: Latency | None = None
+    """Emission - event time, by the plan; of an update, that of its newest event."""
     until_counted_us: Latency | None = None
+    """Updates only: of every event, from its event time until the results of the batch with it had arrived. `count` is
+    events, `lower_bounds` those that no committed batch had taken in. Null for other results, in real-time mode and for
+    a stopped run."""
     processing_time_us: Latency | None = None
+    """Emission - first delivery to the SUT."""
     closing_delay_us: Latency | None = None
+    """Emission - window end; null without windows."""
     match_time_us: Latency | None = None
+    """Joins only: emission - later of the two matched events."""
     uncorrected_us: Latency | None = None
+    """Emission - the moment at which the driver really made the event available: event time without the schedule delay.
+    """
     notes: tuple[str, ...] = ()
+    """Why a kind or a percentile is null, and how many results carry no event time (these are wrong, and in no figure).
+    """
 
     def of(self, kind: str) -> Latency | None:
         """One of `LATENCY_KINDS`."""

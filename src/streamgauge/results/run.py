@@ -16,74 +16,98 @@ from streamgauge.results.verdict import Verdict
 
 
 class Rates(ResultPart):
-    """Events per second over the measured span, all streams together; `shares` gives each stream's part."""
+    """Events per second over the measured span, all streams together."""
 
     offered_per_s: float
+    """Made available in their planned second, or within 100 ms after it (a chunk that reaches into the next second:
+    until its own end). Lateness within a second is schedule delay."""
     achieved_per_s: float
+    """Of batches that the SUT's sink committed, each spread over the time since the commit before."""
     ingested_per_s: float
+    """Delivered to the SUT for the first time, each delivery spread over the time since the one before."""
     planned_per_s: float
+    """Events of the plan."""
     generator_ceiling_per_s: float | None = None
+    """How many events the generators can make here, measured before the run without transport and SUT; null if it was
+    not measured."""
     shares: dict[str, float] = Field(default_factory=dict)
+    """Each stream's part of the rate."""
 
 
 class Backlog(ResultPart):
     """Events due and not yet delivered."""
 
     max: int
+    """Events due and not delivered: the most before any delivery of the span."""
     end: int
+    """The same at the span's end."""
     slope_per_s: float
+    """Straight line through the samples of the span, events per second."""
     max_s: float
+    """The most event time that waited, in seconds."""
 
 
 class DelayPercentiles(ResultPart):
-    """Schedule delay: from an event's planned time until it is available to the SUT, chunking included."""
+    """A delay of the driver over the measured span, in microseconds."""
 
     p50: float
+    """Median."""
     p99: float
+    """99th percentile."""
     max: float
+    """Maximum."""
 
 
 class DriverResult(ResultPart):
-    """The driver's own figures.
-
-    Attributes:
-        append_latency_us: from an event's planned time until the broker had it, for a sample of each partition, at a
-            resolution of a millisecond; None without a broker.
-        events_handed_out: delivered events, each counted once.
-        events_reread: events that the same reader requested again (redelivery).
-        events_shared: events also read by another query, or elsewhere in the same query: the SUT reads them twice.
-        read_skew_us_max: largest event-time distance, after a batch of the span, between an event that was read and
-            the first event of its stream that was not.
-        hand_out_share, receive_share, disk_share: share (0 to 1) of the measured span in which a generator delivered
-            events, the recorder processed results, and it wrote them to its disk. For a trial that ended before its
-            span, the share of the time before it.
-    """
+    """The driver's own figures."""
 
     slip_us: DelayPercentiles
+    """Schedule delay: from an event's planned time until the last generator had offered that time, chunking included.
+    """
     append_latency_us: DelayPercentiles | None = None
+    """From an event's planned time until the broker had appended it, of 100 events of each partition, rounded up to a
+    millisecond. The driver's own, not the system's; null without a broker."""
     events_planned: int
+    """Events of the whole trial in the plan."""
     events_offered: int
+    """Events of the whole trial that were made available."""
     events_handed_out: int
+    """Deliveries: each event counts once."""
     events_reread: int
+    """Redeliveries: events that the same reader requested again."""
     events_shared: int = 0
+    """Read by another query of the job after the delivery, or elsewhere in the same query: work that the SUT does
+    twice."""
     events_committed: int
+    """Events of committed batches."""
     cpu_percent: float | None = None
+    """All driver processes together; 100 is one core. Null if not measured."""
     memory_bytes_max: int | None = None
+    """Resident memory of all driver processes together; null if not measured."""
     recorder_stood_still_us: int = 0
+    """From the span's start to the deadline: how long the recorder did not run at all, beyond 100 ms each time. Results
+    that arrived meanwhile have late timestamps."""
     read_skew_us_max: int = 0
+    """How far apart in event time a stream's partitions were read, at most, after a batch of the span; 0 if they are
+    cut at one event time."""
     hand_out_share: float = 0.0
+    """Share of the measured span in which a generator was delivering events; of a run that ended earlier, of the time
+    before it."""
     receive_share: float = 0.0
+    """The same share for the recorder's work on arrived results."""
     disk_share: float = 0.0
+    """The same share for the recorder's writing to its disk."""
 
 
 class MalformedRecords(ResultPart):
-    """Malformed records of a stream in warm-up and span. `rule` is an expression over the stream's fields; verification
-    excludes the records for which it is true.
-    """
+    """Malformed records of a stream in warm-up and span."""
 
     rule: str
+    """The rule: an expression over the stream's fields, true of malformed records, which verification excludes."""
     malformed: int
+    """Records of warm-up and span for which it is true."""
     records: int
+    """All records of warm-up and span."""
 
 
 FAULTS = ("missing", "extra", "duplicate", "wrong", "late")
@@ -91,26 +115,39 @@ FAULTS = ("missing", "extra", "duplicate", "wrong", "late")
 
 
 class Verification(ResultPart):
-    """The comparison of every result with the reference. Counts are rows.
-
-    `malformed`: by stream, if the workload has a rule; it concerns the input, so a single sink has none.
-    """
+    """The comparison of every result with the reference. Counts are rows."""
 
     judged: bool
+    """Whether results could be compared."""
     independent: bool
+    """Whether the reference is another statement of the semantics."""
     reference: str
+    """What the reference was."""
     expected: int = 0
+    """Rows of warm-up and span that must be there."""
     matched: int = 0
+    """Those that are there and equal."""
     missing: int = 0
+    """Expected rows that did not come."""
     extra: int = 0
+    """Rows that were not expected."""
     duplicate: int = 0
+    """Rows that came more than once."""
     wrong: int = 0
+    """Rows with a wrong value."""
     late: int = 0
+    """Rows that came after the deadline."""
     uncommitted: int = 0
+    """Rows of attempts that the sink did not commit."""
     seconds: float = 0.0
+    """How long the comparison took."""
     sentence: str = ""
+    """The counts in words."""
     examples: tuple[dict[str, Any], ...] = ()
+    """Some of the faulty rows."""
     malformed: dict[str, MalformedRecords] = Field(default_factory=dict)
+    """By stream: how many input records are malformed, if the workload has a rule. Counted in the input that
+    verification makes again; empty for a single sink of several."""
 
     @property
     def right(self) -> bool:
@@ -128,54 +165,65 @@ class Verification(ResultPart):
 
 
 class SinkResult(ResultPart):
-    """Results of one sink: count, latency, verification; `query` is the engine's query that served it.
-
-    `kind`: `row`, `window` (at its close), `update` (each value so far) or `join`; empty without verification.
-    """
+    """Results of one sink."""
 
     name: str
+    """The sink's name."""
     rows: int
+    """Rows committed in the whole trial, warm-up and tail included."""
     latency: Latencies
+    """Its latencies."""
     query: str = ""
+    """The engine's query that served it; sinks of one query share batches and reads."""
     kind: str = ""
+    """What its results are: `row`, `window` (when it closes), `update` (each value so far), `join`; empty if results
+    were not verified."""
     verification: Verification | None = None
+    """What the comparison found there; null if results were not verified."""
 
 
 class ProcessUse(ResultPart):
-    """Resources of one process over the measured span.
-
-    The row of role `sut` is the sum of the SUT's processes; its rows of role `sut_part` are parts of that sum.
-    """
+    """Resources of one process over the measured span."""
 
     name: str
+    """Which process."""
     role: Literal["sut", "driver", "sut_part"]
+    """`sut` is the sum of the SUT's processes. If they are of several kinds, a row `sut_part` follows for each (`sut:
+    jvm`, `sut: python workers`): leave these out of sums."""
     cpu_percent_mean: float
+    """Mean over the measured span; 100 is one core."""
     cpu_percent_max: float
+    """Maximum over the measured span; 100 is one core."""
     memory_bytes_max: int
+    """Resident memory."""
 
 
 class Operator(ResultPart):
-    """One named operator of the flow, as reported by the SUT. The driver counts what enters and leaves the flow.
+    """One named operator of the flow, as the SUT reports it. The driver counts what enters and leaves the flow.
 
-    Attributes:
-        batches: batches that read events of the measured span.
-        batches_unknown: batches without a count of rows in or rows out; each figure uses the batches that have it.
-        selectivity: rows out divided by rows in, over batches with both.
-        throughput_per_s: rows in per second (of a source: rows out); `throughput_per_s_p5` is the 5th percentile over
-            seconds.
-        lost: rows in the driver's count that the engine's lacks, at a source or before a sink; null if only one side
-            counts, or not in every batch. Always null between two operators.
+    Figures come from the batches that read events of the measured span. Operators between sources and sinks are null
+    unless the engine counts rows (Spark with `--option probes=on`).
     """
 
     name: str
+    """The operator's name in the flow."""
     batches: int | None = None
+    """Batches that read events of the measured span; null if unknown."""
     batches_unknown: int | None = None
+    """Batches without a count of rows in or rows out; each figure uses the batches that have it."""
     rows_in: int | None = None
+    """Rows that it read in these batches; null if not counted."""
     rows_out: int | None = None
+    """Rows that it gave in these batches; null if not counted."""
     selectivity: float | None = None
+    """Rows out divided by rows in, over batches with both; null if one is not counted."""
     throughput_per_s: float | None = None
+    """Rows in per second (of a source: rows out), mean over the time of the batches; null if not counted."""
     throughput_per_s_p5: float | None = None
+    """5th percentile of the same over seconds; null below 20 seconds."""
     lost: int | None = None
+    """Rows that the driver delivered to a source and the SUT did not count, or that never arrived from a sink; null if
+    only one side counts, or not in every batch. Losses between operators show in `verification`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -188,61 +236,79 @@ class Operator(ResultPart):
 
 
 class Phase(ResultPart):
-    """A phase of the run in planned time, microseconds since the epoch."""
+    """A phase of the run in planned time."""
 
     name: str
+    """`warm-up`, `measured`, `tail` or `drain`."""
     start_us: int
+    """Its start, microseconds since the epoch."""
     end_us: int
+    """Its end, microseconds since the epoch."""
 
 
 class RatePiece(ResultPart):
-    """A linear piece of the rate, from `start_s` seconds after the input's start to the next piece."""
+    """A linear piece of the rate, until the next piece."""
 
     start_s: float
+    """Seconds after the input's start at which the piece begins."""
     rate_per_s: float
+    """The rate there, events per second."""
     slope_per_s2: float = 0.0
+    """Its change per second."""
 
 
 class Input(ResultPart):
     """The offered input. With the experiment, `generate --of` generates the same events again.
 
-    All events with start <= event time < end, in microseconds since the epoch. An extended run has more than its
-    `duration`, and one that ended early has less.
+    An extended run has more than its `duration`, and one that ended early has less.
     """
 
     start_us: int
+    """First event time, microseconds since the epoch: every event with start <= event time < end was offered,
+    extensions included."""
     end_us: int
+    """End of the event times, microseconds since the epoch."""
     generators: int
+    """Generator processes, which are the input's partitions."""
     profile: tuple[RatePiece, ...]
+    """The rate over time, in linear pieces."""
 
 
 class DataColumn(ResultPart):
-    """A column of a user's file. `unreadable` values do not have its type, `empty` ones are missing; both become null.
-    `numbered`: number of distinct keys that were numbered because they are not numbers of its type.
-    """
+    """A column of a user's file."""
 
     name: str
+    """The column's name in the file."""
     unreadable: int
+    """Rows whose value does not fit the column's type: null in the stream."""
     empty: int
+    """Rows without a value: null in the stream."""
     numbered: int | None = None
+    """How many different keys were numbered because they are not numbers of its type, together with other columns of
+    the same keys; null if keys were kept."""
 
 
 class ReplayedData(ResultPart):
-    """A user's file that replaces a stream's generated rows; `columns` are those that the workload reads.
-
-    `left_out`: lines that are not rows, `left_out_no_utf8` of them because they are not UTF-8. The run repeats the
-    `rows` `rounds` times; the column `time` continues from round to round.
-    """
+    """A user's file that replaces a stream's generated rows."""
 
     stream: str
+    """The stream whose generated rows were replaced."""
     file: str
+    """The file."""
     sha256: str
+    """The file's SHA-256."""
     rows: int
+    """Rows of the file."""
     left_out: int
+    """Lines that are not rows."""
     left_out_no_utf8: int = 0
+    """Those of them that are not UTF-8."""
     rounds: float
+    """How often the rows were repeated: events offered divided by rows."""
     time: str | None = None
+    """The column that continues from round to round; null if no column does."""
     columns: tuple[DataColumn, ...]
+    """The columns that the workload reads."""
 
 
 class Caution(NamedTuple):
@@ -253,49 +319,76 @@ class Caution(NamedTuple):
 
 
 class Result(ResultPart):
-    """The result of a run. For several sinks, `latency` is that of the slowest and `verification` the sum.
-
-    Attributes:
-        others_cpu_percent: mean CPU used by neither driver nor SUT in the measured span; 100 is one core.
-        reference_work_us: median CPU time of a fixed piece of work over the span: the machine's speed.
-        job_files: SHA-256 of a user job's file and of each sample, by the name that the job uses.
-        warning_codes: one for each of `warnings`; empty in results older than the codes.
-        tuning: the tuning profile.
-        changed_settings: those of `settings` that differ from the engine's defaults, whether the profile, an option or
-            the measurement set them. Settings of the transport are not among them.
-    """
+    """The result of a run."""
 
     schema_version: int = SCHEMA_VERSION
+    """Version of this layout."""
     run_id: str
+    """The folder's name; of a trial, after that of its study."""
     start_time: str
+    """When the plan's first event was due, UTC; `generate --start` takes it."""
     workload: str
+    """What was measured."""
     engine: str
+    """The engine under test."""
     isolation: str
+    """How driver and SUT share the cores: `shared` or `pinned`."""
     tuning: str = TUNED
+    """The tuning profile; `tuned` in results from before there were profiles."""
     experiment: dict[str, Any]
+    """The whole experiment, defaults included."""
     environment: dict[str, Any] = Field(default_factory=dict)
+    """Processor, memory, system, versions, number of generators, chunk length."""
     settings: dict[str, str] = Field(default_factory=dict)
+    """Settings of the engine and the transport in force."""
     changed_settings: tuple[str, ...] = ()
+    """The names of those `settings` that differ from the engine's defaults, because the profile, an option or the
+    measurement set them. Settings of the transport are not among them; empty in results from before there were
+    profiles."""
     verdict: Verdict
+    """Whether the rate was sustained, and why."""
     rate: Rates | None = None
+    """Rates of the measured span; null if the run ended before its verdict."""
     latency: Latencies = Latencies()
+    """Latencies of the results; with several sinks, those of the slowest."""
     sinks: tuple[SinkResult, ...] = ()
+    """Results of each sink."""
     backlog: Backlog | None = None
+    """Events that waited; null if the run ended before its verdict."""
     driver: DriverResult | None = None
+    """The driver's own figures; null if the run ended before its verdict."""
     verification: Verification | None = None
+    """The comparison with the reference, the sum of all sinks; null if the run ended before it."""
     search: SearchResult | None = None
+    """The search behind the result; null for a single trial."""
     operators: tuple[Operator, ...] = ()
+    """Figures of each operator; empty with `--option probes=off`."""
     processes: tuple[ProcessUse, ...] = ()
+    """What each process used."""
     others_cpu_percent: float | None = None
+    """CPU of all other processes over the measured span, steal included; 100 is one core. Above 10 % of the machine, or
+    50 % in any 5 s, there is a warning. A trial that was too slow or undecided is then `invalid`. Null if not measured.
+    """
     reference_work_us: float | None = None
+    """CPU time of a fixed piece of work, once a second, median over the span: the machine's own speed. A growth above
+    15 % within a span gives a warning; it decides nothing. Null if not measured."""
     phases: tuple[Phase, ...] = ()
+    """Warm-up, measured, tail, drain; of a run that ended early, as far as events were offered."""
     input: Input | None = None
+    """What was offered; null if the run ended before its verdict."""
     data: tuple[ReplayedData, ...] = ()
+    """Of your own data: what could be read of each file; empty if all rows were generated."""
     job_files: dict[str, str] = Field(default_factory=dict)
+    """Of a user job: the SHA-256 of its file and of each sample, by name; empty for a workload."""
     warnings: tuple[str, ...] = ()
+    """What a reader of the figures must also know."""
     warning_codes: tuple[WarningCode | None, ...] = ()
+    """The code of each warning, in the same order; empty in results older than the codes."""
     notes: tuple[str, ...] = ()
+    """Of a user job: what was assumed, what was fitted to a sample, which columns were not compared; of your own data:
+    `data` in words."""
     folder: str = ""
+    """Where the run folder was written."""
 
     def warned(self, *cautions: Caution) -> Self:
         """The result with more warnings, without duplicates."""

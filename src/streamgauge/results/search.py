@@ -12,50 +12,73 @@ from streamgauge.results.verdict import VerdictValue
 
 
 class TrialSummary(ResultPart):
-    """One trial of a search; `verdict` is null for an overload trial, which is not judged.
-
-    `others_cpu_percent`, `reference_work_us`: from the trial's result; null if it has none.
-    """
+    """One trial of a search."""
 
     number: int
+    """Its number."""
     purpose: str
+    """Why it was made."""
     offered_per_s: float | None
+    """Its rate, events per second; null if unknown."""
     verdict: VerdictValue | None
+    """How it ended, in a word; null for the overload trial, which is not judged unless it is invalid."""
     event_time_p50_us: float | None = None
+    """Median event-time latency; null if the trial has none."""
     event_time_p99_us: float | None = None
+    """99th percentile of it; null if the trial has none."""
     until_counted_p50_us: float | None = None
+    """Updates only: median of the trial's `latency.until_counted_us`."""
     until_counted_p99_us: float | None = None
+    """Updates only: 99th percentile of it."""
     backlog_slope_share: float | None = None
+    """Growth of the backlog, as a share of the rate; null if unknown."""
     why: str = ""
+    """How it ended, in a sentence."""
     seconds: float = 0.0
+    """How long it took."""
     folder: str = ""
+    """Its run folder."""
     engine_start: int = 0
+    """On which start of the engine it ran."""
     others_cpu_percent: float | None = None
+    """CPU of all other processes meanwhile; above 10 % of the machine `warnings` names the trial. Null if its result
+    has none."""
     reference_work_us: float | None = None
+    """The machine's own speed meanwhile; `warnings` reports differences above 15 % between trials. Null if its result
+    has none."""
 
 
 class SearchResult(ResultPart):
-    """The highest sustained rate: `low` was sustained, `high` was not (null if unknown).
-
-    `high_verdict` is the verdict of the trial at `high`. An undecided one does not prove failure, so the bracket then
-    has no `relative_width`. `refused_per_s` is the least rate above `low` that was proven not sustained: `high` itself,
-    or a higher rate if `high` was undecided. `ended_by` is null if the search came to its end, and in results older
-    than this code.
-    """
+    """The highest sustained rate, and the trials that bound it."""
 
     sustained_per_s: float | None
+    """The answer, events per second; null if no rate held."""
     low: float | None
+    """A rate that held; null if none was found."""
     high: float | None
+    """A rate that did not hold; null if none was found."""
     high_verdict: VerdictValue | None = None
+    """The verdict behind `high`: `not_sustained`, or `undecided`, which is no proof that the rate fails; null without
+    `high`."""
     refused_per_s: float | None = None
+    """The least rate above `low` that a trial showed to fail: `high` itself, or a higher rate if `high` was undecided;
+    null without one."""
     relative_width: float | None
+    """High / low - 1; null if one end is not known or the upper one is undecided."""
     confirmed: bool
+    """Whether the answer held again on an engine started for the confirmation."""
     at_90_percent: TrialSummary | None = None
+    """The trial at 90 % of the answer; null without one."""
     trials: tuple[TrialSummary, ...] = ()
+    """Every trial in order."""
     seconds: float = 0.0
+    """How long the whole search took."""
     ended_by: SearchEnd | None = None
+    """The code of what ended the search early; null if it came to its end, or if an older version wrote it."""
     sentence: str = ""
+    """The answer in words."""
     limit: str = ""
+    """What keeps the rate from being higher, as far as the driver can see."""
 
     @model_validator(mode="before")
     @classmethod

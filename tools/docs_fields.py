@@ -1,0 +1,171 @@
+"""Tables of the fields of result files, made from the docstring below each field of the models in `results`.
+
+A field without such a docstring is an error, so that no field of a result is left unexplained.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import itertools
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from pydantic import BaseModel
+
+from streamgauge.artifacts import tables
+from streamgauge.results.breakdown import LatencyBreakdown
+from streamgauge.results.comparison import Comparison
+from streamgauge.results.profile import OperatorProfile
+from streamgauge.results.run import Result
+
+FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
+    "result.json": (Result, (
+        "verdict", "rate", "latency, sinks", "backlog, driver", "verification", "search",
+        "processes, phases, input, data, operators",
+    )),
+    "characterization.json": (OperatorProfile, ("input, operators, ways, apply, applied, thesis, memory",)),
+    "anatomy.json": (LatencyBreakdown, ("trials",)),
+    "compare --json": (Comparison, ("a, not_the_same, figures, gates",)),
+}  # fmt: skip
+"""File to its model, and to the tables of what its top-level fields hold."""
+
+
+class Place(NamedTuple):
+    """A field of a result file: its path with `[]` for lists, its model's class, and the model that it holds."""
+
+    path: str
+    owner: type[BaseModel]
+    name: str
+    holds: type[BaseModel] | None
+
+
+@functools.cache
+def docstrings(model: type[BaseModel]) -> Mapping[str, str]:
+    """The docstring below each field that the class itself declares."""
+    source = ast.parse(inspect.getsource(inspect.getmodule(model)))  # type: ignore[arg-type]
+    body = next(node.body for node in source.body if isinstance(node, ast.ClassDef) and node.name == model.__name__)
+    return {
+        field.target.id: " ".join(text.value.value.split())
+        for field, text in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
+    }  # fmt: skip
+
+
+def meaning(model: type[BaseModel], name: str) -> str:
+    """The docstring of a field, from the class that declares it; LookupError without one."""
+    for owner in model.__mro__:
+        if name in vars(owner).get("__annotations__", {}):
+            if text := docstrings(owner).get(name):
+                return text
+            raise LookupError(f"{owner.__module__}.{owner.__name__}.{name} has no docstring below it")
+    raise LookupError(f"{model.__name__} has no field {name}")
+
+
+def held(annotation: object) -> tuple[type[BaseModel] | None, str]:
+    """(the model that a field holds, the mark of its path: `[]` for many, `.NAME` by name)."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, ""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    for part in inner:
+        model, mark = held(part)
+        if model is not None:
+            return model, "[]" if origin is tuple else ".*" if origin is dict else mark
+    return None, ""
+
+
+def places(model: type[BaseModel], prefix: str = "") -> Iterator[Place]:
+    """Every field of a file, depth first. What is held more than once is walked at each place."""
+    for name, field in model.model_fields.items():
+        inner, mark = held(field.annotation)
+        yield Place(f"{prefix}{name}", model, name, inner)
+        if inner is not None:
+            yield from places(inner, f"{prefix}{name}{mark}.")
+
+
+def homes(model: type[BaseModel]) -> dict[type[BaseModel], str]:
+    """Each model in a file to the path at which its fields are explained: the least deep, a list before one."""
+    found: dict[type[BaseModel], str] = {}
+    for place in places(model):
+        if place.holds is not None:
+            old = found.get(place.holds)
+            if old is None or _order(model, place.path) < _order(model, old):
+                found[place.holds] = place.path
+    return found
+
+
+def _order(model: type[BaseModel], path: str) -> tuple[int, bool]:
+    annotation: object = model
+    for name in path.replace("[]", "").replace(".*", "").split("."):
+        holder, _ = held(annotation)
+        annotation = holder.model_fields[name].annotation if holder else None
+    return path.count("."), held(annotation)[1] != "[]"
+
+
+def kind(annotation: object) -> str:
+    """The JSON type of a field in a word or two."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        parts = [kind(part) for part in inner if part is not type(None)]
+        words = list(dict.fromkeys([*parts, *(["null"] if type(None) in inner else [])]))
+        return " or ".join(words).replace("true or false or null", "true, false or null")
+    if origin is typing.Literal:
+        return "text"
+    if origin is tuple:
+        return f"list of {_plural(kind(inner[0]))}"
+    if origin is dict:
+        return "object"
+    if not isinstance(annotation, type):
+        return "any"
+    for type_, word in ((bool, "true or false"), (int, "integer"), (float, "number"), (str, "text")):
+        if issubclass(annotation, type_):
+            return word
+    return "object"
+
+
+def _plural(word: str) -> str:
+    first, _, rest = word.partition(" ")
+    return f"{first}{'' if first == 'text' else 's'}{' ' * bool(rest)}{rest}"
+
+
+def blocks() -> dict[str, list[tuple[str, ...]]]:
+    """Every generated table of fields or columns, by the name in its markers: its head and its rows."""
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for file, (model, sections) in FILES.items():
+        for part in ("", *sections):
+            name = f"fields of {file}: {part}" if part else f"fields of {file}"
+            found[name] = [("field", "type", "meaning"), *rows(model, *filter(None, part.split(", ")))]
+    for file, columns in tables.MEANINGS.items():
+        found[f"columns of {file}"] = [("column", "meaning"), *((f"`{name}`", text) for name, text in columns.items())]
+    return found
+
+
+def rows(model: type[BaseModel], *sections: str) -> list[tuple[str, str, str]]:
+    """(path, type, meaning) of the fields of a file below these top-level fields; without any, the top level."""
+    home, made = homes(model), []
+    for place in places(model):
+        top = place.path.partition(".")[0].removesuffix("[]")
+        nested = "." in place.path
+        if (top not in sections or not nested) if sections else nested:
+            continue
+        around = place.path.rpartition(".")[0].removesuffix("[]").removesuffix(".*")
+        if nested and not _is_home(model, around, home):
+            continue
+        text = meaning(place.owner, place.name)
+        if place.holds is not None and home[place.holds] != place.path:
+            text += f" Fields as `{home[place.holds]}`."
+        made.append((f"`{place.path}`", kind(place.owner.model_fields[place.name].annotation), text))
+    return made
+
+
+def _is_home(model: type[BaseModel], path: str, home: Mapping[type[BaseModel], str]) -> bool:
+    """Whether the fields below a path, and below every path around it, are explained there."""
+    while path:
+        if path not in home.values():
+            return False
+        path = path.rpartition(".")[0].removesuffix("[]").removesuffix(".*")
+    return True
