@@ -44,11 +44,12 @@ def _spark_rtm() -> EnginePlugin:
     from streamgauge.engines.spark.options import heap_bytes
     from streamgauge.engines.spark.session.environment import require
     from streamgauge.engines.spark.structured.realtime import CAPABILITIES, check, warmup_s
+    from streamgauge.engines.spark.tuning import is_own_default
 
     make = _on_spark("REAL_TIME")
     return EnginePlugin(
         CAPABILITIES, check, heap_bytes=heap_bytes, require=require, make=make, warmup_s=warmup_s,
-        latency_probe=f"{_PROBES}.real_time:RealTime",
+        is_own_default=is_own_default, latency_probe=f"{_PROBES}.real_time:RealTime",
     )  # fmt: skip
 
 
@@ -56,23 +57,24 @@ def _spark_dstream() -> EnginePlugin:
     from streamgauge.engines.spark.dstream.options import CAPABILITIES, check, interval
     from streamgauge.engines.spark.options import heap_bytes
     from streamgauge.engines.spark.session.environment import require
+    from streamgauge.engines.spark.tuning import is_own_default
 
     make = _on_spark("DSTREAM")
     return EnginePlugin(
         CAPABILITIES, check, interval, heap_bytes=heap_bytes, require=require, make=make,
-        latency_probe=f"{_PROBES}.dstream:DStream",
+        is_own_default=is_own_default, latency_probe=f"{_PROBES}.dstream:DStream",
     )  # fmt: skip
 
 
 def _synthetic() -> EnginePlugin:
-    from streamgauge.engines.synthetic.settings import CAPABILITIES, check, interval
+    from streamgauge.engines.synthetic.settings import CAPABILITIES, check, interval, is_own_default
 
     def make(cpus: Sequence[int] | None) -> Engine:
         from streamgauge.engines.synthetic.engine import SyntheticEngine
 
         return SyntheticEngine(cpus)
 
-    return EnginePlugin(CAPABILITIES, check, interval, make=make)
+    return EnginePlugin(CAPABILITIES, check, interval, make=make, is_own_default=is_own_default)
 
 
 def _oracle() -> EnginePlugin:

@@ -35,6 +35,34 @@ _OF_PYSPARK = (
     "spark.sql.warehouse.dir",
 )
 """What PySpark sets for every session."""
+OF_SPARK = {
+    "driver_memory": "1g",
+    "spark.driver.memory": "1g",
+    "spark.rdd.compress": "true",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.codegen.cache.maxEntries": "100",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64MB",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "128",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
+    "spark.sql.shuffle.partitions": "200",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "true",
+    "spark.sql.streaming.minBatchesToRetain": "100",
+    "spark.sql.streaming.numRecentProgressUpdates": "100",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "false",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "true",
+    "spark.sql.streaming.unsupportedOperationCheck": "true",
+    "spark.ui.enabled": "true",
+    # Of DStreams, with our options for them.
+    "block_interval": "200ms",
+    "spark.streaming.blockInterval": "200ms",
+    "back_pressure": "off",
+    "spark.streaming.backpressure.enabled": "false",
+}
+"""Defaults of Spark 4.3 for what streamgauge or a user may set. A value that was given and is the same changes nothing.
+`spark.ui.showConsoleProgress` is not among them: PySpark's start makes it true."""
+_BY_CLIENTS = ("Spark's own for Kafka: Kafka's own defaults", "Spark's own for sockets")
+"""How values begin that are what Spark's own source, sink or receiver does by itself."""
 NOT_IN_FORCE = " (set aside)"
 """The end of a name that only says which variable was kept from Spark."""
 
@@ -46,4 +74,7 @@ def is_own_default(name: str, value: str) -> bool:
         return value in PLAIN
     if name in _WITHOUT_EFFECT:
         return value in _WITHOUT_EFFECT[name]
-    return name in _OF_PYSPARK or name.endswith(NOT_IN_FORCE) or BY_SPARK.get(name) == value
+    if name == "jit":
+        value = value.partition(" (")[0]  # a remote JVM starts with its own options
+    named = name in _OF_PYSPARK or name.endswith(NOT_IN_FORCE) or value.startswith(_BY_CLIENTS)
+    return named or value in (BY_SPARK.get(name), OF_SPARK.get(name))

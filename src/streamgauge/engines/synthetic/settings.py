@@ -87,6 +87,11 @@ def with_defaults(options: dict[str, str]) -> dict[str, str]:
     return {setting.name: setting.default for setting in SETTINGS} | options
 
 
+def is_own_default(name: str, value: str) -> bool:
+    """Whether an option in force has its default."""
+    return with_defaults({}).get(name) == value
+
+
 def read_options(options: dict[str, str]) -> SyntheticOptions:
     """Parses the options. Raises one InputError with every problem."""
     values, problems = with_defaults(options), list(problems_of(options, SETTINGS, "known"))

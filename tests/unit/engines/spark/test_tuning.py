@@ -15,16 +15,20 @@ from streamgauge.core.schema import Field, Schema
 from streamgauge.dataflow.builder import hop, source
 from streamgauge.dataflow.graph import operators, sources
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.engines.spark import options
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.session import session
 from streamgauge.engines.spark.session.environment import recorded
 from streamgauge.engines.spark.structured.main import SparkJob, Sut
-from streamgauge.engines.spark.tuning import BY_SPARK, PROFILES, is_own_default
-from streamgauge.engines.spi import Edge, Edges
+from streamgauge.engines.spark.tuning import BY_SPARK, OF_SPARK, PROFILES, is_own_default
+from streamgauge.engines.spi import Edge, Edges, EnginePlugin
 from streamgauge.workloads.registry import get
 
 PLAIN = PROFILES[IDIOMATIC].options
+KAFKAS_OWN = "Kafka's own defaults"
+UNKNOWN_DEFAULTS: set[str] = set()
+"""Settings of which no default is known."""
 BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
 ADS = source("ads", Schema.of(user_id="int", pack="int"))
 REVENUE = BOUGHT.window(hop(2, 1), keys="pack").aggregate(revenue="sum(price)")
@@ -187,6 +191,45 @@ def test_settings_that_are_not_sparks_own_are_known() -> None:
     assert is_own_default("buckets", "8")
     assert all(is_own_default(*item) for item in recorded({"STREAMGAUGE_SET_ASIDE": '{"JAVA_OPTS": "-Xmx1g"}'}).items())
     assert not is_own_default("buckets", "16")
+
+
+@pytest.mark.parametrize(
+    ("name", "default", "changed"),
+    [
+        ("spark.sql.shuffle.partitions", "200", "2"),
+        ("spark.sql.adaptive.enabled", "true", "false"),
+        ("driver_memory", "1g", "1g, full size from the start"),
+        ("jit", "jvm (remote executors are started with their own options)", "late -XX:Tier3DelayOn=0"),
+        ("sink", f"Spark's own for Kafka: {KAFKAS_OWN}", "Spark's own for Kafka: kafka.linger.ms=50"),
+        ("receiver", "Spark's own for sockets, 2, blocks in memory and on disk, one copy", "queue"),
+        ("block_interval", "200ms", "50ms"),
+        ("back_pressure", "off", "on"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["spark", "spark-rtm", "spark-dstream"])
+def test_a_setting_that_has_sparks_own_value_is_not_called_changed(
+    engine: str, name: str, default: str, changed: str
+) -> None:
+    """Whoever gave it, on each of Spark's engines."""
+    is_own_default = entry(engine).is_own_default
+    assert is_own_default(name, default)
+    assert not is_own_default(name, changed)
+
+
+def test_settings_that_streamgauge_makes_faster_have_a_known_default() -> None:
+    """So that a user who sets Spark's own value again finds it unmarked; and none of ours is that value."""
+    ours = options.TUNED_SETTINGS | options.TUNED_ROCKSDB
+    assert {name for name in ours if name not in OF_SPARK} == UNKNOWN_DEFAULTS
+    assert not [name for name, value in ours.items() if OF_SPARK.get(name) == value]
+
+
+def test_every_engine_knows_its_own_defaults() -> None:
+    """Otherwise each of its settings would be called changed."""
+    for name in streaming_engines():
+        assert entry(name).is_own_default is not EnginePlugin.is_own_default
+    known = entry("known")
+    assert all(known.is_own_default(one.name, one.default) for one in known.capabilities.settings)
+    assert not known.is_own_default("capacity", "20k")
 
 
 def test_the_heap_grows_and_workers_are_spoken_with_as_spark_does(tmp_path: Path) -> None:
