@@ -131,7 +131,7 @@ def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, go_
 def _advice(search: SearchResult, chosen: Result | None, go_on: str) -> str:
     """What to do after a search, by its end. `go_on`: the command that continues it."""
     folder = go_on.rpartition(" ")[2]
-    last = f"trial {search.trials[-1].number} in {folder}/trials" if search.trials else folder
+    last = _folder_of_last(search, folder)
     more = len(search.trials) + _MORE_TRIALS
     match search.ended_by:
         case SearchEnd.WRONG_ANSWERS:
@@ -141,7 +141,7 @@ def _advice(search: SearchResult, chosen: Result | None, go_on: str) -> str:
         case SearchEnd.NOTHING_DRAINED:
             return f"read the engine's log in {folder}/engine; then search from a low rate (--start-rate)"
         case SearchEnd.INVALID_TWICE:
-            return f"read the reason in {last}; {_QUIET} if they are named there, and search again"
+            return f"{_advice_of(last) or _QUIET}; then search again (the reason: {last})"
         case SearchEnd.NO_RATE_HELD:
             return f"read in {last} why not even that rate held, then try the job at a low rate: streamgauge run --rate"
         case SearchEnd.TRIALS_USED_UP:
@@ -149,6 +149,19 @@ def _advice(search: SearchResult, chosen: Result | None, go_on: str) -> str:
         case SearchEnd.INTERRUPTED:
             return f"to go on: {go_on}"
     return _advice_at_end(search)
+
+
+def _folder_of_last(search: SearchResult, folder: str) -> str:
+    """The folder of the last trial; an overload trial has none."""
+    name = Path(search.trials[-1].folder).name if search.trials else ""
+    return f"{folder}/trials/{name}" if name else folder
+
+
+def _advice_of(trial: str) -> str:
+    """The advice of one trial; empty if its folder is gone."""
+    with suppress(InputError):
+        return RunFolder.open(trial).read_result().verdict.advice
+    return ""
 
 
 def _advice_at_end(search: SearchResult) -> str:

@@ -212,8 +212,8 @@ ENDS: list[tuple[dict[str, Any], str]] = [
     (WITH_LOW | {"ended_by": SearchEnd.FAILED}, f"read the engine's log in runs/one/engine and remove the cause; then "
      f"go on: {RESUME}"),
     (NONE_HELD | {"ended_by": SearchEnd.NOTHING_DRAINED}, "read the engine's log in runs/one/engine; then search from"),
-    (WITH_LOW | {"ended_by": SearchEnd.INVALID_TWICE}, "read the reason in trial 1 in runs/one/trials; close"),
-    (NONE_HELD | {"ended_by": SearchEnd.NO_RATE_HELD}, "read in trial 1 in runs/one/trials why not even that"),
+    (WITH_LOW | {"ended_by": SearchEnd.INVALID_TWICE}, "close background processes or separate the driver's"),
+    (NONE_HELD | {"ended_by": SearchEnd.NO_RATE_HELD}, "read in runs/one why not even that"),
     (WITH_LOW | {"ended_by": SearchEnd.TRIALS_USED_UP}, f"go on with more trials: {RESUME} --trials-max 9"),
     (WITH_LOW | {"ended_by": SearchEnd.INTERRUPTED}, f"to go on: {RESUME}"),
 ]  # fmt: skip
@@ -225,6 +225,17 @@ def test_every_end_of_a_search_says_what_to_do_next(changes: dict[str, Any], sai
     found = searched_at(1000.0, **changes)
     verdict = outcome._verdict(found, None, None, RESUME)
     assert verdict.advice.startswith(said)
+
+
+def test_a_search_that_invalid_trials_ended_has_the_advice_of_the_last(study: RunFolder) -> None:
+    """What made it invalid differs: a queue without memory needs no quiet machine."""
+    trial = RunFolder.open(study.path / "trials" / "02")
+    verdict = Verdict(value="invalid", sentence="", advice="give the queue more memory (--memory)")
+    trial.write_result(trial.read_result().model_copy(update={"verdict": verdict}))
+    last = TrialSummary(number=2, purpose="bisect", offered_per_s=1.0, verdict="invalid", folder="elsewhere/trials/02")
+    found = searched_at(1000.0, trials=(last,), ended_by=SearchEnd.INVALID_TWICE, **WITH_LOW)
+    said = outcome._verdict(found, None, None, f"streamgauge sustain --resume {study.path}").advice
+    assert said == f"give the queue more memory (--memory); then search again (the reason: {trial.path})"
 
 
 def test_no_end_of_a_search_lacks_its_advice() -> None:
