@@ -316,6 +316,27 @@ def _parameter(parameter: Any) -> tuple[str, str, str]:
     return code(name), said.removesuffix("]") or ("-" if unset else code(parameter.default)), meaning
 
 
+def exit_codes() -> str:
+    """Every exit code with what ends so, by the codes of verdicts and errors."""
+    from streamgauge.cli.app import DEFECT_EXIT
+    from streamgauge.cli.commands import EXITS
+    from streamgauge.core import errors
+
+    ends = [
+        (EXITS["sustained"], "sustained. `compare`: B keeps every `--fail-if`. `selftest`: every item holds"),
+        (EXITS["not_sustained"], "not sustained"), (EXITS["undecided"], "undecided"),
+        (EXITS["interrupted"], "interrupted"),
+        (1, "`compare`: a `--fail-if` fails or is unknown"), (1, "`selftest`: an item does not hold"),
+        (errors.InputError.exit_code, "a command, setting, file or user job cannot be used. Nothing was measured"),
+        (EXITS["invalid"], "invalid"),
+        (errors.MachineError.exit_code, "this machine lacks something, such as Java: nothing was measured"),
+        (errors.EngineError.exit_code, "the engine did not start"), (errors.DriverError.exit_code, "the driver failed"),
+        (DEFECT_EXIT, "a defect of streamgauge"),
+    ]  # fmt: skip
+    by_code = {end: [what for other, what in ends if other == end] for end, _ in sorted(ends)}
+    return table(("exit code", "what happened"), [(str(end), "; ".join(what)) for end, what in by_code.items()])
+
+
 def experiment_keys() -> str:
     """Every key of an experiment file that has an option on the command line, by the settings themselves."""
     from streamgauge.config.options_and_settings import SETTINGS
@@ -533,7 +554,7 @@ def makers() -> dict[str, Callable[[], str]]:
         "workloads": workload_list, "features": features, "engines": engine_matrix, "engine options": engine_options,
         "words of engines": words_of_engines, "transport options": transport_options, "pairs": pairs,
         "packages": packages, "tuning profiles": tuning_profiles,
-        "commands": command_list, "experiment keys": experiment_keys, "checks": check_list,
+        "commands": command_list, "exit codes": exit_codes, "experiment keys": experiment_keys, "checks": check_list,
         "causes": partial(codes_of, "Cause"), "warning codes": partial(codes_of, "WarningCode"),
         "search ends": partial(codes_of, "SearchEnd"),
         "published latencies": published_latencies, "application brackets": application_brackets,

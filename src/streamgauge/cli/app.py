@@ -11,16 +11,30 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from streamgauge.cli.commands import EXITS, SHORTHANDS, Shorthand, perform
 from streamgauge.cli.parse import build_experiment
 from streamgauge.cli.typer_parameters import AsJson, PrintToml, Verbose, parameters_of
 from streamgauge.config.options_and_settings import SETTINGS, read
-from streamgauge.core.errors import InputError, StreamgaugeError
+from streamgauge.core.errors import InputError, StreamgaugeError, near
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
 
+
+class _Commands(TyperGroup):
+    """Refuses an unknown command with the nearest one, and a list of all."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            meant = f"run {args[0]}" if args[0].endswith(".py") else near(args[0], self.commands)
+            hint = f" Did you mean '{meant}'?" if meant else ""
+            ctx.fail(f"No such command '{args[0]}'.{hint} The commands: {', '.join(self.commands)}.")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Measures how much load a stream-processing job sustains, how late its results are, and whether they are "
     "right.",
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,

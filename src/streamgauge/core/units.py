@@ -25,7 +25,17 @@ def spark_text(plain: str) -> str:
 
 _RATE_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_SIZE_UNITS = {"b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_SIZE_UNITS = {
+    "b": 1,
+    "kb": 1e3,
+    "mb": 1e6,
+    "gb": 1e9,
+    "tb": 1e12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
 _DIGITS = r"[0-9](?:_?[0-9])*"
 _NUMBER = re.compile(rf"\s*((?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z%/]*)\s*$")
 """A number in Python's notation, such as 1e6 or 1_000_000, and a unit."""
@@ -52,6 +62,10 @@ def parse_rate(text: str | float | int, setting: str = "rate", *, way_out: str |
     way_out = way_out or f"--{setting} 100k"
     units = _RATE_UNITS | {unit + "/s": factor for unit, factor in _RATE_UNITS.items()}
     rule = "must be a number of events per second above 0, such as 100k, 1.5M or 1e6"
+    if (minutes := re.fullmatch(rf"\s*({_DIGITS}(?:\.{_DIGITS})?)\s*(?:m|min)(?:/s)?\s*", str(text))) is not None:
+        millions = f"{minutes[1]}M"
+        rule = f"{str(text).strip()} is not a rate; {millions} is {float(minutes[1]):g} million events a second"
+        raise InputError(Problem(setting, rule, text, way_out.replace("100k", millions)))
     rate = _quantity(setting, text, units, rule, way_out)
     if rate <= 0:
         raise InputError(Problem(setting, "must be above 0 events per second", text, way_out))

@@ -59,8 +59,15 @@ def with_user_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workl
         digests = _digests(_parameter_files(workload, parameters))
         return replace(workload, files={**workload.files, **digests}), parameters
     if isinstance(workload, UserJob):
-        way_out = 'stream("name", sample="FILE") in its @job'
-        raise InputError(Problem("set data", "is for built-in workloads", workload.source, way_out))
+        name, value = next(iter({**files, **times}.items()))
+        rule = (
+            f"is for built-in workloads, which replay a file; {workload.name} is a user job, which names its own files"
+        )
+        way_out = 'stream("NAME", sample="FILE") in its @job, and no --set'
+        raise InputError(Problem(f"set {name}", rule, value, way_out))
+    if empty := [name for name, value in files.items() if not value]:
+        rule = "must name a file of recorded events, Parquet, CSV or JSON lines"
+        raise InputError([Problem(f"set {name}", rule, "", f"--set {name}=FILE") for name in empty])
     digests = _digests(files)
 
     def build(parameters: Any, rate_per_s: float) -> Job:

@@ -32,6 +32,7 @@ class UserJob(Workload):
     """A workload from a file; `notes` state what was assumed and fitted."""
 
     extra_names = ()
+    without_parameters = "leave --set out, and change the values in its file"
 
     path: Path
     description: Description

@@ -81,7 +81,8 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     spaced = spacings(flow, interval)
     problems += [
         *reproduce.unsupported_settings(experiment), *_text_problems(experiment),
-        *_transport_problems(experiment, engine, generators), *_load_problems(experiment),
+        *_transport_problems(experiment, engine if _may_run(workload, engine) else None, generators),
+        *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
         *budget.problems(processes),
         *(tuning_problems(experiment, engine, _engines_with_profile(experiment.tuning)) if engine else []),
@@ -196,6 +197,11 @@ def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | N
     return None
 
 
+def _may_run(workload: Workload | None, engine: Capabilities | None) -> bool:
+    """Whether another transport could help: an engine that runs no user jobs runs none over any."""
+    return not isinstance(workload, UserJob) or (engine is not None and "UserJobNode" in engine.nodes)
+
+
 def _engines_with_profile(tuning: str) -> list[str]:
     """The engines that have a tuning profile."""
     return [name for name in streaming_engines() if tuning in capabilities()[name].profiles]
@@ -243,6 +249,10 @@ def _build(workload: Workload, values: Mapping[str, Any], rate_per_s: float) -> 
     return workload.build(workload.read(values), rate_per_s)
 
 
+_IN_WORDS = {"UserJobNode": "user jobs"}
+"""A node of a flow in the user's words, if its name says little."""
+
+
 def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
     for node in operators(flow):
         kind = type(node).__name__
@@ -253,7 +263,7 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
                 if engine.fallback_engine
                 else "another engine (streamgauge engines lists what each supports)"
             )
-            yield Problem("engine", f"does not support {kind}{because}", engine.name, way_out)
+            yield Problem("engine", f"does not support {_IN_WORDS.get(kind, kind)}{because}", engine.name, way_out)
     other = "another engine (streamgauge engines lists what each supports)"
     if len(flow.sinks) > 1 and not engine.several_sinks:
         names = ", ".join(sink.name for sink in flow.sinks)

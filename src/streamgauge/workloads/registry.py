@@ -100,6 +100,8 @@ class Workload:
 
     extra_names: ClassVar[tuple[str, ...]] = ("data",)
     """Settings of a workload in addition to its parameters."""
+    without_parameters: ClassVar[str] = "leave --set out, except --set data=FILE"
+    """The way out of a parameter of a workload that has none."""
 
     name: str
     title: str
@@ -137,11 +139,9 @@ class Workload:
         parameter_names = tuple(self.parameters.model_fields)
         if item["type"] == "extra_forbidden":
             meant = near(name, (*parameter_names, *self.extra_names))
-            way_out = (
-                f"--set {meant}=..."
-                if meant
-                else f"one of {', '.join(parameter_names) or 'none: it has no parameters'}"
-            )
+            if not parameter_names and not meant:
+                return Problem(f"set {name}", f"{self.name} has no parameters", item["input"], self.without_parameters)
+            way_out = f"--set {meant}=..." if meant else f"one of {', '.join(parameter_names)}"
             return Problem(f"set {name}", f"is not a parameter of {self.name}", item["input"], way_out)
         inner = item.get("ctx", {}).get("error")
         rule = inner.problems[0].rule if isinstance(inner, InputError) else rule_of(item)

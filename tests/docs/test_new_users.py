@@ -1,0 +1,40 @@
+"""What a new user looks for: a published table to reproduce, and exit codes that every page and the code agree on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from streamgauge.core.errors import InputError, MachineError
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+JAVA_MISSING = re.compile(r"^(?=.*\bJava\b)(?=.*\bexit code\b).*$", re.MULTILINE)
+
+
+def codes_beside_java(text: str) -> set[int]:
+    """The exit codes in the lines that speak of Java and of an exit code."""
+    numbers = (re.findall(r"exit code (\d)(?: or (\d))?", line) for line in JAVA_MISSING.findall(text))
+    return {int(one) for found in numbers for pair in found for one in pair if one}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def test_no_page_gives_a_missing_java_another_exit_code(page: Path) -> None:
+    """The table in docs/reference/cli.md is made from the code."""
+    assert codes_beside_java(page.read_text()) <= {MachineError.exit_code}
+
+
+def test_another_exit_code_would_be_seen() -> None:
+    assert codes_beside_java("| Java is missing | an error, exit code 3 or 2 |") == {3, InputError.exit_code}
+
+
+def test_a_published_table_is_one_click_away() -> None:
+    """The README leads to the page, the site has it, and it names every experiment after that study."""
+    assert "](docs/research/reproduce.md)" in (ROOT / "README.md").read_text()
+    assert "research/reproduce.md" in (ROOT / "mkdocs.yml").read_text()
+    page = (ROOT / "docs" / "research" / "reproduce.md").read_text()
+    files = sorted(path.name for path in (ROOT / "experiments").glob("karimov_*.toml"))
+    assert files
+    assert all(f"streamgauge experiment experiments/{name}" in page for name in files)
