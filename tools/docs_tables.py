@@ -448,11 +448,36 @@ def rows_of(file: Path) -> list[dict[str, str]]:
     return rows
 
 
+SPLIT: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "application-rates": (
+        ("application", "holds", "next rate up", "latency p50", "p95", "p99", "max"),
+        ("application", "what limits"),
+        ("application", "operators", "exercises"),
+        ("application", "trials", "reference work", "date", "machine", "commit"),
+    ),
+    "application-changes": (("what", "before", "after"), ("what", "note"), ("what", "reference work", "date", "commit")),
+    "operator-profiles": (
+        ("application", "operator", "type", "rows arrive", "selectivity", "bytes of a tuple"),
+        ("application", "operator", "time of a tuple p50", "p99"),
+        ("application", "operator", "instances (cumulative)", "instances (immediate)", "instances (Bordin 2017)"),
+    ),
+}
+"""Data too wide for a page: the columns of each table. The first column is in all; other columns are in the file."""
+
+
 def results(file: Path) -> str:
-    """Measured figures as a table; with a column `series`, a row for each `what` and a column for each series."""
+    """Measured figures as a table, or as several if they are too wide for a page."""
     rows = rows_of(file)
+    if file.stem not in SPLIT:
+        return _results(rows, file.name)
+    parts = [_results([{name: row[name] for name in names} for row in rows], file.name) for names in SPLIT[file.stem]]
+    return "\n\n".join([*parts, f"All columns: [{file.name}](data/{file.name})."])
+
+
+def _results(rows: Sequence[dict[str, str]], name: str) -> str:
+    """A table; with a column `series`, a row for each `what` and a column for each series."""
     if "series" in rows[0]:
-        return _by_series(rows, file.name)
+        return _by_series(rows, name)
     head = [name for name in rows[0] if any(row[name] for row in rows)]
     shared = [name for name in head if name in WHERE_FROM and len({row[name] for row in rows}) == 1]
     shown = [name for name in head if name not in shared]

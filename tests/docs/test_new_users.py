@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.core.errors import InputError, MachineError
+from tests.docs.helpers_pages import TABLES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -28,6 +29,24 @@ def test_no_page_gives_a_missing_java_another_exit_code(page: Path) -> None:
 
 def test_another_exit_code_would_be_seen() -> None:
     assert codes_beside_java("| Java is missing | an error, exit code 3 or 2 |") == {3, InputError.exit_code}
+
+
+PROSE = {"what limits", "exercises", "before", "after", "note", "trials"}
+"""Columns whose cells are sentences, which a page wraps."""
+
+
+@pytest.mark.parametrize("name", sorted(TABLES.SPLIT))
+def test_a_table_too_wide_for_a_page_is_split_and_nothing_is_lost(name: str) -> None:
+    """Every column but one stands in a part, a part of figures fits, and the file with all is linked."""
+    file = TABLES.DATA / f"{name}.csv"
+    rows, parts = TABLES.rows_of(file), TABLES.SPLIT[name]
+    elsewhere = "Bordin 2017 on Spark: p95 at tuples/s at the sink"  # the page's table of published latencies
+    assert {*rows[0]} - {column for part in parts for column in part} <= {elsewhere}
+    assert all(part[0] == next(iter(rows[0])) for part in parts)
+    for part in parts:
+        widths = (sum(len(row[column]) for column in part if column != "machine") for row in rows)
+        assert PROSE & {*part} or max(widths) <= 100, part
+    assert f"](data/{name}.csv)" in TABLES.results(file)
 
 
 def test_a_published_table_is_one_click_away() -> None:
