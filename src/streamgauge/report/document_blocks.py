@@ -11,6 +11,9 @@ from typing import Any
 
 from streamgauge.core.formatting import flatten, format_fact
 
+GLOSSARY = "what these words mean: docs/reference/glossary.md"
+"""The manual's page with the terms of a result."""
+
 
 @dataclass(frozen=True)
 class Key:

@@ -8,7 +8,7 @@ import re
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from streamgauge.report.document_blocks import Block, Document
+from streamgauge.report.document_blocks import GLOSSARY, Block, Document
 from streamgauge.report.text.narrative import capital
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -16,7 +16,7 @@ _CODE = re.compile(r"`([^`]+)`")
 
 def render(document: Document) -> str:
     """The page as text."""
-    return _environment().get_template("document.html.j2").render(d=document)
+    return _environment().get_template("document.html.j2").render(d=document, glossary=capital(GLOSSARY))
 
 
 def _kind_of(block: Block) -> str:

@@ -21,7 +21,7 @@ from rich.text import Text
 from streamgauge.core.errors import InputError, JobError, SettingError
 from streamgauge.core.formatting import NONE, format_rate, format_us, format_value
 from streamgauge.core.trial_snapshot import TrialSnapshot
-from streamgauge.report.document_blocks import Block, Document, Drawing, Facts, Figure, Table
+from streamgauge.report.document_blocks import GLOSSARY, Block, Document, Drawing, Facts, Figure, Table
 from streamgauge.report.documents import run_answer
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
@@ -252,6 +252,8 @@ def show(document: Document, report: str = "", verbose: bool = False, on: Consol
         _show_block(to, block)
     for one in document.remarks:
         _show_block(to, one)
+    if verbose:
+        say(to, _labelled("words", GLOSSARY))
     if report:
         say(to, _labelled("report", report))
 

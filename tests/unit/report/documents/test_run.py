@@ -98,6 +98,11 @@ def test_page_is_well_formed(whole_page: str) -> None:
     assert {link[1:] for link in parsed.links if link.startswith("#")} <= set(parsed.ids)
 
 
+def test_page_names_the_glossary_at_its_foot(whole_page: str) -> None:
+    foot = whole_page.partition("<footer")[2]
+    assert "What these words mean: docs/reference/glossary.md" in foot
+
+
 def test_page_needs_nothing_else(whole_page: str) -> None:
     """No address outside the file: no link, no import, no script, no font."""
     assert all(link.startswith(("#", "data:,")) for link in Page(whole_page).links)

@@ -181,6 +181,8 @@ def test_result_shows_only_checks_that_matter(make_result: Make) -> None:
     console_module.show_result(make_result(), True, verbose)
     assert "backlog_trend" not in written(brief)
     assert "backlog_trend" in written(verbose)
+    glossary = "what these words mean: docs/reference/glossary.md"
+    assert [glossary in written(one) for one in (brief, verbose)] == [False, True]
     assert "answers     15,000 results expected, all matched" in written(brief)
 
 
