@@ -455,7 +455,11 @@ SPLIT: Mapping[str, tuple[tuple[str, ...], ...]] = {
         ("application", "operators", "exercises"),
         ("application", "trials", "reference work", "date", "machine", "commit"),
     ),
-    "application-changes": (("what", "before", "after"), ("what", "note"), ("what", "reference work", "date", "commit")),
+    "application-changes": (
+        ("what", "before", "after"),
+        ("what", "note"),
+        ("what", "reference work", "date", "commit"),
+    ),
     "operator-profiles": (
         ("application", "operator", "type", "rows arrive", "selectivity", "bytes of a tuple"),
         ("application", "operator", "time of a tuple p50", "p99"),
