@@ -199,11 +199,11 @@ class TrialConductor:
             verified = self._verified(folder, trial, record)
         except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *RESOURCE_ERRORS) as error:
             stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
-            record.interrupted = stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException))
-            if not record.interrupted and not isinstance(error, (*JOB_ERRORS, *RESOURCE_ERRORS)):
-                raise
-            if record.interrupted:
+            if stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException)):
+                record.interrupt()
                 return result_of_interrupted(resolved, folder, trial, record, base)
+            if not isinstance(error, (*JOB_ERRORS, *RESOURCE_ERRORS)):
+                raise
             return _without_answers(resolved, folder, trial.rate_per_s, record, base, error)
         return _judge_answers(resolved, folder, trial.rate_per_s, record, base, verified)
 
@@ -228,7 +228,7 @@ def _engine_report(testbed: TestBed, record: TrialRecord) -> EngineReport:
             progress, OperatorCounts() if record.interrupted else testbed.engine.operator_row_counts(EVIDENCE_S)
         )
     except KeyboardInterrupt:
-        record.interrupted = True
+        record.interrupt()
         return EngineReport(progress)
 
 
@@ -331,7 +331,7 @@ def _with_appends(testbed: TestBed, record: TrialRecord, base: Result) -> Result
         sentence = f"the broker's append times are unknown: {error}"
         return base.warned(Caution(WarningCode.BROKER_TIMES_UNKNOWN, sentence))
     except KeyboardInterrupt:
-        record.interrupted = True
+        record.interrupt()
         return base
     return base.model_copy(update={"driver": base.driver.model_copy(update={"append_latency_us": latency})})
 

@@ -13,7 +13,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import HOLD_US, LEVEL_MAX_US, ResolvedExperiment, spare_s
-from streamgauge.trial.phases import DRAIN_S, TrialPolicy
+from streamgauge.trial.phases import DRAIN_S, Extension, TrialPolicy
 from streamgauge.trial.stopping_rules import (
     BEHIND_MAX_US,
     infeasible_reason,
@@ -85,28 +85,25 @@ class JudgedTrial(TrialPolicy):
         spare = spare_s(self.duration_s) if self.may_extend else 0.0
         return self.resolved.trial_plan(spans, self.rate_per_s, self.fresh, spare)
 
-    def warmup_extension_us(self, record: TrialRecord) -> int:
+    def warmup_extension(self, record: TrialRecord) -> Extension | None:
         if not self.may_extend or record.prolonged_us >= LEVEL_MAX_US:
-            return 0
-        if reason := warmup_incomplete_reason(record, self.resolved.interval_s, self.behind_max_us):
-            record.prolonged_for.append(reason)
-        return LEVEL_STEP_US if reason else 0
+            return None
+        reason = warmup_incomplete_reason(record, self.resolved.interval_s, self.behind_max_us)
+        return Extension(LEVEL_STEP_US, reason) if reason else None
 
     def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
         return reason_to_stop_early(self.resolved, record, self.rate_per_s, now_us)
 
-    def span_extension_us(self, record: TrialRecord) -> int:
+    def span_extension(self, record: TrialRecord) -> Extension | None:
         """Decided by trends alone, because answers are compared after the run."""
         if not self.may_extend or record.interim_analyses > EXTENSIONS_MAX:
-            return 0
+            return None
         measured_s = (record.spans.measured_to_us - record.spans.measured_from_us) / US
         share = EXTENSION_SHARE_MAX if lacks_samples(self.resolved, record) else EXTENSION_SHARE
         extension_s = self.duration_s * share
         longest = 1 + (EXTENSIONS_MAX + 1 - record.interim_analyses) * extension_s / measured_s
         undecided = undecided_checks(self.resolved, record, self.rate_per_s, longest)
-        if undecided:
-            record.extended_for.append(" and ".join(undecided))
-        return round(extension_s * US) if undecided else 0
+        return Extension(round(extension_s * US), " and ".join(undecided)) if undecided else None
 
     def before_judging(self, testbed: TestBed, record: TrialRecord, observe: Observer) -> None:
         """Called between the end of the trial and its verdict; does nothing by default."""

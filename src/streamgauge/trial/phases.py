@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,14 @@ DRAIN_INTERVALS = CLOSING_INTERVALS + 2
 """One interval until the last input is read, one for its batch, and those of the closing batch."""
 
 
+@dataclass(frozen=True)
+class Extension:
+    """A phase goes on by so much, for this reason."""
+
+    more_us: int
+    reason: str
+
+
 class TrialPolicy:
     """The decisions of one kind of trial. This base class is for load without a verdict.
 
@@ -58,17 +67,17 @@ class TrialPolicy:
     hold_us: int = 0
     closes_late: tuple[str, ...] = ()
 
-    def warmup_extension_us(self, record: TrialRecord) -> int:
-        """At the end of the warm-up: its extension, or 0."""
-        return 0
+    def warmup_extension(self, record: TrialRecord) -> Extension | None:
+        """At the end of the warm-up: its extension, or None."""
+        return None
 
     def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
         """After each poll: why the trial need not go on, or None."""
         return None
 
-    def span_extension_us(self, record: TrialRecord) -> int:
-        """At the end of the span: its extension, or 0."""
-        return 0
+    def span_extension(self, record: TrialRecord) -> Extension | None:
+        """At the end of the span: its extension, or None."""
+        return None
 
     def tail_skip_reason(self, record: TrialRecord) -> str | None:
         """At the end of the span: why the tail is not needed, or None."""
@@ -136,9 +145,9 @@ class PhaseRunner:
         except EndTrial:
             pass
         except DriverError as error:
-            record.driver_failed, record.disk_full = str(error), is_full(error)
+            record.fail_driver(str(error), is_full(error))
         except KeyboardInterrupt:
-            record.interrupted = True
+            record.interrupt()
             # Halt and verdict take seconds; a second Ctrl-C in this time must not escape here.
             with suppress(KeyboardInterrupt):
                 self._show()
@@ -149,8 +158,8 @@ class PhaseRunner:
         record = self.record
         self._observe(PhaseBegan("warm-up"))
         self._run_until(lambda: record.spans.measured_from_us)
-        while more_us := self._policy.warmup_extension_us(record):
-            record.spans, record.prolonged_us = record.spans.later(more_us), record.prolonged_us + more_us
+        while extension := self._policy.warmup_extension(record):
+            record.prolong_warmup(extension.more_us, extension.reason)
             self._announce_end()
             self._run_until(lambda: record.spans.measured_from_us)
 
@@ -158,8 +167,8 @@ class PhaseRunner:
         record = self.record
         self._observe(PhaseBegan("measured"))
         self._run_until(lambda: record.spans.measured_to_us)
-        while more_us := self._policy.span_extension_us(record):
-            record.spans, record.interim_analyses = record.spans.longer(more_us), record.interim_analyses + 1
+        while extension := self._policy.span_extension(record):
+            record.extend_span(extension.more_us, extension.reason)
             self._announce_end()
             self._run_until(lambda: record.spans.measured_to_us)
 
@@ -169,7 +178,7 @@ class PhaseRunner:
     def _tail(self) -> None:
         """Announces the plan's end only now, because the load must not stop while an extension is decided."""
         if self._policy.hold_us:
-            self.record.spans = self.record.spans.ending(self._testbed.clock.now_us() + SETTLE_US)
+            self.record.end_plan(self._testbed.clock.now_us() + SETTLE_US)
             self._testbed.extend(self.record.spans.end_us)
         self._observe(PhaseBegan("tail"))
         self._run_until(lambda: self.record.spans.end_us)
@@ -182,7 +191,7 @@ class PhaseRunner:
 
     def _end_if(self, reason: str | None) -> None:
         if reason is not None:
-            self.record.early_stop = reason
+            self.record.stop_early(reason)
             raise EndTrial
 
     def _poll(self) -> None:
@@ -213,8 +222,7 @@ class PhaseRunner:
         status = self._testbed.engine_status()
         if not status.alive:
             self._testbed.require_all_topics()  # a deleted topic is not the engine's failure
-            self.record.engine_failed = status.reason or "the engine ended"
-            self.record.engine_disk_full = status.disk_full
+            self.record.fail_engine(status.reason or "the engine ended", status.disk_full)
             raise EndTrial
         self._busy_us |= dict.fromkeys(status.busy, self._testbed.clock.now_us())
 
@@ -225,7 +233,8 @@ class PhaseRunner:
             time.sleep(0.1)
             self._poll()
             all_committed = self.record.trial_log.committed_until() >= self.record.spans.end_us
-            self.record.drained = all_committed and self._windows_closed()
+            if all_committed and self._windows_closed():
+                self.record.mark_drained()
 
     def _windows_closed(self) -> bool:
         # A micro-batch moves the watermark, and the next one closes the windows. The tail usually causes more batches,
@@ -252,12 +261,11 @@ class PhaseRunner:
             self._testbed.halt()
             poll(self._testbed, self.record.trial_log)
         except KeyboardInterrupt:
-            self.record.interrupted = True
+            self.record.interrupt()
         except DriverError as error:
-            self.record.driver_failed = self.record.driver_failed or str(error)
-            self.record.disk_full = self.record.disk_full or is_full(error)
+            self.record.fail_driver(str(error), is_full(error))
         # After the last poll, whose results came in time.
-        self.record.deadline_us = self._testbed.clock.now_us()
+        self.record.close(self._testbed.clock.now_us())
 
 
 def poll(testbed: TestBed, trial_log: TrialLog) -> Tick:

@@ -569,12 +569,13 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
     """Longer warm-up, extended span, Ctrl-C."""
     record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US))
     assert snapshot(record, START + US, "measured").note == ""
-    record.prolonged_us, record.prolonged_for = 15 * US, [stopping_rules.FIRST_BATCH, stopping_rules.DRAINING]
+    record.prolong_warmup(10 * US, stopping_rules.FIRST_BATCH)
+    record.prolong_warmup(5 * US, stopping_rules.DRAINING)
     assert (
         snapshot(record, START + US, "measured").note
         == "warm-up 15 s longer, because the engine's backlog was still draining"
     )
-    record.interim_analyses, record.extended_for = 2, ["evidence"]
+    record.extend_span(10 * US, "evidence")
     assert snapshot(record, START + US, "measured").note.endswith("; extended, because evidence was undecided")
     record.interrupted = True
     assert snapshot(record, START + US, "measured").note.startswith("stopping")

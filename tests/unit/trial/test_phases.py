@@ -19,7 +19,7 @@ from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.trial import phases
 from streamgauge.trial.events import PhaseBegan, Progress, TrialEvent
-from streamgauge.trial.phases import DRAIN_S, PhaseRunner, TrialPolicy, drain_backlog
+from streamgauge.trial.phases import DRAIN_S, Extension, PhaseRunner, TrialPolicy, drain_backlog
 from streamgauge.trial.progress import snapshots
 
 START = 1_700_000_000 * US
@@ -162,10 +162,16 @@ def test_a_steady_trial_is_conducted_to_its_end(testbed: FakeTestBed) -> None:
     assert record.trial_log.background
 
 
+def extensions(more_us: list[int]) -> Any:
+    """A decision of a policy, asked until there is no more."""
+    left = iter(more_us)
+    return lambda _: next((Extension(each, "undecided") for each in left), None)
+
+
 def test_observers_see_phases_and_progress(testbed: FakeTestBed) -> None:
     """Each phase begins once, also if the span is extended."""
-    longer = iter([2 * US, 0])
-    conductor(testbed, span_extension_us=lambda _: next(longer)).conduct()
+    longer = [2 * US]
+    conductor(testbed, span_extension=extensions(longer)).conduct()
     began = [event.phase for event in testbed.events if isinstance(event, PhaseBegan)]
     assert began == ["warm-up", "measured", "tail", "drain"]
     assert sum(isinstance(event, Progress) for event in testbed.events) > 40
@@ -174,13 +180,7 @@ def test_observers_see_phases_and_progress(testbed: FakeTestBed) -> None:
 def test_progress_shows_a_phase_until_the_policy_ends_it(testbed: FakeTestBed) -> None:
     """At the planned end of an extended warm-up, progress does not show "measured" and then go back."""
     shown: list[tuple[str, int]] = []
-    extensions = iter([2 * US, 0])
-
-    def extension_us(record: TrialRecord) -> int:
-        record.prolonged_for.append("the backlog was still draining")
-        return next(extensions)
-
-    runner = conductor(testbed, warmup_extension_us=extension_us)
+    runner = conductor(testbed, warmup_extension=extensions([2 * US]))
     runner._observe = snapshots(lambda snapshot: shown.append((snapshot.phase, testbed.clock.now)))
     record = runner.conduct()
     assert [phase for phase, _ in groupby(phase for phase, _ in shown)] == ["warm-up", "measured", "tail", "drain"]
@@ -190,10 +190,10 @@ def test_progress_shows_a_phase_until_the_policy_ends_it(testbed: FakeTestBed) -
 
 def test_a_warm_up_goes_on_while_it_has_not_levelled_off(testbed: FakeTestBed) -> None:
     """Span, tail and end move along; generators are told."""
-    said = [2 * US, 2 * US, 0]
-    record = conductor(testbed, warmup_extension_us=lambda _: said.pop(0)).conduct()
+    record = conductor(testbed, warmup_extension=extensions([2 * US, 2 * US])).conduct()
     assert record.spans == SPANS.later(4 * US)
     assert (record.prolonged_us, record.interim_analyses) == (4 * US, 1)
+    assert record.prolonged_for == ("undecided", "undecided")
     assert testbed.of("extend") == [("extend", SPANS.end_us + 2 * US), ("extend", SPANS.end_us + 4 * US)]
     assert record.drained
 
@@ -220,9 +220,9 @@ def test_progress_is_shown_twice_a_second(testbed: FakeTestBed) -> None:
 
 def test_an_undecided_trial_is_extended_and_measured_on(testbed: FakeTestBed) -> None:
     """The span and the plan's end move by what was asked, and the generators are told."""
-    answers = iter([10 * US, 10 * US, 0])
-    record = conductor(testbed, span_extension_us=lambda record: next(answers)).conduct()
+    record = conductor(testbed, span_extension=extensions([10 * US, 10 * US])).conduct()
     assert record.interim_analyses == 3
+    assert record.extended_for == ("undecided", "undecided")
     assert record.spans == SPANS.longer(20 * US)
     assert testbed.of("extend") == [("extend", SPANS.end_us + 10 * US), ("extend", SPANS.end_us + 20 * US)]
     assert record.trial_log.offered_events() == 40_000
@@ -233,11 +233,10 @@ def test_extension_is_asked_for_at_the_spans_end_not_before(testbed: FakeTestBed
     """A look before the end would be one more chance to pass."""
     asked: list[int] = []
 
-    def undecided(record: TrialRecord) -> int:
+    def undecided(record: TrialRecord) -> None:
         asked.append(testbed.clock.now)
-        return 0
 
-    conductor(testbed, span_extension_us=undecided).conduct()
+    conductor(testbed, span_extension=undecided).conduct()
     assert len(asked) == 1
     assert SPANS.measured_to_us <= asked[0] < SPANS.measured_to_us + US
 
@@ -272,10 +271,8 @@ def test_the_tail_of_a_trial_that_failed_is_not_waited_for(testbed: FakeTestBed)
 
 def test_the_load_is_held_whenever_a_longer_trial_may_be_asked_for(testbed: FakeTestBed) -> None:
     """After the begin, a longer warm-up and an extension; where nothing more is asked the plan ends soon."""
-    hold_us, later, longer = 30 * US, iter([2 * US, 0]), iter([10 * US, 0])
-    conductor(
-        testbed, hold_us=hold_us, warmup_extension_us=lambda _: next(later), span_extension_us=lambda _: next(longer)
-    ).conduct()
+    hold_us, later, longer = 30 * US, [2 * US], [10 * US]
+    conductor(testbed, hold_us=hold_us, warmup_extension=extensions(later), span_extension=extensions(longer)).conduct()
     assert testbed.of("begin")[0][1] == SPANS.end_us + hold_us
     first, second, last = (end_us for _, end_us in testbed.of("extend"))
     assert (first, second) == (SPANS.end_us + 2 * US + hold_us, SPANS.end_us + 12 * US + hold_us)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.log.trial_log import TrialLog
@@ -10,17 +10,25 @@ from streamgauge.metrics.log.trial_log import TrialLog
 
 @dataclass
 class TrialRecord:
-    """What a trial left to judge. Its warm-up was prolonged, and its span extended, for what is named, each time.
+    """What a trial left to judge: its log, its spans as they became, and how it ended.
 
+    It changes by its methods only. Who calls them:
+
+    - `trial.phases.PhaseRunner` while the trial runs: all of them. A policy decides, and does not write.
+    - `trial.conductor` after the run: `interrupt`, on Ctrl-C before the verdict.
+    - Nothing else: metrics, verification, evidence and observers read it.
+
+    `prolonged_for`, `extended_for`: why the warm-up was prolonged and the span extended, once for each time.
     `engine_disk_full`, `disk_full`: whether a full disk is why the engine or the driver failed.
+    `deadline_us`: when the last results were taken that came in time.
     """
 
     trial_log: TrialLog
     spans: TrialSpans
     interim_analyses: int = 1
     prolonged_us: int = 0
-    prolonged_for: list[str] = field(default_factory=list)
-    extended_for: list[str] = field(default_factory=list)
+    prolonged_for: tuple[str, ...] = ()
+    extended_for: tuple[str, ...] = ()
     engine_failed: str = ""
     engine_disk_full: bool = False
     driver_failed: str = ""
@@ -30,6 +38,45 @@ class TrialRecord:
     drained: bool = False
     deadline_us: int = 0
     earlier_trials: bool = False
+
+    def prolong_warmup(self, more_us: int, reason: str) -> None:
+        """The warm-up goes on; span and tail move along."""
+        self.spans, self.prolonged_us = self.spans.later(more_us), self.prolonged_us + more_us
+        self.prolonged_for = (*self.prolonged_for, reason)
+
+    def extend_span(self, more_us: int, undecided: str) -> None:
+        """The measured span goes on, because these checks were undecided at an interim analysis."""
+        self.spans, self.interim_analyses = self.spans.longer(more_us), self.interim_analyses + 1
+        self.extended_for = (*self.extended_for, undecided)
+
+    def end_plan(self, end_us: int) -> None:
+        """The plan ends here."""
+        self.spans = self.spans.ending(end_us)
+
+    def stop_early(self, reason: str) -> None:
+        """The policy ended the trial."""
+        self.early_stop = reason
+
+    def fail_engine(self, reason: str, disk_full: bool) -> None:
+        """The engine failed."""
+        self.engine_failed, self.engine_disk_full = reason, disk_full
+
+    def fail_driver(self, reason: str, disk_full: bool) -> None:
+        """The driver failed. The first reason stays."""
+        self.driver_failed = self.driver_failed or reason
+        self.disk_full = self.disk_full or disk_full
+
+    def interrupt(self) -> None:
+        """Ctrl-C."""
+        self.interrupted = True
+
+    def mark_drained(self) -> None:
+        """Everything offered was committed, and the last windows closed."""
+        self.drained = True
+
+    def close(self, now_us: int) -> None:
+        """The trial has ended: later results are late."""
+        self.deadline_us = now_us
 
     @property
     def ended_early(self) -> bool:
