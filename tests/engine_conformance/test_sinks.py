@@ -27,9 +27,9 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Verification
+from streamgauge.trial.conclusion import EngineReport
 from streamgauge.trial.conductor import (
     START_LEAD_US,
-    EngineReport,
     TrialConductor,
     next_start,
     testbed_settings,

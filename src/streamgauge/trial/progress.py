@@ -1,10 +1,16 @@
-"""Progress of a running trial, from its events: the phase, and the figures of the last five seconds."""
+"""Progress of a running trial, from its events: the phase, and the figures of the last five seconds.
+
+Steps without polls (a start, verification) report from a thread, every second."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import takewhile
+from threading import Event, Thread
+from typing import Protocol
 
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
@@ -14,6 +20,7 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.transports.spi import Chunk
 from streamgauge.trial.events import Draining, EngineStarting, Observer, PhaseBegan, Progress, TrialEvent, Verifying
 
+REPORT_INTERVAL_S = 1.0
 POLL_US = 300_000
 """Most time of a poll of the generators."""
 
@@ -98,3 +105,37 @@ def _rising(record: TrialRecord, now_us: int) -> str:
     now = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
     in_warmup = now_us < record.spans.measured_from_us
     return f"rising to {format_rate(full, 'events/s')}" if in_warmup and now < full else ""
+
+
+@contextmanager
+def report_start_progress(observe: Observer, note: str, starting: Starting) -> Iterator[None]:
+    """Reports every second how long a start takes, with the stage if `starting` has one."""
+    with every_second(lambda elapsed_s: observe(EngineStarting(elapsed_s, starting.stage() or note))):
+        yield
+
+
+class Starting(Protocol):
+    """A test bed, or an engine alone."""
+
+    def stage(self) -> str:
+        """The current stage, or ""."""
+
+
+@contextmanager
+def every_second(report_elapsed: Callable[[float], object]) -> Iterator[None]:
+    """Calls `report_elapsed` with the elapsed seconds, at once and then every second, from its own thread."""
+    start_s, stop = time.monotonic(), Event()
+
+    def report() -> None:
+        stopped = False
+        while not stopped:
+            report_elapsed(time.monotonic() - start_s)
+            stopped = stop.wait(REPORT_INTERVAL_S)
+
+    reporter = Thread(target=report, name="reporter", daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        reporter.join()

@@ -37,8 +37,8 @@ from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.system.machine import cpus
 from streamgauge.transports.spi import Chunk
+from streamgauge.trial import conclusion, interrupted, progress, stopping_rules
 from streamgauge.trial import conductor as trial
-from streamgauge.trial import interrupted, stopping_rules
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start
 from streamgauge.trial.events import EngineStarting, VerdictReached, Verifying
 from streamgauge.trial.extension_policy import JudgedTrial, SearchTrial
@@ -87,12 +87,12 @@ def test_results_after_the_deadline_are_late_and_not_lost(
     at: int, came: bool, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What comes while it is looked for is in the log; the look ends with it, or with its time."""
-    monkeypatch.setattr(trial, "LATE_POLL_S", 0.0)
-    monkeypatch.setattr(trial, "LATE_S", 0.05 if not at else 60.0)
+    monkeypatch.setattr(conclusion, "LATE_POLL_S", 0.0)
+    monkeypatch.setattr(conclusion, "LATE_S", 0.05 if not at else 60.0)
     testbed: Any = LateTestBed(make, at)
     record = make.story().record()
     before = len(record.trial_log.commits)
-    assert trial._late_results_came(testbed, record) is came
+    assert conclusion._late_results_came(testbed, record) is came
     assert len(record.trial_log.commits) == before + came
     assert not came or testbed.ticks == at
 
@@ -101,7 +101,7 @@ def test_results_after_the_deadline_are_late_and_not_lost(
 def test_nothing_is_looked_for_where_more_is_owed_than_a_few_results(make: Any, state: dict[str, Any]) -> None:
     """An engine that died, or has not done with its input, is not late with some results."""
     testbed: Any = LateTestBed(make, 1)
-    assert not trial._late_results_came(testbed, make.story().record(**state))
+    assert not conclusion._late_results_came(testbed, make.story().record(**state))
     assert testbed.ticks == 0
 
 
@@ -272,7 +272,7 @@ def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
 
 def test_a_verification_says_what_it_does(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch run takes up to minutes, which were silent; the time goes on meanwhile."""
-    monkeypatch.setattr(trial, "REPORT_INTERVAL_S", 0.0)
+    monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.0)
     heard: list[Verifying] = []
     running = Event()
 
@@ -286,10 +286,10 @@ def test_a_verification_says_what_it_does(make: Any, tmp_path: Path, monkeypatch
         assert running.wait(10)
         return SimpleNamespace(verification=SimpleNamespace(missing=0))
 
-    monkeypatch.setattr(trial, "_verified", verified)
+    monkeypatch.setattr(conclusion, "_verified", verified)
     resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     asked = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0)
-    TrialConductor(resolved, SimpleNamespace(), hear)._verified(folder, asked, make.story().record())
+    conclusion.Conclusion(resolved, SimpleNamespace(), hear, None)._verified(folder, asked, make.story().record())
     assert {type(one) for one in heard} == {Verifying}
     assert heard[-1].elapsed_s > heard[0].elapsed_s >= 0
 
@@ -370,7 +370,7 @@ def concluded(
     make: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    told: trial.EngineReport | None = None,
+    told: conclusion.EngineReport | None = None,
 ) -> tuple[TrialResult, RunFolder]:
     """A steady trial whose verification ends with `error`, and its folder."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "10s"}}
@@ -384,9 +384,9 @@ def concluded(
     def ended(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(trial, "_verified", ended)
+    monkeypatch.setattr(conclusion, "_verified", ended)
     asked, record = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0), make.story().record()
-    return TrialConductor(resolved, testbed).conclude(folder, asked, record, told or trial.EngineReport()), folder
+    return TrialConductor(resolved, testbed).conclude(folder, asked, record, told or conclusion.EngineReport()), folder
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted"), duckdb.InterruptException()])
@@ -443,7 +443,7 @@ def test_a_disk_that_is_full_is_said_once_with_the_way_out(
 def test_an_engine_that_stopped_counting_is_said(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the reason, in what is kept too; of one that counts to the end, or not at all, nothing is said."""
     rows = [OperatorRows("", batch, "aggregate", 7) for batch in range(8)]
-    told = trial.EngineReport(counts=OperatorCounts(rows, "Spark forgot it"))
+    told = conclusion.EngineReport(counts=OperatorCounts(rows, "Spark forgot it"))
     judged, folder = concluded(KeyboardInterrupt(), make, tmp_path, monkeypatch, told)
     written = folder.read_result()
     said = "rows of operators were not counted to the end: Spark forgot it"
@@ -477,7 +477,7 @@ def stopped(
     testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path)
     asked_for = JudgedTrial(asked.resolved, 1000.0, fresh=True, duration_s=10.0, **settings)
     return TrialConductor(asked.resolved, testbed).conclude(
-        folder, asked_for, asked.record, trial.EngineReport()
+        folder, asked_for, asked.record, conclusion.EngineReport()
     ), folder
 
 
@@ -652,7 +652,7 @@ def asked_of_a_broker(make: Any, answer: Any, **record: Any) -> tuple[Result, Tr
         run_id="r", start_time="", workload="identity", engine="spark", isolation="shared", experiment={},
         environment={}, settings={}, verdict=Verdict(value="interrupted", sentence=""), driver=driver,
     )  # fmt: skip
-    return trial._with_appends(testbed, conducted, base), conducted
+    return conclusion._with_appends(testbed, conducted, base), conducted
 
 
 def test_when_the_broker_had_events_is_told(make: Any) -> None:

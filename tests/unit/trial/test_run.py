@@ -25,7 +25,7 @@ from streamgauge.report.terminal.console import show_result
 from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Verdict
 from streamgauge.system import machine
-from streamgauge.trial import conductor
+from streamgauge.trial import conductor, progress
 from streamgauge.trial import run as single
 from streamgauge.trial.progress import snapshots
 from tests.helpers_recording import append_and_return
@@ -103,7 +103,7 @@ def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, mon
 
 def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as it takes, and no longer; what fails meanwhile goes through."""
-    monkeypatch.setattr(conductor, "REPORT_INTERVAL_S", 0.0)
+    monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.0)
     told: list[TrialSnapshot] = []
     thrice = Event()
 
@@ -120,7 +120,7 @@ def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     engine: Any = SimpleNamespace(stage=lambda: next(stages))
     with (
         pytest.raises(ValueError, match="gone"),
-        conductor.report_start_progress(snapshots(hear), "starting spark", engine),
+        progress.report_start_progress(snapshots(hear), "starting spark", engine),
     ):
         fail()
     assert {one.phase for one in told} == {"start"}

@@ -15,7 +15,7 @@ class TrialRecord:
     It changes by its methods only. Who calls them:
 
     - `trial.phases.PhaseRunner` while the trial runs: all of them. A policy decides, and does not write.
-    - `trial.conductor` after the run: `interrupt`, on Ctrl-C before the verdict.
+    - `trial.conclusion` after the run: `interrupt`, on Ctrl-C before the verdict.
     - Nothing else: metrics, verification, evidence and observers read it.
 
     `prolonged_for`, `extended_for`: why the warm-up was prolonged and the span extended, once for each time.

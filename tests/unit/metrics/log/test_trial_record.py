@@ -15,7 +15,7 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 
 SOURCE = Path(streamgauge.__file__).parent
 SPANS = TrialSpans(0, 5 * US, 15 * US, 20 * US)
-WRITERS = {"trial/phases.py", "trial/conductor.py"}
+WRITERS = {"trial/phases.py", "trial/conclusion.py"}
 
 
 @pytest.fixture
@@ -56,11 +56,11 @@ def writes(code: str) -> set[str]:
     return written
 
 
-def test_only_phases_and_conductor_write_a_record() -> None:
+def test_only_phases_and_conclusion_write_a_record() -> None:
     """By methods; whatever else has it reads it."""
     found = {str(path.relative_to(SOURCE)): writes(path.read_text()) for path in SOURCE.rglob("*.py")}
     assert {path for path, written in found.items() if written} == WRITERS
-    assert found["trial/conductor.py"] == {"interrupt"}
+    assert found["trial/conclusion.py"] == {"interrupt"}
     assert not [name for written in found.values() for name in written if name.endswith("=")]
 
 

@@ -1,0 +1,234 @@
+"""The end of a trial: its answers are verified, it is judged, and the run folder is completed."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+import duckdb
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.errors import DriverError, is_full
+from streamgauge.core.operator_rows import OperatorCounts
+from streamgauge.core.progress_step import Stage
+from streamgauge.harness.testbed import TestBed
+from streamgauge.metrics.latency.hlog_text import hlog_text
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary import driver, engine_batches, operators, time_series
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.user_job import UserJob
+from streamgauge.results.causes import WarningCode
+from streamgauge.results.latency import Latencies
+from streamgauge.results.run import Caution, Result, Verification
+from streamgauge.results.verdict import Verdict
+from streamgauge.trial.events import (
+    Observer,
+    Verifying,
+)
+from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.interrupted import RESOURCE_ERRORS, reason_of, result_of_interrupted
+from streamgauge.trial.phases import poll
+from streamgauge.trial.progress import every_second
+from streamgauge.trial.result_builder import build_result
+from streamgauge.trial.trial_result import TrialResult
+from streamgauge.verdict.collect_evidence import collect_evidence
+from streamgauge.verdict.verdict import judge
+from streamgauge.verification.expected import verify
+from streamgauge.verification.sink_comparison import VerificationResult
+from streamgauge.verification.user_job.truth import JOB_ERRORS, verify_user_job
+
+_QUERY_STOPPED = "interrupted"
+"""Text of DuckDB's RuntimeError on Ctrl-C."""
+EVIDENCE_S, STOPPED_EVIDENCE_S = 30.0, 1.5
+"""Most seconds for the engine's report of its batches; shorter after Ctrl-C, which must end within 5 s."""
+COMPARING = "comparing every answer"
+LATE_S = 8.0
+"""Seconds after the deadline in which missing results may still arrive, to tell late from lost."""
+LATE_POLL_S = 0.1
+NOT_JUDGED = "not counted, because the answers could not be judged"
+NOT_READ = "not counted: the trial ended early, so its results were not read"
+
+
+@dataclass(frozen=True)
+class EngineReport:
+    """The engine's own report of its batches and of operator rows. It decides nothing."""
+
+    progress: list[BatchProgress] = field(default_factory=list)
+    counts: OperatorCounts = field(default_factory=OperatorCounts)
+
+
+def engine_report(testbed: TestBed, record: TrialRecord) -> EngineReport:
+    """The engine's report. Ctrl-C must not escape here, because the trial is not written yet."""
+    progress: list[BatchProgress] = []
+    try:
+        progress = testbed.engine.batch_progress(STOPPED_EVIDENCE_S if record.interrupted else EVIDENCE_S)
+        return EngineReport(
+            progress, OperatorCounts() if record.interrupted else testbed.engine.operator_row_counts(EVIDENCE_S)
+        )
+    except KeyboardInterrupt:
+        record.interrupt()
+        return EngineReport(progress)
+
+
+class Conclusion:
+    """Concludes conducted trials of one test bed."""
+
+    def __init__(
+        self, resolved: ResolvedExperiment, testbed: TestBed, observe: Observer, ceiling_per_s: float | None
+    ) -> None:
+        self._resolved, self._testbed, self._observe, self._ceiling_per_s = resolved, testbed, observe, ceiling_per_s
+
+    def of(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, report: EngineReport) -> TrialResult:
+        """The result. The measurements are written before the verdict."""
+        resolved, testbed = self._resolved, self._testbed
+        folder.forget_answers()
+        base = build_result(resolved, testbed, folder, record, trial.rate_per_s, self._ceiling_per_s)
+        base = _with_operators(resolved, folder, record, report, base)
+        folder.write_result(base)
+        counted = resolved.engine.has_batch_ids
+        batches = engine_batches.batches_table(report.progress, record.spans.start_us, record.trial_log, counted)
+        folder.write_batches(batches)
+        folder.write_series(time_series.series_table(record, None))
+        base = _with_appends(testbed, record, base)
+        if record.interrupted:
+            return result_of_interrupted(resolved, folder, trial, record, base)
+        if not trial.verifies(record):
+            result = _with_verdict(base, judge(collect_evidence(resolved, record, trial.rate_per_s, None, None)))
+            result = result.model_copy(update={"latency": Latencies(notes=(NOT_READ,))})
+            folder.write_result(result)
+            return TrialResult(result, record, None)
+        try:
+            verified = self._verified(folder, trial, record)
+        except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *RESOURCE_ERRORS) as error:
+            stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
+            if stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException)):
+                record.interrupt()
+                return result_of_interrupted(resolved, folder, trial, record, base)
+            if not isinstance(error, (*JOB_ERRORS, *RESOURCE_ERRORS)):
+                raise
+            return _without_answers(resolved, folder, trial.rate_per_s, record, base, error)
+        return _judge_answers(resolved, folder, trial.rate_per_s, record, base, verified)
+
+    def _verified(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord) -> VerificationResult:
+        keep_in = folder if trial.keep_results else None
+        stage = Stage(COMPARING)
+        with every_second(lambda elapsed_s: self._observe(Verifying(elapsed_s, stage()))):
+            verified = _verified(self._resolved, self._testbed, record, keep_in, stage)
+            if trial.recheck_missing and verified.verification.missing:
+                stage.set("waiting for missing results")
+                if _late_results_came(self._testbed, record):
+                    verified = _verified(self._resolved, self._testbed, record, keep_in, stage)
+        return verified
+
+
+def _judge_answers(
+    resolved: ResolvedExperiment,
+    folder: RunFolder,
+    rate_per_s: float,
+    record: TrialRecord,
+    base: Result,
+    verified: VerificationResult,
+) -> TrialResult:
+    """The verdict on a trial with its verification."""
+    folder.write_verification(verified.verification)
+    slowest = verified.slowest.latencies
+    verdict = judge(collect_evidence(resolved, record, rate_per_s, verified, slowest.latencies))
+    result = _with_verdict(base, verdict).model_copy(
+        update={
+            "sinks": verified.results, "latency": slowest.latencies, "verification": verified.verification,
+            "notes": (*base.notes, *verified.notes),
+        }
+    )  # fmt: skip
+    folder.write_series(time_series.series_table(record, slowest.seconds))
+    folder.write_hlog(hlog_text(verified.latencies, record.spans))
+    folder.write_result(result)
+    return TrialResult(result, record, verified)
+
+
+def _with_operators(
+    resolved: ResolvedExperiment, folder: RunFolder, record: TrialRecord, report: EngineReport, base: Result
+) -> Result:
+    """Adds the figures by operator, which it also writes, and a warning if the engine stopped counting."""
+    if report.progress or report.counts.rows:
+        counts = operators.operator_row_counts(report.counts.rows, record.trial_log)
+        summaries = operators.summaries(resolved.flow, counts, record.trial_log, record.spans)
+        base = base.model_copy(update={"operators": summaries})
+        folder.write_operators(operators.table(resolved.flow, counts))
+    if report.counts.ended:
+        sentence = f"rows of operators were not counted to the end: {report.counts.ended}"
+        base = base.warned(Caution(WarningCode.OPERATOR_ROWS_INCOMPLETE, sentence))
+    return base
+
+
+def _with_appends(testbed: TestBed, record: TrialRecord, base: Result) -> Result:
+    """Adds the broker's append times, if the trial was not ended early."""
+    if record.ended_early or base.driver is None:
+        return base
+    try:
+        latency = driver.append_latency(
+            testbed.append_latencies_us(record.spans.measured_from_us, record.measured_until)
+        )
+    except DriverError as error:
+        sentence = f"the broker's append times are unknown: {error}"
+        return base.warned(Caution(WarningCode.BROKER_TIMES_UNKNOWN, sentence))
+    except KeyboardInterrupt:
+        record.interrupt()
+        return base
+    return base.model_copy(update={"driver": base.driver.model_copy(update={"append_latency_us": latency})})
+
+
+def _without_answers(
+    resolved: ResolvedExperiment,
+    folder: RunFolder,
+    rate_per_s: float,
+    record: TrialRecord,
+    base: Result,
+    error: BaseException,
+) -> TrialResult:
+    """The result of a trial whose verification failed; its figures stay valid."""
+    # If the driver already failed on the full disk, the reason is stated once.
+    verification = _unverified(error, reported=record.disk_full)
+    evidence = collect_evidence(resolved, record, rate_per_s, None, None)
+    evidence = replace(evidence, verification=verification, answers_disk_full=is_full(error))
+    latency = Latencies(notes=(NOT_JUDGED,))
+    result = _with_verdict(base, judge(evidence)).model_copy(update={"verification": verification, "latency": latency})
+    folder.write_verification(verification)
+    folder.write_result(result)
+    return TrialResult(result, record, None)
+
+
+def _unverified(error: BaseException, reported: bool) -> Verification:
+    reason = reason_of(error) if not (reported and is_full(error)) else "for the same reason"
+    return Verification(
+        judged=False, independent=False, reference="", sentence=f"the answers could not be judged: {reason}"
+    )
+
+
+def _verified(
+    resolved: ResolvedExperiment, testbed: TestBed, record: TrialRecord, keep_in: RunFolder | None, stage: Stage
+) -> VerificationResult:
+    if isinstance(resolved.workload, UserJob):
+        return verify_user_job(resolved, record, testbed.folder / "engine" / "batch.log", keep_in, stage)
+    stage.set(COMPARING)
+    return verify(resolved, record, keep_in)
+
+
+def _late_results_came(testbed: TestBed, record: TrialRecord) -> bool:
+    """Polls for results after the deadline of a trial whose input was all committed; returns whether any came.
+
+    This distinguishes late results from lost ones.
+    """
+    before, until = len(record.trial_log.commits), time.monotonic() + LATE_S
+    if not record.drained or record.ended_early:
+        return False
+    with suppress(DriverError):
+        while time.monotonic() < until and len(record.trial_log.commits) == before:
+            time.sleep(LATE_POLL_S)
+            poll(testbed, record.trial_log)
+    return len(record.trial_log.commits) > before
+
+
+def _with_verdict(result: Result, verdict: Verdict) -> Result:
+    return result.model_copy(update={"verdict": verdict})
