@@ -125,9 +125,9 @@ class SearchTrial(JudgedTrial):
     def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
         return super().early_stop_reason(record, now_us) or invalid_reason(record)
 
-    def span_extension_us(self, record: TrialRecord) -> int:
+    def span_extension(self, record: TrialRecord) -> Extension | None:
         """None for a span that began with a backlog: it would take longer to decide than another trial."""
-        return 0 if draining_at_start(record) else super().span_extension_us(record)
+        return None if draining_at_start(record) else super().span_extension(record)
 
     def tail_skip_reason(self, record: TrialRecord) -> str | None:
         """A trend that failed, or stays undecided, is the search's result without tail and answers."""
