@@ -1,13 +1,16 @@
-"""From the columns of results to latencies, by the rules of Karimov et al. 2018, section IV.
+"""Latencies from the columns of results, by the rules of Karimov et al. 2018, section IV.
 
-Pure functions over Arrow batches; no clocks, no files. Which rows count is decided by event time alone, never by
-arrival, so that a stall cannot push its victims out of the figures.
+Pure functions over Arrow batches: no clocks, no files. Event time alone decides which rows count, never arrival. So a
+stall cannot push its victims out of the figures.
 
-Terms: the *base* of a latency is the stamp it counts from (latency = emission - base); a *lower bound* stands for an
-expected result that had not arrived at the deadline: "at least deadline - base"; the *effective count* is the number of
-independent observations: rows for row-wise results, windows closed for windowed ones, engine batches for updates; never
-more than the engine's batches that brought them, where those are known, since one slow batch delays all that is in it.
-A window is one of the span where at least half of its results are: see `_Windows`.
+Terms:
+
+- The *base* of a latency is the timestamp it counts from: latency = emission - base.
+- A *lower bound* stands for an expected result that had not arrived at the deadline: "at least deadline - base".
+- The *effective count* is the number of independent observations: rows for row-wise results, closed windows for
+  windowed ones, engine batches for updates. If the engine's batches are known, it is at most their number, because one
+  slow batch delays all its results.
+- A window belongs to the span if at least half of its results do: see `_Windows`.
 """
 
 from __future__ import annotations
@@ -44,8 +47,8 @@ Kind = Literal["row", "window", "update", "join"]
 class LatencyRule:
     """How the latencies of one sink are defined.
 
-    For "join" the driver computes both stamps of an output from its window's end and the plan (Karimov et al. 2018,
-    section IV): `window_event_time` and `window_ingest_time` map window ends (n,) to times (n,), all microseconds.
+    For "join" the driver computes both timestamps of a result from its window's end and the plan (Karimov et al. 2018,
+    section IV). `window_event_time` and `window_ingest_time` map window ends (n,) to times (n,), all microseconds.
     `handed_over` maps event times (n,) to the times at which generators published the events; None if unknown.
     """
 
@@ -67,7 +70,7 @@ class LatencyRule:
 class Missing:
     """Expected results that had not arrived at `deadline_us`: their event times (n,), by the rule of the sink.
 
-    `ingest_time_us` and `window_end_us` (n,) where they are known; without them the other latencies cannot have them.
+    `ingest_time_us` and `window_end_us` (n,) are None if unknown; the latencies that need them then lack these results.
     """
 
     deadline_us: int
@@ -78,9 +81,9 @@ class Missing:
 
 @dataclass(frozen=True)
 class LatencyBySecond:
-    """Second of event time, since the epoch, to the histogram of its results' latency, for each kind that has one.
+    """For each kind of latency, the histogram of results by second of event time since the epoch.
 
-    Missing results are among them as lower bounds; the last two are empty where there is no such latency.
+    Missing results are included as lower bounds. The last two are empty if the kind does not exist.
     """
 
     event_time: dict[int, Histogram] = field(default_factory=dict)
@@ -89,11 +92,11 @@ class LatencyBySecond:
 
 
 class SinkLatencies(NamedTuple):
-    """What `sink_latencies` gives. `negatives` is an error of the driver wherever it is above 0.
+    """What `sink_latencies` returns. `negatives` above 0 is an error of the driver.
 
-    `windows_closed`: windows with at least half of their results in the span, of those that any arrived of; None where
-    the results are not windowed.
-    `window_gap_us`: the least distance of two window ends, of all results that came; None where two are not known.
+    `windows_closed`: windows with at least half of their results in the span and at least one result; None if results
+    are not windowed. `window_gap_us`: the least distance of two window ends among all results; None if fewer than two
+    are known.
     """
 
     latencies: Latencies
@@ -108,9 +111,9 @@ class SinkLatencies(NamedTuple):
 def summary(
     histogram: Histogram, effective_count: int, lower_bounds_us: Times | None = None, note: str = ""
 ) -> Latency:
-    """One latency as it is reported; percentiles that `effective_count` cannot carry are null.
+    """One latency as it is reported; a percentile is null if `effective_count` is too small for it.
 
-    `lower_bounds_us` (n,): for each expected result that is missing, the latency it has at least; counted like values.
+    `lower_bounds_us` (n,): the least latency of each missing result. They count like values.
     """
     whole, bounds = histogram, 0
     if lower_bounds_us is not None and lower_bounds_us.size:
@@ -130,7 +133,7 @@ def summary(
 
 
 def carried_percentile(histogram: Histogram, q: float, effective_count: int) -> float | None:
-    """None where so few independent observations cannot carry it."""
+    """A percentile; None if too few independent observations carry it."""
     return _float(histogram.percentile(q)) if carries(q, effective_count) else None
 
 
@@ -145,18 +148,20 @@ def _negative_note(n: int) -> str:
 def sink_latencies(
     batches: Iterable[pa.RecordBatch], rule: LatencyRule, span: tuple[int, int], missing: Iterable[Missing] = ()
 ) -> SinkLatencies:
-    """All latencies of one sink's results, of those whose event time lies in `span` = [from, to), microseconds.
+    """All latencies of one sink's results whose event time lies in `span` = [from, to), microseconds.
 
-    Where a batch names its `ENGINE_BATCH`, updates are counted by that, and what else there is counts no more often;
-    else updates of one emission time are of one batch, and rows and windows count as they are.
-    Columns: event_time, ingest_time (may be null or absent), emission_time as BIGINT microseconds; for windowed kinds
-    also window_end (timestamp, microseconds, UTC). Negative latencies are in no figure and counted in `negatives`,
-    those outside the span too: a clock that is off by more than the span moves its results out of it.
-    If the SUT closes a window early (before its end, after its events), it has no closing delay, and a note says so.
-    A join may emit a match before its window is complete. Then latencies from the window's last event (Karimov et al.
-    2018, section IV) do not exist, and only `match_time` is reported.
-    Rows without an event time, or without their window's end, are wrong answers. A note counts them.
-    ValueError where a column is absent or an emission_time is null.
+    Columns: event_time, ingest_time (may be null or absent) and emission_time as BIGINT microseconds; for windowed
+    kinds also window_end (timestamp, microseconds, UTC). Raises ValueError if a column is absent or an emission_time is
+    null.
+
+    - If batches name their `ENGINE_BATCH`, each engine batch counts as at most one observation. Else updates of one
+      emission time count as one batch, and rows and windows count as they are.
+    - Negative latencies are in no figure, and counted in `negatives`. Those outside the span count too, because a clock
+      that is wrong by more than the span moves its results out of it.
+    - If the SUT closes a window early (before its end, after its events), it has no closing delay, and a note says so.
+    - A join may emit a match before its window is complete. Then latencies from the window's last event do not exist
+      (Karimov et al. 2018, section IV), and only `match_time` is reported.
+    - Rows without an event time, or without their window's end, are wrong answers. A note counts them.
     """
     tally = _Tally(rule)
     for batch in batches:
@@ -177,7 +182,7 @@ def sink_latencies(
 
 @dataclass(frozen=True)
 class _Rows:
-    """Stamps of some results (n,): emission, and for each kind of latency that applies, what it counts from."""
+    """Timestamps of some results (n,): emission, and the base of each kind of latency that applies."""
 
     emission: Times
     bases: dict[str, Times]
@@ -188,12 +193,12 @@ class _Rows:
 
     @property
     def cause(self) -> Times:
-        """The event without which the result could not be: for a match its later event, not the end of its window."""
+        """The event that made the result possible: for a match its later event, not the end of its window."""
         return self.bases.get("match_time", self.event_time)
 
 
 def _timed(batch: pa.RecordBatch, rule: LatencyRule) -> pa.RecordBatch:
-    """The rows that have the stamps from which their latencies count."""
+    """The rows that have every timestamp that their latencies need."""
     for name in (EVENT_TIME, WINDOW_END) if rule.windowed else (EVENT_TIME,):
         if name in batch.schema.names and batch.column(name).null_count:
             batch = batch.filter(pc.is_valid(batch.column(name)))
@@ -210,7 +215,7 @@ def _rows(batch: pa.RecordBatch, rule: LatencyRule) -> _Rows:
 
 
 def _inherited_bases(batch: pa.RecordBatch) -> dict[str, Times]:
-    """Row-wise and aggregated results carry both stamps; a broker delivers unseen, so ingest_time may be null."""
+    """Row-wise and aggregated results carry both timestamps. Over a broker, ingest_time may be null."""
     bases = {"event_time": _times(_column(batch, EVENT_TIME))}
     if INGEST_TIME in batch.schema.names and not batch.column(INGEST_TIME).null_count:
         bases["processing_time"] = _times(batch.column(INGEST_TIME))
@@ -233,7 +238,7 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _times(column: pa.Array) -> Times:
-    """BIGINT or timestamp (any unit) as int64 microseconds, without a copy where it can be."""
+    """BIGINT or timestamp (any unit) as int64 microseconds, without a copy if possible."""
     if pa.types.is_timestamp(column.type):
         column = pc.cast(column, pa.timestamp("us", column.type.tz)).view(pa.int64())
     if column.null_count:
@@ -247,9 +252,9 @@ def _count_negative(rows: _Rows) -> int:
 
 
 def _count_early(rows: _Rows) -> int:
-    """Matches that came before the last event of their window was due, or before it was delivered (0: it never was).
+    """Matches that came before the last event of their window was due, or before it was delivered (0: never).
 
-    The second where a system is behind by more than a window: all it emits is then late, and early all the same.
+    The second condition matters if a system is behind by more than a window: all its results are late, and yet early.
     """
     early = rows.emission < rows.event_time
     last_ingest = rows.bases.get("processing_time")
@@ -270,14 +275,15 @@ def _chosen(rows: _Rows, inside: Mask) -> _Rows:
 
 @dataclass
 class _Windows:
-    """Which windows are observations of the span: those that have at least half of their results in it.
+    """The windows that are observations of the span: those with at least half of their results in it.
 
-    Results are chosen by event time, so each end of the span cuts through the results of a window: of the one that
-    closes after it, a rare key whose last event came early is of the span, and all the others are not. Half of a
-    window's own results, and not of the fullest window's: how many one has may differ from window to window, as of a
-    join's matches or of alarms, and each of them is whole all the same.
-    By window end, microseconds: results in the span less those outside of it, of what `came` and of what is `missing`.
-    Sums, so the parts of a window may come in any batches.
+    Results are chosen by event time, so each end of the span cuts through the results of a window. Of a window that
+    closes after the span, a rare key whose last event came early is in the span, and all others are not. The half is of
+    a window's own results, not of the fullest window's, because windows may differ in size, such as a join's matches or
+    alarms.
+
+    Keys are window ends in microseconds; values are results inside the span minus those outside, for results that
+    `came` and for those `missing`. These are sums, so the parts of a window may come in any batches.
     """
 
     came: Counter[int] = field(default_factory=Counter)

@@ -11,7 +11,9 @@ from streamgauge.metrics.latency.histogram import log_line, log_lines
 
 
 def hlog_text(sinks: Mapping[str, SinkLatencies], spans: TrialSpans) -> str:
-    """Second by second if known, else over the whole measured span. `sinks`: the latencies by sink name."""
+    """One histogram a second if seconds are known, else one of the whole measured span. `sinks`: latencies by sink
+    name.
+    """
     several = len(sinks) > 1
     return "".join(
         line for name, latencies in sinks.items() for line in _of_sink(latencies, f"/{name}" if several else "", spans)

@@ -1,11 +1,12 @@
-"""How long every event of a running aggregate waited until a result had it in it: until counted.
+"""How long events of a running aggregate waited until a result included them: `until_counted`.
 
-An update counts from the newest event in it, of a frequent key one that came just before its batch was read: what all
-the others waited for the batch is in no update's latency. Here every event that a batch took in counts, until the
-batch's results had come. Which batch took in which events is the delivery log's, when each event was due is the plan's;
-nothing is asked of the system. Events are counted block by block, all of them. No row waits inside: a running aggregate
-reads rows as they come (`dataflow.schema`), and a user job that gives updates gives in each batch what that has
-changed.
+The latency of an update counts from its newest event. Of a frequent key, that event came just before its batch was
+read, so the waiting of all other events is in no update's latency. Here every event of a batch counts, until the
+batch's results had come.
+
+The delivery log knows which batch took which events, and the plan when each was due; the system is not consulted.
+Events are counted in blocks, all of them. No row waits inside the system: a running aggregate reads rows as they come
+(`dataflow.schema`), and a user job with updates gives in each batch what the batch has changed.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class InclusionTimes:
     note: str = ""
 
     def beside(self, found: SinkLatencies) -> SinkLatencies:
-        """With this figure among the others of the sink."""
+        """The sink's latencies with this figure added."""
         notes = (*found.latencies.notes, *([self.note] if self.note else []))
         latencies = found.latencies.model_copy(update={"until_counted_us": self.latency, "notes": notes})
         if self.histogram is None:
@@ -60,9 +61,9 @@ class InclusionTimes:
 
 
 def inclusion_times_of(record: TrialRecord, kind: Kind, streams: Collection[str], in_batches: bool) -> InclusionTimes:
-    """Of a flow's one sink, whose commits alone `done` has; no figure where its results are no updates.
+    """The figure of a flow's only sink; none if its results are not updates.
 
-    `in_batches`: the engine gives its results batch by batch, and not one for each event.
+    `in_batches`: the engine gives results batch by batch, not one for each event.
     """
     if kind != "update":
         return InclusionTimes()
@@ -70,9 +71,9 @@ def inclusion_times_of(record: TrialRecord, kind: Kind, streams: Collection[str]
 
 
 def inclusion_latency(record: TrialRecord, streams: Collection[str]) -> InclusionTimes:
-    """Of the events of these streams that were due in the measured span, as far as they were offered.
+    """The latency of these streams' events that were due in the measured span and offered.
 
-    An event that no committed batch took in by the deadline counts as a lower bound, like a result that is missing.
+    An event that no committed batch had taken by the deadline counts as a lower bound, like a missing result.
     """
     times = InclusionLatency(record.trial_log)
     if not times.known:
@@ -85,12 +86,12 @@ def inclusion_latency(record: TrialRecord, streams: Collection[str]) -> Inclusio
 
 
 def results_us(commit: Commit) -> int:
-    """When a batch's results had all come: the last row, or the commit of a batch that changed nothing."""
+    """When all results of a batch had come: the last row, or the commit of a batch that changed nothing."""
     return commit.emitted_us if commit.rows else commit.committed_us
 
 
 class InclusionLatency:
-    """When each event was counted: a function of stream, partition and event time, of one sink's log."""
+    """When each event was included: a function of stream, partition and event time, from one sink's log."""
 
     def __init__(self, trial_log: TrialLog) -> None:
         came_us = {(commit.query, commit.batch): results_us(commit) for commit in trial_log.commits}
@@ -102,13 +103,13 @@ class InclusionLatency:
 
     @property
     def known(self) -> bool:
-        """Whether any batch whose results came is known to have taken in events."""
+        """Whether the log names the events of any batch whose results came."""
         return any(stamps.any() for readers in self._readers.values() for _, stamps in readers)
 
     def of(self, place: Place, event_times_us: Ints) -> Ints:
-        """When events (n,), whose times never fall, were in results; 0 where they never were.
+        """When events (n,) with ascending times were included in results; 0 if never.
 
-        A query that reads a stream at several places has counted an event when it has read it at the last of them.
+        If a query reads a stream at several places, an event is included once the last of them has read it.
         """
         found = [stamps_of(ends, stamps, event_times_us) for ends, stamps in self._readers.get(place, ())]
         if not found:
@@ -117,7 +118,7 @@ class InclusionLatency:
 
 
 def _reads(trial_log: TrialLog, stream: str, partition: int, came_us: dict[Batch, int]) -> list[tuple[Ints, Ints]]:
-    """Of each reader of the sink's queries: where each of its reads of a place ends, and when it was in results."""
+    """For each reader of the sink's queries: the ends of its reads of a place, and when each was in results."""
     queries = {query for query, _ in came_us}
     readers: dict[int, list[Delivery]] = defaultdict(list)
     for part in trial_log.deliveries[partition]:
@@ -141,7 +142,7 @@ def _events(record: TrialRecord, streams: Collection[str]) -> Iterator[tuple[Pla
 
 @dataclass
 class _Tally:
-    """Everything counted so far. A moment at which results had come stands for the batch that they were of."""
+    """Everything counted so far. The time at which results had come identifies their batch."""
 
     deadline_us: int
     whole: Histogram = field(default_factory=Histogram)

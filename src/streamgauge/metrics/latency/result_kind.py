@@ -1,4 +1,4 @@
-"""Which kind of results a sink has, and so which latencies exist for it."""
+"""The kind of a sink's results, and the latencies that follow from it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from streamgauge.metrics.latency.event_latency import Kind
 
 
 def kind_of(flow: Flow) -> Kind:
-    """Of a flow with one sink, which is not a user job: what its results are."""
+    """The kind of results of a flow with one sink that is not a user job."""
     node = flow.sink.input
     if isinstance(node, RunningAggregate):
         return "update"
@@ -19,7 +19,7 @@ def kind_of(flow: Flow) -> Kind:
 
 
 def has_matches(flow: Flow) -> bool:
-    """Whether the results are the matches of a window join, as they are or row by row made into others."""
+    """Whether the results are matches of a window join, possibly changed row by row."""
     node = flow.sink.input
     while isinstance(node, (Select, Where, Lookup, Explode)):
         node = node.input
@@ -27,7 +27,7 @@ def has_matches(flow: Flow) -> bool:
 
 
 def latencies_of(flow: Flow) -> tuple[str, ...] | None:
-    """The latencies that some sink of a flow has; None for user jobs, whose columns are unknown before the run."""
+    """The latencies that a flow's sinks have; None for user jobs, whose columns are unknown before the run."""
     if any(isinstance(node, UserJobNode) for node in graph.operators(flow)):
         return None
     kinds = {kind_of(one) for one in flow.each()}

@@ -16,7 +16,7 @@ from streamgauge.results.run import Backlog
 def backlog_of(record: TrialRecord) -> Backlog:
     """The backlog over the measured span: largest, at its end, and its slope through the samples of `backlog_peaks`.
 
-    Of several queries each has a backlog of its own; each figure is that of the worst.
+    With several queries, each figure is that of the worst query.
     """
     sampled = [within(part.backlog_peaks(), record.spans) for part in record.trial_log.by_query()]
     slope = max((_slope(times, events) for times, events in sampled if len(times) > 1), default=0.0)
@@ -38,7 +38,7 @@ def _slope(times: Ints, events: Any) -> float:
 
 
 def _unread(record: TrialRecord) -> int:
-    """Events due and not delivered at the end of the measured span, to the slowest query of several."""
+    """Events due and not delivered at the end of the measured span, for the slowest query."""
     when = min(record.spans.measured_to_us, record.deadline_us)
     due = record.trial_log.plan.planned_events(record.spans.start_us, when)
     return due - int(record.trial_log.running.taken_by(when + 1))

@@ -1,4 +1,4 @@
-"""What the driver did and what held it up: schedule delay, counts, waits for a core, stalls of the recorder."""
+"""What the driver did and what delayed it: schedule delay, counts, waits for a core, stalls of the recorder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Rows in and out of each operator, by the engine; by the driver at sources and sinks (Bordin 2017, section 3.4).
+"""Rows in and out of each operator, by the engine, and by the driver at sources and sinks (Bordin 2017, section 3.4).
 
-An operator takes in what its inputs gave. What a source gave is what the driver delivered, and what comes before a
-sink is what the recorder took, so an engine that loses rows at its edges is seen here too, whatever it says itself.
+The input of an operator is the output of its inputs. The driver counts what it delivered to sources and what the
+recorder received from sinks. So an engine that loses rows at its edges is found, whatever it reports itself.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class OperatorRowCounts:
-    """What is known of the rows of each batch: by the engine, by the driver at sources, and by the driver at sinks.
+    """Known rows of each batch: by the engine, by the driver at sources, and by the driver at sinks.
 
     `ends`: the batches of this trial, each with the event time up to which it read.
     """
@@ -42,24 +42,24 @@ class OperatorRowCounts:
     ends: dict[Batch, int]
     engine: dict[Batch, Rows]
     delivered: dict[Batch, Rows]
-    taken: dict[Batch, Rows]
+    recorded: dict[Batch, Rows]
 
     def nodes(self, flow: Flow, query: str) -> list[Node]:
         """The operators of a query: all before the sinks that it commits to."""
-        sinks = {sink for (committer, _), rows in self.taken.items() if committer == query for sink in rows}
+        sinks = {sink for (committer, _), rows in self.recorded.items() if committer == query for sink in rows}
         return list(graph.walk(*(sink.input for sink in flow.sinks if sink.name in sinks)))
 
-    def gave(self, node: Node, batch: Batch, sinks: Sequence[str]) -> int | None:
-        """What left a node in a batch; the driver's count where it has one."""
+    def rows_out(self, node: Node, batch: Batch, sinks: Sequence[str]) -> int | None:
+        """The output rows of a node in a batch; the driver's count if there is one."""
         if isinstance(node, Source):
             return self.delivered[batch].get(node.name, 0) if batch in self.delivered else None
         for sink in sinks:
-            if sink in self.taken.get(batch, {}):
-                return self.taken[batch][sink]
+            if sink in self.recorded.get(batch, {}):
+                return self.recorded[batch][sink]
         operator_row_counts = self.engine.get(batch, {}).get(node.name)
         if operator_row_counts is None and batch in self.engine and isinstance(node, Select):
             # If several sinks share a query, no counter is behind a select on the way to one of them.
-            return self.gave(node.input, batch, ())
+            return self.rows_out(node.input, batch, ())
         return operator_row_counts
 
     @property
@@ -74,14 +74,14 @@ def operator_row_counts(rows: Sequence[OperatorRows], trial_log: TrialLog) -> Op
     engine: dict[Batch, Rows] = defaultdict(dict)
     for one in rows:
         engine[one.query, one.batch][one.operator] = one.rows
-    taken: dict[Batch, Rows] = defaultdict(dict)
+    recorded: dict[Batch, Rows] = defaultdict(dict)
     for commit in trial_log.commits:
-        taken[commit.query, commit.batch][commit.sink] = commit.rows
-    return OperatorRowCounts(trial_log.batch_ends(), engine, _delivered(trial_log), taken)
+        recorded[commit.query, commit.batch][commit.sink] = commit.rows
+    return OperatorRowCounts(trial_log.batch_ends(), engine, _delivered(trial_log), recorded)
 
 
 def _delivered(trial_log: TrialLog) -> dict[Batch, Rows]:
-    """Events of each stream; where a query reads it at several places, those of one, and never those of a re-read."""
+    """Delivered events of each stream, without redeliveries; of several places of one query, those of one place."""
     found: dict[Batch, Rows] = defaultdict(lambda: defaultdict(int))
     for part in trial_log.all_deliveries():
         if part.reader == 0 and not part.again:
@@ -89,50 +89,57 @@ def _delivered(trial_log: TrialLog) -> dict[Batch, Rows]:
     return {batch: dict(streams) for batch, streams in found.items()}
 
 
-def table(flow: Flow, known: OperatorRowCounts) -> pa.Table:
+def table(flow: Flow, counts: OperatorRowCounts) -> pa.Table:
     """A row for each batch and operator with a known count, in the form of engine/operators.parquet."""
-    return pa.Table.from_pylist(list(_rows(flow, known)), schema=OPERATORS)
+    return pa.Table.from_pylist(list(_rows(flow, counts)), schema=OPERATORS)
 
 
-def _rows(flow: Flow, known: OperatorRowCounts) -> Iterator[dict[str, object]]:
+def _rows(flow: Flow, counts: OperatorRowCounts) -> Iterator[dict[str, object]]:
     sinks = _sinks(flow)
-    nodes = {query: known.nodes(flow, query) for query, _ in known.batches}
-    for query, batch in known.batches:
+    nodes = {query: counts.nodes(flow, query) for query, _ in counts.batches}
+    for query, batch in counts.batches:
         for node in nodes[query]:
-            taken_in = _taken_in(node, known, (query, batch), sinks)
-            gave = known.gave(node, (query, batch), sinks[node.name])
-            if taken_in is not None or gave is not None:
-                yield {"batch_id": batch, "query": query, "operator": node.name, "rows_in": taken_in, "rows_out": gave}
+            rows_in = _rows_in(node, counts, (query, batch), sinks)
+            rows_out = counts.rows_out(node, (query, batch), sinks[node.name])
+            if rows_in is not None or rows_out is not None:
+                yield {
+                    "batch_id": batch,
+                    "query": query,
+                    "operator": node.name,
+                    "rows_in": rows_in,
+                    "rows_out": rows_out,
+                }
 
 
 def _sinks(flow: Flow) -> dict[str, list[str]]:
-    """Operator to the sinks that take what it gives."""
+    """Operator to the sinks that take its output."""
     found: dict[str, list[str]] = defaultdict(list)
     for sink in flow.sinks:
         found[sink.input.name].append(sink.name)
     return found
 
 
-def _taken_in(node: Node, known: OperatorRowCounts, batch: Batch, sinks: dict[str, list[str]]) -> int | None:
-    fed = [known.gave(input_, batch, sinks[input_.name]) for input_ in graph.inputs(node)]
+def _rows_in(node: Node, counts: OperatorRowCounts, batch: Batch, sinks: dict[str, list[str]]) -> int | None:
+    fed = [counts.rows_out(input_, batch, sinks[input_.name]) for input_ in graph.inputs(node)]
     numbers = [rows for rows in fed if rows is not None]
     return sum(numbers) if fed and len(numbers) == len(fed) else None
 
 
-def summaries(flow: Flow, known: OperatorRowCounts, trial_log: TrialLog, spans: TrialSpans) -> tuple[Operator, ...]:
-    """Each operator over the batches that read events of the measured span. Where several queries have an operator,
-    the first one's: the others do the same work again.
+def summaries(flow: Flow, counts: OperatorRowCounts, trial_log: TrialLog, spans: TrialSpans) -> tuple[Operator, ...]:
+    """Each operator over the batches that read events of the measured span.
+
+    If several queries run an operator, the first one's figures count: the others repeat its work.
     """
     begin, end = spans.measured_from_us, spans.measured_to_us
-    inside = [batch for batch in known.batches if begin < known.ends[batch] <= end]
+    inside = [batch for batch in counts.batches if begin < counts.ends[batch] <= end]
     worked = _worked(trial_log, inside)
     sinks = _sinks(flow)
     found: dict[str, Operator] = {}
     for query in dict.fromkeys(query for query, _ in inside):
         mine = [batch for batch in inside if batch[0] == query]
-        for node in known.nodes(flow, query):
+        for node in counts.nodes(flow, query):
             if node.name not in found:
-                found[node.name] = _summary(node, known, mine, worked, sinks)
+                found[node.name] = _summary(node, counts, mine, worked, sinks)
     return tuple(found[node.name] for node in graph.operators(flow) if node.name in found)
 
 
@@ -151,24 +158,24 @@ def _worked(trial_log: TrialLog, inside: Sequence[Batch]) -> dict[Batch, Span]:
 
 
 def _summary(
-    node: Node, known: OperatorRowCounts, mine: Sequence[Batch], worked: dict[Batch, Span], sinks: dict[str, list[str]]
+    node: Node, counts: OperatorRowCounts, mine: Sequence[Batch], worked: dict[Batch, Span], sinks: dict[str, list[str]]
 ) -> Operator:
     own = sinks[node.name]
-    gave = _known((batch, known.gave(node, batch, own)) for batch in mine)
-    taken_in = _known((batch, _taken_in(node, known, batch, sinks)) for batch in mine)
-    both = gave.keys() & taken_in.keys()
-    rows_in = sum(taken_in[batch] for batch in both)
-    mean, low = _throughput(gave if isinstance(node, Source) else taken_in, mine, worked)
+    out_by_batch = _known((batch, counts.rows_out(node, batch, own)) for batch in mine)
+    in_by_batch = _known((batch, _rows_in(node, counts, batch, sinks)) for batch in mine)
+    both = out_by_batch.keys() & in_by_batch.keys()
+    rows_in = sum(in_by_batch[batch] for batch in both)
+    mean, low = _throughput(out_by_batch if isinstance(node, Source) else in_by_batch, mine, worked)
     return Operator(
         name=node.name,
         batches=len(mine),
-        batches_unknown=len(mine) - len(gave if isinstance(node, Source) else both),
-        rows_in=sum(taken_in.values()) if taken_in else None,
-        rows_out=sum(gave.values()) if gave else None,
-        selectivity=sum(gave[batch] for batch in both) / rows_in if rows_in else None,
+        batches_unknown=len(mine) - len(out_by_batch if isinstance(node, Source) else both),
+        rows_in=sum(in_by_batch.values()) if in_by_batch else None,
+        rows_out=sum(out_by_batch.values()) if out_by_batch else None,
+        selectivity=sum(out_by_batch[batch] for batch in both) / rows_in if rows_in else None,
         throughput_per_s=mean,
         throughput_per_s_p5=low,
-        lost=_lost(node, known, mine, own),
+        lost=_lost(node, counts, mine, own),
     )
 
 
@@ -207,11 +214,11 @@ def _by_second(timed: Sequence[tuple[Span, int]], start_us: int) -> NDArray[np.f
     return np.asarray(np.diff(np.interp(borders, moments, reached))[whole], np.float64)
 
 
-def _lost(node: Node, known: OperatorRowCounts, batches: Sequence[Batch], sinks: Sequence[str]) -> int | None:
+def _lost(node: Node, counts: OperatorRowCounts, batches: Sequence[Batch], sinks: Sequence[str]) -> int | None:
     """What the driver delivered and the engine did not count, or the engine counted and the driver never got."""
     pairs = []
     for batch in batches:
-        own, there = known.engine.get(batch, {}).get(node.name), known.gave(node, batch, sinks)
+        own, there = counts.engine.get(batch, {}).get(node.name), counts.rows_out(node, batch, sinks)
         if own is None or there is None or not (isinstance(node, Source) or sinks):
             return None
         pairs.append(there - own if isinstance(node, Source) else own - there)

@@ -24,7 +24,7 @@ SLOWED_SAMPLES_MIN = 5
 def processes(record: TrialRecord) -> tuple[ProcessUse, ...]:
     """Use of every process over the measured span; the SUT's Python workers come and go, so they are summed.
 
-    Where the SUT has processes of several kinds, each kind is a row too: a part of the SUT's, and in no sum again.
+    If the SUT has processes of several kinds, each kind also has a row, which is part of the SUT's sum.
     """
     inside = [usage for usage in record.trial_log.usages if is_measured(record, usage.time_us)]
     groups: dict[tuple[str, Any], list[Usage]] = defaultdict(list)
@@ -35,7 +35,7 @@ def processes(record: TrialRecord) -> tuple[ProcessUse, ...]:
 
 
 def _parts(usages: list[Usage]) -> Iterator[ProcessUse]:
-    """What each kind of the SUT's processes used; in a second in which there was none of a kind it used nothing."""
+    """The use of each kind of the SUT's processes; 0 in a second without a process of that kind."""
     kinds = sorted({usage.kind for usage in usages})
     for kind in kinds if len(kinds) > 1 else ():
         of_kind = [usage if usage.kind == kind else replace(usage, cpu_percent=0.0, memory_bytes=0) for usage in usages]
@@ -62,14 +62,15 @@ def usage_by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float
 
 
 def background_percent(record: TrialRecord) -> float | None:
-    """CPU of all that is neither driver nor SUT, percent of one core: its mean over the measured span."""
+    """Mean CPU over the measured span of all processes except driver and SUT; 100 is one core."""
     inside = _inside(record, record.trial_log.background)
     return float(np.mean(inside)) if inside else None
 
 
 def background_share(record: TrialRecord) -> float:
-    """The same as a share of the machine; of a trial that ended before its measured span, the mean since its start. 0
-    where it is not known.
+    """The same as a share of the machine; 0 if unknown.
+
+    Of a trial that ended before its measured span, the mean since its start.
     """
     percent = background_percent(record)
     if percent is None and record.trial_log.background:
@@ -78,9 +79,9 @@ def background_share(record: TrialRecord) -> float:
 
 
 def background_burst_share(record: TrialRecord, burst_s: float) -> float:
-    """The most of the machine that they used for `burst_s` on end, in the same time; 0 where it was shorter.
+    """The largest share of the machine that background processes used for `burst_s` seconds in a row; 0 if too short.
 
-    A sample speaks of the time since the one before it. Samples come a second apart, so half a one may be lacking.
+    A sample covers the time since the one before. Samples come a second apart, so half a second may be missing.
     """
     known = [(when, (when - before) / US, cpu) for (before, _), (when, cpu) in pairwise(record.trial_log.background)]
     inside = [one for one in known if is_measured(record, one[0])] or known
@@ -89,7 +90,7 @@ def background_burst_share(record: TrialRecord, burst_s: float) -> float:
 
 
 def _first_seconds(samples: list[tuple[int, float, float]], least_s: float) -> float:
-    """The mean percent of the first samples (when, seconds, percent) that last so long together; 0 where all do not."""
+    """Mean percent of the first samples (when, seconds, percent) that together last `least_s`; 0 if all are shorter."""
     lasted_s = used = 0.0
     for _, seconds, percent in samples:
         lasted_s, used = lasted_s + seconds, used + seconds * percent
@@ -99,13 +100,13 @@ def _first_seconds(samples: list[tuple[int, float, float]], least_s: float) -> f
 
 
 def reference_work_us(record: TrialRecord) -> float | None:
-    """CPU time of the reference work, its median over the measured span; None where it was not done."""
+    """Median CPU time of the reference work over the measured span; None without samples."""
     inside = _inside(record, record.trial_log.reference_work)
     return float(np.median(inside)) if inside else None
 
 
 def slowed_by(record: TrialRecord) -> float:
-    """By what share the reference work took longer in the last third of the measured span than in its first."""
+    """How much longer the reference work took in the last third of the measured span than in the first, as a share."""
     inside = _inside(record, record.trial_log.reference_work)
     third = len(inside) // 3
     return float(np.median(inside[-third:]) / np.median(inside[:third])) - 1 if third >= SLOWED_SAMPLES_MIN else 0.0

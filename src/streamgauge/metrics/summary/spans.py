@@ -1,4 +1,4 @@
-"""Which phase and which samples belong to the measured span."""
+"""The phases of a trial, and the samples of its measured span."""
 
 from __future__ import annotations
 

@@ -55,8 +55,10 @@ def _planned(trial_log: TrialLog, from_us: int, to_us: int) -> int:
 
 
 def _offered(trial_log: TrialLog, starts: Ints) -> Ints:
-    """Events by the second in which they became available, whatever second they were due in: a generator that stands
-    still shows as a second of nothing and then one of more. A chunk becomes available whole, after its last event.
+    """Events by the second in which they became available, whatever second they were due in.
+
+    A generator that stands still shows as a second without events, and a fuller one after it. A chunk becomes available
+    whole, after its last event.
     """
     chunks = [chunk for log in trial_log.chunks for chunk in log]
     when = (np.array([chunk.published_us for chunk in chunks], np.int64) - starts[0]) // US
@@ -74,7 +76,7 @@ def _schedule_delay_max(trial_log: TrialLog, starts: Ints) -> Floats:
 
 
 def _frontier_lag(trial_log: TrialLog, starts: Ints) -> Floats:
-    """The lag at the last commit of each second; of several queries that of the one furthest behind."""
+    """The lag at the last commit of each second; with several queries, that of the slowest."""
     worst = np.full(len(starts), np.nan)
     for part in trial_log.by_query():
         lag = np.full(len(starts), np.nan)
@@ -100,7 +102,7 @@ def _of_second(samples: list[tuple[int, float]], starts: Ints) -> list[float | N
 
 
 def _loopback(trial_log: TrialLog, starts: Ints) -> list[float | None]:
-    """Bytes a second over the loopback, of the seconds in which its counter was read."""
+    """Bytes per second over the loopback, for seconds in which its counter was read."""
     rates: dict[int, float] = {}
     for (before_us, before), (when_us, total) in pairwise(trial_log.loopback):
         rates[when_us // US] = (total - before) * US / max(1, when_us - before_us)
@@ -120,5 +122,5 @@ def _latency_columns(latency: LatencyBySecond, starts: Ints) -> dict[str, list[f
 
 
 def _carried(q: float, histogram: Histogram) -> float | None:
-    """These describe the rows themselves, so a second's p99 needs a hundred of them."""
+    """A percentile of the rows themselves, so a second's p99 needs a hundred of them."""
     return carried_percentile(histogram, q, histogram.count)

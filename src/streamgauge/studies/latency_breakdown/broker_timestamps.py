@@ -1,7 +1,8 @@
-"""When a broker had a sample of a trial's events and results: two timestamps of a result.
+"""When the broker had the events and results of a sample: two timestamps of each result.
 
-Its stamps are whole milliseconds of the machine's clock, the same for all messages that came together. The middle of a
-millisecond is taken for it: that is half of one off at most, and moves no mean but that of a stage shorter than that.
+The broker's timestamps are whole milliseconds of the machine's clock, equal for all messages that came together. The
+middle of the millisecond is used: it is wrong by half a millisecond at most, and shifts the mean only of a stage
+shorter than that.
 """
 
 from __future__ import annotations
@@ -31,30 +32,30 @@ CONSUMED_MEANING = "until the recorder had the result"
 
 @dataclass(frozen=True)
 class Sample:
-    """Of n results, which are those at `places` among all, when the broker had the event and the result (n,)."""
+    """For n results, at `places` among all: when the broker had the event and the result (n,)."""
 
     places: NDArray[np.int64]
     event_us: Times
     result_us: Times
 
     def event_in_broker(self) -> Timestamp:
-        """The event is in the topic."""
+        """The timestamp at which the event was in the topic."""
         return Timestamp(IN_KAFKA, self.event_us, within_us=HALF_MS)
 
     def result_in_broker(self, stage: str) -> Timestamp:
-        """The result is; `stage` is what came before."""
+        """The timestamp at which the result was in the topic; `stage` names the stage before it."""
         return Timestamp(stage, self.result_us, within_us=HALF_MS)
 
 
 class BrokerTimestamps:
-    """The broker's timestamps, read at the end of a trial; `unknown_reason` says why there are none."""
+    """The broker's timestamps, read at the end of a trial; `unknown_reason` if there are none."""
 
     def __init__(self) -> None:
         self._appended: AppendTimes | None = None
         self.unknown_reason = "its clock is another than ours, so nothing is made of its stamps"
 
     def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
-        """While it still stands."""
+        """Reads the timestamps while the broker still runs."""
         spans, (stream,) = judged.record.offered_spans, test_bed.settings.columns
         try:
             self._appended = test_bed.appended(stream, test_bed.sinks[0], spans.measured_from_us, spans.measured_to_us)
@@ -62,7 +63,7 @@ class BrokerTimestamps:
             self.unknown_reason = str(error)
 
     def sample(self, results: SavedResults) -> Sample | None:
-        """Of these results; None where nothing is known of any."""
+        """The timestamps of these results; None if none is known."""
         if self._appended is None:
             return None
         own_rows, broker_rows = results.matched(self._appended.rows)

@@ -1,8 +1,8 @@
 """`anatomy`: a latency breakdown, stage by stage, preferably from evidence outside the query.
 
-One trial, on an engine of its own, for each rate, interval of batches and size of a record. Each is taken apart result
-by result (`studies.latency_breakdown.decompose`): by the plan, by the driver's stamps, and by what else is known,
-which depends on how the engine streams (`studies.latency_breakdown.probe_api`).
+It makes one trial, on an engine of its own, for each rate, batch interval and record size. It decomposes each trial
+result by result (`studies.latency_breakdown.decompose`): by the plan, by the driver's timestamps, and by evidence that
+depends on the engine's execution mode (`studies.latency_breakdown.probe_api`).
 """
 
 from __future__ import annotations
@@ -94,16 +94,16 @@ def anatomy(
 
 
 def _write(folder: Path, breakdown: LatencyBreakdown, on_study: OnStudy) -> None:
-    """Stores the breakdown as far as it goes."""
+    """Stores the breakdown with the trials so far."""
     write_study(folder, ANATOMY, breakdown)
     on_study(breakdown)
 
 
 def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
-    """Each one ready to start, all with chunks of one length: another would be another driver's part in the latency.
+    """Every trial, ready to start. All have the same chunk length, which is part of the latency.
 
     Raises:
-        InputError: with what is wrong with one, or cannot be taken apart.
+        InputError: with every problem of a trial, or why it cannot be decomposed.
     """
     config, mode = experiment.anatomy or Anatomy(), _mode(experiment)
     _refuse(experiment, config, mode)
@@ -146,7 +146,7 @@ def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
 
 
 def _refuse(experiment: Experiment, config: Anatomy, mode: LatencyProbe) -> None:
-    """What would be passed over in silence: asked for in two ways, or of no effect here."""
+    """Refuses what would have no effect: settings given in two ways, or of no use in this mode."""
     problems = list(reproduce.unsupported_settings(experiment))
     windows = config.batch_windows
     if windows and mode.interval is None:
@@ -163,12 +163,12 @@ def _refuse(experiment: Experiment, config: Anatomy, mode: LatencyProbe) -> None
 
 
 def _show_progress(on_progress: Show, which: str, snapshot: TrialSnapshot) -> None:
-    """A trial's progress, with which one it is."""
+    """Shows a trial's progress, with its number."""
     on_progress(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
 
 
 def _collecting_evidence(evidence: ProbeInput, follow: Observer) -> Observer:
-    """An observer that gathers evidence once the trial is judged, while its processes still stand."""
+    """An observer that collects evidence once the trial is judged, while its processes still run."""
 
     def observe(event: TrialEvent) -> None:
         follow(event)
@@ -190,7 +190,7 @@ def _trial_name(trial: Experiment, mode: LatencyProbe) -> str:
 
 
 def _resolved(trial: Experiment, mode: LatencyProbe) -> ResolvedExperiment:
-    """A trial, ready to start; InputError with what is wrong with it, or cannot be taken apart."""
+    """A trial, ready to start; InputError with its problems, or with why it cannot be decomposed."""
     problems = list(mode.problems(trial))
     if (events := trial.load.rate * trial.load.duration * LONGEST) > RECORDS_MAX:
         rule = f"must ask for at most {RECORDS_MAX:,} events a trial, its span extended to its longest"
@@ -213,7 +213,7 @@ def _row_by_row(flow: Flow) -> bool:
 def _trial(
     resolved: ResolvedExperiment, mode: LatencyProbe, folder: Path, on_progress: Show, on_result: OnResult
 ) -> BreakdownTrial:
-    """One trial, and what came of its results; of one that could not be made, why."""
+    """Runs one trial and decomposes its results; a trial that could not start has its reason."""
     trial, before = resolved.experiment, Clock.fixed_now()
     requested = trial.model_copy(update={"out": str(folder)})
     window = _interval(trial.options, mode)

@@ -1,7 +1,7 @@
 """Decomposes one trial's latency into stages, for any execution mode.
 
-Stages of one result follow each other, so their sum is its latency by construction. That proves nothing about where one
-ends and the next begins: each mode checks its evidence against the driver's stamps, and reports contradictions.
+The stages of a result follow each other, so their sum is its latency by construction. That does not prove where one
+ends and the next begins. So each mode checks its evidence against the driver's timestamps and reports contradictions.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _report(judged: TrialResult, breakdown: Breakdown) -> Decomposition:
 
 
 def doubts(decomposition: Decomposition) -> Iterator[str]:
-    """Why stages may be wrong, where their evidence does not agree, in any mode."""
+    """Why stages may be wrong, if their evidence does not agree, in any mode."""
     unexplained_share, latency = decomposition.remainder_share, decomposition.latency
     if unexplained_share is not None and abs(unexplained_share) > DOUBT_SHARE:
         yield "the stages' sum is not the mean latency that the trial computed"
@@ -61,8 +61,10 @@ def doubts(decomposition: Decomposition) -> Iterator[str]:
 
 
 def _unexplained_share(judged: TrialResult, breakdown: Breakdown) -> float | None:
-    """How far the stages' sum is from the mean latency that the trial itself computed, as a share of it: results that
-    never came count there, and those that are left out, or not in a sample, do not here.
+    """Difference between the stages' sum and the trial's own mean latency, as a share of it.
+
+    The trial's mean includes missing results. The stages lack these, results that are left out, and those outside a
+    sample.
     """
     measured = judged.result.latency.event_time_us
     if measured is None or not measured.mean:
@@ -71,7 +73,7 @@ def _unexplained_share(judged: TrialResult, breakdown: Breakdown) -> float | Non
 
 
 def _spread(latencies_us: Times, independent: int) -> tuple[float | None, ...]:
-    """Quantiles from 0 to 1; None of those that so many observations do not carry."""
+    """Quantiles from 0 to 1; None for those that too few observations carry."""
     shares = np.linspace(0, 1, CDF_POINTS).tolist()
     quantiles = np.quantile(latencies_us, shares).tolist()
     return tuple(us if q < 1 and carries(q, independent) else None for q, us in zip(shares, quantiles, strict=True))

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 
 def offered(trial_log: TrialLog, results: SavedResults, all_generators: bool) -> Times:
-    """When the event of each result could be read, its chunk offered; `all_generators`: with the chunks of all
-    generators, as none can be read before. -1 of one that was not.
+    """When the chunk of each result's event was offered, and so could be read; -1 if it was not.
+
+    `all_generators`: events can be read only after every generator has offered its chunk.
     """
     if all_generators:
         return handed_over(trial_log)(results.event_us)
@@ -30,7 +31,7 @@ def offered(trial_log: TrialLog, results: SavedResults, all_generators: bool) ->
 
 
 def delivered(trial_log: TrialLog, results: SavedResults) -> tuple[Times, Times]:
-    """In which batch the event of each result was read first, and when; -1 of none."""
+    """The batch that first read the event of each result, and when; -1 if none did."""
     deliveries = np.full((2, len(results.event_us)), -1, np.int64)
     for partition in np.unique(results.partitions):
         of_partition = np.flatnonzero(results.partitions == partition)
@@ -40,7 +41,7 @@ def delivered(trial_log: TrialLog, results: SavedResults) -> tuple[Times, Times]
 
 
 def _at(event_us: Times, log: Sequence[tuple[int, ...]], values: int = 1) -> Times:
-    """Of each event the values of the first entry that ends after it, entries being (end, values...); -1 of none."""
+    """For each event, the values of the first log entry (end, values...) that ends after it; -1 without one."""
     ends = np.array(sorted(log), np.int64).reshape(-1, values + 1)
     places = np.searchsorted(ends[:, 0], event_us, side="right")
     available = places < len(ends)

@@ -1,8 +1,7 @@
 """The interface of a latency probe: what a breakdown needs from an engine's execution mode.
 
-A probe names the stages, the evidence for their ends, the consistency checks, and what cannot be decomposed.
-Everything else is the same for every probe (`studies.latency_breakdown.command`,
-`studies.latency_breakdown.decompose`).
+A probe names the stages, the evidence for their ends, the consistency checks, and what cannot be decomposed. Everything
+else is the same for every probe (`studies.latency_breakdown.command`, `studies.latency_breakdown.decompose`).
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ DOUBT_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Breakdown:
-    """The latencies of a trial's results, decomposed.
+    """The decomposed latencies of a trial's results.
 
-    `stage_times` are of the results whose timestamps are known, which may be a sample; `latencies_us` are of all of
-    them, `firsts_us` of the one of each batch whose event came first. `independent`: how many observations all this
-    stands for; `batches`: None where there are none. `left_out`: results without some timestamp, except those outside
-    the sample. `extra_fields`: those of `Decomposition` that only this mode knows. `doubts`: why stages may be wrong.
+    `stage_times` covers the results whose timestamps are known, which may be a sample; `latencies_us` covers all
+    results, and `firsts_us` the result of each batch whose event came first. `independent`: number of independent
+    observations. `batches`: None without batches. `left_out`: results without some timestamp, except those outside the
+    sample. `extra_fields`: fields of `Decomposition` that only this mode knows. `doubts`: why stages may be wrong.
     """
 
     stage_times: StageTimes
@@ -46,7 +45,7 @@ class Breakdown:
 
 
 class ProbeInput(Protocol):
-    """Evidence about one trial beyond the driver's own timestamps: gathered beside it, read after it."""
+    """Evidence about one trial beyond the driver's own timestamps: collected during it, read after it."""
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -64,17 +63,17 @@ class LatencyProbe(Protocol):
 
     @property
     def stages(self) -> Mapping[str, str]:
-        """A stage to what its time is spent on, in their order."""
+        """Stage to what its time is spent on, in order."""
 
     @property
     def interval(self) -> str | None:
-        """The option by which its batches have an interval; None where it has no batches."""
+        """The option that sets the batch interval; None without batches."""
 
     def seconds(self, interval: str) -> float:
-        """So long an interval is that is written as that option has it; 0 where it is not."""
+        """The seconds of an interval as that option writes it; 0 if it is not an interval."""
 
     def problems(self, trial: Experiment) -> Iterator[Problem]:
-        """What of a trial that is asked for cannot be taken apart."""
+        """Why a requested trial cannot be decomposed."""
 
     def evidence(self, trial: Experiment, private: Path) -> ProbeInput:
-        """Of one trial; `private` is a folder of its own, which is removed after it."""
+        """The evidence of one trial; `private` is its own folder, which is removed afterwards."""

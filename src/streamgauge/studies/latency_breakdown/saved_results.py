@@ -21,7 +21,7 @@ _NAMES = (EVENT_ID, EVENT_ORDINAL)
 
 @dataclass(frozen=True)
 class SavedResults:
-    """Of n results `event_us`, `emission_us` and the partition of the event (n,), and the columns that `names` them."""
+    """Event time, emission time and partition of n results (n,), and the columns that `names` lists."""
 
     event_us: Times
     emission_us: Times
@@ -39,7 +39,7 @@ class SavedResults:
         return SavedResults(self.event_us[chosen], self.emission_us[chosen], self.partitions[chosen], names)
 
     def matched(self, other_results: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Which of these, and which rows of `other_results`, are the same results."""
+        """Places of the results that both have: among these, and among `other_results`."""
         keys = [name for name in self.names.column_names if name in other_results.column_names]
         own_rows, other_rows = (
             table.select(keys).append_column(column, pa.array(np.arange(len(table))))
@@ -50,7 +50,7 @@ class SavedResults:
 
 
 def read(folder: Path, from_us: int, to_us: int) -> SavedResults | None:
-    """Those with an event time of [from_us, to_us); None where the trial stored none."""
+    """Results with an event time in [from_us, to_us); None if the trial stored none."""
     path = folder / results_file()
     if not path.is_file():
         return None

@@ -1,8 +1,8 @@
 """Splits each result's latency into stages, from its event time to the recorder.
 
-A stage ends at a timestamp. The driver takes it by its own clock, or Spark takes it of its batch, to the millisecond.
-The timestamps of one result ascend. One that lies before its predecessor or after the result is moved there, and the
-distance is reported: by that much the timestamps contradict each other.
+A stage ends at a timestamp: the driver's, by its own clock, or Spark's of the batch, in milliseconds. The timestamps of
+one result ascend. One that lies before its predecessor, or after the result, is moved there, and the distance is
+reported: by that much the timestamps contradict each other.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 @dataclass(frozen=True)
 class Timestamp:
-    """The end of a stage, of each result: `name` says what the time up to it was spent on.
+    """The end of a stage, for each result; `name` says what the time before it was spent on.
 
-    `may_be_earlier`: it may lie before its predecessor, as a batch may begin before an event is available.
-    `within_us`: how exact the timestamp is; a smaller distance is no contradiction.
+    `may_be_earlier`: it may lie before its predecessor, as a batch may begin before an event is available. `within_us`:
+    the resolution of the timestamp; a smaller distance is no contradiction.
     """
 
     name: str
@@ -59,7 +59,7 @@ class StageTimes:
 
 
 def stage_times(event_us: Times, moments: Sequence[Timestamp], emission_us: Times, last: str) -> StageTimes:
-    """From event time over every moment to emission; `last` names what comes after the last moment."""
+    """Stage times from event time over every timestamp to emission; `last` names the stage after the last timestamp."""
     borders, contradicted = [event_us], np.zeros(len(event_us), np.int64)
     for moment in moments:
         moved = np.minimum(np.maximum(moment.when_us, borders[-1]), emission_us)
@@ -107,12 +107,12 @@ def latency(latencies_us: Times, independent: int) -> LatencyFigures | None:
 
 
 def contradicted_share(times: StageTimes) -> float:
-    """By how much the timestamps of results contradict each other, as a share of their latency."""
+    """How far the timestamps of results contradict each other, as a share of their latency."""
     return float(times.contradicted_us.mean() / max(times.latencies_us.mean(), 1.0))
 
 
 def first_of_each(batches: NDArray[np.int64], event_us: Times) -> NDArray[np.int64]:
-    """The places of the results whose event came first in its batch: those that the published study tracked."""
+    """Places of the results whose event came first in its batch, which the published study tracked."""
     order = np.lexsort((event_us, batches))
     _, places = np.unique(batches[order], return_index=True)
     firsts: NDArray[np.int64] = order[places]

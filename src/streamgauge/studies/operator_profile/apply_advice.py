@@ -1,7 +1,7 @@
-"""`characterize --apply`: runs the workload with the advised instances, where Spark has such a setting.
+"""`characterize --apply`: runs the workload with the advised instances, if Spark has such a setting.
 
-What is advised comes to one setting of Spark. A trial with it, at the rate that was characterized, has every answer
-verified; its run folder lies in that of the characterization, beside `applied.toml`, which asks for the same again.
+The advice comes down to one setting of Spark. The trial uses the profiled rate, and every answer is verified. Its run
+folder lies in that of the profile, beside `applied.toml`, which repeats the trial.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ APPLIED = "applied.toml"
 
 
 def check_all(experiment: Experiment) -> None:
-    """InputError with everything that is wrong with a characterization, and with the run of its advice, if that is
-    asked for.
-    """
+    """Raises InputError with every problem of a profile, and of the run with its advice if that is requested."""
     flow = check_input(experiment).flow
     asked = experiment.characterize or Characterize()
     if asked.apply and any(parallelism_options(node).acts for node in graph.operators(flow)):
@@ -34,7 +32,7 @@ def check_all(experiment: Experiment) -> None:
 
 
 def trial_of(experiment: Experiment, instances: int) -> Experiment:
-    """The run of what was characterized with so many instances; an option of the user's own is replaced by them."""
+    """The run of the profiled experiment with so many instances, which replace an option of the user."""
     load = experiment.load
     return build(
         {
@@ -56,9 +54,9 @@ def apply_advice(
     on_study: OnStudy = ignore,
     on_result: OnResult = ignore,
 ) -> OperatorProfile:
-    """A characterization with what became of its advice, `applied`, which is kept in its folder too.
+    """The profile with the outcome of its advice, `applied`, which is also stored in its folder.
 
-    As it was where nothing is advised that acts on Spark. Errors are those of `run_single`.
+    Unchanged if no advice acts on Spark. Errors are those of `run_single`.
     """
     value = profile.apply.value
     if value is None:

@@ -56,9 +56,7 @@ Say = Callable[[str], None]
 
 
 def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: OnStudy = ignore) -> OperatorProfile:
-    """The operator profile, which is also written to a folder of its own.
-
-    `say` hears how far it is.
+    """The operator profile, which is also written to a folder of its own. `say` receives progress.
 
     Raises:
         InputError, MachineError: before anything was started.
@@ -81,10 +79,10 @@ _STREAMING_OPTIONS = ("trigger", "source", "columns", "nullable", "state_store",
 
 
 def check_input(experiment: Experiment) -> ResolvedExperiment:
-    """The input, ready to be made: by one generator, or it would be another one on another machine.
+    """The resolved input of one generator, so that it is the same on every machine.
 
     Raises:
-        InputError: with everything that is wrong with the characterization.
+        InputError: with every problem of the experiment.
     """
     config, load = experiment.characterize or Characterize(), experiment.load.model_copy(update={"generators": 1})
     problems = list(reproduce.unsupported_settings(experiment))
@@ -176,7 +174,7 @@ def _notes(config: Characterize, operators: Sequence[ProfiledOperator]) -> list[
 def _count(
     resolved: ResolvedExperiment, config: Characterize, private: Path, say: Say
 ) -> tuple[dict[Node, OperatorIO], tuple[IsolatedOperator, ...]]:
-    """What the reference counts of every node, and every operator that has input, ready to be timed."""
+    """The reference's counts of every node, and every operator that has input, ready to be timed."""
     import duckdb
 
     from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedOperator
@@ -210,7 +208,7 @@ def _time(
     log: Path,
     say: Say,
 ) -> tuple[Timings, list[int], dict[str, str]]:
-    """(the measured slices of every operator, bytes of Spark's memory meanwhile, settings in force)."""
+    """(measured slices of every operator, bytes of Spark's memory meanwhile, settings in force)."""
     from streamgauge.engines.spark.user_job.operator_benchmark_client import benchmark_operators
 
     if not operators:

@@ -19,7 +19,7 @@ MEDIUM_FROM_BYTES, HIGH_FROM_BYTES = 2**30, 4 * 2**30
 
 
 class MemorySampler:
-    """Asks `read` every `interval_s` as long as it is entered; a reading that is None is passed over."""
+    """Calls `read` every `interval_s` while the context is entered; ignores readings of None."""
 
     def __init__(self, read: Callable[[], int | None], interval_s: float = INTERVAL_S) -> None:
         self._read, self._interval_s = read, interval_s
@@ -47,7 +47,7 @@ class MemorySampler:
 
 
 def distribution(samples: Sequence[int], of: str, interval_s: float = INTERVAL_S) -> MemoryDistribution | None:
-    """Bytes, with what they are `of` and what kind of memory behaviour that is; None without a sample."""
+    """The distribution of samples in bytes, and its behaviour; None without a sample."""
     if not samples:
         return None
     least, middle, high = (int(np.quantile(samples, q, method="inverted_cdf")) for q in (0.0, 0.5, 0.95))

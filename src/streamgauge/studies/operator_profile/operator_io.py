@@ -1,12 +1,11 @@
 """Computes the input and output of each operator with the reference and stores them, one table per node.
 
-Each operator is computed from the tables of its inputs, so nothing is computed twice, and by itself: the same cut is
-what an engine then times. Lineage, the instrument's own columns, is nowhere in it. Windows that are open at the end of
-the input give what they hold by then.
+Each operator is computed by itself, from the tables of its inputs: an engine is timed on the same cut. No table has
+lineage, which belongs to the instrument. Windows that are open at the end of the input give their rows so far.
 
-Updates: a running aggregate has one row for each key and slice, the value at the slice's end, because that is what an
-engine of micro-batches gives that takes a slice as a batch. By the thesis's rule, an update for each input, it would be
-one row for each row that came in.
+Updates: a running aggregate has one row for each key and slice, with the value at the slice's end. An engine of
+micro-batches gives the same if a slice is a batch. By the thesis's rule, an update for each input, it would be one row
+for each input row.
 
 A user job is one operator, whose rows the caller computes (`UserJobRows`). Its input carries lineage, which the
 function may read. An event reaches the job at its own time.
@@ -65,8 +64,8 @@ class Span:
 class OperatorIO:
     """An operator with its input and output counts.
 
-    `isolated` is the node reading the tables of its inputs, as sources named after them. `rows_in` has the rows of each
-    input. `tuple_bytes` is what a row of its own columns takes in Arrow, None where it gave no row.
+    `isolated` is the node with the tables of its inputs as sources, named after them. `rows_in`: rows of each input.
+    `tuple_bytes`: bytes of an output row's own columns in Arrow; None without rows.
     """
 
     node: Node
@@ -77,7 +76,7 @@ class OperatorIO:
 
     @property
     def selectivity(self) -> float | None:
-        """Rows out for each row in; None for a source, and where nothing came in."""
+        """Output rows per input row; None for a source, and without input."""
         received = sum(self.rows_in)
         return self.rows_out / received if received else None
 
@@ -90,9 +89,9 @@ class OperatorIO:
 def materialise(
     connection: Any, flow: Flow, plan: Plan, span: Span, user_job_rows: UserJobRows | None = None
 ) -> Iterator[OperatorIO]:
-    """Every node of a flow, inputs first, each as soon as its table stands in `connection`, a DuckDB of its own.
+    """Yields every node of a flow, inputs first, once its table is in `connection`, a DuckDB of its own.
 
-    `user_job_rows` is needed where the flow is a user job.
+    A user job needs `user_job_rows`.
     """
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET asof_loop_join_threshold = 0")
@@ -119,7 +118,7 @@ def _table(node: Node) -> str:
 
 
 def _isolated(node: Node) -> Node:
-    """The node reading the tables of its inputs; what makes arrays goes with it, since no source gives one."""
+    """The node with the tables of its inputs as sources. Nodes that make arrays go with it: sources have none."""
     if isinstance(node, Source):
         return node
     return graph.with_inputs(node, tuple(_stand_in(input_) for input_ in graph.inputs(node)))
@@ -172,7 +171,7 @@ def _compute(connection: Any, alone: Node, table: str, span: Span) -> None:
 
 
 def _updates(connection: Any, node: RunningAggregate, relations: dict[str, str], span: Span) -> str:
-    """The value of each key at the end of each slice that has rows of it."""
+    """The value of each key at the end of each slice that has rows of the key."""
     flow = _isolated_flow(node)
     connection.register("__cuts", pa.table({"cut": pa.array(span.ends, pa.int64())}))
     due = lower.last_of_spans(flow, relations, "__cuts")
@@ -188,7 +187,7 @@ def _updates(connection: Any, node: RunningAggregate, relations: dict[str, str],
 
 
 def _rows_and_bytes(connection: Any, node: Node) -> tuple[int, float | None]:
-    """(rows, bytes of one of them in Arrow: values and offsets, without the bits that say what is null)."""
+    """(rows, bytes of a row in Arrow: values and offsets, without validity bits)."""
     table = quote(_table(node))
     if isinstance(node, UserJobNode):  # of its columns nothing is declared
         rows = connection.table(_table(node)).to_arrow_table()
@@ -201,7 +200,7 @@ def _rows_and_bytes(connection: Any, node: Node) -> tuple[int, float | None]:
 
 
 def _bytes(column: str, type_: str, table: str) -> str:
-    """DuckDB SQL of what a column of all rows takes."""
+    """DuckDB SQL for the bytes of a column over all rows."""
     if type_ in FIXED_BYTES:
         return f"count(*) * {FIXED_BYTES[type_]}::DOUBLE"
     element = element_type(type_)
@@ -214,13 +213,13 @@ def _bytes(column: str, type_: str, table: str) -> str:
 
 
 def write_slices(connection: Any, measured: OperatorIO, folder: Path, parts: int) -> dict[str, Path]:
-    """The input of an operator as Parquet, cut into `parts` of equal numbers of rows in the order of time.
+    """Writes the input of an operator as Parquet, in `parts` of equal numbers of rows in order of time.
 
-    `folder` is there, and empty. Gives, for each source that `measured.isolated` reads, a folder with one for each
-    part, `__slice=0` and so on, with the columns that the operator reads; a part without rows has none. Parts are of
-    rows and not of time, so that an operator whose input comes at the ends of windows alone has as many. A keyed
-    process is promised that rows of one time come together, so its parts are cut between different times, and may be
-    fewer.
+    `folder` exists and is empty. The result has a folder for each source that `measured.isolated` reads, with a folder
+    per part (`__slice=0` and so on) and the columns that the operator reads; a part without rows has none.
+
+    Parts are of rows, not of time, so that an operator whose input comes only at window ends has as many. Rows of one
+    time must reach a keyed process together, so its parts are cut between different times and may be fewer.
     """
     flow = _isolated_flow(measured.isolated)
     tables = [source.name for source in graph.sources(flow)]
@@ -243,7 +242,10 @@ def write_slices(connection: Any, measured: OperatorIO, folder: Path, parts: int
 
 
 def _assign_slices(connection: Any, tables: Sequence[str], parts: int, together: bool) -> None:
-    """The table `__placed`: of each row of all tables its part; `together`: all rows of one time in the same."""
+    """Makes the table `__placed` with the part of each row of all tables.
+
+    `together`: all rows of one time are in the same part.
+    """
     sides = " UNION ALL ".join(
         f"SELECT {number} AS side, rowid AS id, {quote(EVENT_TIME)} AS time FROM {quote(table)}"
         for number, table in enumerate(tables)

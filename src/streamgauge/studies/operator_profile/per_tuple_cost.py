@@ -22,9 +22,9 @@ CONFIDENCE = 0.95
 
 
 class _Times(NamedTuple):
-    """Microseconds a tuple: of each slice, what is taken off in the p99, and that.
+    """Microseconds per tuple: of each slice, the baseline of the p99, and the p99.
 
-    `interval`: what the sign test leaves for the median of the differences; None where there are too few slices for it.
+    `interval`: interval of the median difference, by the sign test; None with too few slices.
     """
 
     differences: Floats
@@ -53,7 +53,7 @@ def _times(slices: Floats) -> _Times:
 
 
 def _interval(differences: Floats) -> tuple[float, float] | None:
-    """Of their median, by rank: it lies above 0 where as many differences do as the sign test wants."""
+    """Interval of the median difference, by rank: above 0 if as many differences are as the sign test needs."""
     needed = positives_needed(len(differences), CONFIDENCE)
     if needed > len(differences):
         return None
@@ -62,12 +62,12 @@ def _interval(differences: Floats) -> tuple[float, float] | None:
 
 
 def per_tuple_cost(slices: Sequence[Slice]) -> TupleTime | None:
-    """Median and p99 over slices, microseconds; None where there is no slice.
+    """Median and p99 over slices, microseconds; None without a slice.
 
-    What a job of the operator costs without a row, the median over slices, is paid once a batch, and taken off each.
-    Negative differences stay in the median, and are in `negative_slices`. `distinguishable`: a sign test tells the
-    operator from only reading, and it is the slower one; where it is not, median and p99 are None, and `interval` is
-    what the median may be. The p99 is None too where there are too few slices to carry it.
+    - The time of the job without rows, the median over slices, is paid once a batch, so each slice is reduced by it.
+    - Negative differences stay in the median and are counted in `negative_slices`.
+    - `distinguishable`: by a sign test, the operator is slower than only reading. If not, median and p99 are None, and
+      `interval` says what the median may be. The p99 is also None with too few slices.
     """
     if not slices:
         return None
@@ -88,7 +88,7 @@ def per_tuple_cost(slices: Sequence[Slice]) -> TupleTime | None:
 
 
 def resampled(slices: Sequence[Slice], times: int, random: np.random.Generator) -> list[float]:
-    """Tp of eq. 3.4 in each of so many bootstrap samples of the slices, microseconds."""
+    """Tp of eq. 3.4 in each of `times` bootstrap samples of the slices, microseconds."""
     measured = np.array(slices, dtype=np.float64)
     drawn = (_times(measured[random.integers(len(slices), size=len(slices))]) for _ in range(times))
     return [each.p99 if each.told else 0.0 for each in drawn]

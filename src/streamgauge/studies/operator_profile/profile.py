@@ -1,6 +1,6 @@
 """The figures of an operator profile: counts and times of each operator, and the parallelism they imply.
 
-Nothing is measured here. Of an operator that could not be timed, the time is null and the reason stands beside it.
+Nothing is measured here. An operator that could not be timed has a null time and a reason.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def _time_reason(node: Node, time: TupleTime | None, timings: Timings) -> str | 
 
 
 def _weights(before: Sequence[OperatorIO], events: int) -> dict[Weights, tuple[float, ...]]:
-    """Sin_i of each input. A source has nothing before it, and counts as 1 in the immediate weights."""
+    """Sin_i of each input. A source has no operator before it, and counts as 1 in the immediate weights."""
     return {
         "cumulative": tuple(each.rows_out / events if events else 0.0 for each in before),
         "immediate": tuple(1.0 if isinstance(each.node, Source) else each.selectivity or 0.0 for each in before),
@@ -212,7 +212,7 @@ def _weights(before: Sequence[OperatorIO], events: int) -> dict[Weights, tuple[f
 
 
 def _work(row: ProfiledOperator, weights: Weights) -> float | None:
-    """`s_op`; None without slices that carry a p99, 0 where the operator cannot be told from only reading."""
+    """`s_op`; None without slices that carry a p99, 0 if the operator cannot be told from only reading."""
     time = row.time_per_tuple_us
     if time is None or not carries(Q, time.slices):
         return None
@@ -220,14 +220,14 @@ def _work(row: ProfiledOperator, weights: Weights) -> float | None:
 
 
 def _weighted(row: ProfiledOperator, weights: Weights, time_us: float) -> float:
-    """One time was measured for an operator, and a tuple of each of its inputs is taken to need it."""
+    """`s_op` from one time per tuple, which is taken to be the same for every input."""
     return work((time_us, weight) for weight in row.weights[weights])
 
 
 def _intervals(
     rows: Sequence[ProfiledOperator], timings: Timings, config: Characterize
 ) -> dict[Weights, dict[str, tuple[int, int] | None]]:
-    """Between what the advised instances lie, by weights and place, had other slices of the same kind been timed."""
+    """Interval of the advised instances over other slices of the same kind, by weights and place."""
     random = np.random.default_rng(SEED)
     drawn = {
         place: resampled(timings.slices[row.name], RESAMPLES, random)
@@ -249,7 +249,7 @@ def _intervals(
 def _parallelism_plans(
     base: Mapping[str, int | None], sources: Collection[str], config: Characterize
 ) -> ParallelismPlans:
-    """The three ways of multiplying; those by the formula are None where it advised nothing."""
+    """The plans by three methods; those by the formula are None without advice."""
     nothing = all(each is None for each in base.values())
     plans = {
         way: tuple(ParallelismPlan(times=times, instances=tuple(each.values())) for times, each in multiples.items())
@@ -277,14 +277,14 @@ def _role(row: ProfiledOperator) -> published.Role:
 
 
 def _instances_here(each: published.Published, rows: Sequence[ProfiledOperator]) -> tuple[str, ...]:
-    """The operators of the flow that an operator of the thesis is; none where it has none."""
+    """The operators of the flow that an operator of the thesis is; empty if there are none."""
     return tuple(
         row.name for row in rows if _role(row) == each.role and (each.role != "operator" or row.name in each.here)
     )
 
 
 def _apply(nodes: Sequence[Node], rows: Sequence[ProfiledOperator]) -> AdvisedOption:
-    """The one setting of Spark that acts: the most instances that any operator after an exchange is advised to have."""
+    """The one setting of Spark that acts: the largest advised instances of an operator after an exchange."""
     exchanged = {row.name: row for node, row in zip(nodes, rows, strict=False) if parallelism_options(node).acts}
     known = [value for row in exchanged.values() if (value := row.advised_instances) is not None]
     if not known:

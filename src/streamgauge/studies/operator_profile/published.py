@@ -25,9 +25,9 @@ Role = Literal["source", "operator", "sink"]
 
 @dataclass(frozen=True)
 class Published:
-    """An operator of the thesis with its instances, and the operators here that do what it does.
+    """An operator of the thesis with its instances, and the operators here that do the same.
 
-    Sources and sinks stand for all of theirs: streams and results have other names here.
+    Sources and sinks stand for all sources and sinks, because streams and results have other names here.
     """
 
     operator: str
@@ -80,7 +80,7 @@ INSTANCES: dict[str, tuple[Published, ...]] = {
 
 
 def of_operator(workload: str, name: str, role: Role) -> tuple[Published, ...]:
-    """What the thesis has for an operator of a workload: nothing, one, or several that are one here."""
+    """The thesis's operators for an operator of a workload: none, one, or several that are one here."""
     rows = INSTANCES.get(workload, ())
     return tuple(each for each in rows if each.role == role and (role != "operator" or name in each.here))
 
@@ -109,7 +109,7 @@ class Reported:
 
 
 def reported(workload: str) -> tuple[Reported, ...]:
-    """All that the thesis measured of a workload, in the order of its table; nothing where it did not."""
+    """All measurements of a workload in the thesis, in the order of its table; empty if there are none."""
     with LATENCIES.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["application"] == workload]
     return tuple(
@@ -122,7 +122,7 @@ def reported(workload: str) -> tuple[Reported, ...]:
 
 
 def best_on_one_node(workload: str, system: str) -> tuple[Reported, ...]:
-    """The sinks of the configuration on one node whose p95 is least, of several sinks that of the slowest."""
+    """The sinks of the one-node configuration with the least p95; of several sinks, the slowest counts."""
     found: dict[str, list[Reported]] = defaultdict(list)
     for row in reported(workload):
         if row.system == system and row.configuration.startswith("n1_"):

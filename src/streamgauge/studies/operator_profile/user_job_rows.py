@@ -1,4 +1,4 @@
-"""The rows that a user job gives for its whole input: by its reference, else by the function in batch."""
+"""Computes the rows of a user job for its whole input: by its reference, else by the function in batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamgauge.studies.operator_profile.operator_io import UserJobRows
 
 
 def user_job_rows(resolved: ResolvedExperiment, private: Path) -> UserJobRows:
-    """How the rows of this job are computed; `private` takes files on the way."""
+    """A function that computes the rows of this job; `private` is a folder for temporary files."""
     workload = resolved.workload
     assert isinstance(workload, UserJob)
     if workload.description.reference is not None:

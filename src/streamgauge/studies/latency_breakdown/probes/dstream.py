@@ -1,6 +1,6 @@
-"""The latency probe of DStreams: a batch is made at its time and may wait for its turn.
+"""The latency probe of DStreams, whose batches are made at fixed times and may wait for their turn.
 
-With a queue, stages and checks are those of micro-batches except for the wait; Spark's own receivers make blocks first.
+With a queue, stages and checks are those of micro-batches except for the wait. Spark's own receivers make blocks first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The probe's evidence on DStream batches, which are made at their time and may wait for their turn.
+"""The probe's evidence on DStream batches, which are made at fixed times and may wait for their turn.
 
-One thing differs from micro-batches: a batch's input is fixed when it is made. So it then waits for the batch before it
-rather than for its events.
+One thing differs from micro-batches: a batch's input is fixed when the batch is made. So it waits for the batch before
+it, not for its events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class IntervalProbe(BatchProbe):
     """Implements `ProbeInput`."""
 
     def batches(self, progress: list[dict[str, Any]], trial_log: TrialLog) -> dict[int, Batch]:
-        """As for micro-batches, with the time at which each batch was made instead of its start."""
+        """As for micro-batches, with the time at which each batch was made in place of its start."""
         made_us = event_log.batch_times(self.logs)
         found = batches_of(progress, event_log.work(self.logs), trial_log)
         return {

@@ -1,8 +1,8 @@
-"""The latency probe of micro-batches: by the driver's timestamps and by Spark's of its batches.
+"""The latency probe of micro-batches, by the driver's timestamps and Spark's timestamps of its batches.
 
 Spark's timestamps are checked against the driver's for every batch, on both sides. A delivery lies between a batch's
-first and last task; a commit lies after its last task and before its end. A broker hides reads, so there the results
-of a sample lie between the start of the first task and the end of the last one, by the broker's stamps. A clock error,
+first and last task; a commit lies after its last task and before its end. A broker hides reads. There, the broker's
+timestamps of sampled results must lie between the start of the first task and the end of the last one. A clock error,
 or a wrong reading of Spark's timestamps, breaks one of these checks.
 """
 
@@ -82,9 +82,10 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class ReadVisibility:
-    """How a transport shows reads. `delivery_timestamped`: the driver itself delivers events. `all_generators`: no
-    event can be read before every generator has offered that much. `known_before_start`: the driver learns what a batch
-    reads before its first task.
+    """What a transport shows of reads.
+
+    `delivery_timestamped`: the driver itself delivers events. `all_generators`: events can be read only after every
+    generator has offered its chunk. `known_before_start`: the driver learns what a batch reads before its first task.
     """
 
     delivery_timestamped: bool
@@ -94,9 +95,10 @@ class ReadVisibility:
 
 @dataclass(frozen=True)
 class Batch:
-    """Its moments, microseconds: Spark's progress has begun to ended, its event log launched and finished, the driver's
-    are read and committed. `read_us` is the first delivery; over a broker the mark that the batch begins to be written,
-    over sockets that it begins.
+    """Timestamps of a batch in microseconds.
+
+    Spark's progress gives its begin and end, Spark's event log launch and finish of its tasks, and the driver read and
+    commit. `read_us` is the first delivery; over a broker, when the batch's begin is written; over sockets, its begin.
     """
 
     started_us: int
@@ -200,8 +202,9 @@ def stage_times_of(
     sample: Sample | None = None,
     stages_before_tasks: Mapping[str, str] = STAGES_BEFORE_TASKS,
 ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-    """The stage times of the results whose batch is known, the batch of each of these, and which of all they are. Of a
-    `sample`, which these results are, the broker's moments are known too.
+    """Stage times of the results whose batch is known, the batch of each, and their places among all results.
+
+    If the results are a `sample`, the broker's timestamps are known too.
     """
     published_us = offered(trial_log, results, visibility.all_generators)
     of_batch, read_us = delivered(trial_log, results)
@@ -222,7 +225,7 @@ def stage_times_of(
 
 
 def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[str], Times]:
-    """What gives a moment, by its name, of the batch of each result; 0 of one that is not known."""
+    """A function that gives a timestamp, by name, of each result's batch; 0 if the batch is unknown."""
     different, places = np.unique(of_batch, return_inverse=True)
     none = Batch(*[0] * 9)
 
@@ -235,7 +238,7 @@ def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[st
 
 
 def _firsts(trial_log: TrialLog, batches: Mapping[int, Batch], results: SavedResults) -> Times:
-    """The latencies of the results whose event came first in a batch."""
+    """Latencies of the results whose event came first in a batch."""
     of_batch, _ = delivered(trial_log, results)
     known = results.of(np.isin(of_batch, np.array(list(batches), np.int64)))
     return known.latencies_us[stages.first_of_each(delivered(trial_log, known)[0], known.event_us)]
@@ -246,7 +249,7 @@ def microseconds(ms: float | None) -> int:
 
 
 def _last_of(of_batch: Times, when_us: Times) -> dict[int, int]:
-    """The latest of each batch."""
+    """The latest time of each batch."""
     last: dict[int, int] = {}
     for batch in np.unique(of_batch).tolist():
         last[batch] = int(when_us[of_batch == batch].max())
@@ -256,7 +259,9 @@ def _last_of(of_batch: Times, when_us: Times) -> dict[int, int]:
 def _consistency_fields(
     batches: Mapping[int, Batch], visibility: ReadVisibility, written_us: Mapping[int, int]
 ) -> dict[str, Any]:
-    """Of how many batches Spark's moments contradict the driver's, and by how much at most; how long tasks ran."""
+    """Batches whose timestamps by Spark contradict the driver's, the largest contradiction, and the tasks' share of
+    time.
+    """
     contradictions_us = [
         max(batch.contradictions_us(visibility, written_us.get(number)), default=0) for number, batch in batches.items()
     ]
@@ -269,7 +274,7 @@ def _consistency_fields(
 
 
 def _commit_after(batches: Mapping[int, Batch], of_batch: Times, emission_us: Times) -> float:
-    """How long after results had come their batch was committed, on average: no part of a latency."""
+    """Mean time from a result to the commit of its batch, which is not part of a latency."""
     different, places = np.unique(of_batch, return_inverse=True)
     when_us = np.array([batches[number].committed_us for number in different.tolist()], np.int64)[places]
     return float((when_us - emission_us).mean())

@@ -1,11 +1,11 @@
 """The latency probe of real-time mode: from topic to topic, by the driver's and the broker's timestamps.
 
-Nothing of it is Spark's word. The driver says when it offered an event and when it had the result, the broker when it
-appended each of the two. Between these Spark fetches, processes and writes the row, which stays one stage: in this mode
-Spark 4.3 tells no latency of its own (its progress has none), and there are no batches whose moments it could tell.
+No timestamp is Spark's. The driver knows when it offered an event and received its result, the broker when it appended
+each. Between these, Spark fetches, processes and writes the row, which stays one stage: in this mode Spark 4.3 reports
+no latency of its own, and there are no batches.
 
-The broker's moments are held against the driver's from both sides, result by result: an event is appended after it was
-offered, a result before the recorder has it. And a result that was appended before its event is another event's.
+The broker's timestamps are checked against the driver's result by result: an event is appended after it was offered,
+and a result before the recorder has it. A result appended before its event belongs to another event.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RealTime:
         return 0.0
 
     def problems(self, trial: Experiment) -> Iterator[Problem]:
-        """What can run here can be taken apart."""
+        """Nothing: every trial that can run in this mode can be decomposed."""
         yield from ()
 
     def evidence(self, trial: Experiment, private: Path) -> TopicToTopic:
@@ -85,7 +85,7 @@ class TopicToTopic:
 
 
 def stage_times_of(trial_log: TrialLog, results: SavedResults, sample: Sample) -> tuple[StageTimes, np.ndarray]:
-    """The ways of the results of a sample whose chunk is known, and which of the sample these are."""
+    """Stage times of the sampled results whose chunk is known, and their places in the sample."""
     sampled = results.of(sample.places)
     published_us = offered(trial_log, sampled, all_generators=False)
     known = published_us >= 0
@@ -99,9 +99,7 @@ def stage_times_of(trial_log: TrialLog, results: SavedResults, sample: Sample) -
 
 
 def consistency_fields(times: StageTimes) -> tuple[dict[str, int], tuple[str, ...]]:
-    """How many results' moments contradict each other beyond what the stamps are exact to, by how much at most; and
-    whether that is a reason for doubt.
-    """
+    """Results whose timestamps contradict each other beyond their resolution, the largest contradiction, and doubts."""
     contradicting = int((times.contradicted_us > 0).sum())
     fields = {"contradicting_results": contradicting, "contradiction_us_max": int(times.contradicted_us.max())}
     doubt = "what the broker says contradicts the driver's stamps"

@@ -1,13 +1,14 @@
 """The latency probe of DStreams over Spark's own receivers: through a socket, a block and a batch.
 
-A block's name says when its interval began, and so when it was cut. Spark's log says when its driver was told of it,
-and the SUT in which batch it is and how many lines it has. A receiver keeps the order of its generator, so those
-numbers say in which block every event is, without a look at it.
+A block's name says when its interval began, and so when it was cut. Spark's log says when its driver learned of the
+block, and the SUT reports its batch and its number of lines. A receiver keeps the order of its generator, so these
+numbers say in which block every event is.
 
-Who takes lines from a socket stamps none of them. An event may have been taken as soon as the interval of its block had
-begun and not before: that is where `received` ends, and the wire itself, less than an interval, is in what follows.
-When Spark was told of a block is held against the driver's stamps from both sides: after its events were offered, and
-before the recorder knew that a batch with it begins.
+A receiver stamps no line. An event can be received as soon as the interval of its block has begun, and not before:
+there `received` ends. The time on the wire, less than an interval, is in the stage after it.
+
+The time at which Spark learned of a block is checked against the driver's timestamps on both sides: after its events
+were offered, and before the recorder knew that a batch with it begins.
 """
 
 from __future__ import annotations
@@ -56,9 +57,7 @@ READ_KNOWN_BEFORE_START = ReadVisibility(False, False, known_before_start=True)
 
 @dataclass(frozen=True)
 class Blocks:
-    """Those of one receiver in the order in which it made them (n,): `ends` how many lines it had brought with each,
-    times in microseconds.
-    """
+    """The blocks of one receiver in order (n,). `ends`: lines received up to each block's end; times: microseconds."""
 
     ends: Times
     batches: Times
@@ -72,8 +71,9 @@ class Blocks:
 
 
 def blocks_of(progress: Iterable[DStreamProgress], reported_us: Mapping[tuple[int, int], int]) -> dict[int, Blocks]:
-    """Partition to its blocks: by the SUT's `progress`, and by when Spark knew of a block. A block that is not in the
-    log ends what is known of its partition.
+    """Partition to its blocks, from the SUT's `progress` and from when Spark learned of each block.
+
+    Blocks after one that is not in the log are unknown.
     """
     rows: dict[int, list[tuple[int, ...]]] = {}
     silent: set[int] = set()
@@ -122,10 +122,9 @@ def stage_times_of(
     blocks: Mapping[int, Blocks],
     interval_us: int,
 ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-    """The stage times of the results whose block and batch are known and agree, their batches, and which of all they
-    are.
+    """Stage times of the results whose block and batch are known and agree, their batches, and their places.
 
-    A test bed of its own has one plan, so the n-th event of a generator is in the n-th line that it sent.
+    A test bed has one plan, so the n-th event of a generator is in the n-th line that it sent.
     """
     published_us, (of_batch, _) = offered(trial_log, results, all_generators=False), delivered(trial_log, results)
     started_us, reported_us, in_batch = _in_blocks(results, blocks)
@@ -146,8 +145,9 @@ def stage_times_of(
 
 
 def _in_blocks(results: SavedResults, blocks: Mapping[int, Blocks]) -> tuple[Times, Times, Times]:
-    """Of each result's event when the interval of its block began, when Spark was told of that, and its batch; -1 of
-    none.
+    """For each result's event: when the interval of its block began, when Spark learned of the block, and its batch.
+
+    -1 without a block.
     """
     started_us, reported_us, in_batch = np.full((3, len(results.event_us)), -1, np.int64)
     sequences = sequences_of(np.asarray(results.names[EVENT_ID]))
