@@ -1,4 +1,4 @@
-"""The measured tuning profiles as tables, from docs/results/data/tuning-profiles.csv.
+"""The measured tuning profiles as tables and a picture, from docs/results/data/tuning-profiles.csv.
 
 `python -m bench.studies.tuning_profiles` makes that file. A search that it lacks is shown as not measured yet, and so
 is every search if there is no file.
@@ -48,7 +48,7 @@ def searches(file: Path) -> dict[Cell, Row]:
 
 
 def measured(file: Path) -> str:
-    """Both profiles side by side, and below them how each search was made."""
+    """Both profiles side by side, as bars and in a table, and below them how each search was made."""
     found = searches(file)
     head = ("workload", "transport", "`idiomatic`", "its p99", "`tuned`", "its p99", "tuned / idiomatic")
     rows = []
@@ -56,7 +56,47 @@ def measured(file: Path) -> str:
         plain, tuned = (found.get((workload, transport, profile)) for profile in PROFILES)
         cells = (_rate(plain), _p99(plain), _rate(tuned), _p99(tuned), _ratio(plain, tuned))
         rows.append((f"`{workload}`", TRANSPORTS[transport], *cells))
-    return "\n\n".join([_table(head, rows), *([_made(found)] if found else [])])
+    return "\n\n".join([*filter(None, [picture(found)]), _table(head, rows), *([_made(found)] if found else [])])
+
+
+COLOURS = {"idiomatic": "#3a7fc4", "tuned": "#d79a2b", "text": "#7d8794"}
+"""They can be read on light and on dark pages."""
+LABELS_PX, BARS_PX, PAIR_PX, BAR_PX = 230, 480, 62, 18
+
+
+def picture(found: Mapping[Cell, Row]) -> str:
+    """A pair of bars for each workload and transport, as inline SVG; empty before both profiles of one are measured.
+
+    Rates of workloads differ by powers of ten, so each pair has its own scale: its longer bar fills the width.
+    """
+    pairs = [
+        (f"{workload.replace('_', ' ')}, {TRANSPORTS[transport]}", [float(row["sustained_per_s"] or 0) for row in rows])
+        for workload, transport in product(WORKLOADS, TRANSPORTS)
+        if len(rows := [found[cell] for name in PROFILES if (cell := (workload, transport, name)) in found]) == 2
+    ]
+    parts = [
+        _pair(label, rates, number * PAIR_PX) for number, (label, rates) in enumerate(pairs) if any(rates)
+    ]  # fmt: skip
+    if not parts:
+        return ""
+    width, height = LABELS_PX + BARS_PX + 130, len(pairs) * PAIR_PX
+    words = "The sustained rate of both profiles, a pair of bars for each workload and transport; each pair is to scale"
+    style = f'font-family="system-ui, sans-serif" font-size="14" fill="{COLOURS["text"]}" style="max-width:100%"'
+    size = f'viewBox="0 0 {width} {height}" width="{width}"'
+    return "\n".join((f'<figure><svg {size} {style} role="img" aria-label="{words}">', *parts, "</svg></figure>"))
+
+
+def _pair(label: str, rates: list[float], y: int) -> str:
+    from streamgauge.core.formatting import format_rate
+
+    bars = [f'<text x="0" y="{y + 30}">{label}</text>']
+    for number, (profile, rate) in enumerate(zip(PROFILES, rates, strict=True)):
+        top, long = y + 6 + number * (BAR_PX + 4), round(BARS_PX * rate / max(rates))
+        bars.append(
+            f'<rect x="{LABELS_PX}" y="{top}" width="{long}" height="{BAR_PX}" fill="{COLOURS[profile]}"/>'
+            f'<text x="{LABELS_PX + long + 6}" y="{top + 14}">{profile} {format_rate(rate)}</text>'
+        )
+    return "\n".join(bars)
 
 
 def _made(found: Mapping[Cell, Row]) -> str:

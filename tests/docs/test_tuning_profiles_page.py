@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import pytest
 
@@ -36,7 +37,11 @@ def test_tuning_profiles_are_shown_as_far_as_they_are_measured(tmp_path: Path) -
     assert "| `word_count` | Kafka | 100 k/s | 2.5 s at 90 k/s | not measured yet | - | - |" in text
     made = "| 120 k/s not sustained | the CPU | 20% | 5 min | 2026-01-02 | c | `run it` | 2 cores |"
     assert f"| `word_count`, Kafka, `idiomatic` {made}" in text
+    assert "<svg" not in text
     file.write_text(f"{head}\n{TUNED}\n{PLAIN}\n")
+    drawn = ElementTree.fromstring(PROFILES.picture(PROFILES.searches(file)))
+    assert [one.attrib["width"] for one in drawn.iter("rect")] == ["192", "480"]
+    assert [one.text for one in drawn.iter("text")] == ["word count, Kafka", "idiomatic 100 k/s", "tuned 250 k/s"]
     assert "| 100 k/s | 2.5 s at 90 k/s | 250 k/s | 2.5 s at 90 k/s | 2.50 |" in PROFILES.measured(file)
     elsewhere, failed = TUNED.replace("2 cores", "9 cores"), PLAIN.replace("1e5,1.2e5,not_sustained", ",,")
     file.write_text(f"{head}\n{elsewhere}\n{failed}\n")
