@@ -189,6 +189,8 @@ def _sentence(
     }[value]
 
 
+_UNRELATED_TO_LOAD = (Cause.SPAN_TOO_SHORT, Cause.NEGATIVE_LATENCY, Cause.QUEUE_CUT_BY_MEMORY)
+"""Causes that no background load brings about."""
 _AT_FAULT = {
     Cause.NEGATIVE_LATENCY: "a clock is wrong",
     Cause.DISK_FULL: "a disk is full",
@@ -254,7 +256,7 @@ def _background_advice(value: VerdictValue, deciding: tuple[Check, ...], busy: t
     """Further advice if background load may have slowed the system or the driver."""
     if busy is None or value in ("sustained", "interrupted"):
         return ""
-    if any(not _by_slowness(check) or check.code == Cause.SPAN_TOO_SHORT for check in deciding):
+    if any(not _by_slowness(check) or check.code in _UNRELATED_TO_LOAD for check in deciding):
         return ""
     return f"; but first close background processes: they used {busy[0]} meanwhile, which may be the reason"
 

@@ -103,6 +103,8 @@ def test_an_invalid_trial_says_what_was_at_fault(fault: dict[str, Any], said: st
     """Ends, clocks, disks and memory: no background process causes these, and a small queue is no driver's failure."""
     verdict = judge(evidence(background_share=0.8, **fault))
     assert verdict.sentence.startswith(f"invalid: {said}, so these figures must not be used")
+    if "clock" in said or "bound_cut_by_memory" in fault:
+        assert "background processes" not in verdict.advice
     assert advice in verdict.advice
 
 
