@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, name: str, rule: 
     assert rule in done.exception.problems[0].rule
 
 
-def test_a_file_that_nobody_may_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests may run as root, who may read everything: so the system's answer is made up."""
 
     def refused(*_: Any, **__: Any) -> str:

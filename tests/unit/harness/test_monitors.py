@@ -172,7 +172,7 @@ def test_what_a_child_used_until_its_end_is_counted_once(fake: dict[str, float])
     assert watched.sample()[0].cpu_percent == 0.0
 
 
-def test_a_child_that_nobody_has_reaped_takes_nothing_from_its_parent(fake: dict[str, float]) -> None:
+def test_a_child_that_was_not_reaped_takes_nothing_from_its_parent(fake: dict[str, float]) -> None:
     """What the parent itself used stays."""
     processes: list[tuple[str, Role, int]] = [("spark", "sut", 1), ("worker", "sut", 2)]
     watched = Monitors(lambda: processes, lambda: round(fake["now"] * US))

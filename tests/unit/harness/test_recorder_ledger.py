@@ -108,7 +108,7 @@ def test_a_batch_is_committed_for_all_its_sinks_at_once() -> None:
     assert (ledger.news(), ledger.rows_ignored["cheap"]) == ([], 10)
 
 
-def test_a_share_of_a_batch_that_is_sent_twice_is_a_retried_task() -> None:
+def test_a_part_of_a_batch_that_is_sent_twice_is_a_retried_task() -> None:
     """Other partitions, sinks, batches and queries are not; what comes after the commit is. Told once."""
     ledger = ledger_of()
     for key in (("q", 0, 0, 1, "out"), ("q", 0, 1, 2, "out"), ("q", 0, 0, 1, "odd"), ("q", 1, 0, 3, "out")):

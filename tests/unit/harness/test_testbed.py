@@ -117,7 +117,7 @@ def alive(pids: list[int]) -> list[int]:
     return [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
 
 
-def test_a_started_rig_has_an_edge_for_each_generator_and_one_for_results(testbed: TestBed) -> None:
+def test_a_started_test_bed_has_an_endpoint_for_each_generator_and_one_for_results(testbed: TestBed) -> None:
     """All of them open to the same token; the processes are told apart by whose they are."""
     edges = edges_of(testbed)
     assert len({edge.location for edge in (*edges.inputs, edges.output)}) == 3
@@ -189,7 +189,7 @@ def test_a_trial_that_is_made_longer_is_offered_to_its_new_end(testbed: TestBed,
     assert trial_log.offered_events() == plan.planned_events(start, start + US) == 1000
 
 
-def test_each_plan_of_a_rig_is_offered_in_chunks_of_its_own_length(
+def test_each_plan_of_a_test_bed_is_offered_in_chunks_of_its_own_length(
     testbed: TestBed, resolved: ResolvedExperiment
 ) -> None:
     """A search makes trials of high and of low rates on one test bed; chunks are aligned to the plan's start."""

@@ -71,7 +71,7 @@ def test_data_that_fit_no_stream_are_refused(data: Path, workload: str, name: st
     assert any(rule in problem.rule for problem in refused.value.problems)
 
 
-def test_an_own_job_says_itself_what_it_reads(data: Path) -> None:
+def test_data_is_refused_for_a_user_job(data: Path) -> None:
     """Its sample is in its file."""
     job = Path(__file__).parents[3] / "examples" / "enrich.py"
     with pytest.raises(InputError) as refused:

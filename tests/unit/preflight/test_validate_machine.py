@@ -104,7 +104,7 @@ def of_processors(monkeypatch: pytest.MonkeyPatch, processors: int) -> None:
 
 @pytest.mark.parametrize(("there", "half"), [(2, 1), (6, 3), (8, 4)])
 @pytest.mark.parametrize("processors", [1, 2, 16])
-def test_nobody_is_refused_the_memory_they_did_not_ask_for(
+def test_memory_that_was_not_requested_is_not_refused(
     monkeypatch: pytest.MonkeyPatch, there: float, half: float, processors: int
 ) -> None:
     """Half of it is enough for Spark; the queue and the generators share the other one."""

@@ -62,7 +62,7 @@ NOW = 1_700_000_000 * US + 300_000
         (NOW - 2 * US, 0, 1_700_000_001 * US),
     ],
 )
-def test_trials_of_a_rig_lie_a_reach_apart(reached_us: int, gap_us: int, start_us: int) -> None:
+def test_trials_of_a_test_bed_lie_a_reach_apart(reached_us: int, gap_us: int, start_us: int) -> None:
     """Else a window would hold events of two of them, and the answers of neither would be right."""
     testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=reached_us)
     assert next_start(testbed, gap_us) == start_us

@@ -118,7 +118,7 @@ def test_how_much_longer_follows_the_power_of_a_slopes_interval(half_width: floa
     assert said in verdict._longer(1.0, half_width)
 
 
-def test_a_death_is_told_where_the_driver_failed_too() -> None:
+def test_a_death_is_reported_although_the_driver_failed_too() -> None:
     """The figure must not be used, and what became of the system is worth knowing all the same."""
     verdict = judge(evidence(sut_alive=False, sut_reason="OutOfMemoryError", delivery_share=0.6))
     assert verdict.value == "invalid"

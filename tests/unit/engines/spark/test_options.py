@@ -81,7 +81,7 @@ def test_what_a_jvm_is_told_by_each_way_of_compiling() -> None:
     assert all(option.startswith("-XX:Tier") for option in options.JVM_OPTIONS[jit.default])
 
 
-def test_what_makes_an_own_job_alike_stands_in_its_document() -> None:
+def test_settings_that_user_jobs_lack_are_in_their_document() -> None:
     """Every setting that a workload gets and a user job does not, with its value."""
     text = (Path(__file__).parents[4] / "docs" / "reference" / "job-api.md").read_text()
     built_in, own = (options.defaults(2, local_checkpoint=True, raw_files=raw) for raw in (True, False))

@@ -81,7 +81,7 @@ def test_an_operator_of_which_nothing_is_known_has_no_figures(make: Any) -> None
 
 
 @pytest.mark.parametrize(("gave", "rows"), [({"half": 500}, 10_000), ({}, None)])
-def test_a_select_that_nobody_counted_gave_what_it_took_in(make: Any, gave: dict[str, int], rows: int | None) -> None:
+def test_an_uncounted_select_gives_as_many_rows_as_it_reads(make: Any, gave: dict[str, int], rows: int | None) -> None:
     """Row by row; in batches of which the engine told nothing at all nobody knows what passed there."""
     seen = (
         PURCHASES.select(price="price", name="seen").where("price > 50", name="half").where("price > 75").sink("dear")

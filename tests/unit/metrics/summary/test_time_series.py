@@ -67,7 +67,7 @@ def test_lag_counts_until_the_commit(make: Any) -> None:
     assert rows["lag_events"][-1] == 0
 
 
-def test_rereads_are_not_handed_out_again(make: Any) -> None:
+def test_redeliveries_are_not_counted_as_deliveries(make: Any) -> None:
     """A batch read twice moves neither the backlog nor the lag."""
     record = make.story().record()
     record.trial_log.deliveries[0].append(Delivery("purchases", START, START + US, 500, START + US, 1, True))

@@ -100,14 +100,14 @@ def test_a_run_that_ended_in_its_warm_up_claims_no_rate(make_result: Make) -> No
     assert narrative.no_latency(ended).endswith("the run ended before the measured span began")
 
 
-def test_results_that_nobody_looked_at_are_not_said_to_be_missing(make_result: Make) -> None:
+def test_results_that_were_not_compared_are_not_called_missing(make_result: Make) -> None:
     """An interrupted run compared nothing; what was compared and empty had no result."""
     stopped = make_result(verification=None, latency=Latencies())
     assert narrative.no_latency(stopped).endswith("its results were not verified")
     assert narrative.no_latency(make_result(latency=Latencies())).endswith("no result of the measured span arrived")
 
 
-def test_latencies_that_nobody_verified_are_said_to_be(make_result: Make) -> None:
+def test_latencies_of_unverified_results_are_called_so(make_result: Make) -> None:
     """Of a stopped run that has any; not where its answers were compared, nor where there is nothing to verify."""
     stopped = Verdict(value="interrupted")
     said = narrative.unverified(make_result(verdict=stopped, verification=None))

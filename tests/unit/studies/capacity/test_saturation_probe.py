@@ -269,7 +269,7 @@ def test_flows_that_keep_rows_are_bounded_by_the_heap(workload: str, engine: str
 
 
 @pytest.mark.parametrize("failed", [{"engine_failed": "it ended"}, {"driver_failed": "generator 0 ended"}])
-def test_a_rig_that_failed_climbs_no_further(monkeypatch: pytest.MonkeyPatch, failed: dict[str, Any]) -> None:
+def test_a_failed_test_bed_climbs_no_further(monkeypatch: pytest.MonkeyPatch, failed: dict[str, Any]) -> None:
     """What was drained until then is all the guess there is; the reason goes along."""
     stairs = Stairs(monkeypatch, 2e5, **failed)
     found = stairs.climb(50e6)
@@ -279,7 +279,7 @@ def test_a_rig_that_failed_climbs_no_further(monkeypatch: pytest.MonkeyPatch, fa
     assert reasons == {"engine_failed": "", "driver_failed": ""} | failed
 
 
-def test_a_rig_that_failed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_test_bed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it had drained all that there is until then."""
     stairs = Stairs(monkeypatch, 1e9)
     step = stairs.step

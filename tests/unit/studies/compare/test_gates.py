@@ -141,7 +141,7 @@ def test_no_gate_passes_a_job_that_answers_wrongly(
     assert compare(a, f"{b},{odd}").gates == ()
 
 
-def test_a_wrong_answer_fails_beside_answers_that_nobody_judged(make: Make, three: Three) -> None:
+def test_a_wrong_answer_fails_beside_answers_that_were_not_judged(make: Make, three: Three) -> None:
     """It is known to be wrong, whatever is not known of another run; both are told."""
     b = ",".join(
         [three("b", 20), *(str(make(f"c/n-{n}", 30 + n, verification=one)) for n, one in enumerate((WRONG, None)))]

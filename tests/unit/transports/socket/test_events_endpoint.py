@@ -103,7 +103,7 @@ def test_what_is_in_no_batch_waits() -> None:
         assert outlet.waiting_us(16) == 8
 
 
-def test_nobody_else_gets_anything() -> None:
+def test_a_peer_without_access_gets_nothing() -> None:
     """A process that this run did not start is sent away; one connection is taken, and none after it."""
     asked: list[tuple[str, int]] = []
 

@@ -26,14 +26,14 @@ def test_a_recorder_that_stood_still_is_no_fault_of_the_system() -> None:
         assert judge(evidence(recorder_stall_s=still_s, span_s=span_s)).value == "sustained"
 
 
-def test_slip_may_be_two_percent_of_a_long_latency() -> None:
+def test_schedule_delay_may_be_two_percent_of_a_long_latency() -> None:
     """150 ms are too much beside 1 s, and are not beside 10 s."""
     slow = Latencies(event_time_us=LATENCY.model_copy(update={"p50": 10e6}))
     assert judge(evidence(schedule_delay_us_p99=150_000, latencies=slow)).value == "sustained"
 
 
 @pytest.mark.parametrize(("lag_s", "value"), [(10.0, "sustained"), (1.0, "invalid")])
-def test_slip_is_measured_against_the_lag_where_no_latency_is_known(lag_s: float, value: str) -> None:
+def test_schedule_delay_is_measured_against_the_lag_without_a_latency(lag_s: float, value: str) -> None:
     """A trial that ended early has none, and its results were no sooner than its commits; latencies say it better."""
     assert judge(evidence(schedule_delay_us_p99=150_000, latencies=Latencies(), output_delay_s=lag_s)).value == value
     assert judge(evidence(schedule_delay_us_p99=150_000, output_delay_s=lag_s)).value == "invalid"

@@ -100,7 +100,7 @@ def test_a_partition_by_itself_may_be_read_earlier() -> None:
     assert stages["read"] == [10, 12]
 
 
-def test_over_a_broker_nobody_sees_what_is_read() -> None:
+def test_over_a_broker_reads_are_hidden() -> None:
     """The stamp is that of the writer's mark, here after the launch, which is moved up to it."""
     stages, _, _ = stages_of(BROKER, [4], [0])
     assert list(stages)[-3:] == ["taken by the writer", "scheduled", "read, processed and written"]
