@@ -111,7 +111,7 @@ def test_an_own_job_is_checked_like_any_workload(write: Write) -> None:
     assert (resolved.reach_us, resolved.tail_us) == (20 * US, 21 * US)
     with pytest.raises(InputError, match="does not support UserJobNode"):
         check(build({"workload": str(write(GOOD)), "engine": "known"}))
-    with pytest.raises(InputError, match="is not a parameter of my_job"):
+    with pytest.raises(InputError, match="my_job has no parameters"):
         check(build({"workload": str(write(GOOD)), "parameters": {"above": "3"}}))
 
 
