@@ -109,7 +109,7 @@ def test_an_own_job_is_checked_like_any_workload(write: Write) -> None:
     resolved = check(build({"workload": str(write(GOOD)), "load": {"rate": "10k"}}))
     assert resolved.columns == {"purchases": ("user_id", "price", "event_time", "ingest_time", "event_id")}
     assert (resolved.reach_us, resolved.tail_us) == (20 * US, 21 * US)
-    with pytest.raises(InputError, match="does not support UserJobNode"):
+    with pytest.raises(InputError, match="does not support user jobs"):
         check(build({"workload": str(write(GOOD)), "engine": "known"}))
     with pytest.raises(InputError, match="my_job has no parameters"):
         check(build({"workload": str(write(GOOD)), "parameters": {"above": "3"}}))
