@@ -88,7 +88,7 @@ MAY_IMPORT: dict[str, str] = {
     "engines.spark.session": "core streamgauge system",
     "engines.spark.structured": (
         "core dataflow engines engines.spark engines.spark.io engines.spark.lowering engines.spark.observe "
-        "engines.spark.session engines.spark.user_job system transports.kafka.client"
+        "engines.spark.session engines.spark.user_job system"
     ),
     "engines.spark.user_job": (
         "core dataflow engines engines.spark engines.spark.lowering engines.spark.session system"

@@ -11,7 +11,8 @@ from streamgauge.core.errors import DriverError, EngineError
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.lowering.queries import queries
-from streamgauge.engines.spark.structured.main import SparkJob, Sut
+from streamgauge.engines.spark.structured.job import SparkJob
+from streamgauge.engines.spark.structured.job_settings import JobSettings
 from streamgauge.engines.spi import Edge, Edges
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -19,31 +20,29 @@ from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.trial.conductor import testbed_settings
 
 
-def sut_of(change: Change, **options: str) -> Sut:
-    """The engine's process of one side, as far as it goes without Spark."""
+def settings_of(change: Change, **options: str) -> JobSettings:
+    """What the engine's process of one side would be started with."""
     resolved = ready_for("windowed_aggregation", **options)
     made = change(resolved, testbed_settings(resolved))
     edges = Edges((), Edge("", ""), made.columns)
-    return Sut(SparkJob(made.flow, edges, made.options, "local[1]", "", ""))
+    return JobSettings(SparkJob(made.flow, edges, made.options, "local[1]", "", ""))
 
 
 def test_both_sides_have_the_same_settings_and_interval() -> None:
     """A user job would else run back to back, on files with checksums: a comparison of settings, not of queries."""
-    ours, by_hand = sut_of(alike, lowering__aggregate="window"), sut_of(written_by_hand)
-    assert ours._configuration() == by_hand._configuration()
-    assert "RawLocalFileSystem" in by_hand._configuration()["spark.hadoop.fs.file.impl"]
+    ours, by_hand = settings_of(alike, lowering__aggregate="window"), settings_of(written_by_hand)
+    assert ours.configuration() == by_hand.configuration()
+    assert "RawLocalFileSystem" in by_hand.configuration()["spark.hadoop.fs.file.impl"]
     assert intervals(ours) == intervals(by_hand) == ["1400 milliseconds"]
 
 
 @pytest.mark.parametrize(("change", "native"), [(alike, False), (written_by_hand, True), (without_lineage, False)])
 def test_each_side_has_its_own_query(change: Change, native: bool) -> None:
     """One query each, on the columns that the test bed carries; only one of them is the hand-written function."""
-    sut = sut_of(change)
-    (query,) = queries(sut._job.flow)
-    assert any(isinstance(node, UserJobNode) for node in graph.operators(sut._job.flow)) == native
-    assert {"price", "gem_pack_id", "event_time"} <= set(
-        query.columns(sut._job.flow, sut._job.edges.columns)["purchases"]
-    )
+    job = settings_of(change).job
+    (query,) = queries(job.flow)
+    assert any(isinstance(node, UserJobNode) for node in graph.operators(job.flow)) == native
+    assert {"price", "gem_pack_id", "event_time"} <= set(query.columns(job.flow, job.edges.columns)["purchases"])
 
 
 def test_the_pair_with_a_floor_is_the_same_query_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,5 +94,5 @@ def test_what_a_failed_drain_gave_is_no_rate(failed: dict[str, str], raised: typ
         rate_of(SaturationResult(5e5, False, trial_log, **failed))
 
 
-def intervals(sut: Sut) -> list[str]:
-    return [sut._trigger(query) for query in queries(sut._job.flow)]
+def intervals(settings: JobSettings) -> list[str]:
+    return [settings.trigger(query) for query in queries(settings.job.flow)]

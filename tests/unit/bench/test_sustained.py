@@ -34,7 +34,9 @@ from bench.studies import whole_run
 from bench.support.drain_rate import ready_for
 from streamgauge.core.errors import EngineError
 from streamgauge.engines.spark.structured import main
-from streamgauge.engines.spark.structured.main import SparkJob, Sut
+from streamgauge.engines.spark.structured.job import SparkJob
+from streamgauge.engines.spark.structured.job_settings import JobSettings
+from streamgauge.engines.spark.structured.main import Sut
 from streamgauge.engines.spi import Edge, Edges
 from streamgauge.loadgen.random.distributions import probabilities
 from streamgauge.trial.conductor import testbed_settings
@@ -45,7 +47,7 @@ def test_the_baseline_runs_on_the_settings_of_a_search() -> None:
     resolved = ready_for("windowed_aggregation")
     made = alike(resolved, testbed_settings(resolved))
     edges = Edges(tuple(Edge("", "") for _ in range(resolved.generators)), Edge("", ""), made.columns)
-    of_a_run = Sut(SparkJob(made.flow, edges, {}, "local[2]", "", ""))._configuration()
+    of_a_run = JobSettings(SparkJob(made.flow, edges, {}, "local[2]", "", "")).configuration()
     assert configuration(resolved) == of_a_run
     assert "spark.driver.memory" in of_a_run
     assert all("our settings, heap and JVM options" in name for name in BASELINES.values())
@@ -64,7 +66,7 @@ def test_the_baselines_jvm_is_told_what_that_of_a_run_is(monkeypatch: pytest.Mon
     resolved = ready_for("windowed_aggregation")
     edges = Edges((Edge("", ""),), Edge("", ""), resolved.columns)
     for start in (
-        Sut(SparkJob(resolved.lineage_flow, edges, {}, "local[2]", "", "")).start,
+        Sut(JobSettings(SparkJob(resolved.lineage_flow, edges, {}, "local[2]", "", ""))).start,
         lambda: rate_source("panes"),
     ):
         with pytest.raises(EngineError):

@@ -15,6 +15,7 @@ from streamgauge.engines.spark.execution_modes import MICRO_BATCH, ExecutionMode
 from streamgauge.engines.spark.launch import spark_process, started
 from streamgauge.engines.spark.options import CAPABILITIES
 from streamgauge.engines.spark.session.connectors import jars_for
+from streamgauge.engines.spark.structured.job import SparkJob
 from streamgauge.engines.spi import Edges, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.machine import cpus
@@ -38,8 +39,6 @@ class SparkEngine:
         self._grace_s = LOCAL_GRACE_S
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
-        from streamgauge.engines.spark.structured.main import SparkJob
-
         jars = tuple(map(str, jars_for(edges.transport, edges.transport_options)))
         folder.mkdir(parents=True, exist_ok=True)
         self._scratch = Scratch("spark")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import types
@@ -17,10 +17,14 @@ from streamgauge.dataflow.graph import operators, sources
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.engines.spark import options
+from streamgauge.engines.spark.io import flight
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.session import session
 from streamgauge.engines.spark.session.environment import recorded
-from streamgauge.engines.spark.structured.main import SparkJob, Sut
+from streamgauge.engines.spark.structured.job import SparkJob
+from streamgauge.engines.spark.structured.job_settings import JobSettings
+from streamgauge.engines.spark.structured.query_builder import QueryBuilder
+from streamgauge.engines.spark.structured.row_counting import RowCounting
 from streamgauge.engines.spark.tuning import BY_SPARK, OF_SPARK, PROFILES, is_own_default
 from streamgauge.engines.spi import Edge, Edges, EnginePlugin
 from streamgauge.workloads.registry import get
@@ -42,11 +46,9 @@ NEEDED = {
 """Without these nothing could be measured, or the answers would be others."""
 
 
-def sut(flow: object = None, transport: str = "flight", **chosen: str) -> Sut:
+def settings(flow: Flow | None = None, transport: str = "flight", **chosen: str) -> JobSettings:
     edges = Edges((Edge("", ""),), Edge("", ""), {}, transport=transport)
-    made = Sut(SparkJob(flow or REVENUE.sink("out"), edges, chosen, "local[1]", "", ""))
-    made._queries = dict.fromkeys(queries(made._job.flow))
-    return made
+    return JobSettings(SparkJob(flow or REVENUE.sink("out"), edges, chosen, "local[1]", "", ""))
 
 
 def test_tuned_is_every_default() -> None:
@@ -61,12 +63,12 @@ def test_tuned_is_every_default() -> None:
 
 def test_spark_keeps_all_settings_but_those_that_measuring_needs() -> None:
     """By the profile; one that the user gives is set all the same."""
-    conf = sut(**PLAIN)._configuration()
+    conf = settings(**PLAIN).configuration()
     assert conf.keys() == NEEDED | {"spark.driver.memory"}
-    assert conf["spark.sql.shuffle.partitions"] == sut()._configuration()["spark.sql.shuffle.partitions"] == "2"
-    assert conf["spark.driver.memory"] == sut()._configuration()["spark.driver.memory"]
+    assert conf["spark.sql.shuffle.partitions"] == settings().configuration()["spark.sql.shuffle.partitions"] == "2"
+    assert conf["spark.driver.memory"] == settings().configuration()["spark.driver.memory"]
     asked = {"spark.sql.adaptive.enabled": "true"}
-    assert sut(**PLAIN, **asked)._configuration().items() >= asked.items()
+    assert settings(**PLAIN, **asked).configuration().items() >= asked.items()
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,7 @@ def test_spark_keeps_all_settings_but_those_that_measuring_needs() -> None:
     ],
 )
 def test_each_option_leaves_its_own_settings_to_spark(option: str, left_out: set[str]) -> None:
-    assert sut()._configuration().keys() - sut(**{option: "spark"})._configuration().keys() == left_out
+    assert settings().configuration().keys() - settings(**{option: "spark"}).configuration().keys() == left_out
 
 
 @pytest.mark.parametrize(
@@ -103,13 +105,13 @@ def test_state_is_kept_as_spark_does_unless_an_operator_needs_rocksdb() -> None:
     firsts = BOUGHT.distinct(keys="pack").sink("firsts")
     tuned = {**options.ROCKSDB, **options.TUNED_ROCKSDB}
     for flow, chosen, found in ((keyed, {}, tuned), (firsts, {}, tuned), (keyed, PLAIN, options.ROCKSDB)):
-        conf = sut(flow, **chosen)._configuration()
+        conf = settings(flow, **chosen).configuration()
         assert {name: value for name, value in conf.items() if "stateStore" in name} == found
-        assert "state_store" in sut(flow, **chosen)._in_force()
-    assert not any("stateStore" in name for name in sut(firsts, **PLAIN)._configuration())
-    assert is_own_default("state_store", sut(keyed, **PLAIN)._in_force()["state_store"])
-    assert not is_own_default("state_store", sut(keyed)._in_force()["state_store"])
-    assert "state_store" not in sut()._in_force()
+        assert "state_store" in settings(flow, **chosen).in_force()
+    assert not any("stateStore" in name for name in settings(firsts, **PLAIN).configuration())
+    assert is_own_default("state_store", settings(keyed, **PLAIN).in_force()["state_store"])
+    assert not is_own_default("state_store", settings(keyed).in_force()["state_store"])
+    assert "state_store" not in settings().in_force()
 
 
 class AsAsked:
@@ -149,16 +151,16 @@ def test_the_source_gives_the_columns_that_are_asked_for(
     monkeypatch: pytest.MonkeyPatch, chosen: dict[str, str], columns: list[str], nullable: list[str]
 ) -> None:
     """Several queries read a stream: by default each only its own columns, and by `idiomatic` every one of them."""
-    monkeypatch.setattr(types, "_parse_datatype_string", {"int": types.IntegerType(), "bigint": types.LongType()}.get)
+    monkeypatch.setattr(flight, "_parse_datatype_string", {"int": types.IntegerType(), "bigint": types.LongType()}.get)
     schema = Schema((Field("user_id", "int"), Field("pack", "int"), Field("price", "int", nullable=True)))
     stream = source("purchases", schema)
     by_pack = stream.window(hop(2, 1), keys="pack").aggregate(most="max(price)", name="by_pack").sink("by_pack")
     by_user = stream.window(hop(2, 1), keys="user_id").aggregate(n="count(*)", name="by_user").sink("by_user")
     flow = Flow(by_pack.sinks + by_user.sinks)
     edges = Edges((Edge("", ""),), Edge("", ""), {"purchases": tuple(ALL)})
-    made = Sut(SparkJob(flow, edges, chosen, "local[1]", "", ""))
-    reader = AsAsked()
-    made._reading(SimpleNamespace(readStream=reader), queries(flow)[0])(sources(flow)[0])
+    reader, first = AsAsked(), queries(flow)[0]
+    made, session = JobSettings(SparkJob(flow, edges, chosen, "local[1]", "", "")), SimpleNamespace(readStream=reader)
+    QueryBuilder(cast(Any, session), made, RowCounting()).reading(first)(sources(flow)[0])
     assert json.loads(reader.told["columns"]) == reader.told["schema"].names == columns
     assert [field.name for field in reader.told["schema"] if field.nullable] == nullable
     assert json.loads(reader.told["nullable"]) == nullable
@@ -166,25 +168,25 @@ def test_the_source_gives_the_columns_that_are_asked_for(
 
 def test_what_is_in_force_says_what_ran() -> None:
     """Each operator has its own lowering there, so the option for all of them is left out."""
-    found = sut(**PLAIN)._in_force()
+    found = settings(**PLAIN).in_force()
     assert (found["lowering.aggregate"], found["trigger"], found["source"]) == ("window", "0 seconds", "rows")
     assert (found["columns"], found["nullable"], found["worker_start"]) == ("all", "all", "zip")
     assert found["driver_memory"] == options.split({})[0]["driver_memory"]
     assert "lowering" not in found
     assert "kafka_clients" not in found
-    over_kafka = sut(transport="kafka", **PLAIN)._in_force()
+    over_kafka = settings(transport="kafka", **PLAIN).in_force()
     assert over_kafka["columns"] == "all"
     assert "nullable" not in over_kafka
     assert over_kafka["source"] == "Spark's own for Kafka: startingOffsets=earliest failOnDataLoss=true"
     assert over_kafka["sink"] == "Spark's own for Kafka: Kafka's own defaults"
-    assert "kafka.linger.ms=50" in sut(transport="kafka")._in_force()["sink"]
+    assert "kafka.linger.ms=50" in settings(transport="kafka").in_force()["sink"]
 
 
 def test_settings_that_are_not_sparks_own_are_known() -> None:
     """Those of `tuned` are found as such, and those that `idiomatic` leaves to Spark are not."""
     assert not any(is_own_default(*item) for item in options.TUNED_SETTINGS.items())
-    changed = {name for name, value in sut()._in_force().items() if not is_own_default(name, value)}
-    left = {name for name, value in sut(**PLAIN)._in_force().items() if not is_own_default(name, value)}
+    changed = {name for name, value in settings().in_force().items() if not is_own_default(name, value)}
+    left = {name for name, value in settings(**PLAIN).in_force().items() if not is_own_default(name, value)}
     assert left == {"driver_memory", "watermark_delay"}
     assert changed - left == BY_SPARK.keys() - {"lowering", "kafka_clients", "state_store"} | {"lowering.aggregate"}
     assert is_own_default("lowering.means", "window (auto)")

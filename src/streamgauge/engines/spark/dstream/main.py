@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from streamgauge.core.batch_progress import BatchProgress
@@ -15,68 +16,99 @@ from streamgauge.engines.spark.dstream.queue_receiver import QueueReceiver
 from streamgauge.engines.spark.dstream.socket_receiver import SocketReceiver
 from streamgauge.engines.spark.dstream.state import Batch, StateStore
 from streamgauge.engines.spark.dstream.stream import DStreamBatches
-from streamgauge.engines.spark.io.flight_source import named
+from streamgauge.engines.spark.io.flight import FlightAdapter
+from streamgauge.engines.spark.io.spi import Reader, numbered_readers
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.queries import Query
-from streamgauge.engines.spark.structured.main import Sut, format_of, run
+from streamgauge.engines.spark.structured.job_settings import JobSettings
+from streamgauge.engines.spark.structured.main import Queries, Sut, run
+from streamgauge.engines.spi import Edges
 
 
-class DStreamSut(Sut):
-    """One session with one stream."""
+class DStreamSettings(JobSettings):
+    """The settings of one job with DStreams."""
 
-    settings: tuple[Setting, ...] = SETTINGS
+    declared: tuple[Setting, ...] = SETTINGS
 
-    def status(self) -> dict[str, Any]:
-        """Alive while no batch has failed. Spark alone would continue with the next one."""
-        for stream in self._queries.values():
-            if reason := stream.failed:
-                return {"alive": False, "reason": reason, "disk_full": stream.disk_full}
-        return {"alive": True, "busy": [query.name for query, stream in self._queries.items() if stream.working]}
+    def _adapter(self, edges: Edges, options: Mapping[str, str]) -> FlightAdapter:
+        """Flight's over a socket too: only the input comes from sockets."""
+        return FlightAdapter(edges, options)
 
-    def batch_progress(self) -> list[BatchProgress]:
-        return [one for stream in self._queries.values() for one in stream.progress()]
+    def configuration(self) -> dict[str, str]:
+        return {**super().configuration(), **receiving(self.options, self.job.edges.transport), **self.users}
 
-    def _run(self, session: Any, query: Query) -> DStreamBatches:
-        session.dataSource.register(named(format_of(query.name)))
-        receiver = self._receiver(session, query)
-        state, send = StateStore(), self._sender(query)
-
-        def work(batch: Batch, rdd: Any) -> None:
-            frame = BatchLowering(receiver.reading(batch, rdd), self._choices, state, batch).output(query)
-            send(frame, batch.number)
-            state.release()
-
-        stream = DStreamBatches(session, query.name, seconds(self._own_options[BATCH]), receiver, work)
-        stream.start()
-        return stream
-
-    def _receiver(self, session: Any, query: Query) -> QueueReceiver | SocketReceiver:
-        edges = self._job.edges
-        if edges.transport != RECEIVERS:
-            return QueueReceiver(edges, query.name, lambda more: self._reading(session, query, more))
-        ((stream, columns_needed),) = query.columns(self._job.flow, edges.columns).items()
-        timed = any(isinstance(node, WindowAggregate | WindowJoin) for node in graph.operators(self._job.flow))
-        return SocketReceiver(session, edges, query.name, stream, columns_needed, timed, tells=COUNTED in self._users)
-
-    def _configuration(self) -> dict[str, str]:
-        return {**super()._configuration(), **receiving(self._own_options, self._job.edges.transport), **self._users}
-
-    def _in_force(self) -> dict[str, str]:
+    def in_force(self) -> dict[str, str]:
         """The settings in force, without those that do not apply to this transport."""
-        settings = super()._in_force()
-        if self._job.edges.transport == RECEIVERS:
-            count = len(self._job.edges.inputs)
+        settings = super().in_force()
+        if self.job.edges.transport == RECEIVERS:
+            count = len(self.job.edges.inputs)
             return {**settings, "receiver": f"Spark's own for sockets, {count}, blocks in memory and on disk, one copy"}
         return {name: value for name, value in settings.items() if name not in (BLOCK, PRESSURE)} | {
             "receiver": "queue"
         }
 
-    def _read(
-        self, session: Any, source: Source, given: tuple[str, ...], who: dict[str, str], packing: Packing | None
-    ) -> Any:
-        """A source's rows in one batch."""
-        return self._from_queue(session.read, source, given, who, packing)
+
+class DStreamQueries:
+    """The streams of one session. Each reads by a receiver and sends to the recorder over Flight."""
+
+    def __init__(self, session: Any, settings: JobSettings) -> None:
+        self._session, self._settings = session, settings
+        self._job = settings.job
+        self._flight = FlightAdapter(settings.job.edges, settings.options)
+        self._streams: dict[Query, DStreamBatches] = {}
+
+    def start(self, query: Query) -> None:
+        self._flight.prepare(self._session, query)
+        receiver = self._receiver(query)
+        state, send = StateStore(), self._flight.sender(query)
+
+        def work(batch: Batch, rdd: Any) -> None:
+            frame = BatchLowering(receiver.reading(batch, rdd), self._settings.lowerings, state, batch).output(query)
+            send(frame, batch.number)
+            state.release()
+
+        interval_s = seconds(self._settings.options[BATCH])
+        stream = DStreamBatches(self._session, query.name, interval_s, receiver, work)
+        stream.start()
+        self._streams[query] = stream
+
+    def status(self) -> dict[str, Any]:
+        """Alive while no batch has failed. Spark alone would continue with the next one."""
+        for stream in self._streams.values():
+            if reason := stream.failed:
+                return {"alive": False, "reason": reason, "disk_full": stream.disk_full}
+        return {"alive": True, "busy": [query.name for query, stream in self._streams.items() if stream.working]}
+
+    def batch_progress(self) -> list[BatchProgress]:
+        return [one for stream in self._streams.values() for one in stream.progress()]
+
+    def _receiver(self, query: Query) -> QueueReceiver | SocketReceiver:
+        """The receiver of the job's transport."""
+        edges, columns = self._job.edges, self._settings.columns(query)
+        if edges.transport != RECEIVERS:
+            return QueueReceiver(edges, query.name, lambda more: self._reading(query, columns, more))
+        ((stream, columns_needed),) = columns.items()
+        timed = any(isinstance(node, WindowAggregate | WindowJoin) for node in graph.operators(self._job.flow))
+        blocks = COUNTED in self._settings.users
+        return SocketReceiver(self._session, edges, query.name, stream, columns_needed, timed, tells=blocks)
+
+    def _reading(
+        self, query: Query, columns: Mapping[str, tuple[str, ...]], event_range: dict[str, str]
+    ) -> Callable[..., Any]:
+        """A function that reads a source's rows in one batch."""
+
+        def read(source: Source, needed: tuple[str, ...], reader: Reader, packing: Packing | None) -> Any:
+            return self._flight.read_range(self._session, source, needed, reader, packing, event_range)
+
+        return numbered_readers(query.name, columns, read)
+
+
+class DStreamSut(Sut):
+    """One session with one stream."""
+
+    def _queries_of(self, session: Any) -> Queries:
+        return DStreamQueries(session, self._settings)
 
 
 if __name__ == "__main__":
-    run(DStreamSut)
+    run(lambda job: DStreamSut(DStreamSettings(job)))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from streamgauge.engines.spark.structured import realtime_main as module
-from streamgauge.engines.spark.structured.realtime_main import RealTimeSut
+from streamgauge.engines.spark.io import kafka_realtime as module
+from streamgauge.engines.spark.io.kafka_realtime import PositionReports
 from streamgauge.transports.kafka.client.result_messages import Mark
 from streamgauge.transports.kafka.topic_names import topic_of
 
@@ -50,12 +50,10 @@ def test_what_a_broker_has_not_taken_is_told_again(
 ) -> None:
     """Until it has, even where no further batch comes; each batch that was taken once."""
     monkeypatch.setattr(module, "POLL_S", 0.0)
-    sut = RealTimeSut.__new__(RealTimeSut)
-    sut._job = SimpleNamespace(edges=SimpleNamespace(inputs=[SimpleNamespace(token="run")]))  # type: ignore[assignment]
-    marks = Marks(away=4)
-    sut._tell(Running(8), SimpleNamespace(name="q0"), marks)
+    marks: Any = Marks(away=4)
+    PositionReports(marks, "q0", "run").follow(Running(8))
     assert [(mark.endless, [place.offset for place in mark.positions]) for mark in marks.taken] == [(True, [500])]
     assert capsys.readouterr().err.count("could not report read positions yet") == 4
-    straight = Marks(away=0)
-    sut._tell(Running(8), SimpleNamespace(name="q0"), straight)
+    straight: Any = Marks(away=0)
+    PositionReports(straight, "q0", "run").follow(Running(8))
     assert len(straight.taken) == 3

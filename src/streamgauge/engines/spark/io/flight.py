@@ -1,0 +1,123 @@
+"""Flight's adapter: each query has a data source of its own name, which reads queues and sends to the recorder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.types import _parse_datatype_string
+
+from streamgauge.core.lineage_columns import LINEAGE
+from streamgauge.dataflow.nodes import Source
+from streamgauge.engines.spark.io.event_batching import packed_schema, row_schema, unpack
+from streamgauge.engines.spark.io.flight_source import named
+from streamgauge.engines.spark.io.spi import QueryStart, Reader, Write
+from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
+from streamgauge.engines.spark.lowering.dataframe import Probe
+from streamgauge.engines.spark.lowering.queries import Query
+from streamgauge.engines.spi import Edges
+
+
+class FlightAdapter:
+    """Reads streams from the generators' queues; results go to the recorder."""
+
+    def __init__(self, edges: Edges, options: Mapping[str, str]) -> None:
+        self._edges, self._options = edges, options
+
+    def configuration(self) -> dict[str, str]:
+        """Empty: Spark reads queues as it is."""
+        return {}
+
+    def in_force(self, settings: dict[str, str]) -> dict[str, str]:
+        return {name: value for name, value in settings.items() if name != "kafka_clients"}
+
+    def prepare(self, session: SparkSession, query: Query) -> None:
+        """Registers the query's data source."""
+        session.dataSource.register(named(format_of(query.name)))
+
+    def read(
+        self,
+        session: SparkSession,
+        source: Source,
+        columns: Sequence[str],
+        reader: Reader,
+        packing: Packing | None = None,
+        probe: Probe | None = None,
+    ) -> DataFrame:
+        return self._frame(session.readStream, source, columns, reader, packing, probe)
+
+    def read_range(
+        self,
+        session: SparkSession,
+        source: Source,
+        columns: Sequence[str],
+        reader: Reader,
+        packing: Packing | None,
+        event_range: Mapping[str, str],
+    ) -> DataFrame:
+        """A source's rows in a range of event times, as a batch frame. `event_range`: from_us, to_us and batch."""
+        return self._frame(session.read, source, columns, reader, packing, None, event_range)
+
+    def start(self, frame: DataFrame, start: QueryStart) -> StreamingQuery:
+        query = start.query
+        if query.mode == "update":
+            return start.by_batch(frame, self.sender(query))
+        writer = start.writer(frame).outputMode("append").format(format_of(query.name))
+        return writer.options(**self._output(query)).start()
+
+    def sender(self, query: Query) -> Write:
+        """A function that sends a batch to the recorder."""
+
+        def send(frame: DataFrame, batch: int) -> None:
+            options = {**self._output(query), "batch": str(batch)}
+            frame.write.format(format_of(query.name)).options(**options).mode("append").save()
+
+        return send
+
+    def _output(self, query: Query) -> dict[str, str]:
+        edge, sinks = self._edges.output, json.dumps([sink.name for sink in query.sinks])
+        return {"location": edge.location, "token": edge.token, "query": query.name, "sinks": sinks}
+
+    def _frame(
+        self,
+        frame_reader: Any,
+        source: Source,
+        column_names: Sequence[str],
+        reader: Reader,
+        packing: Packing | None,
+        probe: Probe | None,
+        event_range: Mapping[str, str] = {},
+    ) -> DataFrame:
+        """The frame of a Spark reader (streaming or batch) on the queues."""
+        edges = self._edges
+        types = {**source.schema.types(), **dict.fromkeys(LINEAGE, "bigint")}
+        columns = {name: _parse_datatype_string(types[name]) for name in column_names}
+        all_nullable = self._options.get("nullable") == "all"
+        nullable = [*columns] if all_nullable else [field.name for field in source.schema.fields if field.nullable]
+        options = {
+            "stream": source.name,
+            "locations": json.dumps([edge.location for edge in edges.inputs]),
+            "token": edges.inputs[0].token,
+            "frontier": edges.frontier,
+            "columns": json.dumps(column_names),
+            "nullable": json.dumps(nullable),
+            "query": reader.query,
+            "reader": str(reader.number),
+            **event_range,
+        }
+        configured = frame_reader.format(format_of(reader.query)).options(**options)
+        if packing is not None:
+            return configured.schema(PACKED).option("packing", json.dumps(asdict(packing))).load()
+        if self._options["source"] == "rows":
+            return configured.schema(row_schema(columns, nullable)).load()
+        bundles = configured.schema(packed_schema(columns, nullable)).option("bundled", "yes").load()
+        return unpack(bundles, probe.column(source.name)) if probe is not None else unpack(bundles)
+
+
+def format_of(query: str) -> str:
+    """The name of a query's data source."""
+    return f"streamgauge_{query}"

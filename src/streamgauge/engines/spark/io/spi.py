@@ -1,0 +1,105 @@
+"""The interface of a transport to Spark's queries: how they read streams and write results.
+
+To add a transport, implement `TransportAdapter` in a module and name it in `registry`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+from streamgauge.dataflow.nodes import Source
+from streamgauge.engines.spark.lowering.arrow_blocks import Packing
+from streamgauge.engines.spark.lowering.dataframe import Probe
+from streamgauge.engines.spark.lowering.queries import Query
+
+Write = Callable[[DataFrame, int], None]
+"""Writes a batch's frame, given its number."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """One reader of a stream. `number` counts the readers of this stream in the query."""
+
+    query: str
+    number: int
+
+
+@dataclass(frozen=True)
+class QueryStart:
+    """The start of a query, as far as it is the same over every transport.
+
+    `trigger`: arguments of Spark's `trigger`; empty for its default. `batch_written` is called after each batch that
+    Spark's driver wrote.
+    """
+
+    query: Query
+    checkpoint: Path
+    trigger: Mapping[str, str]
+    batch_written: Callable[[int], None]
+
+    def writer(self, frame: DataFrame) -> DataStreamWriter:
+        """A writer of the frame with name, checkpoint and trigger."""
+        writer = frame.writeStream.queryName(self.query.name).option("checkpointLocation", str(self.checkpoint))
+        arguments: dict[str, Any] = dict(self.trigger)
+        return writer.trigger(**arguments) if arguments else writer
+
+    def by_batch(self, frame: DataFrame, write: Write) -> StreamingQuery:
+        """Starts the query; `write` writes each batch."""
+
+        def write_batch(rows: DataFrame, batch: int) -> None:
+            write(rows, batch)
+            self.batch_written(batch)
+
+        return self.writer(frame).outputMode(self.query.mode).foreachBatch(write_batch).start()
+
+
+class TransportAdapter(Protocol):
+    """A transport, as the queries of one job see it."""
+
+    def configuration(self) -> dict[str, str]:
+        """Spark settings that the transport needs."""
+
+    def in_force(self, settings: dict[str, str]) -> dict[str, str]:
+        """The settings for the result: with the transport's own, without those that do not apply to it."""
+
+    def prepare(self, session: SparkSession, query: Query) -> None:
+        """Called once per query, before it reads."""
+
+    def read(
+        self,
+        session: SparkSession,
+        source: Source,
+        columns: Sequence[str],
+        reader: Reader,
+        packing: Packing | None = None,
+        probe: Probe | None = None,
+    ) -> DataFrame:
+        """A source's streaming frame: the given columns, or packed blocks of them."""
+
+    def start(self, frame: DataFrame, start: QueryStart) -> StreamingQuery:
+        """Starts a query that writes the frame as results."""
+
+
+def numbered_readers(
+    query: str,
+    columns: Mapping[str, tuple[str, ...]],
+    read: Callable[[Source, tuple[str, ...], Reader, Packing | None], DataFrame],
+) -> Callable[..., DataFrame]:
+    """A function that reads a source for a query. Each call is a new reader, numbered per stream.
+
+    `columns`: the columns that the query reads, by stream.
+    """
+    numbers: dict[str, count[int]] = defaultdict(count)
+
+    def read_source(source: Source, packing: Packing | None = None) -> DataFrame:
+        return read(source, columns[source.name], Reader(query, next(numbers[source.name])), packing)
+
+    return read_source

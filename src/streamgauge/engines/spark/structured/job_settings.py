@@ -1,0 +1,155 @@
+"""What a job's options mean: Spark's configuration, each query's trigger, and the settings in force for the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streamgauge.core.plugin_options import TUNED, Setting
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import UserJobNode, WindowAggregate, WindowJoin
+from streamgauge.engines.spark.batch_interval import interval_of
+from streamgauge.engines.spark.io.registry import adapter_for
+from streamgauge.engines.spark.io.spi import TransportAdapter
+from streamgauge.engines.spark.lowering.dataframe import lowering_of
+from streamgauge.engines.spark.lowering.queries import Query, queries
+from streamgauge.engines.spark.options import (
+    JVM_OPTIONS,
+    LOOPBACK,
+    LOWERING,
+    LOWERINGS,
+    PROBE_SETTINGS,
+    SETTINGS,
+    UNCHECKED_OPERATIONS,
+    chosen_lowerings,
+    defaults,
+    keeps_first_rows,
+    needs_rocksdb,
+    sends_all_columns,
+    split,
+    with_rocksdb,
+)
+from streamgauge.engines.spark.parallelism import unless_set
+from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
+from streamgauge.engines.spark.structured.job import SparkJob
+from streamgauge.engines.spark.watermark import NONE, delay_of
+from streamgauge.engines.spi import Edges
+
+
+class JobSettings:
+    """The settings of one job in micro-batch mode.
+
+    `options` are the engine's, `users` the part of Spark's configuration that the user gave.
+    """
+
+    declared: tuple[Setting, ...] = SETTINGS
+    in_order = False
+    """Whether one task per operator gets all rows in event order."""
+
+    def __init__(self, job: SparkJob) -> None:
+        self.job = job
+        self.options, self.users = split(job.options, self.declared)
+        self.adapter = self._adapter(job.edges, self.options)
+
+    def _adapter(self, edges: Edges, options: Mapping[str, str]) -> TransportAdapter:
+        return adapter_for(edges, options)
+
+    @property
+    def local(self) -> bool:
+        """Whether Spark runs in this process's machine and JVM alone."""
+        return self.job.master.startswith("local")
+
+    @property
+    def probed(self) -> bool:
+        """Whether the rows of operators are counted."""
+        return self.options.get("probes") == "on"
+
+    @property
+    def user_job(self) -> UserJobNode | None:
+        """The job's user function, if it has one."""
+        return next((node for node in graph.operators(self.job.flow) if isinstance(node, UserJobNode)), None)
+
+    @property
+    def watermark_delay(self) -> str:
+        """In Spark's format."""
+        requested = self.options.get("watermark_delay", NONE)
+        return delay_of(requested, self.job.edges.transport, len(self.job.edges.inputs))
+
+    @property
+    def lowerings(self) -> dict[str, str]:
+        """Operator to the requested lowering."""
+        return chosen_lowerings(graph.operators(self.job.flow), self.options)
+
+    def columns(self, query: Query) -> dict[str, tuple[str, ...]]:
+        """The columns of each stream that a query reads."""
+        available = self.job.edges.columns
+        needed = query.columns(self.job.flow, available)
+        return {stream: available[stream] for stream in needed} if sends_all_columns(self.options) else needed
+
+    def trigger(self, query: Query) -> str:
+        """The interval of a query, in Spark's format."""
+        return interval_of(query.sinks, self.options)
+
+    def trigger_arguments(self, query: Query) -> dict[str, str]:
+        """Arguments of Spark's `trigger`; empty for its default, back-to-back batches."""
+        interval = self.trigger(query)
+        return {"processingTime": interval} if interval != "0 seconds" else {}
+
+    def configuration(self) -> dict[str, str]:
+        """Spark's configuration, the user's part included."""
+        # Remote executors reach Spark's driver at the address of streamgauge's endpoints.
+        host = LOOPBACK if self.local else self.job.edges.bind
+        conf = defaults(
+            unless_set(len(self.job.edges.inputs)),
+            local_checkpoint=self.local,
+            raw_files=self.user_job is None,
+            host=host,
+            options=self.options,
+        )
+        if not self.local and self.options.get("python_workers") == UNCHANGED:
+            conf[f"spark.executorEnv.{VARIABLE}"] = UNCHANGED
+        if needs_rocksdb(self.job.flow, self._tuned_state):
+            conf = with_rocksdb(conf, self._tuned_state)
+        conf |= UNCHECKED_OPERATIONS if keeps_first_rows(self.job.flow) and not self.in_order else {}
+        conf |= PROBE_SETTINGS if self.probed else {}
+        conf["spark.driver.memory"] = self.options["driver_memory"]
+        conf |= self.adapter.configuration()
+        if self.job.jars:
+            conf["spark.jars"] = ",".join(self.job.jars)
+        return {**conf, **self.users}
+
+    def in_force(self) -> dict[str, str]:
+        """The options in force. Values chosen by streamgauge are marked `(auto)`."""
+        settings = {name: value for name, value in self.options.items() if not name.startswith(LOWERING)}
+        settings.pop("lowering", None)  # each operator's own follows
+        if not needs_rocksdb(self.job.flow):
+            settings.pop("state_store", None)
+        if self.local:
+            settings["driver_memory"] += ", full size from the start" if settings.get("heap") != "grows" else ""
+            settings["jit"] = " ".join((settings["jit"], *JVM_OPTIONS[settings["jit"]]))
+        else:
+            settings["jit"] = "jvm (remote executors are started with their own options)"
+        settings = self.adapter.in_force(settings)
+        if "trigger" in self.options:
+            settings["trigger"] = _with_choice(self._triggers(), self.options["trigger"])
+        if "watermark_delay" in self.options:
+            settings["watermark_delay"] = _with_choice(self.watermark_delay, self.options["watermark_delay"])
+        for node in graph.operators(self.job.flow):
+            if isinstance(node, WindowAggregate | WindowJoin):
+                requested = self.lowerings.get(node.name, LOWERINGS[type(node)][0])
+                settings[LOWERING + node.name] = _with_choice(lowering_of(node, self.lowerings), requested)
+        return settings
+
+    @property
+    def _tuned_state(self) -> bool:
+        return self.options.get("state_store", TUNED) == TUNED
+
+    def _triggers(self) -> str:
+        """The interval in force; one per query if they differ."""
+        intervals = {query.name: self.trigger(query) for query in queries(self.job.flow)}
+        if len(set(intervals.values())) == 1:
+            return next(iter(intervals.values()))
+        return "; ".join(f"{name}: {interval}" for name, interval in intervals.items())
+
+
+def _with_choice(used: str, requested: str) -> str:
+    return f"{used} (auto)" if requested == "auto" else used

@@ -1,0 +1,79 @@
+"""What a job's options mean: Spark's configuration, and the settings in force."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import hop, source
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.spark.structured.job import SparkJob
+from streamgauge.engines.spark.structured.job_settings import JobSettings
+from streamgauge.engines.spi import Edge, Edges
+
+BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
+ADS = source("ads", Schema.of(user_id="int", pack="int"))
+REVENUE = BOUGHT.window(hop(2, 1), keys="pack").aggregate(revenue="sum(price)")
+MEAN = BOUGHT.window(hop(2, 1), keys="pack").aggregate(mean="avg(price)", name="means")
+MATCHES = BOUGHT.select(pack="pack", price="price").join(ADS.select(pack="pack"), window=hop(2, 1), on="pack")
+
+
+def in_force(flow: Flow, **options: str) -> dict[str, str]:
+    settings = JobSettings(SparkJob(flow, Edges((), Edge("", ""), {}), options, "local[1]", "", ""))
+    return {name: value for name, value in settings.in_force().items() if name.startswith(("lowering", "trigger"))}
+
+
+def test_what_was_left_to_the_engine_stands_as_what_ran() -> None:
+    """With a word that it was the engine's choice; only operators that the flow has are listed."""
+    assert in_force(REVENUE.sink("out")) == {
+        "trigger": "1400 milliseconds (auto)",
+        "lowering.aggregate": "panes (auto)",
+    }
+    assert in_force(MEAN.sink("out")) == {"trigger": "1400 milliseconds (auto)", "lowering.means": "window (auto)"}
+    assert in_force(MATCHES.sink("out")) == {"trigger": "2 seconds (auto)", "lowering.join": "stream_stream"}
+    assert in_force(BOUGHT.sink("out")) == {"trigger": "0 seconds (auto)"}
+
+
+def test_what_was_asked_for_stands_as_it_was_asked() -> None:
+    """Without that word."""
+    asked = {"trigger": "2 seconds", "lowering.aggregate": "window"}
+    assert in_force(REVENUE.sink("out"), **asked) == asked
+    packed = {"trigger": "auto", "lowering.join": "packed"}
+    assert in_force(MATCHES.sink("out"), **packed) == {"trigger": "1400 milliseconds (auto)", "lowering.join": "packed"}
+
+
+@pytest.mark.parametrize(
+    ("master", "options", "stands"),
+    [
+        ("local[2]", {}, "late -XX:Tier4InvocationThreshold="),
+        ("local[2]", {"jit": "jvm"}, "jvm"),
+        ("spark://host:7077", {}, "jvm (remote executors"),
+    ],
+)
+def test_how_the_jvm_compiles_stands_with_what_it_was_told(master: str, options: dict[str, str], stands: str) -> None:
+    """A result that hides a JVM's options cannot be made again."""
+    settings = JobSettings(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), options, master, "", ""))
+    assert settings.in_force()["jit"].startswith(stands)
+
+
+@pytest.mark.parametrize(
+    ("master", "options", "host"),
+    [
+        ("local[2]", {}, "127.0.0.1"),
+        ("spark://host:7077", {}, "10.0.0.5"),
+        ("spark://host:7077", {"spark.driver.host": "me.example", "spark.driver.bindAddress": "0.0.0.0"}, "me.example"),
+    ],
+)
+def test_sparks_driver_is_where_executors_find_ours(master: str, options: dict[str, str], host: str) -> None:
+    """On loopback in local mode; else at the address that was bound, unless the user says where."""
+    edges = Edges((), Edge("", ""), {}, bind="10.0.0.5")
+    conf = JobSettings(SparkJob(BOUGHT.sink("out"), edges, options, master, "", "")).configuration()
+    assert conf["spark.driver.host"] == host
+    assert conf["spark.driver.bindAddress"] == options.get("spark.driver.bindAddress", host)
+
+
+@pytest.mark.parametrize(("probed", "kept"), [({"probes": "on"}, "2000"), ({}, None)])
+def test_where_counts_are_read_spark_keeps_more_executions(probed: dict[str, str], kept: str | None) -> None:
+    """And no more where they are not, which is the default: they take heap."""
+    settings = JobSettings(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), probed, "local[1]", "", ""))
+    assert settings.configuration().get("spark.sql.ui.retainedExecutions") == kept
