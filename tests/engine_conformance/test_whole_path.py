@@ -98,12 +98,13 @@ APPLICATIONS: list[tuple[str, dict[str, dict[str, Any]], dict[str, int]]] = [
         {"spikes": 25, "outliers": 250, "bargains": 5_000},
     ),
     (
-        "20k",
+        "25k",
         {
             "trending_topics": {"window": "2s", "frequency": "1s"},
             "ads_analytics": {"window": "2s", "frequency": "1s", "queries": "50"},
+            "machine_outlier": {},
         },
-        {"rankings": 40, "rates": 500},
+        {"rankings": 40, "rates": 500, "alerts": 500},
     ),
     (
         "20k",
@@ -124,7 +125,6 @@ APPLICATIONS: list[tuple[str, dict[str, dict[str, Any]], dict[str, int]]] = [
         {"traffic_monitoring": {}, "reinforcement_learner": {}},
         {"speeds": 10_000, "actions": 10_000},
     ),
-    ("10k", {"machine_outlier": {}}, {"alerts": 500}),
     (
         "9k",
         {"sentiment_analysis": {}, "spam_filter": {}, "voipstream": {}},
@@ -167,7 +167,7 @@ APPLICATIONS: list[tuple[str, dict[str, dict[str, Any]], dict[str, int]]] = [
     ),
 ]
 NAMES = (
-    "rows", "windows", "updates", "clicks", "processes", "machines", "texts", "grid", "other ways",
+    "rows", "windows", "updates", "clicks", "processes", "texts", "grid", "other ways",
     "counted by window", "minutes remembered", "clicks by window",
 )  # fmt: skip
 IN_LONG = ("clicks", "grid", "other ways", "counted by window", "minutes remembered", "clicks by window")

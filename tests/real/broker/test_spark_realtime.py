@@ -132,8 +132,9 @@ def test_first_rows_are_the_earliest(
     assert judged.result.settings["trigger"] == "5 seconds (auto)"
 
 
+@pytest.mark.long
 @on_a_broker
-@pytest.mark.parametrize("workload", [pytest.param("identity", marks=pytest.mark.long), "windowed_aggregation"])
+@pytest.mark.parametrize("workload", ["identity", "windowed_aggregation"])
 def test_a_restart_repeats_what_was_written_since_it_kept_how_far_it_is(tmp_path: Path, workload: str) -> None:
     """Spark is killed in mid-trial and comes back with its state: no answer is lost or wrong, and what comes twice is
     counted as what it is.

@@ -50,12 +50,13 @@ def foreign_spark(folder: Path) -> dict[str, str]:
     }
 
 
-def test_a_job_runs_whatever_other_programs_have_left(tmp_path: Path) -> None:
-    """Stream and batch run both start a Spark, and the result names what was set aside."""
+@pytest.mark.parametrize("workload", ["filter", pytest.param(str(EXAMPLES / "enrich.py"), marks=pytest.mark.long)])
+def test_a_job_runs_whatever_other_programs_have_left(tmp_path: Path, workload: str) -> None:
+    """The result names what was set aside. Of a user job, stream and batch run both start a Spark."""
     hosts = tmp_path / "hosts"
     hosts.write_text("::1 localhost\n")
     variables = foreign_spark(tmp_path / "spark")
-    run = ["run", str(EXAMPLES / "enrich.py"), "--rate", "2k", "--duration", "5s", "--warmup", "3s", "--json"]
+    run = ["run", workload, "--rate", "2k", "--duration", "5s", "--warmup", "3s", "--json"]
     done = in_namespace(NO_NAMES.format(hosts=hosts), [*run, "--out", str(tmp_path / "runs")], variables)
     assert done.stdout, done.stderr
     result = json.loads(done.stdout)  # invalid beside other load, which is no matter here
