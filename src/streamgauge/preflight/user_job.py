@@ -84,7 +84,7 @@ def _workload(path: Path) -> UserJob:
     description: Description = getattr(function, DESCRIPTION)
     streams, notes = _streams(path, description.inputs)
     columns = user_job_reference.columns(path, description, streams) if description.reference is not None else None
-    if wrong := user_job_function.problems(path, function, [one.name for one in description.inputs]):
+    if wrong := user_job_function.problems(path, function):
         raise JobError(wrong)
     sources = tuple(Source(stream.name, stream.schema) for stream in streams)
     times = tuple(one.time for one in description.inputs)

@@ -109,12 +109,10 @@ class TrialRequest:
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """The outcome of a trial. `drained_per_s` is the rate delivered while there was a backlog, None where not known.
-    `busy_share`: the share of the time that the engine's batches filled, mean; None where that is not known.
-    `wrong_answers`: what is wrong with the results of a trial that kept up otherwise; empty where nothing is.
+    """The outcome of a trial.
 
-    `drained_per_s` is the ingested rate while there was a backlog, None if unknown. `busy_share`: mean share of the
-    time that the engine's batches filled; None if unknown. `wrong_answers`: faults in the results of a trial that
+    `drained_per_s` is the ingested rate while there was a backlog, None if unknown. `busy_share`: the share of the
+    time that the engine's batches needed; None if unknown. `wrong_answers`: faults in the results of a trial that
     otherwise kept up; else empty.
 
     An overload trial is not judged. Its verdict only says whether the engine kept up with the offered rate, or that the
