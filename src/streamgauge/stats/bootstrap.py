@@ -34,8 +34,8 @@ Floats = NDArray[np.float64]
 
 _BLOCK_FACTOR = 2.0
 _BLOCKS_MIN = 4
-_PARAMETERS = 2
-"""The parameters of a line: intercept and slope."""
+_LINE, _RATIO = 2, 1
+"""Fitted parameters: of a line, intercept and slope."""
 _ESTIMATED_BLOCK_FROM = 16
 """With fewer points a block length cannot be estimated, so the textbook interval applies."""
 
@@ -112,7 +112,7 @@ def ratio_interval(
         return _nothing(above.size, confidence)
     estimate = float(above.sum()) / whole
     residuals, weights = above - estimate * below, np.full(above.size, 1 / whole)
-    half = _half_width(residuals, weights, confidence, None, replicates, seed)
+    half = _half_width(residuals, weights, confidence, None, replicates, seed, _RATIO)
     return Interval(estimate, estimate - half, estimate + half, confidence, above.size)
 
 
@@ -161,20 +161,21 @@ def _half_width(
     block: int | None,
     replicates: int,
     seed: int,
+    parameters: int = _LINE,
 ) -> float:
     """Half the interval of `weights @ values`: the wider of block bootstrap and independence."""
-    independent = _independent_half_width(residuals, weights, confidence)
+    independent = _independent_half_width(residuals, weights, confidence, parameters)
     length = block_length(residuals) if block is None else min(max(1, block), residuals.size)
     # Blocks of one sample are the independent bootstrap, which has an exact form.
     if length == 1:
         return independent
-    lost = residuals.size / max(1, residuals.size - _PARAMETERS)
+    lost = residuals.size / max(1, residuals.size - parameters)
     spread = float(_replicates(residuals, weights, length, replicates, seed).std()) * math.sqrt(lost)
     # Alternating neighbours (long and short batches) make a slope more certain than independent ones would, so the
     # interval must not become wider.
-    if spread <= _independent_error(residuals, weights):
+    if spread <= _independent_error(residuals, weights, parameters):
         return independent
-    return student(residuals.size / length - _PARAMETERS, confidence) * spread
+    return student(residuals.size / length - parameters, confidence) * spread
 
 
 def _replicates(residuals: Floats, weights: Floats, length: int, replicates: int, seed: int) -> Floats:
@@ -185,12 +186,12 @@ def _replicates(residuals: Floats, weights: Floats, length: int, replicates: int
     return np.asarray(bootstrap.apply(lambda resampled: weights @ resampled, replicates), dtype=np.float64)[:, 0]
 
 
-def _independent_half_width(residuals: Floats, weights: Floats, confidence: float) -> float:
-    return student(residuals.size - _PARAMETERS, confidence) * _independent_error(residuals, weights)
+def _independent_half_width(residuals: Floats, weights: Floats, confidence: float, parameters: int = _LINE) -> float:
+    return student(residuals.size - parameters, confidence) * _independent_error(residuals, weights, parameters)
 
 
-def _independent_error(residuals: Floats, weights: Floats) -> float:
-    freedom = residuals.size - _PARAMETERS
+def _independent_error(residuals: Floats, weights: Floats, parameters: int = _LINE) -> float:
+    freedom = residuals.size - parameters
     return math.sqrt(float(residuals @ residuals) / freedom * float(weights @ weights))
 
 

@@ -25,7 +25,7 @@ MISTAKES = {
 
 FINE = {
     "names are left to Python": "return inputs['purchase'].where(F.windw(limt))",
-    "a query in a branch": "if len(inputs) > 5:\n    inputs['purchases'].writeStream.start()\nreturn inputs['purchases']",
+    "a query in a branch": "if spark:\n    inputs['purchases'].writeStream.start()\nreturn inputs['purchases']",
     "a query after an early return": "if spark:\n    return 1\ninputs['purchases'].writeStream.start()",
     "a query in a nested function": "def later(x):\n    x.writeStream.start()\nreturn inputs['purchases']",
     "a return in a branch": "if inputs:\n    return inputs['purchases']",

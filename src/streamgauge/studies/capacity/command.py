@@ -46,6 +46,7 @@ from streamgauge.trial.phases import DRAIN_INTERVALS
 from streamgauge.trial.progress import snapshots
 from streamgauge.trial.run import ceiling_of, create_folder, interrupted_result, require_machine
 from streamgauge.trial.trial_result import TrialResult
+from streamgauge.verdict.collect_evidence import draining_at_start
 
 DRAIN_TIMEOUT_S = 90.0
 CEILING_SHARE = 0.9
@@ -159,7 +160,8 @@ class Sustain:
         )  # fmt: skip
         judged = conductor.run(folder, trial)
         self.on_result(folder, describe(self.resolved.flow))
-        return outcome_of(request, judged, folder, self.resolved.engine.has_batch_ids)
+        outcome = outcome_of(request, judged, folder, self.resolved.engine.has_batch_ids)
+        return replace(outcome, began_behind=draining_at_start(judged.record))
 
     def _warm(self, conductor: TrialConductor, rate_per_s: float) -> float | None:
         """Warms a fresh engine up, so that every trial starts on compiled code with an empty queue.

@@ -19,9 +19,9 @@ against the rate above. An undecided trial at 90 % is also repeated once, becaus
 cannot be shown to hold.
 
 *Holds* means that the verdict is sustained. A trial that stays undecided after its extensions counts as "does not
-hold", because the search must go on and only proof may raise the answer. The first judged trial is an exception: it is
-repeated once. An undecided trial stays undecided in the table,
-and the result says so if the bracket's upper end rests on it.
+hold", because the search must go on and only proof may raise the answer. A trial whose span began while the backlog of
+before was draining is repeated once. An undecided trial stays undecided in the table, and the result says so if the
+bracket's upper end rests on it.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class TrialOutcome:
     """The outcome of a trial.
 
     `drained_per_s` is the ingested rate while there was a backlog, None if unknown. `busy_share`: the share of the
-    time that the engine's batches needed; None if unknown. `wrong_answers`: faults in the results of a trial that
-    otherwise kept up; else empty.
+    time that the engine's batches needed; None if unknown. `began_behind`: whether the span began while a backlog was
+    draining. `wrong_answers`: faults in the results of a trial that otherwise kept up; else empty.
 
     An overload trial is not judged. Its verdict only says whether the engine kept up with the offered rate, or that the
     driver failed.
@@ -134,6 +134,7 @@ class TrialOutcome:
     folder: str = ""
     engine_start: int = 0
     wrong_answers: str = ""
+    began_behind: bool = False
 
     @property
     def holds(self) -> bool:
@@ -266,7 +267,7 @@ def _bracket(state: State, guess: float) -> TrialRequests:
     rate, step, backoff = guess, first, DriverStarvationBackoff(first)
     while True:
         try:
-            outcome = yield from (_try if state.judged else _try_first)(state, rate, "bracket")
+            outcome = yield from _try(state, rate, "bracket")
         except SearchEnded as invalid:
             rate, step = backoff.lower_rate(rate, state.low, invalid), first
             continue
@@ -413,20 +414,10 @@ def _confirm(state: State) -> TrialRequests:
 
 
 def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False) -> Trial:
+    """A trial, repeated once if it is undecided because the engine still drained the backlog of before."""
     first = not state.trials
     outcome = yield from _run_trial(TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always))
-    state.note(outcome, rate)
-    return outcome
-
-
-def _try_first(state: State, rate: float, purpose: Purpose) -> Trial:
-    """The first judged trial of a search, repeated once if undecided.
-
-    Its engine comes from the overload or is new, so believing the trial would send the search far below the limit.
-    """
-    fresh = not state.trials or state.settings.fresh_always
-    outcome = yield from _run_trial(TrialRequest(rate, purpose, fresh))
-    if outcome.verdict == "undecided":
+    if outcome.verdict == "undecided" and outcome.began_behind:
         outcome = yield from _run_trial(TrialRequest(rate, purpose, state.settings.fresh_always))
     state.note(outcome, rate)
     return outcome

@@ -345,11 +345,16 @@ class Busy:
 
 
 @pytest.mark.parametrize("again", ["sustained", "undecided", "not_sustained"])
-def test_a_first_rate_that_is_undecided_is_asked_once_more(again: VerdictValue) -> None:
-    """Once; what it says then counts, and no later undecided rate is asked again."""
+def test_an_undecided_trial_that_began_behind_is_repeated_once(again: VerdictValue) -> None:
+    """What the second says counts. No other undecided rate is tried again."""
     verdicts: dict[int, VerdictValue] = {2: "undecided", 3: again}
     sut = Scripted(1e6, lambda rate, number, _: verdicts.get(number) or ("undecided" if rate > 1e6 else None))
-    result = search(sut, PLENTY)
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        outcome = sut(rate, purpose, fresh)
+        return dataclasses.replace(outcome, began_behind=len(sut.requests) in (2, 3))
+
+    result = search(trial, PLENTY)
     rates = [request.rate_per_s for request in sut.requests]
     assert rates[1] == rates[2] != rates[3]
     assert not sut.requests[2].fresh
