@@ -126,9 +126,9 @@ APPLICATIONS: list[tuple[str, dict[str, dict[str, Any]], dict[str, int]]] = [
         {"speeds": 10_000, "actions": 10_000},
     ),
     (
-        "9k",
+        "6k",
         {"sentiment_analysis": {}, "spam_filter": {}, "voipstream": {}},
-        {"sentiments": 4_000, "verdicts": 4_000, "telemarketers": 30},
+        {"sentiments": 2_500, "verdicts": 2_500, "telemarketers": 20},
     ),
     (
         "20k",

@@ -21,6 +21,7 @@ from streamgauge.results.verdict import Check
 from streamgauge.stats.bootstrap import independent_slope_interval
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.verdict.collect_evidence import backlogs_of, batches_between, collect_evidence, samples_of
+from streamgauge.verdict.criteria import spare_time
 from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX
 from streamgauge.verdict.criteria.driver import PLAN_SHARE_MIN, SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.criteria.trend import TREND_POINTS_MIN
@@ -123,7 +124,8 @@ def undecided_checks(
     # With too little evidence the slopes are guesses, so they cannot rule out an extension.
     if "evidence" in undecided:
         return tuple(undecided)
-    if not all(_may_be_decided(check, longest) for check in undecided.values()):
+    by_slopes = all(_may_be_decided(check, longest) for check in undecided.values())
+    if not by_slopes and not spare_time.may_decide(evidence, longest):
         return ()
     observations = _observations(resolved, record, longest)
     lacking = (name for name, needed in _missing_for_limits(resolved, record).items() if needed <= observations)

@@ -207,9 +207,12 @@ def test_a_longer_warm_up_says_for_what(make: Any) -> None:
 def test_a_slope_at_its_limit_is_given_up(
     monkeypatch: pytest.MonkeyPatch, resolved: ResolvedExperiment, make: Any
 ) -> None:
-    """Where twice the span could not tell either, it stays undecided; a little further away it is extended."""
+    """Where twice the span could not tell either, it stays undecided; a little further away it is extended, and where
+    batches may leave time over.
+    """
     record = done_of(make)
-    for slope, worth in ((0.0099, False), (0.0, True), (0.02, True)):
+    for slope, spare, worth in ((0.0099, False, False), (0.0, False, True), (0.02, False, True), (0.0099, True, True)):
+        monkeypatch.setattr(stopping_rules.spare_time, "may_decide", lambda *_, spare=spare: spare)
         interval = Interval(slope, slope - 0.015, slope + 0.015, 0.98, 40)
         trend = make_check("backlog_trend", "undecided", Cause.TREND_UNDECIDED, slope, 0.01, "s/s", "", interval)
         judged = Verdict(value="undecided", checks=(trend,), sentence="")

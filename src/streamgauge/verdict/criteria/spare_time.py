@@ -12,6 +12,8 @@ about engines without spare time. It turns undecided into ok only, never a prove
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from streamgauge.results.causes import Cause
@@ -48,6 +50,18 @@ def needed_share(work: Work, slide_s: float, confidence: float) -> Interval | No
     """
     busy_s, covered_s = _by_slide(work, slide_s) if slide_s else (work.busy_s, work.covered_s)
     return ratio_interval(busy_s, covered_s, confidence) if busy_s.size >= GROUPS_MIN else None
+
+
+def may_decide(evidence: Evidence, longest: float) -> bool:
+    """Whether a span `longest` times as long may show that every query leaves time over.
+
+    Intervals narrow by the root of the length.
+    """
+    shares = [needed_share(work, evidence.slide_s, evidence.confidence) for work in evidence.work]
+    known = [share for share in shares if share is not None]
+    return 0 < len(known) == len(shares) and all(
+        share.estimate + share.half_width / math.sqrt(longest) <= BATCH_SHARE_MAX for share in known
+    )
 
 
 def _by_slide(work: Work, slide_s: float) -> tuple[Floats, Floats]:

@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge.results.causes import Cause
 from streamgauge.verdict.criteria.registry import CHECKS
-from streamgauge.verdict.criteria.spare_time import BATCH_SHARE_MAX, GROUPS_MIN, needed_share
+from streamgauge.verdict.criteria.spare_time import BATCH_SHARE_MAX, GROUPS_MIN, may_decide, needed_share
 from streamgauge.verdict.evidence import TREND_CONFIDENCE, Evidence, Samples, Work
 from tests.unit.verdict.helpers_evidence import evidence
 
@@ -76,3 +76,27 @@ def test_windows_closing_in_some_batches_only_do_not_widen_the_interval() -> Non
     assert by_slide is not None
     assert each is not None
     assert by_slide.half_width < each.half_width / 2
+
+
+@pytest.mark.parametrize(("close_s", "n", "worth"), [(1.4, 22, True), (3.0, 22, False), (1.4, GROUPS_MIN, False)])
+def test_a_longer_span_is_worth_it_where_batches_leave_time_over(close_s: float, n: int, worth: bool) -> None:
+    """Not where they need all of it, nor where too few batches say how much they need."""
+    assert may_decide(undecided((batches(close_s, n=n),)), 2.0) is worth
+
+
+def test_without_batches_no_longer_span_is_worth_it() -> None:
+    assert not may_decide(undecided(()), 2.0)
+
+
+def test_every_query_must_leave_time_over() -> None:
+    assert not may_decide(undecided((batches(1.4), batches(3.0))), 2.0)
+
+
+def test_a_wide_interval_needs_a_longer_span() -> None:
+    """Of batches that vary much: four times the span, and not twice."""
+    noisy = replace(batches(0.0, 1.0), busy_s=np.resize([0.4, 1.6, 1.1], 22))
+    share = needed_share(noisy, SLIDE_S, TREND_CONFIDENCE)
+    assert share is not None
+    factor = (share.half_width / (BATCH_SHARE_MAX - share.estimate)) ** 2
+    seen = undecided((noisy,))
+    assert (may_decide(seen, 1.1 * factor), may_decide(seen, 0.9 * factor)) == (True, False)
