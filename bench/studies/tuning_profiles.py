@@ -178,12 +178,13 @@ def command(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="keeps every search")
     parser.add_argument("--only", metavar="NAME,...", help="the searches that have all of these names")
     parser.add_argument("--show", action="store_true", help="make no search, show what the folder holds")
-    parser.add_argument("options", nargs="*", metavar="OPTION", help="of sustain, after --")
-    asked = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    own, options = (given[: given.index("--")], given[given.index("--") + 1 :]) if "--" in given else (given, [])
+    asked = parser.parse_args(own)
     asked.folder.mkdir(parents=True, exist_ok=True)
     if not asked.show:
         try:
-            for _ in searched(asked.folder, chosen(asked.only), asked.options):
+            for _ in searched(asked.folder, chosen(asked.only), options):
                 write_table(asked.folder)
         except KeyboardInterrupt:
             print("stopped; the same command continues", file=sys.stderr)

@@ -83,6 +83,13 @@ def test_a_stopped_study_keeps_and_shows_what_is_finished(
     assert "the same command continues" in said.err
 
 
+def test_options_of_sustain_follow_those_of_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+    monkeypatch.setattr(study, "run_search", lambda name, arguments, folder: seen.append(arguments))
+    study.command([str(tmp_path), "--only", "word_count,kafka,tuned", "--", "--tolerance", "20%"])
+    assert [arguments[-2:] for arguments in seen] == [["--tolerance", "20%"]]
+
+
 def test_a_row_says_how_its_figure_was_made() -> None:
     """With the latency at 90 % of the rate, or in a quick search that of the highest trial that held; without paths."""
     quick = result(study.EVERY[0], 1e5)
