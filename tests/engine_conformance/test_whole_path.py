@@ -170,7 +170,9 @@ NAMES = (
     "rows", "windows", "updates", "clicks", "processes", "texts", "grid", "other ways",
     "counted by window", "minutes remembered", "clicks by window",
 )  # fmt: skip
-IN_LONG = ("clicks", "grid", "other ways", "counted by window", "minutes remembered", "clicks by window")
+IN_LONG = (
+    "windows", "clicks", "texts", "grid", "other ways", "counted by window", "minutes remembered", "clicks by window"
+)  # fmt: skip
 KILLED = "updates"
 """The group whose Spark is killed in make test: rows of windows, and updates of several sinks."""
 GROUPS = [

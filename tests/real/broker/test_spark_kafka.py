@@ -150,6 +150,7 @@ def test_what_a_user_would_write_is_right_over_a_broker(
     assert settings["sink"] == "Spark's own for Kafka: Kafka's own defaults"
 
 
+@pytest.mark.long
 @on_a_broker
 def test_answers_are_right_across_a_restart_on_brokers_of_ones_own(tmp_path: Path, restart: Restart) -> None:
     """Spark is killed in mid-trial, and begins the batch that it was at anew: what it had sent of that counts once.

@@ -133,7 +133,8 @@ def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path, transport: str) -
     assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
 
 
-@pytest.mark.parametrize("transport", [pytest.param("flight", marks=pytest.mark.long), "socket"])
+@pytest.mark.long
+@pytest.mark.parametrize("transport", OVER)
 def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With Spark's own reason in the verdict, and right answers until then; Spark itself would go on with the next."""
     monkeypatch.setattr(over_a_broker, "testbed_settings", with_an_overflow)

@@ -18,6 +18,10 @@ The result is only a guess for the search.
 
 Batches that fill much of their interval predict the rate at which the engine is full. The next step then offers one and
 a half times that rate, and is the last one: its batches are hardly longer than those of a trial.
+
+If the flow keeps rows until windows end, as a join does, every step lasts until windows end in both of its halves,
+because the batches in which they end are the long ones. (In steps without them Spark's join drained 1.4 M/s. It
+sustained 0.7 M/s.)
 """
 
 from __future__ import annotations
@@ -57,6 +61,8 @@ CLIMB_SHARE = 0.8
 HEAP_SHARE = 1 / 8
 """Share of the heap that rows may take by their size in Arrow: state has two versions, and batches are copied. Spark
 ran out of memory at 43 %, in a packed join at 6.4 M/s."""
+CLOSING_S_MAX = 30.0
+"""Longest wait for the ends of windows in a step."""
 KEPT_UP_SHARE = 0.95
 """Share of the last step's rate, and of the generators' ceiling, that counts as keeping up."""
 
@@ -122,12 +128,23 @@ def most_within_heap(resolved: ResolvedExperiment) -> float:
     Event time advances at the plan's rate even if little is drained, so state holds rows at that rate.
     """
     heap = entry(resolved.engine.name).heap_bytes(resolved.experiment.options)
-    if not heap or resolved.reach_us is None or not any(map(_keeps_rows, graph.operators(resolved.flow))):
+    if not heap or resolved.reach_us is None or not _keeps_rows(resolved):
         return math.inf
     return heap * HEAP_SHARE / (resolved.event_bytes(FIRST_RATE_PER_S) * (PACE_S + resolved.reach_us / US))
 
 
-def _keeps_rows(node: Node) -> bool:
+def closing_s(resolved: ResolvedExperiment) -> float:
+    """How long a step must be for windows to end in both of its halves; 0 if the flow keeps no rows until then."""
+    reach_s = (resolved.reach_us or 0) / US
+    return min(2 * reach_s, CLOSING_S_MAX) if _keeps_rows(resolved) else 0.0
+
+
+def _keeps_rows(resolved: ResolvedExperiment) -> bool:
+    """Whether an operator keeps rows until the watermark passes."""
+    return any(map(_is_holding, graph.operators(resolved.flow)))
+
+
+def _is_holding(node: Node) -> bool:
     return isinstance(node, WindowJoin | IntervalJoin) or (isinstance(node, Process) and bool(node.keys))
 
 
@@ -136,6 +153,7 @@ class RateLadder:
 
     def __init__(self, conductor: TrialConductor) -> None:
         self._conductor = conductor
+        self._closing_s = closing_s(conductor.resolved)
         self._began = time.monotonic()
 
     def step(self, rate_per_s: float, seconds: float, climbed_per_s: float) -> tuple[TrialRecord, float, bool]:
@@ -143,24 +161,27 @@ class RateLadder:
 
         `climbed_per_s`: the rate that the step before drained, 0 for the first.
         """
-        record, drained = self._made(rate_per_s, seconds, 0.0)
+        record, drained = self._made(rate_per_s, max(seconds, self._closing_s), 0.0)
         if climbed_per_s and drained < FAR_SHARE * rate_per_s:
             return record, drained, True
         # Only a warm engine that falls behind has reached its limit. One that keeps up climbs at once.
         if self._is_short(record, drained, rate_per_s) and self._cold_s > 0:
-            record, drained = self._made(rate_per_s, STEP_S, drained)
+            record, drained = self._made(rate_per_s, max(STEP_S, self._closing_s), drained)
         if stayed := self._is_short(record, drained, rate_per_s):
             # At least half the rate, so that a cold engine's drain rate does not throttle a warm one.
             share = max(drained / rate_per_s, 0.5)
-            record, drained = self._made(rate_per_s, max(LAST_S, self._cold_s), drained, PACE_S * share)
+            seconds = max(LAST_S, self._cold_s, self._closing_s)
+            record, drained = self._made(rate_per_s, seconds, drained, PACE_S * share)
             if not record.ended_early and drained < FAR_SHARE * rate_per_s:
                 share = LARGER * drained / rate_per_s
                 record, drained = self._made(rate_per_s, LAST_S, drained, PACE_S * share)
         return record, drained, stayed
 
     def last_step(self, rate_per_s: float) -> tuple[TrialRecord, float, bool]:
-        """Like `step` for a rate little above the engine's limit: one trial, until the engine is warm."""
-        record, drained = self._made(rate_per_s, max(STEP_S, self._cold_s), 0.0, PACE_S / OVERLOAD_FACTOR)
+        """Like `step` for a rate little above the engine's limit: one trial, until it is warm and windows ended."""
+        # Event time advances as slowly as the engine drains.
+        seconds = max(STEP_S, self._cold_s, OVERLOAD_FACTOR * self._closing_s)
+        record, drained = self._made(rate_per_s, seconds, 0.0, PACE_S / OVERLOAD_FACTOR)
         return record, drained, True
 
     @property

@@ -67,7 +67,7 @@ def drained_at(rate_per_s: float, **more: Any) -> TrialRecord:
 class Stairs:
     """Stands for the rig: notes the stairs, and lets an engine that drains `capacity_per_s` climb them."""
 
-    heap_per_s = math.inf
+    heap_per_s, closing_s = math.inf, 0.0
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, **last: Any) -> None:
         self.seen: list[tuple[float, float]] = []
@@ -75,6 +75,7 @@ class Stairs:
         self.now_s, self.capacity_per_s, self.last, self.last_from = 0.0, capacity_per_s, last, 0
         monkeypatch.setattr(saturation_probe, "_step", self.step)
         monkeypatch.setattr(saturation_probe, "most_within_heap", lambda _: self.heap_per_s)
+        monkeypatch.setattr(saturation_probe, "closing_s", lambda _: self.closing_s)
         monkeypatch.setattr(saturation_probe, "time", SimpleNamespace(monotonic=lambda: self.now_s))
 
     def step(self, conductor: Any, rate_per_s: float, seconds: float, pace_s: float) -> TrialRecord:
@@ -148,6 +149,22 @@ def test_idle_and_full_batches_predict_no_limit(
     """Below, fixed costs hide what an event costs; above, there is nothing left to predict."""
     monkeypatch.setattr(saturation_probe.backlog, "busy_share", lambda record: share)
     assert saturation_probe.predicted_limit_per_s(drained_at(1e6), 1e6) == (limit and pytest.approx(limit))
+
+
+def test_a_flow_that_keeps_rows_gets_steps_in_which_windows_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's join drained 1.4 M/s in a step of 8 s, before windows of 8 s ended, and sustained half of it."""
+    climbed = Stairs(monkeypatch, 1.25e5)
+    climbed.closing_s = 24.0
+    monkeypatch.setattr(saturation_probe.backlog, "busy_share", lambda record: BUSY_FULL * 0.8)
+    climbed.climb(180e6)
+    assert [seconds for _, seconds in climbed.seen] == [24.0, 24.0 * OVERLOAD_FACTOR]
+
+
+@pytest.mark.parametrize(("workload", "seconds"), [("windowed_join", 16.0), ("windowed_aggregation", 0.0)])
+def test_windows_end_in_both_halves_of_a_step(workload: str, seconds: float) -> None:
+    """The join has windows of 8 s; an aggregation keeps no rows."""
+    resolved = check(build({"workload": workload, "engine": "spark", "command": "sustain"}))
+    assert saturation_probe.closing_s(resolved) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(("warm_after_s", "rest_s"), [(FRESH_WARMUP_S, LAST_S), (FIRST_S + STEP_S + 60, 60)])
