@@ -57,7 +57,7 @@ class Engine:
 @dataclass(frozen=True)
 class WindowedEngine:
     """Batches at least 1.4 s apart. Each takes `load` seconds for a second of events, and `close_s` more when a window
-    ends in it; `noise` as above.
+    ends in it; `noise` as above. A window ends `phase_s` before each multiple of the slide.
     """
 
     load: float
@@ -65,6 +65,7 @@ class WindowedEngine:
     noise: float = 0.12
     cost_s: float = 0.1
     interval_s: float = 1.4
+    phase_s: float = 0.0
 
     @property
     def needs(self) -> float:
@@ -75,7 +76,8 @@ class WindowedEngine:
         """As `Engine.batches`, from an empty queue."""
         begun_s, waited_s, found = 0.0, self.interval_s, []
         while begun_s < whole_s:
-            closing = begun_s // SLIDE_S - (begun_s - waited_s) // SLIDE_S
+            until_s = begun_s + self.phase_s
+            closing = until_s // SLIDE_S - (until_s - waited_s) // SLIDE_S
             work_s = self.cost_s + self.load * waited_s + self.close_s * closing
             found.append((begun_s, waited_s, work_s * np.exp(random.normal(0, self.noise) - self.noise**2 / 2)))
             waited_s = max(found[-1][2], self.interval_s)
@@ -107,15 +109,18 @@ def fails(engine: Engine, random: np.random.Generator, asked_s: float) -> bool:
     return outcome(engine.batches(WARMUP_S + (INTERIM_ANALYSES + 1) * asked_s, random), asked_s) == "failed"
 
 
-def outcome(batches: NDArray[np.float64], asked_s: float, slide_s: float = 0.0, spare_time: bool = True) -> str:
+def outcome(
+    batches: NDArray[np.float64], asked_s: float, slide_s: float = 0.0, spare_time: bool = True, phase_s: float = 0.0
+) -> str:
     """What the trends say of a trial, extended wherever one is undecided: ok, failed or undecided.
 
-    `spare_time`: whether the time that batches leave over counts.
+    `spare_time`: whether the time that batches leave over counts. `phase_s`: of the ends of windows.
     """
     span_s = asked_s
     for look in range(INTERIM_ANALYSES):
         seen = _seen(batches, span_s, look)
-        seen = replace(seen, slide_s=slide_s, work=seen.work if spare_time else ())
+        work = tuple(replace(one, end_s=one.end_s + phase_s) for one in seen.work) if spare_time else ()
+        seen = replace(seen, slide_s=slide_s, work=work)
         states = [spec.check(seen).state for spec in CHECKS if spec.name in (*TRENDS, "evidence")]
         if "failed" in states or "undecided" not in states:
             return "failed" if "failed" in states else "ok"
@@ -124,10 +129,14 @@ def outcome(batches: NDArray[np.float64], asked_s: float, slide_s: float = 0.0, 
 
 
 def windowed(name: str, trials: int, spare_time: bool = True) -> dict[str, float]:
-    """The shares of outcomes of trials of 30 s, of an engine with windows."""
+    """The shares of outcomes of trials of 30 s, of an engine with windows that end at a random phase of the span."""
     whole_s = WARMUP_S + (INTERIM_ANALYSES + 1) * 30.0
-    runs = (WINDOWED[name].batches(whole_s, np.random.default_rng(seed)) for seed in range(trials))
-    found = [outcome(batches, 30.0, SLIDE_S, spare_time) for batches in runs]
+    found = []
+    for seed in range(trials):
+        random = np.random.default_rng(seed)
+        phase_s = random.uniform(0, SLIDE_S)
+        batches = replace(WINDOWED[name], phase_s=phase_s).batches(whole_s, random)
+        found.append(outcome(batches, 30.0, SLIDE_S, spare_time, phase_s))
     return {state: found.count(state) / trials for state in ("ok", "failed", "undecided")}
 
 

@@ -27,6 +27,8 @@ DRAINING_FACTOR = 2.0
 DRAINING_FLOOR_S = 1.0
 INTERVALS_MIN = 4
 """Batch intervals before the ingested share says anything."""
+LATE_INTERVALS = 1.1
+"""A batch that covers more intervals than this came late. Chunks are up to a twentieth of an interval."""
 Pair = tuple[Any, Any]
 
 
@@ -58,7 +60,7 @@ def collect_evidence(
         output_lag=_output_lags(record),
         # Only at a steady rate: more load makes longer batches, and their length is part of the lag.
         output_lag_at_commits=_lags_at_commits(record) if steady else (),
-        work=_work(record),
+        work=_work(record, resolved.interval_s),
         slide_s=(longest_slide_us(resolved.flow) or 0) / US,
         latency=_latencies(verified, record) if verified and steady else (),
         steady=steady,
@@ -185,23 +187,26 @@ def _lags_at_commits(record: TrialRecord) -> tuple[Samples, ...]:
     )
 
 
-def _work(record: TrialRecord) -> tuple[Work, ...]:
+def _work(record: TrialRecord, interval_s: float) -> tuple[Work, ...]:
     """The batches of every query that reads on only after a commit."""
     parts = record.trial_log.by_query()
     return tuple(
-        _work_of(part, record, _sinks_of(part) if len(parts) > 1 else "")
+        _work_of(part, record, interval_s, _sinks_of(part) if len(parts) > 1 else "")
         for part in parts
         if part.output_lags_at_reads() is not None
     )
 
 
-def _work_of(trial_log: TrialLog, record: TrialRecord, about: str) -> Work:
+def _work_of(trial_log: TrialLog, record: TrialRecord, interval_s: float, about: str) -> Work:
     """The batches that end in the span.
 
     An engine that stopped commits no batch. So if more event time is uncommitted at the end than any batch covers, that
-    time counts as busy.
+    time counts as busy. An engine that does not wait for its interval may go on working after a commit. So the time
+    until the next batch counts as busy if that batch came late.
     """
-    ends, (busy_s, covered_s) = within(trial_log.batch_work(), record.spans)
+    all_ends, (work_s, event_s, after_s) = trial_log.batch_work()
+    late = np.append(event_s[1:] > LATE_INTERVALS * interval_s, False)[: event_s.size]
+    ends, (busy_s, covered_s) = within((all_ends, np.array([work_s + late * after_s, event_s])), record.spans)
     until_us = _seen_until(record)
     open_s = (until_us - ends[-1]) / US if ends.size else 0.0
     if open_s > covered_s.max(initial=0.0):

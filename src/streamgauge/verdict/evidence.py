@@ -49,8 +49,8 @@ class Samples:
 class Work:
     """The batches of one query in the measured span, of an engine that commits all it read before it reads on.
 
-    `end_s`, `busy_s`, `covered_s` (n,): a batch's end in event time, seconds from there to its commit, and the event
-    time that it covers. `about` as in `Samples`.
+    `end_s`, `busy_s`, `covered_s` (n,): a batch's end in event time, seconds from there to its commit (to the next
+    batch's end if that came late), and the event time that it covers. `about` as in `Samples`.
     """
 
     end_s: Floats

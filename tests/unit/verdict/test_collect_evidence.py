@@ -102,6 +102,35 @@ def test_an_engine_that_reads_eagerly_and_falls_behind_inside_is_seen(resolved: 
     assert judged(resolved, record) == ("not_sustained", ("output_trend",))
 
 
+@pytest.mark.parametrize(
+    ("trigger", "busy_s"), [("1400 milliseconds", 0.25), ("500 milliseconds", 1.0), ("0 seconds", 1.0)]
+)
+def test_only_an_engine_that_waits_for_its_interval_has_time_left_over(make: Any, trigger: str, busy_s: float) -> None:
+    """Batches a second apart, each committed after 0.25 s. If that is late, the engine may work on after its commit."""
+    values = {"workload": "windowed_aggregation", "load": {"rate": 1000}, "options": {"trigger": trigger}}
+    record = done_of(make, read_after_us=5_000, commit_after_us=245_000)
+    (work,) = collect_module.collect_evidence(check(build(values)), record, RATE, None, None).work
+    assert work.covered_s == pytest.approx(1.0)
+    assert work.busy_s == pytest.approx(busy_s)
+
+
+def test_batches_that_overlap_leave_no_time_over(resolved: ResolvedExperiment, make: Any) -> None:
+    """The next one is read before this one is committed: then lengths say nothing of spare time."""
+    record = done_of(make, commit_after_us=1_200_000)
+    assert collect_module.collect_evidence(resolved, record, RATE, None, None).work == ()
+
+
+def test_a_partition_that_is_left_behind_keeps_batches_busy(resolved: ResolvedExperiment, make: Any) -> None:
+    """A batch has read up to where all partitions are read."""
+    record = done_of(make, commit_after_us=200_000)
+    record.trial_log.deliveries[1] = [
+        replace(part, from_us=part.from_us - 300_000, to_us=part.to_us - 300_000)
+        for part in record.trial_log.deliveries[1]
+    ]
+    (work,) = collect_module.collect_evidence(resolved, record, RATE, None, None).work
+    assert work.busy_s == pytest.approx(0.505)
+
+
 def slower_and_slower(record: TrialRecord, make: Any, by_us: int) -> TrialRecord:
     """Each batch takes `by_us` longer than the one before, and still ends before the next is due."""
     record.trial_log.commits = [

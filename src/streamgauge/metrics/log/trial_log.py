@@ -258,12 +258,13 @@ class TrialLog:
         return np.array([when for when, _ in shares], np.int64), np.array([share for _, share in shares], float)
 
     def batch_work(self) -> tuple[Ints, Floats]:
-        """(n,) ends of the committed batches in event time, microseconds, and (2, n) seconds: busy and covered.
+        """(n,) ends of the committed batches in event time, microseconds, and (3, n) seconds: busy, covered and after.
 
         For one query. A batch covers the event time since the end of the one before. It is busy from its end in event
         time to its commit, which the driver sees without the engine's help. So the time before its first read counts,
         and so does the age of events that the batch left waiting. A batch without reads is busy since the commit before
-        it, and covers nothing.
+        it, and covers nothing. *After* is the time from the commit to the end of the next batch: the engine waited for
+        it, or worked on what the commit does not show.
         """
         times = self.running.batches.items()
         committed = sorted((number, one.committed_us) for number, one in times if one.committed_us)
@@ -272,10 +273,11 @@ class TrialLog:
             reads = self.running.batches[number].read_us > 0
             before_us, end_us = end_us, max(end_us, self.running.reached_by(number)) if reads else end_us
             since_us = end_us if reads else last_us
-            rows.append((end_us, committed_us - since_us, end_us - before_us))
+            rows.append((end_us, committed_us - since_us, end_us - before_us, committed_us))
             last_us = committed_us
-        ends, *seconds = np.array(rows, np.int64).reshape(-1, 3).T
-        return ends, np.array(seconds) / US
+        ends, busy, covered, commits = np.array(rows, np.int64).reshape(-1, 4).T
+        after = np.maximum(0, np.append(ends[1:], commits[-1:]) - commits)
+        return ends, np.array([busy, covered, after]) / US
 
     def output_lags(self) -> tuple[Ints, Floats]:
         """(time, seconds) of the output frontier's lag behind the plan, one sample per commit. For one query.

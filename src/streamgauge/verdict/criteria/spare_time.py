@@ -5,9 +5,12 @@ If its batches need clearly less time than they cover, the backlog cannot grow f
 batches only, their lengths vary so much that the slope of the backlog shows this after minutes; the share of the time
 that batches need shows it after half a minute.
 
-The share is sum(busy) / sum(covered), from what the driver sees itself: busy from the end of a batch in event time to
-its commit. It is near 1 for batches back to back, and above it if events are left waiting. So the rule says nothing
-about engines without spare time. It turns undecided into ok only, never a proven growth.
+The share is sum(busy) / sum(covered), from the times of deliveries and commits: busy from the end of a batch in event
+time to its commit, and on to the end of the next batch if that came later than the interval. So it is near 1 for
+batches back to back, and above it if events are left waiting: the rule says nothing about engines without spare time.
+
+It turns undecided into ok only, never a proven growth, and only at a constant rate: a late peak counts little in the
+mean. An engine that slows down in the span has a wide interval.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ GROUPS_MIN = 6
 def decide_by_spare_time(check: Check, about: str, evidence: Evidence) -> Check:
     """The check of a trend about some sinks: ok if it is undecided and the batches leave time over."""
     work = next((one for one in evidence.work if one.about == about), None)
-    if check.code != Cause.TREND_UNDECIDED or work is None:
+    if check.code != Cause.TREND_UNDECIDED or work is None or not evidence.steady:
         return check
     share = needed_share(work, evidence.slide_s, evidence.confidence)
     if share is None or share.high > BATCH_SHARE_MAX:

@@ -60,6 +60,19 @@ def test_a_proven_growth_is_not_acquitted() -> None:
     assert backlog_check(grown).state == "failed"
 
 
+def test_at_a_varying_rate_it_decides_nothing() -> None:
+    """A late peak counts little in the mean over a span."""
+    assert backlog_check(replace(undecided((batches(1.4),)), steady=False)).state == "undecided"
+
+
+@pytest.mark.parametrize(("at_end_s", "state"), [(0.3, "ok"), (2.4, "undecided")])
+def test_an_engine_that_slowed_down_at_the_end_is_not_acquitted(at_end_s: float, state: str) -> None:
+    """Its mean over the span is far below the limit, but the interval is wide."""
+    work = batches(0.0, 0.3, n=60)
+    slowed = replace(work, busy_s=np.where(np.arange(60) < 50, work.busy_s, at_end_s))
+    assert backlog_check(replace(undecided((slowed,)), slide_s=0.0)).state == state
+
+
 @pytest.mark.parametrize("slide_s", [0.0, SLIDE_S])
 def test_batches_that_get_fuller_leave_too_little_time(slide_s: float) -> None:
     """From 55 % to 105 %: such a drift makes the interval wide, so the mean of 80 % does not count."""
