@@ -217,9 +217,15 @@ def _value(search: SearchResult, failed: bool) -> VerdictValue:
 
 
 def _limit(shown: Result | None, search: SearchResult) -> str:
-    """The limit in words. If every tried rate held, nothing limited the engine yet."""
+    """The limit in words. Without an upper end, nothing limited the engine yet, as far as trials were valid."""
     told = limit_of(shown)
-    return f"not found, because every tried rate held: {told}" if told and search.low and not search.high else told
+    if not told or not search.low or search.high:
+        return told
+    invalid = any(
+        one.verdict == "invalid" and one.folder and (one.offered_per_s or 0) > search.low for one in search.trials
+    )
+    why = "the trials at higher rates were invalid" if invalid else "every tried rate held"
+    return f"not found, because {why}: {told}"
 
 
 def limit_of(shown: Result | None) -> str:

@@ -12,9 +12,9 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.results.causes import Cause, SearchEnd, WarningCode
-from streamgauge.results.run import Verification
+from streamgauge.results.run import ProcessUse, Verification
 from streamgauge.results.search import SearchResult, TrialSummary
-from streamgauge.results.verdict import Verdict
+from streamgauge.results.verdict import Verdict, VerdictValue
 from streamgauge.studies.capacity import outcome
 from streamgauge.studies.capacity.command import recorded
 from streamgauge.studies.capacity.outcome import limit_of, trial_shown, warnings_of, with_interference, wrong_answers
@@ -98,6 +98,27 @@ def limit_said(
         others_cpu_percent=others,
     )
     return limit_of(shown)
+
+
+@pytest.mark.parametrize(
+    ("above", "said"),
+    [
+        ("sustained", "not found, because every tried rate held: SUT"),
+        ("invalid", "the trials at higher rates were invalid"),
+    ],
+)
+def test_invalid_trials_are_not_said_to_have_held(study: RunFolder, above: VerdictValue, said: str) -> None:
+    """Without an upper end: either every rate held, or nothing is known of the rates above."""
+    held = recorded(study)[0]
+    found = replay(Settings(ceiling_per_s=1e6, start_per_s=held.rate_per_s, quick=True), [held]).result()
+    rate_per_s = 1.2 * held.rate_per_s
+    higher = TrialSummary(number=2, purpose="bracket", offered_per_s=rate_per_s, verdict=above, folder="trials/02")
+    found = found.model_copy(update={"trials": (*found.trials, higher)})
+    use = ProcessUse(name="engine", role="sut", cpu_percent_mean=110.0, cpu_percent_max=120.0, memory_bytes_max=1)
+    shown = trial_shown(study, found)
+    assert shown is not None
+    shown = shown.model_copy(update={"processes": (use,), "environment": {"cpus": 2}})
+    assert said in outcome._limit(shown, found)
 
 
 @pytest.mark.parametrize(
