@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.docs.helpers_pages import TABLES
+from tests.docs.helpers_pages import ROOT, TABLES
 
 PROVEN = (
     "changes", "dstreams", "earlier-searches", "instrument", "kafka", "latency-by-mode", "latency-by-mode-earlier",
-    "latency-steps", "limits", "search-time", "searches", "stages-by-mode", "stages-receivers", "stages-text-records",
-    "summary", "whole-run",
+    "latency-steps", "latency-tried", "limits", "real-time", "real-time-steps", "search-time", "searches",
+    "stages-before-after", "stages-by-mode", "stages-receivers", "stages-text-records", "summary", "whole-run",
 )  # fmt: skip
 """Data files of which every row says when, with which commit and by which command it was measured."""
 
@@ -34,6 +38,60 @@ def test_a_figure_without_provenance_is_found(tmp_path: Path) -> None:
     assert unproven(file) == ["b", "c", "d"]
     file.write_text("what,date,commit\na,2026,1a\n")
     assert unproven(file) == ["a"]
+
+
+WORKING_COPIES = ("294fa47", "4b27f79")
+"""States of the code that were measured and not kept; the pages say so."""
+
+
+def commit_days() -> dict[str, str]:
+    """Commit to its day, of the history of this checkout; empty without a whole one."""
+    git = ("git", "-C", str(ROOT))
+    asked = (("rev-parse", "--is-shallow-repository"), ("log", "--format=%H %cd", "--date=format-local:%Y-%m-%d"))
+    try:
+        shallow, log = (
+            subprocess.run(
+                (*git, *words), capture_output=True, text=True, check=True, env={**os.environ, "TZ": "UTC"}
+            ).stdout
+            for words in asked
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    return dict(line.split() for line in log.splitlines()) if shallow.strip() == "false" else {}
+
+
+def impossible(rows: list[dict[str, str]], days: Mapping[str, str]) -> list[str]:
+    """The rows measured before their commit was made, or with a commit that is not in the history."""
+    found = []
+    for row in rows:
+        latest = max(re.findall(r"\d{4}-\d\d-\d\d", row.get("date", "")), default="")
+        for short in re.findall(r"\b[0-9a-f]{7}\b", row.get("commit", "")):
+            day = next((day for whole, day in days.items() if whole.startswith(short)), "9999")
+            known = short in WORKING_COPIES or (day < "9999" and "working copy" in row["commit"])
+            if day > latest and not known:
+                found.append(f"{row['what']}: {short}")
+    return found
+
+
+def test_a_figure_is_not_older_than_its_commit() -> None:
+    """Else date or commit is wrong."""
+    days = commit_days()
+    if not days:
+        pytest.skip("the history is not here")
+    files = sorted(TABLES.DATA.glob("*.csv"))
+    rows = [{"what": file.stem, **row} for file in files for row in TABLES.rows_of(file) if "commit" in row]
+    assert len(rows) > 100
+    assert impossible(rows, days) == []
+
+
+def test_a_figure_that_is_older_than_its_commit_is_found() -> None:
+    """By a day, or by a commit that nobody has; a working copy may be older than the commit that it became."""
+    days = {"1a1a1a1": "2026-01-02"}
+    rows = [{"what": what, "date": date, "commit": commit} for what, date, commit in (
+        ("a", "2026-01-02 noon", "1a1a1a1"), ("b", "2026-01-01", "1a1a1a1"), ("c", "2026-01-02", "2b2b2b2"),
+        ("d", "2026-01-01", "1a1a1a1 (working copy)"), ("e", "2026-01-01 to 2026-01-03", "294fa47 to 1a1a1a1"),
+    )]  # fmt: skip
+    assert impossible(rows, days) == ["b: 1a1a1a1", "c: 2b2b2b2"]
 
 
 def contradictions(summary: list[dict[str, str]], searches: list[dict[str, str]]) -> list[str]:

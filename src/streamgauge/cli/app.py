@@ -160,7 +160,7 @@ def selftest(
     json_: AsJson = False,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="fewer and shorter trials; the full test takes 5 to 10 minutes  [default: off]"),
+        typer.Option("--quick", help="fewer and shorter trials; the full test takes about 10 minutes  [default: off]"),
     ] = False,
     only: Annotated[
         str | None, typer.Option(metavar="A,B", help="letters of the proofs to run, a to f  [default: all]")
