@@ -81,9 +81,9 @@ class DriverResult(ResultPart):
     events_committed: int
     """Events of committed batches."""
     cpu_percent: float | None = None
-    """All driver processes together; 100 is one core. Null if not measured."""
+    """All driver processes together, over the measured span; 100 is one core. Null if not measured."""
     memory_bytes_max: int | None = None
-    """Resident memory of all driver processes together; null if not measured."""
+    """Resident memory of all driver processes together, at most in the trial; null if not measured."""
     recorder_stood_still_us: int = 0
     """From the span's start to the deadline: how long the recorder did not run at all, beyond 100 ms each time. Results
     that arrived meanwhile have late timestamps."""

@@ -22,6 +22,7 @@ from streamgauge.transports.busy_time import BusyInterval
 def driver_result(record: TrialRecord) -> DriverResult:
     trial_log = record.trial_log
     totals = usage_by_second(trial_log.usages, "driver")
+    inside = usage_by_second((one for one in trial_log.usages if is_measured(record, one.time_us)), "driver")
     return DriverResult(
         slip_us=schedule_delay(record),
         events_planned=trial_log.plan.planned_events(record.spans.start_us, record.spans.end_us),
@@ -30,7 +31,7 @@ def driver_result(record: TrialRecord) -> DriverResult:
         events_reread=trial_log.running.reread_events,
         events_shared=trial_log.running.shared_events.total(),
         events_committed=trial_log.committed_events(),
-        cpu_percent=float(np.mean([cpu for cpu, _ in totals.values()])) if totals else None,
+        cpu_percent=float(np.mean([cpu for cpu, _ in inside.values()])) if inside else None,
         memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
         recorder_stood_still_us=stood_still_us(record),
         read_skew_us_max=read_skew_us(trial_log, record.spans.measured_from_us, record.spans.measured_to_us),

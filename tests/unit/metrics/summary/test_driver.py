@@ -83,19 +83,21 @@ def test_the_recorder_stood_still_while_results_of_the_span_may_have_come(
 
 
 def test_the_drivers_own_counts(make: Any) -> None:
-    """All events of the plan, and what its processes used together."""
+    """All events of the plan, and what its processes used together: CPU over the span, without warm-up and tail."""
     record = make.story().record()
     record.trial_log.usages = [
+        make.usage(2.0, "generator 0", "driver", 190, 400),
         make.usage(6.0, "generator 0", "driver", 40, 100),
         make.usage(6.0, "recorder", "driver", 20, 50),
         make.usage(7.0, "generator 0", "driver", 80, 300),
         make.usage(7.0, "sut 1", "sut", 400, 9000),
+        make.usage(16.0, "generator 0", "driver", 190, 100),
     ]
     driver = driver_result(record)
     events = (driver.events_planned, driver.events_offered, driver.events_handed_out, driver.events_committed)
     assert events == (20_000,) * 4
     assert driver.events_reread == 0
-    assert (driver.cpu_percent, driver.memory_bytes_max) == (70.0, 300)
+    assert (driver.cpu_percent, driver.memory_bytes_max) == (70.0, 400)
     assert driver_result(make.story().record()).cpu_percent is None
 
 
