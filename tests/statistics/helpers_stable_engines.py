@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge.config.thresholds import EXTENSION_SHARE, EXTENSION_SHARE_MAX
+from streamgauge.config.thresholds import BATCHES_MIN, EXTENSION_SHARE, EXTENSION_SHARE_MAX
 from streamgauge.stats import bootstrap
 from streamgauge.verdict.criteria.registry import CHECKS
 from streamgauge.verdict.evidence import INTERIM_ANALYSES, Evidence, Samples, Work
@@ -124,7 +124,8 @@ def outcome(
         states = [spec.check(seen).state for spec in CHECKS if spec.name in (*TRENDS, "evidence")]
         if "failed" in states or "undecided" not in states:
             return "failed" if "failed" in states else "ok"
-        span_s += asked_s * (EXTENSION_SHARE_MAX if states[-1] == "undecided" else EXTENSION_SHARE)
+        shorter = seen.batches * (1 + EXTENSION_SHARE * asked_s / span_s) >= BATCHES_MIN
+        span_s += asked_s * (EXTENSION_SHARE if shorter else EXTENSION_SHARE_MAX)
     return "undecided"
 
 

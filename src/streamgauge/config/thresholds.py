@@ -7,4 +7,4 @@ EXTENSIONS_MAX = 2
 EXTENSION_SHARE = 0.5
 """Share of the span. The interval of a slope narrows with span^1.5, so one extension nearly halves it."""
 EXTENSION_SHARE_MAX = 1.0
-"""Share of the span if the engine's batches are so long that the span held too few of them."""
+"""Share of the span if the engine's batches are so long that the shorter extension would still hold too few of them."""

@@ -99,8 +99,9 @@ class JudgedTrial(TrialPolicy):
         if not self.may_extend or record.interim_analyses > EXTENSIONS_MAX:
             return None
         measured_s = (record.spans.measured_to_us - record.spans.measured_from_us) / US
-        share = EXTENSION_SHARE_MAX if lacks_samples(self.resolved, record) else EXTENSION_SHARE
-        extension_s = self.duration_s * share
+        extension_s = self.duration_s * EXTENSION_SHARE
+        if lacks_samples(self.resolved, record, 1 + extension_s / measured_s):
+            extension_s = self.duration_s * EXTENSION_SHARE_MAX
         longest = 1 + (EXTENSIONS_MAX + 1 - record.interim_analyses) * extension_s / measured_s
         undecided = undecided_checks(self.resolved, record, self.rate_per_s, longest)
         return Extension(round(extension_s * US), " and ".join(undecided)) if undecided else None

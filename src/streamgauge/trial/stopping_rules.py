@@ -132,15 +132,16 @@ def undecided_checks(
     return (*undecided, *lacking)
 
 
-def lacks_samples(resolved: ResolvedExperiment, record: TrialRecord) -> bool:
-    """Whether the span so far holds fewer batches than a verdict needs, or fewer results than the limits need."""
-    return _batches(record) < BATCHES_MIN or bool(_missing_for_limits(resolved, record))
+def lacks_samples(resolved: ResolvedExperiment, record: TrialRecord, factor: float = 1.0) -> bool:
+    """Whether a span `factor` times as long holds fewer batches than a verdict needs, or results than limits need."""
+    too_few = int(factor * _batches(record)) < BATCHES_MIN
+    return too_few or bool(_missing_for_limits(resolved, record, factor))
 
 
-def _missing_for_limits(resolved: ResolvedExperiment, record: TrialRecord) -> dict[str, int]:
-    """Observations needed by each limit's percentile for which the span so far has too few, by limit."""
+def _missing_for_limits(resolved: ResolvedExperiment, record: TrialRecord, factor: float = 1.0) -> dict[str, int]:
+    """Observations needed by each limit's percentile for which a span `factor` times as long has too few, by limit."""
     shares = {limit.name: PERCENTILES[limit.statistic] for limit in resolved.limits if limit.statistic in PERCENTILES}
-    observations = _observations(resolved, record)
+    observations = _observations(resolved, record, factor)
     return {name: observations_needed(q) for name, q in shares.items() if not carries(q, observations)}
 
 

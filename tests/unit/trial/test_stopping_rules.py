@@ -185,6 +185,13 @@ def test_observations_are_windows_or_batches_whichever_are_fewer(
     assert stopping_rules.lacks_samples(asked, done_of(make)) is lacks
 
 
+@pytest.mark.parametrize(("factor", "lacks"), [(0.7, False), (0.6, True)])
+def test_a_span_of_another_length_is_judged_by_what_it_would_hold(make: Any, factor: float, lacks: bool) -> None:
+    """Of 30 batches in 30 s, where a verdict needs 20."""
+    asked = replace(check(build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}})), limits=())
+    assert stopping_rules.lacks_samples(asked, done_of(make), factor) is lacks
+
+
 def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:
     """Events that were read are none: the first batch may still be at work when the span would begin."""
     record = done_of(make)

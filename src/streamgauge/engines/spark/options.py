@@ -62,8 +62,8 @@ SETTINGS = (
     Setting(
         "lowering",
         "auto",
-        "how operators are done that lowering.NAME leaves at auto; auto: the fastest way; plain: windows by "
-        "groupBy(window), joins by Spark's own join of streams",
+        "how operators are done that lowering.NAME leaves at auto; auto: windows by panes; plain: windows by "
+        "groupBy(window); joins are Spark's own join of streams unless lowering.NAME is packed",
         ("auto", "plain"),
     ),
     Setting("buckets", "8", "how many parts a packed lowering or a process cuts its keys into"),

@@ -330,7 +330,8 @@ def _step_up(step: float, width: float, busy_share: float | None) -> float:
     if promised > _WIDE:
         return max(step, min(promised, PROMISED_MAX))
     if promised > 1:
-        return max(promised, width)
+        # A failure one width above closes the bracket; one a little higher would need another trial.
+        return width if promised <= width**2 else promised
     return step if step > _FAR_STEP else min(step, width**2)
 
 
