@@ -171,7 +171,8 @@ NAMES = (
     "counted by window", "minutes remembered", "clicks by window",
 )  # fmt: skip
 IN_LONG = (
-    "windows", "clicks", "texts", "grid", "other ways", "counted by window", "minutes remembered", "clicks by window"
+    "windows", "clicks", "processes", "texts", "grid", "other ways", "counted by window", "minutes remembered",
+    "clicks by window",
 )  # fmt: skip
 KILLED = "updates"
 """The group whose Spark is killed in make test: rows of windows, and updates of several sinks."""

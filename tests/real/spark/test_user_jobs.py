@@ -91,12 +91,9 @@ def check_right(found: Verification | None, independent: bool, rows_least: int) 
 
 
 # (example, whether its reference is its own, fewest results)
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("name", "independent", "rows_least"),
-    [
-        ("enrich", False, 24_000),
-        *(pytest.param(*case, marks=pytest.mark.long) for case in (("revenue", True, 700), ("rewards", True, 200))),
-    ],
+    ("name", "independent", "rows_least"), [("enrich", False, 24_000), ("revenue", True, 700), ("rewards", True, 200)]
 )
 def test_each_example_is_verified(tmp_path: Path, name: str, independent: bool, rows_least: int) -> None:
     """The three files of examples/, as they stand."""
