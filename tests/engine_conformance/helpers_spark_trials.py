@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,26 +12,21 @@ from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.clock import Clock
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
-from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
-from streamgauge.engines.registry import starter_of
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.trial_log import Batch
 from streamgauge.metrics.summary import operators
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until
-from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
-from streamgauge.trial.extension_policy import JudgedTrial
-from streamgauge.trial.progress import snapshots
+from streamgauge.trial.progress import Show
 from streamgauge.trial.trial_result import TrialResult
+from tests.helpers_broker_trials import check_events, running, trial
 from tests.helpers_restart import RESTARTED_S
 
-WARM_UP, DURATION_S = "4s", 6.0
-Progress = Callable[[TrialSnapshot], None]
+WARM_UP = "4s"
 
 
 @dataclass
@@ -41,7 +36,6 @@ class Case:
     resolved: ResolvedExperiment
     testbed: TestBed
     folder: RunFolder
-    rate_per_s: float
     counted: list[OperatorRows] = field(default_factory=list)
     """What Spark counted in all batches so far."""
 
@@ -55,13 +49,8 @@ class Case:
 
         engine.operator_row_counts = count  # type: ignore[method-assign]
 
-    def trial(self, number: int, on_progress: Progress = lambda _: None) -> TrialResult:
-        """A short real trial in a folder of its own."""
-        folder = self.folder.trial(number, datetime.now(UTC))
-        settings = JudgedTrial(
-            self.resolved, self.rate_per_s, fresh=True, duration_s=DURATION_S, may_extend=False, drain_s=RESTARTED_S
-        )
-        return TrialConductor(self.resolved, self.testbed, snapshots(on_progress)).run(folder, settings)
+    def trial(self, number: int, on_progress: Show = lambda _: None) -> TrialResult:
+        return trial(self.resolved, self.testbed, self.folder, number, on_progress)
 
     def counted_with(self, operators: Sequence[str]) -> dict[str, dict[Batch, int]]:
         """Rows of each operator in each batch, as soon as Spark has told of a batch with all of these, which it may do
@@ -97,20 +86,8 @@ def started(
               "out": str(root), "tuning": tuning}  # fmt: skip
     resolved = check(build(values))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
-    rate_per_s = resolved.experiment.load.rate
-    with TestBed(testbed_settings(resolved), starter_of("spark", None), folder.path, Clock.fixed_now()) as testbed:
-        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, rate_per_s, 1.0))
-        yield Case(resolved, testbed, folder, rate_per_s)
-
-
-def check_answers(judged: TrialResult, rows_least: int) -> None:
-    """Judged by an independent reference, and nothing wrong with any answer."""
-    found = judged.result.verification
-    assert found is not None
-    assert judged.record.drained
-    assert (found.judged, found.independent) == (True, True)
-    assert found.fault_count == 0, found.examples
-    assert found.matched == found.expected >= rows_least
+    with running(resolved, folder.path) as testbed:
+        yield Case(resolved, testbed, folder)
 
 
 def state_of(judged: TrialResult, check_name: str) -> str:
@@ -151,6 +128,4 @@ def check_ways(judged: TrialResult) -> None:
         assert latency.count > 0 or sink.name in UPDATES
         assert latency.min is None or latency.min > 0
     assert judged.verified.negatives == 0
-    driver = judged.result.driver
-    assert driver is not None
-    assert driver.events_planned == driver.events_offered == driver.events_handed_out == driver.events_committed
+    check_events(judged)

@@ -13,7 +13,8 @@ from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.records import RUNNER
 from streamgauge.system.child_processes import wait_until
-from tests.engine_conformance.helpers_spark_trials import check_answers, check_path, lost_by_count, started
+from tests.engine_conformance.helpers_spark_trials import check_path, lost_by_count, started
+from tests.helpers_broker_trials import check_results
 from tests.helpers_verdicts import sentence_against
 
 pytestmark = pytest.mark.spark
@@ -35,7 +36,7 @@ def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None
     with started(tmp_path, "identity", "20k", {}, {}) as running:
         judged = running.trial(1)
         assert lost_by_count(running, judged) == {0}
-        check_answers(judged, 90_000)
+        check_results(judged, 90_000)
         check_path(judged)
         pids = spark_pids(running.testbed)
         assert len(pids) >= 2

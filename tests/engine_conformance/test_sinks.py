@@ -15,39 +15,29 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.clock import US, Clock
+from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EMISSION_TIME
-from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.dataflow.builder import Stream, flow, hop, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us, tail_us
-from streamgauge.engines.registry import starter_of
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Verification
 from streamgauge.trial.conclusion import EngineReport
-from streamgauge.trial.conductor import (
-    START_LEAD_US,
-    TrialConductor,
-    next_start,
-    testbed_settings,
-)
+from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.extension_policy import JudgedTrial
-from streamgauge.trial.progress import snapshots
+from streamgauge.trial.progress import Show
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.verification.spool import ReceivedResults
-from tests.helpers_restart import RESTARTED_S, Restart
+from tests.helpers_broker_trials import DURATION_S, running, trial
+from tests.helpers_restart import Restart
 from tests.helpers_verdicts import sentence_against
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-RATE_PER_S, DURATION_S = 20_000.0, 6.0
-SETTINGS: dict[str, Any] = {
-    "rate_per_s": RATE_PER_S, "fresh": True, "duration_s": DURATION_S, "may_extend": False, "keep_results": True,
-    "drain_s": RESTARTED_S,
-}  # fmt: skip
+RATE_PER_S = 20_000.0
 FAULTS = ("missing", "extra", "duplicate", "wrong", "late")
 
 
@@ -79,16 +69,14 @@ class Case:
     testbed: TestBed
     folder: RunFolder
 
-    def trial(self, number: int, on_progress: Callable[[TrialSnapshot], None] = lambda _: None) -> TrialResult:
-        folder = self.folder.trial(number, datetime.now(UTC))
-        conductor = TrialConductor(self.resolved, self.testbed, snapshots(on_progress))
-        return conductor.run(folder, JudgedTrial(self.resolved, **SETTINGS))
+    def trial(self, number: int, on_progress: Show = lambda _: None) -> TrialResult:
+        return trial(self.resolved, self.testbed, self.folder, number, on_progress, keep_results=True)
 
     def again(self, record: TrialRecord) -> TrialResult:
         """The same trial, judged once more from what lies in the spool now."""
         folder = self.folder.trial(99, datetime.now(UTC))
-        conductor, judged = TrialConductor(self.resolved, self.testbed), JudgedTrial(self.resolved, **SETTINGS)
-        return conductor.conclude(folder, judged, record, EngineReport())
+        judged = JudgedTrial(self.resolved, RATE_PER_S, fresh=True, duration_s=DURATION_S, may_extend=False)
+        return TrialConductor(self.resolved, self.testbed).conclude(folder, judged, record, EngineReport())
 
 
 @contextmanager
@@ -102,8 +90,7 @@ def started(root: Path, made: Callable[[Stream], Flow]) -> Iterator[Case]:
     tail = 2 * US + tail_us(several)
     resolved = replace(plain, flow=several, reach_us=reach_us(several), tail_us=tail)
     folder = RunFolder.create(root, "sinks", "spark", datetime.now(UTC))
-    with TestBed(testbed_settings(resolved), starter_of("spark", None), folder.path, Clock.fixed_now()) as testbed:
-        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, RATE_PER_S, 1.0))
+    with running(resolved, folder.path) as testbed:
         yield Case(resolved, testbed, folder)
 
 

@@ -12,15 +12,9 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.log.trial_log import Batch
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import place_of
-from tests.engine_conformance.helpers_spark_trials import (
-    WARM_UP,
-    check_answers,
-    check_path,
-    check_ways,
-    lost_by_count,
-    started,
-)
+from tests.engine_conformance.helpers_spark_trials import WARM_UP, check_path, check_ways, lost_by_count, started
 from tests.helpers_application_variants import operators_of, together, ways_of
+from tests.helpers_broker_trials import check_results
 from tests.helpers_restart import Restart
 
 pytestmark = pytest.mark.spark
@@ -55,7 +49,7 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[Any, ...]) -> None
         lost = lost_by_count(running, judged)
     assert lost <= {0, None}
     assert 0 in lost or "packed" in options.values()  # it reads blocks, whose rows Spark does not see
-    check_answers(judged, rows_least)
+    check_results(judged, rows_least)
     check_path(judged)
 
 
@@ -66,7 +60,7 @@ def test_a_process_beside_aggregates_is_counted_whole(tmp_path: Path) -> None:
     """
     with started(tmp_path, "click_analytics", "10k", {"visitors": "1000", "pages": "100"}, {}) as running:
         judged = running.trial(1)
-    check_answers(judged, 100)
+    check_results(judged, 100)
     trial_log = judged.record.trial_log
     counted = {(row.query, row.batch): row.rows for row in running.counted if row.operator == "geo_finder"}
     assert sum(counted.values()) > 0
@@ -208,7 +202,7 @@ def test_every_application_is_exactly_once(
             check_handed_on(running.counted_with(LEARNING))
     if killed:
         restart.check(judged)
-    check_answers(judged, sum(rows_least.values()))
+    check_results(judged, sum(rows_least.values()))
     check_ways(judged)
     assert judged.verified is not None
     found = {sink.name: sink.verification.matched for sink in judged.verified.sinks}
@@ -233,7 +227,7 @@ def test_what_a_user_would_write_is_right_too(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(registry._all(), workload.name, workload)
     with started(tmp_path, workload.name, "6k", {}, IN_A_HURRY, tuning="idiomatic") as running:
         judged = running.trial(1)
-    check_answers(judged, 1_000)
+    check_results(judged, 1_000)
     check_ways(judged)
     result = judged.result
     assert (result.tuning, result.settings["lowering.aggregate"]) == ("idiomatic", "window")
@@ -279,7 +273,7 @@ def test_malformed_records_of_own_data_stop_nothing(tmp_path: Path, monkeypatch:
     files = {"data.sensors": str(sensors), "data.purchases": str(purchases)}
     with started(tmp_path, workload.name, "10k", files, {}) as running:
         judged = running.trial(1)
-    check_answers(judged, 5_000)
+    check_results(judged, 5_000)
     check_ways(judged)
     counted = {
         column.name: (column.unreadable, column.empty, column.numbered)

@@ -120,7 +120,7 @@ def test_one_spark_and_one_broker_carry_trial_after_trial(tmp_path: Path) -> Non
     assert first.result.settings["watermark_delay"] == "1 second (auto)"
     assert first.result.settings["source"].startswith("Spark's own for Kafka: ")
     assert first.result.settings["producer"].startswith("encoding=json acks=all ")
-    assert kill.record
+    assert kill.done
     assert third.result.verdict.value == "invalid"
     assert "the broker ended" in third.record.driver_failed
 
@@ -203,7 +203,7 @@ def test_a_broker_without_room_ends_the_trial(tmp_path: Path) -> None:
         jvm = broker_of(testbed).jvm
         fill = InMidTrial(lambda: resource.prlimit(jvm, resource.RLIMIT_FSIZE, (1, 1)))
         judged = trial(resolved, testbed, folder, on_progress=fill)
-    assert fill.record
+    assert fill.done
     assert judged.result.verdict.value == "invalid"
     assert "the broker ended" in judged.record.driver_failed
 

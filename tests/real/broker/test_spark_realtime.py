@@ -67,7 +67,7 @@ def test_rows_are_verified_until_the_broker_dies(tmp_path: Path) -> None:
     assert first.result.settings["trigger"] == "1 minute (auto)"
     assert "Real-time Mode" in (folder.path / "engine" / "spark.log").read_text()
     assert {sink.kind for sink in first.result.sinks} == {"row"}
-    assert kill.record
+    assert kill.done
     assert second.result.verdict.value == "invalid"
     assert "the broker ended" in second.record.driver_failed
     assert wait_until(lambda: not any(map(psutil.pid_exists, processes)), GONE_S)

@@ -24,14 +24,12 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.clock import Clock
-from streamgauge.engines.spark.engine import SparkEngine
-from streamgauge.harness.testbed import TestBed
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
-from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
+from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.extension_policy import JudgedTrial
+from tests.helpers_broker_trials import running
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -126,8 +124,7 @@ def result_on(cluster: Cluster, root: Path, workload: str, parameters: dict[str,
     values = {"workload": workload, "parameters": parameters, "load": load, "out": str(root), "master": cluster.master}
     resolved = check(build(values))
     folder = RunFolder.create(root, workload, "spark", datetime.now(UTC))
-    with TestBed(testbed_settings(resolved), SparkEngine, folder.path, Clock.fixed_now()) as testbed:
-        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, RATE, 1.0))
+    with running(resolved, folder.path) as testbed:
         settings = JudgedTrial(resolved, RATE, fresh=True, duration_s=DURATION_S, may_extend=False)
         judged = TrialConductor(resolved, testbed).run(folder, settings)
     assert judged.record.engine_failed == ""

@@ -12,15 +12,12 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.clock import Clock
-from streamgauge.engines.registry import starter_of
-from streamgauge.harness.testbed import TestBed
 from streamgauge.report.studies import write_study_page
 from streamgauge.studies.latency_breakdown.command import anatomy, check_trials, probe_of
 from streamgauge.studies.latency_breakdown.decompose import decompose
-from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
+from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.extension_policy import JudgedTrial
-from tests.helpers_broker_trials import require_jars
+from tests.helpers_broker_trials import require_jars, running
 
 
 @pytest.mark.spark
@@ -76,8 +73,7 @@ def trial_result(root: Path, load: Mapping[str, Any], **experiment: Any) -> dict
     options = {**plain.experiment.options, **evidence.options}
     resolved = replace(plain, experiment=plain.experiment.model_copy(update={"options": options}))
     folder = RunFolder.create(root, plain.experiment.workload, engine, datetime.now(UTC))
-    with TestBed(testbed_settings(resolved), starter_of(engine, None), folder.path, Clock.fixed_now()) as testbed:
-        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, 2000.0, 1.0))
+    with running(resolved, folder.path) as testbed:
         settings = JudgedTrial(resolved, 2000.0, fresh=True, duration_s=6.0, may_extend=False, keep_results=True)
         judged = TrialConductor(resolved, testbed).run(folder, settings)
         evidence.collect(testbed, judged)

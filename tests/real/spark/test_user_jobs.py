@@ -13,15 +13,14 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.clock import Clock
 from streamgauge.core.errors import JobError
-from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.harness.testbed import TestBed
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Result, Verification
-from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
+from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.extension_policy import JudgedTrial
+from tests.helpers_broker_trials import running
 from tests.helpers_verdicts import sentence_against
 
 pytestmark = pytest.mark.spark
@@ -43,8 +42,7 @@ PURCHASES = stream("purchases", Key("user_id", 1000), Key("pack", 20), Integer("
 def started(root: Path, file: Path, duration_s: float = DURATION_S) -> Iterator[tuple[ResolvedExperiment, TestBed]]:
     load = {"rate": RATE, "duration": duration_s, "warmup": "3s", "generators": 2}
     resolved = check(build({"workload": str(file), "load": load, "out": str(root)}))
-    with TestBed(testbed_settings(resolved), SparkEngine, root / "testbed", Clock.fixed_now()) as testbed:
-        testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, RATE, 1.0))
+    with running(resolved, root / "testbed") as testbed:
         yield resolved, testbed
 
 
