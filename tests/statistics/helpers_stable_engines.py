@@ -119,8 +119,8 @@ def outcome(
     span_s = asked_s
     for look in range(INTERIM_ANALYSES):
         seen = _seen(batches, span_s, look)
-        work = tuple(replace(one, end_s=one.end_s + phase_s) for one in seen.work) if spare_time else ()
-        seen = replace(seen, slide_s=slide_s, work=work)
+        works = seen.work if spare_time else ()
+        seen = replace(seen, work=tuple(replace(one, end_s=one.end_s + phase_s, slide_s=slide_s) for one in works))
         states = [spec.check(seen).state for spec in CHECKS if spec.name in (*TRENDS, "evidence")]
         if "failed" in states or "undecided" not in states:
             return "failed" if "failed" in states else "ok"

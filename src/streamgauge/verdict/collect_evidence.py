@@ -60,8 +60,7 @@ def collect_evidence(
         output_lag=_output_lags(record),
         # Only at a steady rate: more load makes longer batches, and their length is part of the lag.
         output_lag_at_commits=_lags_at_commits(record) if steady else (),
-        work=_work(record, resolved.interval_s),
-        slide_s=(longest_slide_us(resolved.flow) or 0) / US,
+        work=_work(record, resolved),
         latency=_latencies(verified, record) if verified and steady else (),
         steady=steady,
         latency_drift_s=_commit_gap_s(record) if verified and not _has_delivery_times(verified) else 0.0,
@@ -187,17 +186,17 @@ def _lags_at_commits(record: TrialRecord) -> tuple[Samples, ...]:
     )
 
 
-def _work(record: TrialRecord, interval_s: float) -> tuple[Work, ...]:
+def _work(record: TrialRecord, resolved: ResolvedExperiment) -> tuple[Work, ...]:
     """The batches of every query that reads on only after a commit."""
     parts = record.trial_log.by_query()
     return tuple(
-        _work_of(part, record, interval_s, _sinks_of(part) if len(parts) > 1 else "")
+        _work_of(part, record, resolved, _sinks_of(part) if len(parts) > 1 else "")
         for part in parts
         if part.output_lags_at_reads() is not None
     )
 
 
-def _work_of(trial_log: TrialLog, record: TrialRecord, interval_s: float, about: str) -> Work:
+def _work_of(trial_log: TrialLog, record: TrialRecord, resolved: ResolvedExperiment, about: str) -> Work:
     """The batches that end in the span.
 
     An engine that stopped commits no batch. So if more event time is uncommitted at the end than any batch covers, that
@@ -205,13 +204,14 @@ def _work_of(trial_log: TrialLog, record: TrialRecord, interval_s: float, about:
     until the next batch counts as busy if that batch came late.
     """
     all_ends, (work_s, event_s, after_s) = trial_log.batch_work()
-    late = np.append(event_s[1:] > LATE_INTERVALS * interval_s, False)[: event_s.size]
+    late = np.append(event_s[1:] > LATE_INTERVALS * resolved.interval_s, False)[: event_s.size]
     ends, (busy_s, covered_s) = within((all_ends, np.array([work_s + late * after_s, event_s])), record.spans)
     until_us = _seen_until(record)
     open_s = (until_us - ends[-1]) / US if ends.size else 0.0
     if open_s > covered_s.max(initial=0.0):
         ends, busy_s, covered_s = np.append(ends, until_us), np.append(busy_s, open_s), np.append(covered_s, 0.0)
-    return Work(ends / US, busy_s, covered_s, about)
+    slide_s = (longest_slide_us(resolved.flow) or 0) / US
+    return Work(ends / US, busy_s, covered_s, slide_s, about)
 
 
 def _commit_gap_s(record: TrialRecord) -> float:

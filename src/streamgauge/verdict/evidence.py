@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from streamgauge.config.thresholds import BOUND_S_MIN
 from streamgauge.core.formatting import share_beside
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
+from streamgauge.stats.bootstrap import Interval, ratio_interval
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +29,8 @@ MACHINE_SHARE_MAX = 0.15
 BACKGROUND_BURST_S, BACKGROUND_BURST_SHARE_MAX = 5.0, 0.5
 """A burst of this length and share may also be the cause, because batches queue up. CPU time stolen from a virtual
 machine counts as background load; it was 8 % in such bursts, which must not count."""
+GROUPS_MIN = 6
+"""Fewer groups of batches do not show how much they vary."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +54,28 @@ class Work:
     """The batches of one query in the measured span, of an engine that commits all it read before it reads on.
 
     `end_s`, `busy_s`, `covered_s` (n,): a batch's end in event time, seconds from there to its commit (to the next
-    batch's end if that came late), and the event time that it covers. `about` as in `Samples`.
+    batch's end if that came late), and the event time that it covers. `slide_s`: seconds between the ends of windows,
+    the longest of the flow; 0 without windows. `about` as in `Samples`.
     """
 
     end_s: Floats
     busy_s: Floats
     covered_s: Floats
+    slide_s: float = 0.0
     about: str = ""
+
+    @cached_property
+    def needed_share(self) -> Interval | None:
+        """The share of the time that batches need; None with fewer than `GROUPS_MIN` observations.
+
+        The batches in which a window ends are long, and come at every slide. So the batches between two ends of windows
+        are one observation.
+        """
+        sums = self.busy_s, self.covered_s
+        if self.slide_s:
+            _, group = np.unique(np.floor(self.end_s / self.slide_s), return_inverse=True)
+            sums = np.bincount(group, self.busy_s), np.bincount(group, self.covered_s)
+        return ratio_interval(*sums, TREND_CONFIDENCE) if sums[0].size >= GROUPS_MIN else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +93,6 @@ class Evidence:
         output_lag_at_commits: the lag at commits, if `output_lag` is at deliveries.
         output_delay_s: median lag at commits of the fastest query.
         work: the batches of each query that reads on only after a commit.
-        slide_s: seconds between the ends of windows, the longest of the flow; 0 without windows.
         interval_s: the engine's batch interval; 0 without one.
         latency: for each sink, mean seconds from an event's delivery to its result, by second of event time, without
             seconds that have few results. Without delivery times in the results: seconds from event to result.
@@ -112,7 +130,6 @@ class Evidence:
     output_lag: tuple[Samples, ...]
     output_lag_at_commits: tuple[Samples, ...] = ()
     work: tuple[Work, ...] = ()
-    slide_s: float = 0.0
     latency: tuple[Samples, ...] = ()
     steady: bool = True
     latency_drift_s: float = 0.0

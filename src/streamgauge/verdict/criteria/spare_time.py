@@ -17,17 +17,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Check
-from streamgauge.stats.bootstrap import Interval, ratio_interval
-from streamgauge.verdict.evidence import Evidence, Floats, Work
+from streamgauge.verdict.evidence import Evidence
 
 BATCH_SHARE_MAX = 0.97
 """Largest share of the time that batches may need. A backlog that grows by 1 % of the rate needs 1.01."""
-GROUPS_MIN = 6
-"""Fewer groups of batches do not show how much they vary."""
 
 
 def decide_by_spare_time(check: Check, about: str, evidence: Evidence) -> Check:
@@ -35,7 +30,7 @@ def decide_by_spare_time(check: Check, about: str, evidence: Evidence) -> Check:
     work = next((one for one in evidence.work if one.about == about), None)
     if check.code != Cause.TREND_UNDECIDED or work is None or not evidence.steady:
         return check
-    share = needed_share(work, evidence.slide_s, evidence.confidence)
+    share = work.needed_share
     if share is None or share.high > BATCH_SHARE_MAX:
         return check
     sentence = (
@@ -45,30 +40,13 @@ def decide_by_spare_time(check: Check, about: str, evidence: Evidence) -> Check:
     return check.model_copy(update={"state": "ok", "code": Cause.OK, "ok": True, "sentence": sentence})
 
 
-def needed_share(work: Work, slide_s: float, confidence: float) -> Interval | None:
-    """The share of the time that batches need.
-
-    The batches in which a window ends are long, and come at every slide. So batches between two ends of windows are
-    one observation. None with fewer than `GROUPS_MIN` of these.
-    """
-    busy_s, covered_s = _by_slide(work, slide_s) if slide_s else (work.busy_s, work.covered_s)
-    return ratio_interval(busy_s, covered_s, confidence) if busy_s.size >= GROUPS_MIN else None
-
-
 def may_decide(evidence: Evidence, longest: float) -> bool:
     """Whether a span `longest` times as long may show that every query leaves time over.
 
     Intervals narrow by the root of the length.
     """
-    shares = [needed_share(work, evidence.slide_s, evidence.confidence) for work in evidence.work]
+    shares = [work.needed_share for work in evidence.work]
     known = [share for share in shares if share is not None]
     return 0 < len(known) == len(shares) and all(
         share.estimate + share.half_width / math.sqrt(longest) <= BATCH_SHARE_MAX for share in known
     )
-
-
-def _by_slide(work: Work, slide_s: float) -> tuple[Floats, Floats]:
-    """(busy, covered) summed over the batches that end between two ends of windows."""
-    _, group = np.unique(np.floor(work.end_s / slide_s), return_inverse=True)
-    busy_s, covered_s = (np.bincount(group, seconds).astype(np.float64) for seconds in (work.busy_s, work.covered_s))
-    return busy_s, covered_s

@@ -10,8 +10,8 @@ import pytest
 
 from streamgauge.results.causes import Cause
 from streamgauge.verdict.criteria.registry import CHECKS
-from streamgauge.verdict.criteria.spare_time import BATCH_SHARE_MAX, GROUPS_MIN, may_decide, needed_share
-from streamgauge.verdict.evidence import TREND_CONFIDENCE, Evidence, Samples, Work
+from streamgauge.verdict.criteria.spare_time import BATCH_SHARE_MAX, may_decide
+from streamgauge.verdict.evidence import GROUPS_MIN, Evidence, Samples, Work
 from tests.unit.verdict.helpers_evidence import evidence
 
 SLIDE_S, INTERVAL_S = 4.0, 1.4
@@ -22,14 +22,14 @@ def batches(close_s: float, each_s: float = 0.4, n: int = 22) -> Work:
     ends_s = INTERVAL_S * np.arange(1, n + 1)
     closing = np.floor(ends_s / SLIDE_S) > np.floor((ends_s - INTERVAL_S) / SLIDE_S)
     noise = np.random.default_rng(3).normal(0, 0.03, n)
-    return Work(ends_s, each_s + close_s * closing + noise, np.full(n, INTERVAL_S))
+    return Work(ends_s, each_s + close_s * closing + noise, np.full(n, INTERVAL_S), SLIDE_S)
 
 
 def undecided(work: tuple[Work, ...], about: str = "") -> Evidence:
     """A backlog whose slope is undecided, with these batches."""
     time_s = INTERVAL_S * np.arange(22)
     backlog = Samples(time_s, 1.4 + np.resize([0.0, 0.9, 0.1], 22), about)
-    return replace(evidence(backlog=backlog), work=work, slide_s=SLIDE_S)
+    return replace(evidence(backlog=backlog), work=work)
 
 
 def backlog_check(seen: Evidence) -> Any:
@@ -70,14 +70,13 @@ def test_an_engine_that_slowed_down_at_the_end_is_not_acquitted(at_end_s: float,
     """Its mean over the span is far below the limit, but the interval is wide."""
     work = batches(0.0, 0.3, n=60)
     slowed = replace(work, busy_s=np.where(np.arange(60) < 50, work.busy_s, at_end_s))
-    assert backlog_check(replace(undecided((slowed,)), slide_s=0.0)).state == state
+    assert backlog_check(undecided((replace(slowed, slide_s=0.0),))).state == state
 
 
 @pytest.mark.parametrize("slide_s", [0.0, SLIDE_S])
 def test_batches_that_get_fuller_leave_too_little_time(slide_s: float) -> None:
     """From 55 % to 105 %: such a drift makes the interval wide, so the mean of 80 % does not count."""
-    fuller = replace(batches(0.0), busy_s=INTERVAL_S * np.linspace(0.55, 1.05, 22))
-    share = needed_share(fuller, slide_s, TREND_CONFIDENCE)
+    share = replace(batches(0.0), busy_s=INTERVAL_S * np.linspace(0.55, 1.05, 22), slide_s=slide_s).needed_share
     assert share is not None
     assert share.estimate < 0.85
     assert share.high > BATCH_SHARE_MAX
@@ -85,7 +84,7 @@ def test_batches_that_get_fuller_leave_too_little_time(slide_s: float) -> None:
 
 def test_windows_closing_in_some_batches_only_do_not_widen_the_interval() -> None:
     """Summed over a slide they are alike; each by itself they are not."""
-    by_slide, each = (needed_share(batches(1.4), slide_s, TREND_CONFIDENCE) for slide_s in (SLIDE_S, 0.0))
+    by_slide, each = (replace(batches(1.4), slide_s=slide_s).needed_share for slide_s in (SLIDE_S, 0.0))
     assert by_slide is not None
     assert each is not None
     assert by_slide.half_width < each.half_width / 2
@@ -108,7 +107,7 @@ def test_every_query_must_leave_time_over() -> None:
 def test_a_wide_interval_needs_a_longer_span() -> None:
     """Of batches that vary much: four times the span, and not twice."""
     noisy = replace(batches(0.0, 1.0), busy_s=np.resize([0.4, 1.6, 1.1], 22))
-    share = needed_share(noisy, SLIDE_S, TREND_CONFIDENCE)
+    share = noisy.needed_share
     assert share is not None
     factor = (share.half_width / (BATCH_SHARE_MAX - share.estimate)) ** 2
     seen = undecided((noisy,))
