@@ -21,24 +21,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.core.errors import ExpressionError, Problem
-from streamgauge.core.schema import quote
 from streamgauge.dataflow.expressions.refused import Refused
-from streamgauge.dataflow.expressions.types import DUCKDB_TYPES, Types, available_columns, bound_type
+from streamgauge.dataflow.expressions.types import Types, available_columns, bound_type
 
 if TYPE_CHECKING:
     from sqlglot import exp
-
-__all__ = [
-    "DUCKDB_TYPES",
-    "Checked",
-    "check",
-    "checked",
-    "columns_of",
-    "columns_of_all",
-    "is_aggregate",
-    "quote",
-    "to_duckdb",
-]
 
 
 @dataclass(frozen=True)
@@ -83,30 +70,20 @@ def to_duckdb(expression: str, columns: Mapping[str, str]) -> str:
     return checked(expression, columns, "expression").duckdb
 
 
-def columns_of(expression: str, setting: str = "expression") -> set[str]:
+def columns_of(expression: str) -> set[str]:
     """The names of the columns that an expression reads. Raises ExpressionError if it cannot be parsed."""
     from sqlglot import exp
 
-    return {column.name for column in _tree(expression, setting).find_all(exp.Column)}
+    try:
+        tree = _parsed(expression)
+    except Refused as refused:
+        raise ExpressionError(Problem("expression", refused.rule, expression, refused.way_out)) from None
+    return {column.name for column in tree.find_all(exp.Column)}
 
 
 def columns_of_all(expressions: Iterable[tuple[str, str]]) -> set[str]:
     """The names of the columns that several (name, expression) pairs read."""
     return {column for _, expression in expressions for column in columns_of(expression)}
-
-
-def is_aggregate(expression: str, setting: str = "expression") -> bool:
-    """Whether the expression aggregates rows."""
-    from sqlglot import exp
-
-    return _tree(expression, setting).find(exp.AggFunc) is not None
-
-
-def _tree(expression: str, setting: str) -> exp.Expression:
-    try:
-        return _parsed(expression)
-    except Refused as refused:
-        raise ExpressionError(Problem(setting, refused.rule, expression, refused.way_out)) from None
 
 
 @lru_cache(maxsize=1024)

@@ -20,7 +20,8 @@ from streamgauge.core.lineage_columns import EVENT_TIME, LINEAGE, WINDOW_END, WI
 from streamgauge.core.schema import Schema, quote, quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.expressions import check as expressions
-from streamgauge.dataflow.expressions.check import DUCKDB_TYPES, Checked
+from streamgauge.dataflow.expressions.check import Checked
+from streamgauge.dataflow.expressions.types import DUCKDB_TYPES
 from streamgauge.dataflow.nodes import (
     Distinct,
     Explode,

@@ -10,6 +10,7 @@ import pytest
 
 from streamgauge.dataflow.expressions import check
 from streamgauge.dataflow.expressions.functions import FUNCTIONS
+from streamgauge.dataflow.expressions.types import DUCKDB_TYPES
 
 COLUMNS = {"a": "int", "b": "bigint", "d": "double", "s": "string", "t": "string", "ok": "boolean", "ts": "timestamp"}
 INT, LONG = 2**31 - 1, 2**63 - 1
@@ -112,7 +113,7 @@ def _run(con: duckdb.DuckDBPyConnection, columns: dict[str, list[Any]], expressi
     text = check.to_duckdb(expression, COLUMNS)
     rows = max(len(values) for values in columns.values())
     typed = {name: columns.get(name, [None] * rows) for name in COLUMNS}
-    lists = ", ".join(f"unnest($%s::{check.DUCKDB_TYPES[COLUMNS[name]]}[]) AS {name}" % name for name in typed)
+    lists = ", ".join(f"unnest($%s::{DUCKDB_TYPES[COLUMNS[name]]}[]) AS {name}" % name for name in typed)
     try:
         return con.execute(f"SELECT {text} FROM (SELECT {lists})", typed).fetchone()[0]
     except duckdb.Error:
