@@ -22,7 +22,7 @@ class StageFigures(ResultPart):
     mean_us: float
     """Mean."""
     p50_us: float | None = None
-    """Median; null if too few independent observations carry it, as every percentile."""
+    """Median; null if too few independent observations carry it, like every percentile."""
     p90_us: float | None = None
     """90th percentile."""
     p99_us: float | None = None
@@ -35,7 +35,7 @@ class LatencyFigures(ResultPart):
     mean_us: float
     """Mean."""
     p50_us: float | None = None
-    """Median; null if too few batches or independent results carry it, as every percentile."""
+    """Median; null if too few batches or independent results carry it, like every percentile."""
     p90_us: float | None = None
     """90th percentile."""
     p99_us: float | None = None

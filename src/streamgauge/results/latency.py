@@ -17,7 +17,7 @@ class Latency(ResultPart):
     mean: float | None = None
     """Mean; null without results."""
     p50: float | None = None
-    """Median; null if too few independent results carry it, as every percentile."""
+    """Median; null if too few independent results carry it, like every percentile."""
     p90: float | None = None
     """90th percentile."""
     p95: float | None = None

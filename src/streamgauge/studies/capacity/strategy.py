@@ -178,11 +178,6 @@ class State:
         return max(self.held, default=None) if self.confirmed_per_s is None else self.confirmed_per_s
 
     @property
-    def judged(self) -> bool:
-        """Whether there was a valid trial other than an overload trial."""
-        return any(request.purpose != "overload" and told.verdict != "invalid" for request, told in self.trials)
-
-    @property
     def refused_per_s(self) -> float | None:
         """The least rate above `low` that was shown to fail. The strategy does not use it."""
         low = self.low or 0.0
