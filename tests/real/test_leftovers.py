@@ -21,7 +21,7 @@ from streamgauge.artifacts.run_folder import STARTED, RunFolder
 from streamgauge.cli import app
 from streamgauge.cli.commands import EXITS
 from streamgauge.results.run import Result
-from streamgauge.studies.capacity.command import recorded
+from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.scratch import LOCK, PREFIX
 

@@ -6,38 +6,31 @@ drained between trials, and segments are further apart than the reach. A fresh e
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, replace
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
-from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_text
-from streamgauge.config import reproduce
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
-from streamgauge.config.options_and_settings import Search as AskedSearch
-from streamgauge.config.options_and_settings import read as read_experiment
+from streamgauge.config.options_and_settings import Search as SearchSettings
 from streamgauge.core.clock import US
-from streamgauge.core.errors import DriverError, InputError, Problem, StreamgaugeError
+from streamgauge.core.errors import DriverError, StreamgaugeError
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import starter_of
 from streamgauge.metrics.summary import backlog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_data import with_absolute_paths
-from streamgauge.preflight.user_job import changed_files
 from streamgauge.preflight.validate import check
 from streamgauge.results.causes import SearchEnd
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import VerdictValue
+from streamgauge.studies.capacity import saved_search
 from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming, wrong_answers
 from streamgauge.studies.capacity.saturation_probe import SaturationResult, probe_saturation
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.studies.capacity.search_observer import SearchObserver
 from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind, warm_up
-from streamgauge.system.lock import try_lock
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, probes
 from streamgauge.trial.extension_policy import SearchTrial
@@ -51,10 +44,6 @@ from streamgauge.verdict.collect_evidence import draining_at_start
 DRAIN_TIMEOUT_S = 90.0
 CEILING_SHARE = 0.9
 """Greatest share of the generators' ceiling in a trial: at the ceiling itself they cannot keep a plan."""
-_SEARCH_SETTINGS = "must be the search's own with --resume"
-_FREE = ("out", "search.resume", "search.trials_max")
-"""Settings that --resume may change: it may allow more trials."""
-MEMO, CEILING, LOCK = "search.jsonl", "ceiling.json", ".searching"
 
 
 class Sustain:
@@ -114,21 +103,21 @@ class Sustain:
         )
         # An interrupted trial proves nothing and is repeated after a resume; no other trial follows it here.
         if outcome.verdict != "interrupted":
-            self._remember(outcome)
+            saved_search.remember(self.folder, outcome)
         return outcome
 
     def skip(self, outcomes: list[TrialOutcome]) -> None:
-        """Skips the trials of an earlier, killed search. The memo then holds only these, and ends with a whole line."""
-        self._number = max([len(outcomes), *(number_of(outcome) for outcome in outcomes)])
+        """Skips the trials of an earlier, killed search. The memo then holds only these."""
+        self._number = max([len(outcomes), *(saved_search.number_of(outcome) for outcome in outcomes)])
         self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
-        write_text(self.folder.path / MEMO, "".join(map(_line, outcomes)), OUT)
+        saved_search.rewrite(self.folder, outcomes)
 
     def _conductor_for(self, request: TrialRequest) -> tuple[TrialConductor, bool]:
         """(the conductor of a started test bed, whether its engine is new)."""
-        there = self._conductor
-        reusable = there is not None and not request.fresh and self._drains_faster_than_it_starts(there)
-        if there is not None and reusable and self._drain(there):
-            return there, False
+        current = self._conductor
+        reusable = current is not None and not request.fresh and self._drains_faster_than_it_starts(current)
+        if current is not None and reusable and self._drain(current):
+            return current, False
         self._stack.close()
         self._conductor = None
         self._engine_starts += 1
@@ -152,7 +141,7 @@ class Sustain:
         folder = self.folder.trial(self._number, datetime.now(UTC))
         folder.write_experiment(experiment.model_copy(update={
             "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
-            "search": AskedSearch(),  # without the search's settings, the trial's file is one that `run` can repeat
+            "search": SearchSettings(),  # without the search's settings, the trial's file is one that `run` can repeat
         }), self.resolved.workload.files)  # fmt: skip
         trial = SearchTrial(
             self.resolved, request.rate_per_s, fresh=fresh and not warmed, duration_s=experiment.load.duration,
@@ -195,11 +184,6 @@ class Sustain:
         left = conductor.last_log.offered_events() - conductor.last_log.running.taken_events()
         start_s = self._start_s + self.resolved.warmup_s(True, self.resolved.experiment.load.duration)
         return left / self._drained_per_s <= start_s
-
-    def _remember(self, outcome: TrialOutcome) -> None:
-        path = self.folder.path / MEMO
-        with disk(path), path.open("a") as memo:
-            memo.write(_line(outcome))
 
 
 def outcome_of(
@@ -270,42 +254,6 @@ def _why(result: Result) -> str:
     return result.verdict.sentence
 
 
-def stored_ceiling(folder: RunFolder, measure: Callable[[], float]) -> float:
-    """The generators' ceiling of a search, measured once and stored, since a resumed search needs the same rates."""
-    path = folder.path / CEILING
-    with suppress(FileNotFoundError, ValueError, TypeError):  # missing, empty, broken, or not a number
-        return float(json.loads(path.read_text()))
-    ceiling = measure()
-    write_text(path, json.dumps(ceiling), OUT)
-    return ceiling
-
-
-def recorded(folder: RunFolder) -> list[TrialOutcome]:
-    """The outcomes that a search left in its folder, except a last line that was cut short.
-
-    Interrupted trials, which older versions recorded, are left out too.
-    """
-    path = folder.path / MEMO
-    outcomes = []
-    for line in path.read_text().splitlines() if path.exists() else []:
-        try:
-            outcomes.append(TrialOutcome(**json.loads(line)))
-        except (json.JSONDecodeError, TypeError):
-            break
-    return [outcome for outcome in outcomes if outcome.verdict != "interrupted"]
-
-
-def number_of(outcome: TrialOutcome) -> int:
-    """The number of a trial's folder under trials/ (0 without one), which no later trial may use."""
-    name = Path(outcome.folder).name
-    return int(name) if name.isdecimal() else 0
-
-
-def _line(outcome: TrialOutcome) -> str:
-    """One line of the memo."""
-    return json.dumps(asdict(outcome)) + "\n"
-
-
 def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = ignore) -> Result:
     """Searches, and writes the study's folder. `search.resume` continues a killed search.
 
@@ -313,48 +261,26 @@ def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = 
         InputError, MachineError: before anything was started.
         EngineError, DriverError: an engine or the driver did not start; the folder has the findings so far.
     """
-    experiment, folder = _resumed(experiment)
-    with ExitStack() as alone:
+    experiment, folder = saved_search.resumed(experiment)
+    with ExitStack() as lock:
         if folder is not None:
-            alone.enter_context(_exclusive(folder))
+            lock.enter_context(saved_search.exclusive(folder))
         resolved = check(experiment, new_folder=folder is None)
         if folder is not None:
-            _require_same_job(resolved, folder)
+            saved_search.require_same_job(resolved, folder)
         require_machine(resolved)
         if folder is None:
             folder = create_folder(resolved)
-            alone.enter_context(_exclusive(folder))
+            lock.enter_context(saved_search.exclusive(folder))
         return _search(resolved, folder, view, on_result)
-
-
-def _require_same_job(resolved: ResolvedExperiment, folder: RunFolder) -> None:
-    """InputError if a user job's files changed since the search started."""
-    way_out = "restore the file, or start a new search without --resume"
-    if problems := list(changed_files(resolved.workload, folder.read_result().job_files, way_out)):
-        raise InputError(problems)
-
-
-@contextmanager
-def _exclusive(folder: RunFolder) -> Iterator[None]:
-    """InputError if another process searches in the folder, because both would overwrite each other's findings."""
-    path = folder.path / LOCK
-    with ExitStack() as stack:
-        with disk(path):
-            mine = stack.enter_context(try_lock(path))
-        if not mine:
-            rule = "must be a search that has ended, but another process is still running this one"
-            way_out = f"wait for it, or end it with Ctrl-C, and then --resume {folder.path}"
-            raise InputError(Problem("search.resume", rule, str(folder.path), way_out))
-        yield
 
 
 def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserver, on_result: OnResult) -> Result:
     """Runs the search in its folder, from what the folder already has."""
-    experiment, outcomes, started = resolved.experiment, recorded(folder), time.monotonic()
+    experiment, outcomes, started = resolved.experiment, saved_search.recorded(folder), time.monotonic()
     try:
-        ceiling = stored_ceiling(
-            folder, lambda: ceiling_of(resolved, experiment.search.start_rate or experiment.load.rate)
-        )
+        rate_per_s = experiment.search.start_rate or experiment.load.rate
+        ceiling = saved_search.stored_ceiling(folder, lambda: ceiling_of(resolved, rate_per_s))
     except KeyboardInterrupt:
         return _finish(resolved, folder, interrupted_result(folder, f"to go on: {resuming(folder)}"), view, on_result)
     view.header(header(resolved, ceiling))
@@ -397,33 +323,6 @@ def _run_search(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy
         machine.end(SearchEnd.FAILED, str(failure).splitlines()[0])
         return failure
     return None
-
-
-def _resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
-    """The experiment, and the folder of the search to continue."""
-    experiment = with_absolute_paths(experiment)
-    if experiment.search.resume is None:
-        return experiment, None
-    folder = RunFolder.open(experiment.search.resume)
-    asked = with_absolute_paths(read_experiment(folder.path / "experiment.toml"))
-    if asked.command != "sustain":
-        raise InputError(
-            Problem("search.resume", "must be the folder of a search", str(folder.path), "a sustain's run folder")
-        )
-    given = experiment.model_dump(mode="json")
-    problems = list(reproduce.contradictions(given, asked.model_dump(mode="json"), _SEARCH_SETTINGS, _FREE))
-    if experiment.workload != asked.workload:
-        problems.insert(0, Problem("workload", _SEARCH_SETTINGS, experiment.workload, "leave WORKLOAD out"))
-    if problems:
-        raise InputError(problems)
-    made = len(recorded(folder))
-    if any(setting.name == "search.trials_max" for setting in reproduce.settings(given)):
-        more = {"trials_max": experiment.search.trials_max}
-        asked = asked.model_copy(update={"search": asked.search.model_copy(update=more)})
-    if asked.search.trials_max < made:
-        rule = f"must be at least {made}, the number of trials that this search has made"
-        raise InputError(Problem("search.trials_max", rule, asked.search.trials_max, str(made + 4)))
-    return asked, folder
 
 
 def header(resolved: ResolvedExperiment, ceiling_per_s: float) -> str:

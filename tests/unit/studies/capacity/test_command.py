@@ -26,18 +26,11 @@ from streamgauge.results.causes import SearchEnd
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import ProcessUse, Rates, Result, Verification
 from streamgauge.results.verdict import Verdict, VerdictValue
-from streamgauge.studies.capacity import command
-from streamgauge.studies.capacity.command import (
-    CEILING,
-    MEMO,
-    Sustain,
-    outcome_of,
-    outcome_of_overload,
-    recorded,
-    stored_ceiling,
-)
+from streamgauge.studies.capacity import command, saved_search
+from streamgauge.studies.capacity.command import Sustain, outcome_of, outcome_of_overload
 from streamgauge.studies.capacity.outcome import NOT_SEEN
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
+from streamgauge.studies.capacity.saved_search import CEILING, MEMO, recorded, stored_ceiling
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.system.lock import try_lock
 from streamgauge.trial import run as run_module
@@ -150,7 +143,7 @@ def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder) -> None:
     work._number = 7
     with pytest.raises(ZeroDivisionError):
         work._judged(conductor_at(0.0), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)
-    asked = command.read_experiment(study.path / "trials" / "07" / "experiment.toml")
+    asked = saved_search.read_experiment(study.path / "trials" / "07" / "experiment.toml")
     assert (check(asked).experiment.load.rate, asked.command) == (HELD_PER_S, "run")
 
 
@@ -173,7 +166,7 @@ def test_a_disk_that_is_full_is_said(study: RunFolder, monkeypatch: pytest.Monke
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(command, "_line", full)
+    monkeypatch.setattr(saved_search, "_line", full)
     with pytest.raises(MachineError, match=f"{MEMO} is full.*--out"):
         worker(study)._remember(before[0])
     assert recorded(study) == before
@@ -345,19 +338,19 @@ def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
     asked = build({"workload": "filter", "command": "sustain", "search": {"trials_max": 5, "quick": True}})
     study.write_experiment(asked)
     same = {"workload": "filter", "command": "sustain", "search": {"resume": str(study.path)}}
-    assert command._resumed(build(same))[0] == asked
-    more = command._resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 9}}))[0]
+    assert saved_search.resumed(build(same))[0] == asked
+    more = saved_search.resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 9}}))[0]
     assert (more.search.trials_max, more.search.quick) == (9, True)
     outcome = TrialOutcome(100.0, "sustained")
-    (study.path / command.MEMO).write_text(command._line(outcome) * 7)
+    (study.path / saved_search.MEMO).write_text(saved_search._line(outcome) * 7)
     allowed = same | {"search": {"resume": str(study.path), "trials_max": 7}}
-    assert command._resumed(build(allowed))[0].search.trials_max == 7
+    assert saved_search.resumed(build(allowed))[0].search.trials_max == 7
     with pytest.raises(InputError, match=r"search.trials_max: must be at least 7"):
-        command._resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 6}}))
-    (study.path / command.MEMO).unlink()
+        saved_search.resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 6}}))
+    (study.path / saved_search.MEMO).unlink()
     other = same | {"workload": "identity", "load": {"memory": "8GiB", "seed": 3}}
     with pytest.raises(InputError) as refused:
-        command._resumed(build(other))
+        saved_search.resumed(build(other))
     assert [problem.setting for problem in refused.value.problems] == ["workload", "load.seed", "load.memory"]
     assert refused.value.problems[2].way_out == "leave --memory out"
 
@@ -372,7 +365,7 @@ def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, left: 
 def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit) -> None:
     """Two at one folder would write over each other's trials; that of one that has ended is free."""
     memo = (study.path / MEMO).read_text()
-    with try_lock(study.path / command.LOCK), pytest.raises(InputError, match=r"search\.resume.*\n.*wait for it"):
+    with try_lock(study.path / saved_search.LOCK), pytest.raises(InputError, match=r"search\.resume.*\n.*wait for it"):
         sit(["undecided"] * 5, recorded(study))
     assert (study.path / MEMO).read_text() == memo
     assert sit(["undecided"] * 5).verdict.value == "undecided"
@@ -381,7 +374,7 @@ def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit
 
 def test_a_search_goes_on_from_any_working_folder(study: RunFolder, sit: Sit) -> None:
     """Its folder is there already: where it once was made, seen from elsewhere, says nothing."""
-    asked = command.read_experiment(study.path / "experiment.toml")
+    asked = saved_search.read_experiment(study.path / "experiment.toml")
     study.write_experiment(asked.model_copy(update={"out": "seen/from/elsewhere"}))
     assert sit(["undecided"] * 5).verdict.value == "undecided"
 
@@ -391,16 +384,16 @@ def test_a_searchs_file_is_found_from_any_working_folder(
 ) -> None:
     """It is kept with its whole path; going on may name it as it lies from there."""
     monkeypatch.chdir(tmp_path)
-    asked = command._resumed(build({"workload": "mine/job.py", "command": "sustain"}))[0]
+    asked = saved_search.resumed(build({"workload": "mine/job.py", "command": "sustain"}))[0]
     assert asked.workload == str(tmp_path / "mine" / "job.py")
     study.write_experiment(asked)
     (study.path / MEMO).unlink()
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path / "mine")
     again: dict[str, Any] = {"command": "sustain", "search": {"resume": str(study.path)}}
-    assert command._resumed(build(again | {"workload": "job.py"}))[0] == asked
+    assert saved_search.resumed(build(again | {"workload": "job.py"}))[0] == asked
     with pytest.raises(InputError, match="workload"):
-        command._resumed(build(again | {"workload": "mine/job.py"}))
+        saved_search.resumed(build(again | {"workload": "mine/job.py"}))
 
 
 def test_a_search_of_a_job_that_has_changed_is_not_gone_on_with(
@@ -420,14 +413,14 @@ def test_data_of_a_search_are_found_from_any_working_folder(
 ) -> None:
     """They are kept with their whole path, as a user job's file is; going on may name them as they lie from there."""
     monkeypatch.chdir(tmp_path)
-    asked = command._resumed(build({"workload": "filter", "command": "sustain", "parameters": {"data": "a.csv"}}))[0]
+    asked = saved_search.resumed(build({"workload": "filter", "command": "sustain", "parameters": {"data": "a.csv"}}))[0]
     assert asked.parameters == {"data": str(tmp_path / "a.csv")}
     study.write_experiment(asked)
     (study.path / MEMO).unlink()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     again: dict[str, Any] = {"workload": "filter", "command": "sustain", "search": {"resume": str(study.path)}}
-    assert command._resumed(build(again))[0] == asked
-    assert command._resumed(build(again | {"parameters": {"data": "../a.csv"}}))[0] == asked
+    assert saved_search.resumed(build(again))[0] == asked
+    assert saved_search.resumed(build(again | {"parameters": {"data": "../a.csv"}}))[0] == asked
     with pytest.raises(InputError, match=r"parameters\.data"):
-        command._resumed(build(again | {"parameters": {"data": "a.csv"}}))
+        saved_search.resumed(build(again | {"parameters": {"data": "a.csv"}}))

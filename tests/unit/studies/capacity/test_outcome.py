@@ -16,8 +16,8 @@ from streamgauge.results.run import ProcessUse, Verification
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.verdict import Verdict, VerdictValue
 from streamgauge.studies.capacity import outcome
-from streamgauge.studies.capacity.command import recorded
 from streamgauge.studies.capacity.outcome import limit_of, trial_shown, warnings_of, with_interference, wrong_answers
+from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.studies.capacity.search import Search, Settings, replay
 from tests.unit.studies.helpers_studies import FAILED_PER_S, HELD_PER_S, remember
 

@@ -17,10 +17,8 @@ from streamgauge.metrics.records import Tick
 from streamgauge.metrics.summary import resources
 from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity import command
-from streamgauge.studies.capacity.command import (
-    Sustain,
-    recorded,
-)
+from streamgauge.studies.capacity.command import Sustain
+from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.trial import conductor as conductor_module
 from streamgauge.trial.conductor import TrialConductor

@@ -1,0 +1,121 @@
+"""What a search stores in its folder to be resumed: the outcomes of its trials, the generators' ceiling, and a lock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_text
+from streamgauge.config import reproduce
+from streamgauge.config.options_and_settings import Experiment
+from streamgauge.config.options_and_settings import read as read_experiment
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.user_data import with_absolute_paths
+from streamgauge.preflight.user_job import changed_files
+from streamgauge.studies.capacity.strategy import TrialOutcome
+from streamgauge.system.lock import try_lock
+
+_SEARCH_SETTINGS = "must be the search's own with --resume"
+_FREE = ("out", "search.resume", "search.trials_max")
+"""Settings that --resume may change: it may allow more trials."""
+MEMO, CEILING, LOCK = "search.jsonl", "ceiling.json", ".searching"
+
+
+def stored_ceiling(folder: RunFolder, measure: Callable[[], float]) -> float:
+    """The generators' ceiling of a search, measured once and stored, since a resumed search needs the same rates."""
+    path = folder.path / CEILING
+    with suppress(FileNotFoundError, ValueError, TypeError):  # missing, empty, broken, or not a number
+        return float(json.loads(path.read_text()))
+    ceiling = measure()
+    write_text(path, json.dumps(ceiling), OUT)
+    return ceiling
+
+
+def recorded(folder: RunFolder) -> list[TrialOutcome]:
+    """The outcomes that a search left in its folder, except a last line that was cut short.
+
+    Interrupted trials, which older versions recorded, are left out too.
+    """
+    path = folder.path / MEMO
+    outcomes = []
+    for line in path.read_text().splitlines() if path.exists() else []:
+        try:
+            outcomes.append(TrialOutcome(**json.loads(line)))
+        except (json.JSONDecodeError, TypeError):
+            break
+    return [outcome for outcome in outcomes if outcome.verdict != "interrupted"]
+
+
+def number_of(outcome: TrialOutcome) -> int:
+    """The number of a trial's folder under trials/ (0 without one), which no later trial may use."""
+    name = Path(outcome.folder).name
+    return int(name) if name.isdecimal() else 0
+
+
+def rewrite(folder: RunFolder, outcomes: Iterable[TrialOutcome]) -> None:
+    """Replaces the memo, so that it ends with a whole line."""
+    write_text(folder.path / MEMO, "".join(map(_line, outcomes)), OUT)
+
+
+def remember(folder: RunFolder, outcome: TrialOutcome) -> None:
+    """Adds an outcome to the memo."""
+    path = folder.path / MEMO
+    with disk(path), path.open("a") as memo:
+        memo.write(_line(outcome))
+
+
+def _line(outcome: TrialOutcome) -> str:
+    """One line of the memo."""
+    return json.dumps(asdict(outcome)) + "\n"
+
+
+@contextmanager
+def exclusive(folder: RunFolder) -> Iterator[None]:
+    """InputError if another process searches in the folder, because both would overwrite each other's findings."""
+    path = folder.path / LOCK
+    with ExitStack() as stack:
+        with disk(path):
+            locked = stack.enter_context(try_lock(path))
+        if not locked:
+            rule = "must be a search that has ended, but another process is still running this one"
+            way_out = f"wait for it, or end it with Ctrl-C, and then --resume {folder.path}"
+            raise InputError(Problem("search.resume", rule, str(folder.path), way_out))
+        yield
+
+
+def require_same_job(resolved: ResolvedExperiment, folder: RunFolder) -> None:
+    """InputError if a user job's files changed since the search started."""
+    way_out = "restore the file, or start a new search without --resume"
+    if problems := list(changed_files(resolved.workload, folder.read_result().job_files, way_out)):
+        raise InputError(problems)
+
+
+def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
+    """The experiment, and the folder of the search to continue."""
+    experiment = with_absolute_paths(experiment)
+    if experiment.search.resume is None:
+        return experiment, None
+    folder = RunFolder.open(experiment.search.resume)
+    previous = with_absolute_paths(read_experiment(folder.path / "experiment.toml"))
+    if previous.command != "sustain":
+        raise InputError(
+            Problem("search.resume", "must be the folder of a search", str(folder.path), "a sustain's run folder")
+        )
+    given = experiment.model_dump(mode="json")
+    problems = list(reproduce.contradictions(given, previous.model_dump(mode="json"), _SEARCH_SETTINGS, _FREE))
+    if experiment.workload != previous.workload:
+        problems.insert(0, Problem("workload", _SEARCH_SETTINGS, experiment.workload, "leave WORKLOAD out"))
+    if problems:
+        raise InputError(problems)
+    made = len(recorded(folder))
+    if any(setting.name == "search.trials_max" for setting in reproduce.settings(given)):
+        more = {"trials_max": experiment.search.trials_max}
+        previous = previous.model_copy(update={"search": previous.search.model_copy(update=more)})
+    if previous.search.trials_max < made:
+        rule = f"must be at least {made}, the number of trials that this search has made"
+        raise InputError(Problem("search.trials_max", rule, previous.search.trials_max, str(made + 4)))
+    return previous, folder
