@@ -25,45 +25,42 @@ def _on_spark(mode: str) -> Callable[[Sequence[int] | None], Engine]:
     return make
 
 
-def _spark() -> EnginePlugin:
-    from streamgauge.engines.spark.batch_interval import longest_batch_interval
-    from streamgauge.engines.spark.options import CAPABILITIES, heap_bytes, sends_all_columns
+def _spark_plugin(mode: str, probe: str, **more: Any) -> EnginePlugin:
+    """Spark in an execution mode; `more` is the part that differs from mode to mode."""
+    from streamgauge.engines.spark.options import heap_bytes
     from streamgauge.engines.spark.session.environment import require
     from streamgauge.engines.spark.tuning import is_own_default
+
+    return EnginePlugin(
+        heap_bytes=heap_bytes, require=require, make=_on_spark(mode), is_own_default=is_own_default,
+        latency_probe=f"{_PROBES}.{probe}", **more,
+    )  # fmt: skip
+
+
+def _spark() -> EnginePlugin:
+    from streamgauge.engines.spark.batch_interval import longest_batch_interval
+    from streamgauge.engines.spark.options import CAPABILITIES, sends_all_columns
     from streamgauge.engines.spark.validate import check
     from streamgauge.engines.spark.watermark import delay_us
 
-    return EnginePlugin(
-        CAPABILITIES, check, longest_batch_interval, delay_us, heap_bytes, require, _on_spark("MICRO_BATCH"),
-        is_own_default=is_own_default, sends_all_columns=sends_all_columns,
-        latency_probe=f"{_PROBES}.micro_batch:MicroBatch",
+    return _spark_plugin(
+        "MICRO_BATCH", "micro_batch:MicroBatch", capabilities=CAPABILITIES, check=check,
+        interval=longest_batch_interval, watermark_delay_us=delay_us, sends_all_columns=sends_all_columns,
     )  # fmt: skip
 
 
 def _spark_rtm() -> EnginePlugin:
-    from streamgauge.engines.spark.options import heap_bytes
-    from streamgauge.engines.spark.session.environment import require
     from streamgauge.engines.spark.structured.realtime import CAPABILITIES, check, warmup_s
-    from streamgauge.engines.spark.tuning import is_own_default
 
-    make = _on_spark("REAL_TIME")
-    return EnginePlugin(
-        CAPABILITIES, check, heap_bytes=heap_bytes, require=require, make=make, warmup_s=warmup_s,
-        is_own_default=is_own_default, latency_probe=f"{_PROBES}.real_time:RealTime",
-    )  # fmt: skip
+    return _spark_plugin(
+        "REAL_TIME", "real_time:RealTime", capabilities=CAPABILITIES, check=check, warmup_s=warmup_s
+    )
 
 
 def _spark_dstream() -> EnginePlugin:
     from streamgauge.engines.spark.dstream.options import CAPABILITIES, check, interval
-    from streamgauge.engines.spark.options import heap_bytes
-    from streamgauge.engines.spark.session.environment import require
-    from streamgauge.engines.spark.tuning import is_own_default
 
-    make = _on_spark("DSTREAM")
-    return EnginePlugin(
-        CAPABILITIES, check, interval, heap_bytes=heap_bytes, require=require, make=make,
-        is_own_default=is_own_default, latency_probe=f"{_PROBES}.dstream:DStream",
-    )  # fmt: skip
+    return _spark_plugin("DSTREAM", "dstream:DStream", capabilities=CAPABILITIES, check=check, interval=interval)
 
 
 def _synthetic() -> EnginePlugin:

@@ -152,15 +152,18 @@ class Engine(Protocol):
 class EnginePlugin:
     """An engine in the registry.
 
-    `check` refuses what the engine could not use, with one InputError that holds every problem. `interval` says
-    how far apart its batches would be, `watermark_delay_us` how far behind the latest event its watermark would stay,
-    `heap_bytes` how much memory options give it beside the driver. `require` raises MachineError where this machine
-    lacks what the engine needs to read a transport, told its options, and cannot get it. `make` gives a fresh start on
-    the processors given, and loads the engine; None where it only answers. `warmup_s` says how long the warm-up of a
-    fresh start is at least, seconds: until what it does now and then was done once. `is_own_default` says whether a
-    setting in force, by name and value, is what the engine does by itself. `sends_all_columns` says whether options
-    make events carry every declared column, and not only those that the job reads. `latency_probe` is the `module:name`
-    of its class for `anatomy` (`studies/latency_breakdown/probe_api.py`); empty where a latency cannot be broken down.
+    Attributes:
+        check: raises one InputError with every problem of a request.
+        interval: the distance of its batches.
+        watermark_delay_us: how far its watermark stays behind the latest event.
+        heap_bytes: the memory that options give it beside the driver.
+        require: raises MachineError if this machine lacks what a transport with its options needs and cannot get it.
+        make: a fresh start on the given processors, which loads the engine; None for an engine that only answers.
+        warmup_s: seconds of warm-up that a fresh start needs to do everything once, such as a checkpoint a minute.
+        is_own_default: whether a setting in force, by name and value, is the engine's own default.
+        sends_all_columns: whether options make events carry every declared column, not only those that the job reads.
+        latency_probe: `module:name` of its class for `anatomy` (`studies/latency_breakdown/probe_api.py`); empty if its
+            latency cannot be broken down.
     """
 
     capabilities: Capabilities

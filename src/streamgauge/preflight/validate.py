@@ -251,6 +251,7 @@ def _build(workload: Workload, values: Mapping[str, Any], rate_per_s: float) -> 
 
 _IN_WORDS = {"UserJobNode": "user jobs"}
 """A node of a flow in the user's words, if its name says little."""
+_ANOTHER_ENGINE = "another engine (streamgauge engines lists what each supports)"
 
 
 def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
@@ -258,19 +259,14 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
         kind = type(node).__name__
         if kind not in engine.nodes:
             because = f": {engine.unsupported_reasons[kind]}" if kind in engine.unsupported_reasons else ""
-            way_out = (
-                f"--engine {engine.fallback_engine}"
-                if engine.fallback_engine
-                else "another engine (streamgauge engines lists what each supports)"
-            )
+            way_out = f"--engine {engine.fallback_engine}" if engine.fallback_engine else _ANOTHER_ENGINE
             yield Problem("engine", f"does not support {_IN_WORDS.get(kind, kind)}{because}", engine.name, way_out)
-    other = "another engine (streamgauge engines lists what each supports)"
     if len(flow.sinks) > 1 and not engine.several_sinks:
         names = ", ".join(sink.name for sink in flow.sinks)
-        yield Problem("engine", f"{engine.name} writes to one sink only", names, other)
+        yield Problem("engine", f"{engine.name} writes to one sink only", names, _ANOTHER_ENGINE)
     for mode in dict.fromkeys(sink.mode for sink in flow.sinks):
         if mode not in engine.sink_modes:
-            yield Problem("engine", f"does not support results in {mode} mode", engine.name, other)
+            yield Problem("engine", f"does not support results in {mode} mode", engine.name, _ANOTHER_ENGINE)
 
 
 def _request_problems(request: StartRequest, engine: Capabilities) -> list[Problem]:

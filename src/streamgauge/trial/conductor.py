@@ -119,9 +119,9 @@ class TrialConductor:
     def conduct(self, plan: Plan, spans: TrialSpans, rate_per_s: float, policy: TrialPolicy) -> TrialRecord:
         """Offers a plan to its end, or until the policy stops it, without a verdict."""
         chunk_us = self.resolved.chunk_for(rate_per_s)
-        conductor = PhaseRunner(self.testbed, plan, spans, chunk_us, policy, self.observe)
+        runner = PhaseRunner(self.testbed, plan, spans, chunk_us, policy, self.observe)
         with pin_threads(self.resolved.driver_cpus):
-            record = conductor.conduct()
+            record = runner.conduct()
         self.last_log = record.trial_log
         return record
 

@@ -44,7 +44,7 @@ UNVERIFIED = "unverified: only results that had arrived when the run was stopped
 NOT_BEGUN = "not measured: the run was stopped before its measured span began"
 NOT_COUNTED = "not counted: the run was stopped a second time before that was done"
 NONE_CAME = "no result of the measured span had arrived when the run was stopped"
-NOT_KEPT = "results were not stored: "
+NOT_STORED = "results were not stored: "
 NO_TIME = "the run was stopped, and no time was left to write them"
 RESOURCE_ERRORS = (OSError, MemoryError)
 """Too little disk or memory to read or verify results. Other figures stay valid."""
@@ -134,8 +134,8 @@ def latencies_without_verification(
     if keep_in is None:
         return UnverifiedResult(verified)
     names = {one.flow.sink.name: results_file(one.flow.sink.name, len(parts) > 1) for one, _ in parts}
-    unkept = (_unkept(of_sink, keep_in.path / names[one.flow.sink.name], budget) for one, of_sink in parts)
-    return UnverifiedResult(verified, tuple(dict.fromkeys(f"{NOT_KEPT}{why}" for why in unkept if why)))
+    reasons = (_not_stored(of_sink, keep_in.path / names[one.flow.sink.name], budget) for one, of_sink in parts)
+    return UnverifiedResult(verified, tuple(dict.fromkeys(f"{NOT_STORED}{reason}" for reason in reasons if reason)))
 
 
 def _nothing_compared(record: TrialRecord) -> Verification:
@@ -144,7 +144,7 @@ def _nothing_compared(record: TrialRecord) -> Verification:
 
 
 def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) -> SinkDiff:
-    """Of one sink; `done` has its commits alone. A sink whose results cannot be counted has no latencies, and why."""
+    """One sink's latencies; `record` has only its commits. If its results cannot be counted, a note says why."""
     commits, span = record.trial_log.commits, (record.spans.measured_from_us, record.spans.measured_to_us)
     counting = _Counting(ReceivedResults(record, since_us=record.spans.measured_from_us), budget)
     try:
@@ -158,8 +158,9 @@ def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) 
 
 
 def _rule(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults) -> LatencyRule:
-    own_job = isinstance(resolved.workload, UserJob)
-    return truth.rule_of(resolved, record, received) if own_job else rule_of(resolved, record)
+    if isinstance(resolved.workload, UserJob):
+        return truth.rule_of(resolved, record, received)
+    return rule_of(resolved, record)
 
 
 @dataclass
@@ -198,13 +199,11 @@ def _nothing(*notes: str) -> SinkLatencies:
     return sink_latencies((), LatencyRule("row"), (0, 0))._replace(latencies=Latencies(notes=notes))
 
 
-def _unkept(record: TrialRecord, path: Path, budget: Budget) -> str:
-    """Why one sink's results are not at `path`, whole, with those of warm-up and tail; empty where they are, or none
-    came.
-    """
+def _not_stored(record: TrialRecord, path: Path, budget: Budget) -> str:
+    """Stores one sink's results of the whole trial at `path`, if any came. Returns why it could not, or ""."""
     received = ReceivedResults(record)
     try:
-        kept = received.empty or (not budget.spent() and write_results(received, path, budget.spent))
+        stored = received.empty or (not budget.spent() and write_results(received, path, budget.spent))
     except RESOURCE_ERRORS as error:
         return reason_of(error)
-    return "" if kept else NO_TIME
+    return "" if stored else NO_TIME

@@ -19,7 +19,7 @@ from streamgauge.trial import interrupted as module
 from streamgauge.trial.interrupted import (
     NO_TIME,
     NONE_CAME,
-    NOT_KEPT,
+    NOT_STORED,
     NOTHING_COMPARED,
     UNVERIFIED,
     Budget,
@@ -120,7 +120,7 @@ def test_results_that_there_was_no_time_to_keep_are_not_there_in_part(
     asked.receive(make, rows=tables)
     counting = 3 + sum(table.num_rows > 0 for table in tables)
     found = latencies_without_verification(asked.resolved, asked.record, folder, looks(counting))
-    assert found.warnings == (NOT_KEPT + NO_TIME,)
+    assert found.warnings == (NOT_STORED + NO_TIME,)
     assert list(folder.path.glob("*results*")) == []
 
 
@@ -136,7 +136,7 @@ def test_a_full_disk_takes_nothing_but_the_results(
     asked = case(ROWS, drained=False, interrupted=True)
     asked.receive(make, rows=by_second(asked))
     found = latencies_without_verification(asked.resolved, asked.record, folder, enough())
-    assert found.warnings == (f"{NOT_KEPT}no space left",)
+    assert found.warnings == (f"{NOT_STORED}no space left",)
     assert found.sinks.slowest.latencies.effective_count
 
 

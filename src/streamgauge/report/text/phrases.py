@@ -19,15 +19,13 @@ STATES = {
 
 NEWEST = ", newest event"
 """Follows `event time` for updates, whose events also have a latency until counted."""
-
-
 MEANINGS = {
     "event_time": "emission - event time, from the plan",
     "until_counted": "of every event: arrival of its batch's results - event time",
     "processing_time": "emission - first delivery to the system",
     "closing_delay": "emission - end of the window",
     "match_time": "emission - later of the two matched events",
-    "uncorrected": "counted from the actual delivery: what a closed-loop tool would report",
+    "uncorrected": "emission - actual hand-over to the queue, which leaves the schedule delay out",
 }
 
 
