@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import types
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.helpers_modules import ROOT, load
+
 FOLDERS = ("docs", "bench", "examples", "experiments")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
-
-
-def load(path: Path) -> types.ModuleType:
-    """A Python file as a module, without a package around it."""
-    spec = importlib.util.spec_from_file_location(f"loaded_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 TABLES = load(ROOT / "tools" / "docs_tables.py")

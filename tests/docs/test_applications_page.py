@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import json
-import types
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +16,10 @@ from streamgauge.studies.operator_profile.memory import distribution
 from streamgauge.studies.operator_profile.operator_io import OperatorIO
 from streamgauge.studies.operator_profile.profile import Timings, profile_figures
 from streamgauge.workloads.registry import get
+from tests.helpers_modules import ROOT, load
 from tests.helpers_study_results import operator_profile
 
-ROOT = Path(__file__).parents[2]
-
-
-def load() -> types.ModuleType:
-    spec = importlib.util.spec_from_file_location("loaded_applications", ROOT / "tools" / "docs_applications.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PAGE = load()
+PAGE = load(ROOT / "tools" / "docs_applications.py")
 
 
 def characterization(workload: str = "word_count") -> OperatorProfile:

@@ -15,7 +15,8 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.registry import capabilities
 from streamgauge.workloads.registry import get
-from tests.docs.helpers_pages import ROOT, every_page, fences
+from tests.docs.helpers_pages import every_page, fences
+from tests.helpers_modules import ROOT
 
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
 

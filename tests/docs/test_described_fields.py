@@ -16,7 +16,8 @@ from streamgauge.config.options_and_settings import Experiment
 from streamgauge.results.latency import Latency
 from streamgauge.results.run import Result
 from streamgauge.studies.compare.metrics import comparables
-from tests.docs.helpers_pages import ROOT, load, spans
+from tests.docs.helpers_pages import spans
+from tests.helpers_modules import ROOT, load
 
 FIELDS = load(ROOT / "tools" / "docs_fields.py")
 UNDESCRIBED = '''

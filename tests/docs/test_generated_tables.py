@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from streamgauge.workloads.registry import names
-from tests.docs.helpers_pages import PAGES, ROOT, TABLES, every_page
+from tests.docs.helpers_pages import PAGES, TABLES, every_page
+from tests.helpers_modules import ROOT
 
 
 @every_page

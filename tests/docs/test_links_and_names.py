@@ -14,7 +14,8 @@ from streamgauge.config.options_and_settings import is_data, is_data_time
 from streamgauge.engines.registry import capabilities, streaming_engines
 from streamgauge.engines.spi import Engine
 from streamgauge.workloads.registry import get, names
-from tests.docs.helpers_pages import ROOT, TABLES, code_lines, every_page, spans
+from tests.docs.helpers_pages import TABLES, code_lines, every_page, spans
+from tests.helpers_modules import ROOT
 
 
 def anchors(text: str) -> set[str]:

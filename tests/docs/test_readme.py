@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.docs.helpers_pages import ROOT, TABLES, code_lines
+from tests.docs.helpers_pages import TABLES, code_lines
+from tests.helpers_modules import ROOT
 
 
 def test_readme_gives_the_commands() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.helpers_pages import ROOT, TABLES
+from tests.docs.helpers_pages import TABLES
+from tests.helpers_modules import ROOT
 
 RESULTS = sorted((ROOT / "docs" / "results").glob("*.md"))
 FIGURE = re.compile(r"\b[\d.,]+ ?(?:[kM]/s|[mnu]s|s|GB|MB)\b")

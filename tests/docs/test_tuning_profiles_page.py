@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
 
 from bench.studies import tuning_profiles as study
+from tests.helpers_modules import ROOT, load
 
-
-def load() -> ModuleType:
-    path = Path(__file__).parents[2] / "tools" / "docs_tuning_profiles.py"
-    spec = importlib.util.spec_from_file_location("loaded_tuning_profiles", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PROFILES = load()
+PROFILES = load(ROOT / "tools" / "docs_tuning_profiles.py")
 PLAIN = "word_count,kafka,idiomatic,1e5,1.2e5,not_sustained,1e6,2.5e6,9e4,the CPU,0.2,300,2026-01-02,c,2 cores,run it"
 TUNED = PLAIN.replace("idiomatic,1e5", "tuned,2.5e5")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing, fir
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.options import UNCHECKED_OPERATIONS, keeps_first_rows, with_rocksdb
+from tests.helpers_times import us_of
 from tests.unit.dataflow import helpers_totals as totals
 from tests.unit.dataflow.helpers_totals import with_totals
 
@@ -232,16 +232,9 @@ def expected(flow: Flow) -> list[tuple[Any, ...]]:
 def in_order(rows: list[Any], names: tuple[str, ...]) -> list[tuple[Any, ...]]:
     """Judged rows only, sorted, times as microseconds."""
     place = names.index("event_time")
-    plain = [tuple(_us(value) for value in row) for row in rows]
+    plain = [tuple(us_of(value) for value in row) for row in rows]
     judged = [row for row in plain if row[place] < JUDGED_S * US]
     return sorted(judged, key=lambda row: tuple((value is None, value) for value in row))
-
-
-def _us(value: Any) -> Any:
-    if not isinstance(value, datetime):
-        return value
-    since = value.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * US + since.microseconds
 
 
 def lowered(flow: Flow, read: Any, choices: Mapping[str, str] | None = None) -> Any:

@@ -10,7 +10,7 @@ import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from typing import Any
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, is_data, is_data_time, parse_setting
 from streamgauge.config.slo import parse_limit
-from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, attempt, nearest
 from streamgauge.core.units import parse_size
 from streamgauge.dataflow.early_firing import with_early_firing
@@ -164,8 +163,7 @@ def start_us(experiment: Experiment, problems: list[Problem] | None = None) -> i
         problems.append(problem)
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * US + since.microseconds
+    return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 
 
 def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload | None, Any, Flow | None]:

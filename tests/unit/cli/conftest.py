@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.helpers_commands import Asked, call
+from tests.unit.cli.helpers_commands import Asked, call_and_read
 
 
 @pytest.fixture(autouse=True)
@@ -20,12 +20,4 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Asked:
     """The command in this process, as if it were one of its own: an error that it does not tell fails the test."""
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def one(*words: str) -> subprocess.CompletedProcess[str]:
-        code = call(monkeypatch, *words)
-        said = capsys.readouterr()
-        return subprocess.CompletedProcess(words, code, said.out, said.err)
-
-    return one
+    return lambda *words: subprocess.CompletedProcess(words, *call_and_read(monkeypatch, capsys, *words))

@@ -27,6 +27,16 @@ def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
     return 0
 
 
+def call_and_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: object
+) -> tuple[int, str, str]:
+    """The command in this process: (exit code, stdout, stderr), without colours and in wide lines."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    code = call(monkeypatch, *map(str, words))
+    return code, *capsys.readouterr()
+
+
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     """The command as a process of its own."""
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200"}

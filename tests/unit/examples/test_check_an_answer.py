@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import types
@@ -23,19 +22,14 @@ from streamgauge.loadgen.export import write_input
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads.registry import get
+from tests.helpers_modules import ROOT, load
 
 START_US, SECONDS, RATE_PER_S = 1_700_000_001_000_000, 12, 2000.0
 MEASURED_TO_US = START_US + 7 * US
 
 
 def example() -> types.ModuleType:
-    path = Path(__file__).parents[3] / "examples" / "check_an_answer.py"
-    spec = importlib.util.spec_from_file_location("check_an_answer", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(ROOT / "examples" / "check_an_answer.py")
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from streamgauge.preflight import validate
 from streamgauge.preflight.memory_budget import GENERATOR_BYTES
 from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.system import machine
+from tests.helpers_recording import append_and_return
 from tests.unit.helpers_requests import GOOD, refused
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -60,35 +61,29 @@ def test_a_port_whose_last_connections_are_not_forgotten_yet_is_free() -> None:
     assert validate._port_problem("127.0.0.1", port) == ""
 
 
-def test_no_port_asked_for_binds_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The ports that are tried; all of them are free."""
+    ports: list[int] = []
+    monkeypatch.setattr(validate, "_port_problem", lambda _, port: append_and_return(ports, port, ""))
+    return ports
+
+
+def test_without_a_requested_port_none_is_bound(tried: list[int]) -> None:
     """Free ports are found by the system: a user without rights to low ports is not refused."""
-    asked: list[int] = []
-
-    def note(host: str, port: int) -> str:
-        asked.append(port)
-        return ""
-
-    monkeypatch.setattr(validate, "_port_problem", note)
     check_experiment(experiment.build(GOOD | {"load": {"generators": 4}}))
-    assert asked == [0]
+    assert tried == [0]
 
 
 @pytest.mark.parametrize(("isolation", "generators"), [("shared", 8), ("pinned", 6)])
 def test_as_many_ports_are_tried_as_there_will_be_generators(
-    monkeypatch: pytest.MonkeyPatch, isolation: str, generators: int
+    monkeypatch: pytest.MonkeyPatch, tried: list[int], isolation: str, generators: int
 ) -> None:
     """Where their number was not given too: one per core of the SUT, at most eight."""
-    asked: list[int] = []
-
-    def note(host: str, port: int) -> str:
-        asked.append(port)
-        return ""
-
-    monkeypatch.setattr(validate, "_port_problem", note)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16 if isolation == "shared" else 8)))
     resolved = check_experiment(experiment.build(GOOD | {"port": 5000, "isolation": isolation}))
     assert resolved.generators == generators
-    assert asked == [0, *range(5000, 5001 + generators)]
+    assert tried == [0, *range(5000, 5001 + generators)]
 
 
 def of_memory(monkeypatch: pytest.MonkeyPatch, gib: float) -> None:

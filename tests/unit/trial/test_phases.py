@@ -460,19 +460,24 @@ def test_a_backlog_that_stays_is_given_up_on(testbed: FakeTestBed) -> None:
     assert 30 * US <= testbed.clock.now - begin <= 31 * US
 
 
-def test_windows_that_close_one_batch_late_are_waited_for(testbed: FakeTestBed) -> None:
-    """The batch after the one that read the last input closes its windows: the drain ends with that one."""
+@pytest.mark.parametrize(("later_s", "interval_s"), [(2, 0.0), (10, 10.0)])
+def test_windows_that_close_one_batch_late_are_waited_for(
+    testbed: FakeTestBed, later_s: int, interval_s: float
+) -> None:
+    """The batch after the one that read the last input closes its windows: the drain ends with that one. One of a 10 s
+    trigger is no less on its way than one of a short trigger.
+    """
     plain, last = testbed.batch, 19
 
     def with_closing(number: int) -> Any:
         tick = plain(number)
         if number != last:
             return tick
-        closing = testbed.make.commit(last + 1, tick.commits[-1].committed_us + 2 * US)
+        closing = testbed.make.commit(last + 1, tick.commits[-1].committed_us + later_s * US)
         return replace(tick, commits=[*tick.commits, closing])
 
     testbed.batch = with_closing  # type: ignore[method-assign]
-    record = conductor(testbed, closes_late=("",)).conduct()
+    record = conductor(testbed, closes_late=("",), interval_s=interval_s).conduct()
     assert record.drained
     assert record.trial_log.commits[-1].batch == last + 1
 
@@ -482,23 +487,6 @@ def test_an_engine_that_closes_at_once_is_not_waited_for_long(testbed: FakeTestB
     record = conductor(testbed, closes_late=("",)).conduct()
     assert record.drained
     assert SPANS.end_us + phases.CLOSING_US <= record.deadline_us <= SPANS.end_us + phases.CLOSING_US + 2 * US
-
-
-def test_a_batch_that_closes_windows_a_long_interval_later_is_waited_for(testbed: FakeTestBed) -> None:
-    """One of a 10 s trigger is no less on its way than one of a short trigger: its results are not missing."""
-    plain, last = testbed.batch, 19
-
-    def with_closing(number: int) -> Any:
-        tick = plain(number)
-        if number != last:
-            return tick
-        closing = testbed.make.commit(last + 1, tick.commits[-1].committed_us + 10 * US)
-        return replace(tick, commits=[*tick.commits, closing])
-
-    testbed.batch = with_closing  # type: ignore[method-assign]
-    record = conductor(testbed, closes_late=("",), interval_s=10.0).conduct()
-    assert record.drained
-    assert record.trial_log.commits[-1].batch == last + 1
 
 
 def test_a_batch_that_closes_windows_may_take_as_long_as_others_took(testbed: FakeTestBed) -> None:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +16,7 @@ from streamgauge.dataflow.builder import Stream, hop, source, tumble, union
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Source, Window
 from streamgauge.engines.duckdb_oracle import lower
+from tests.helpers_times import us_of
 
 LEFT = Schema.of(k="int", v="int")
 RIGHT = Schema.of(k="int")
@@ -66,15 +66,8 @@ def _answer(
     if points is not None:
         con.register("asked", pa.table({"k": [p[0] for p in points], "event_time": [p[1] for p in points]}))
     text = lower.sql(flow, {"a": "a_rows", "b": "b_rows"}, "asked" if points is not None else None)
-    rows = [tuple(_us(value) for value in row) for row in con.execute(text).fetchall()]
+    rows = [tuple(us_of(value) for value in row) for row in con.execute(text).fetchall()]
     return sorted(rows, key=lambda row: tuple((value is None, value) for value in row))
-
-
-def _us(value: Any) -> Any:
-    if not isinstance(value, datetime):
-        return value
-    since = value.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * S + since.microseconds
 
 
 def _sums(window: Window, **aggregates: str) -> Flow:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
@@ -17,11 +16,11 @@ from streamgauge.dataflow.builder import hop, session, source, table, tumble, un
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Window
 from streamgauge.engines.duckdb_oracle import lower
+from tests.helpers_times import us_of
 
 LEFT, RIGHT = Schema.of(k="int", v="int", text="string"), Schema.of(k="int", w="int")
 A, B = source("a", LEFT), source("b", RIGHT)
 KINDS = table("kinds", {"k": [0, 1], "kind": ["none", None]}, Schema.of(k="int", kind="string"))
-US = 1_000_000
 B_ID = event_id_base(1, 0)
 
 Row = tuple[Any, ...]
@@ -65,14 +64,7 @@ def answer(flow: Flow, a: list[Row], b: list[Row] | None = None, asked: list[Row
     if asked is not None:
         con.register("asked", pa.table({"word": [p[0] for p in asked], "event_time": [p[1] for p in asked]}))
     text = lower.sql(with_lineage(flow), {"a": "a_rows", "b": "b_rows"}, "asked" if asked is not None else None)
-    return Counter(tuple(_us(value) for value in row) for row in con.execute(text).fetchall())
-
-
-def _us(value: Any) -> Any:
-    if not isinstance(value, datetime):
-        return value
-    since = value.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * US + since.microseconds
+    return Counter(tuple(us_of(value) for value in row) for row in con.execute(text).fetchall())
 
 
 def words(rows: list[Row]) -> list[Row]:

@@ -86,6 +86,16 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
+def check_page(text: str) -> None:
+    """Every tag is closed, every id is there once, and no address leads out of the file."""
+    tags = Tags(text)
+    assert tags.open == []
+    assert len(tags.ids) == len(set(tags.ids))
+    assert {link[1:] for link in tags.links if link.startswith("#")} <= set(tags.ids)
+    assert all(link.startswith(("#", "data:,")) for link in tags.links)
+    assert not re.search(r"https?://|@import|<script|url\((?!#)", text)
+
+
 def rendered(of: Comparison) -> str:
     return render.render(comparison_document.document(of))
 
@@ -151,13 +161,7 @@ def test_the_worst_gate_is_the_badge(gates: tuple[Gate, ...], badge: str | None)
 
 def test_page_is_well_formed_and_needs_nothing_else() -> None:
     """Every tag is closed, every id is there once, and no address leads out of the file."""
-    text = rendered(comparison(GATES))
-    tags = Tags(text)
-    assert tags.open == []
-    assert len(tags.ids) == len(set(tags.ids))
-    assert {link[1:] for link in tags.links if link.startswith("#")} <= set(tags.ids)
-    assert all(link.startswith(("#", "data:,")) for link in tags.links)
-    assert not re.search(r"https?://|@import|<script|url\((?!#)", text)
+    check_page(rendered(comparison(GATES)))
 
 
 def test_the_picture_is_of_intervals_only() -> None:

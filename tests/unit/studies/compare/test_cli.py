@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from streamgauge.cli import app
 from streamgauge.results.comparison import Comparison
 from streamgauge.results.verdict import Verdict
+from tests.unit.cli.helpers_commands import call_and_read
 
 Make = Callable[..., Path]
 Three = Callable[..., str]
@@ -21,20 +20,7 @@ Say = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Say:
     """The command with these words: (exit code, stdout, stderr)."""
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def call(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["streamgauge", "compare", *map(str, words)])
-        code = 0
-        try:
-            app.main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
+    return lambda *words: call_and_read(monkeypatch, capsys, "compare", *words)
 
 
 def test_the_table_goes_to_stderr(say: Say, make: Make) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.cli import app
 from streamgauge.config.options_and_settings import Characterize, Experiment, read
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph
@@ -32,6 +30,7 @@ from streamgauge.studies.operator_profile.profile import Timings
 from streamgauge.system.machine import cpus
 from streamgauge.workloads.registry import get, names
 from tests.helpers_study_results import operator_profile, profiled_operator, tuple_time
+from tests.unit.cli.helpers_commands import call_and_read
 
 Say = Callable[..., tuple[int, str, str]]
 NUMBERS = source("numbers", Schema.of(key="int", value="int"))
@@ -261,21 +260,8 @@ def test_a_stream_and_its_results_may_have_one_name() -> None:
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Say:
     """streamgauge with these words: (exit code, stdout, stderr)."""
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
-
-    def called(*words: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["streamgauge", *map(str, words)])
-        code = 0
-        try:
-            app.main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return called
+    return lambda *words: call_and_read(monkeypatch, capsys, *words)
 
 
 @pytest.fixture
