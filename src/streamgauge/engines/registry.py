@@ -52,9 +52,7 @@ def _spark() -> EnginePlugin:
 def _spark_rtm() -> EnginePlugin:
     from streamgauge.engines.spark.structured.realtime import CAPABILITIES, check, warmup_s
 
-    return _spark_plugin(
-        "REAL_TIME", "real_time:RealTime", capabilities=CAPABILITIES, check=check, warmup_s=warmup_s
-    )
+    return _spark_plugin("REAL_TIME", "real_time:RealTime", capabilities=CAPABILITIES, check=check, warmup_s=warmup_s)
 
 
 def _spark_dstream() -> EnginePlugin:

@@ -413,7 +413,8 @@ def test_data_of_a_search_are_found_from_any_working_folder(
 ) -> None:
     """They are kept with their whole path, as a user job's file is; going on may name them as they lie from there."""
     monkeypatch.chdir(tmp_path)
-    asked = saved_search.resumed(build({"workload": "filter", "command": "sustain", "parameters": {"data": "a.csv"}}))[0]
+    request = {"workload": "filter", "command": "sustain", "parameters": {"data": "a.csv"}}
+    asked = saved_search.resumed(build(request))[0]
     assert asked.parameters == {"data": str(tmp_path / "a.csv")}
     study.write_experiment(asked)
     (study.path / MEMO).unlink()
