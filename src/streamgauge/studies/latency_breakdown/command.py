@@ -40,11 +40,11 @@ from streamgauge.trial.run import require_machine, run_judged
 RECORD_SIZE = "record_bytes"
 """The parameter of a workload that has records of a chosen size."""
 RECORDS_MAX = 10_000_000
-"""Of a trial's span: each one's way is kept in memory, some 300 bytes."""
+"""Most records of a trial's span, because each takes about 300 bytes of memory."""
 LONGEST = 1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX
-"""How many times what was asked for a span may become."""
+"""Longest span, as a multiple of the requested one."""
 CLOCK_MOVED_US_MAX = 2000
-"""How much the machine's clock, by which others than the driver stamp, may be moved within a trial against ours."""
+"""Most drift within a trial between the machine's clock, which broker and engine use, and the driver's clock."""
 _ROW_BY_ROW = (Source, Select, Where, Lookup, Explode)
 PUBLISHED = (
     "one receiver took at most about 30 MB/s, or 1.5 M records/s",
@@ -70,7 +70,7 @@ def anatomy(
     """
     trials = check_trials(experiment)
     require_machine(trials[0])
-    first, mode, now = trials[0].experiment, probe_of(experiment.engine), datetime.now(UTC)
+    first, probe, now = trials[0].experiment, probe_of(experiment.engine), datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", first.workload, "anatomy", now)
     breakdown = LatencyBreakdown(
         workload=experiment.workload, engine=experiment.engine,
@@ -78,12 +78,12 @@ def anatomy(
         parameters=experiment.parameters, options=first.options, tuning=first.tuning,
         load=first.load.model_dump(mode="json"),
         environment=environment(), start_time=now.isoformat(timespec="seconds"), folder=str(folder),
-        stages=dict(mode.stages), published=PUBLISHED, published_work_share=PUBLISHED_WORK_SHARE,
+        stages=dict(probe.stages), published=PUBLISHED, published_work_share=PUBLISHED_WORK_SHARE,
     )  # fmt: skip
     _write(folder, breakdown, on_study)
     for number, resolved in enumerate(trials, 1):
-        which = f"trial {number} of {len(trials)}, {_trial_name(resolved.experiment, mode)}"
-        trial = _trial(resolved, mode, folder, partial(_show_progress, on_progress, which), on_result)
+        which = f"trial {number} of {len(trials)}, {_trial_name(resolved.experiment, probe)}"
+        trial = _trial(resolved, probe, folder, partial(_show_progress, on_progress, which), on_result)
         breakdown = breakdown.with_trial(trial)
         _write(folder, breakdown, on_study)
         if trial.verdict == "interrupted":
@@ -105,16 +105,16 @@ def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
     Raises:
         InputError: with every problem of a trial, or why it cannot be decomposed.
     """
-    config, mode = experiment.anatomy or Anatomy(), _mode(experiment)
-    _refuse(experiment, config, mode)
+    config, probe = experiment.anatomy or Anatomy(), _supported_probe(experiment)
+    _refuse(experiment, config, probe)
     trials = []
     for window, size, rate in product(config.batch_windows or (None,), config.record_sizes or (None,), config.rates):
-        intervals = {} if window is None or mode.interval is None else {mode.interval: _spark_interval(window)}
+        intervals = {} if window is None or probe.interval is None else {probe.interval: _spark_interval(window)}
         options = {**experiment.options, **intervals}
         parameters = {**experiment.parameters, **({} if size is None else {RECORD_SIZE: size})}
         update = {"command": "run", "anatomy": None, "keep_results": True, "options": options, "parameters": parameters}
         load = experiment.load.model_copy(update={"rate": rate})
-        trials.append(_resolved(experiment.model_copy(update={**update, "load": load}), mode))
+        trials.append(_resolved(experiment.model_copy(update={**update, "load": load}), probe))
     chunk_s = min(resolved.chunk_for(resolved.experiment.load.rate) for resolved in trials) / US
     return [replace(resolved, experiment=_with_chunk(resolved.experiment, chunk_s)) for resolved in trials]
 
@@ -130,9 +130,9 @@ def probe_of(engine: str) -> LatencyProbe:
     return probe
 
 
-def _mode(experiment: Experiment) -> LatencyProbe:
+def _supported_probe(experiment: Experiment) -> LatencyProbe:
     if experiment.engine not in (engines := engines_with_probe()):
-        rule = f"must be {' or '.join(engines)}: of other engines nothing is known of what happens inside"
+        rule = f"must be {' or '.join(engines)}, because other engines have no latency probe"
         raise InputError(Problem("engine", rule, experiment.engine, "--engine spark"))
     return probe_of(experiment.engine)
 
@@ -145,19 +145,20 @@ def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
     return trial.model_copy(update={"load": trial.load.model_copy(update={"chunk": chunk_s})})
 
 
-def _refuse(experiment: Experiment, config: Anatomy, mode: LatencyProbe) -> None:
-    """Refuses what would have no effect: settings given in two ways, or of no use in this mode."""
+def _refuse(experiment: Experiment, config: Anatomy, probe: LatencyProbe) -> None:
+    """Refuses settings that are given in two ways, or have no effect in this execution mode."""
     problems = list(reproduce.unsupported_settings(experiment))
     windows = config.batch_windows
-    if windows and mode.interval is None:
+    if windows and probe.interval is None:
         rule = f"must not be given with {experiment.engine}, which has no batches"
         problems.append(Problem("anatomy.batch_windows", rule, windows, "leave --batch-windows out"))
-    if windows and mode.interval in experiment.options:
-        rule = "is asked for by --batch-windows too"
-        problems.append(Problem(f"option {mode.interval}", rule, experiment.options[mode.interval], "one of both"))
+    if windows and probe.interval in experiment.options:
+        rule = "is also set by --batch-windows"
+        given = experiment.options[probe.interval]
+        problems.append(Problem(f"option {probe.interval}", rule, given, "leave one of the two out"))
     if config.record_sizes and RECORD_SIZE in experiment.parameters:
-        rule = "is asked for by --record-size too"
-        problems.append(Problem(f"set {RECORD_SIZE}", rule, experiment.parameters[RECORD_SIZE], "one of both"))
+        rule, given = "is also set by --record-size", experiment.parameters[RECORD_SIZE]
+        problems.append(Problem(f"set {RECORD_SIZE}", rule, given, "leave one of the two out"))
     if problems:
         raise InputError(problems)
 
@@ -178,28 +179,28 @@ def _collecting_evidence(evidence: ProbeInput, follow: Observer) -> Observer:
     return observe
 
 
-def _interval(options: Mapping[str, str], mode: LatencyProbe) -> str:
+def _interval(options: Mapping[str, str], probe: LatencyProbe) -> str:
     """The batch interval among options or settings, as written there; empty without one."""
-    return "" if mode.interval is None else options.get(mode.interval, "")
+    return "" if probe.interval is None else options.get(probe.interval, "")
 
 
-def _trial_name(trial: Experiment, mode: LatencyProbe) -> str:
-    window = f", batches {interval}" if (interval := _interval(trial.options, mode)) else ""
+def _trial_name(trial: Experiment, probe: LatencyProbe) -> str:
+    window = f", batches {interval}" if (interval := _interval(trial.options, probe)) else ""
     size = f", {trial.parameters[RECORD_SIZE]} bytes" if RECORD_SIZE in trial.parameters else ""
     return f"{trial.load.rate:g}/s{window}{size}"
 
 
-def _resolved(trial: Experiment, mode: LatencyProbe) -> ResolvedExperiment:
+def _resolved(trial: Experiment, probe: LatencyProbe) -> ResolvedExperiment:
     """A trial, ready to start; InputError with its problems, or with why it cannot be decomposed."""
-    problems = list(mode.problems(trial))
+    problems = list(probe.problems(trial))
     if (events := trial.load.rate * trial.load.duration * LONGEST) > RECORDS_MAX:
-        rule = f"must ask for at most {RECORDS_MAX:,} events a trial, its span extended to its longest"
+        rule = f"must give at most {RECORDS_MAX:,} events a trial, even if its span is extended to its longest"
         problems.append(Problem("--rates", rule, f"{events:,.0f}", "a lower rate, or a shorter --duration"))
     if problems:
         raise InputError(problems)
     resolved = check(trial)
     if not _row_by_row(resolved.flow):
-        rule = "must make rows of the rows of one stream, for one sink: a window has no way of its own"
+        rule = "must turn each row of one stream into rows of one sink: a window's result belongs to no single row"
         raise InputError(Problem("workload", rule, trial.workload, "stamped_text, identity, filter or throughput"))
     return resolved
 
@@ -211,19 +212,19 @@ def _row_by_row(flow: Flow) -> bool:
 
 
 def _trial(
-    resolved: ResolvedExperiment, mode: LatencyProbe, folder: Path, on_progress: Show, on_result: OnResult
+    resolved: ResolvedExperiment, probe: LatencyProbe, folder: Path, on_progress: Show, on_result: OnResult
 ) -> BreakdownTrial:
     """Runs one trial and decomposes its results; a trial that could not start has its reason."""
     trial, before = resolved.experiment, Clock.fixed_now()
     requested = trial.model_copy(update={"out": str(folder)})
-    window = _interval(trial.options, mode)
+    window = _interval(trial.options, probe)
     conditions = TrialConditions(
         rate_per_s=trial.load.rate, record_bytes=getattr(resolved.parameters, RECORD_SIZE, None),
         chunk_us=round((trial.load.chunk or 0.0) * US), batch_window=window,
-        batch_window_s=mode.seconds(window) if window else None, verdict="invalid",
+        batch_window_s=probe.seconds(window) if window else None, verdict="invalid",
     )  # fmt: skip
     with Scratch("anatomy") as private:
-        evidence = mode.evidence(trial, Path(private))
+        evidence = probe.evidence(trial, Path(private))
         try:
             observe = _collecting_evidence(evidence, snapshots(on_progress))
             result, judged = run_judged(requested, observe, evidence.options, on_result)
@@ -232,7 +233,7 @@ def _trial(
             return BreakdownTrial.of(failed, Decomposition(reason="it did not start"))
         moved_us = Clock.fixed_now().offset_us - before.offset_us
         conditions = conditions.model_copy(update={
-            "batch_window": _interval(result.settings, mode), "run": result.folder,
+            "batch_window": _interval(result.settings, probe), "run": result.folder,
             "verdict": "interrupted" if judged is None else result.verdict.value, "sentence": result.verdict.sentence,
             "clock_moved_us": moved_us,
         })  # fmt: skip
@@ -241,6 +242,6 @@ def _trial(
             return BreakdownTrial.of(conditions, Decomposition(reason=reason))
         decomposition = decompose(judged, Path(str(result.folder)), evidence)
     if abs(moved_us) > CLOCK_MOVED_US_MAX and not decomposition.reason:
-        doubt = "the machine's clock, by which others than the driver stamp, was moved within the trial"
+        doubt = "the machine's clock, which engine and broker use, was adjusted during the trial: run it again"
         decomposition = decomposition.model_copy(update={"doubts": (*decomposition.doubts, doubt)})
     return BreakdownTrial.of(conditions, decomposition)

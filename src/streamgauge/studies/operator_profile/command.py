@@ -1,11 +1,12 @@
 """`characterize`: an operator profile, the selectivity and cost of each operator of a workload (Bordin 2017, 3.4).
 
-1. the planned input is made, so many slices of event time
-2. the reference computes every operator over it: selectivity and tuple sizes, exact
-(`studies.operator_profile.operator_io`) 3. the input of every operator is cut into as many parts, and written down
-4. Spark times each operator alone over them, slice by slice in turn; the first slices warm it up and are thrown away
-   (`engines.spark.user_job.operator_benchmark`), while its memory is sampled
-5. what follows: the time of a tuple, and the instances of eq. 3.4 (`studies.operator_profile.profile`)
+1. Makes the planned input, in slices of event time.
+2. The reference computes every operator over it: exact selectivities and tuple sizes
+   (`studies.operator_profile.operator_io`).
+3. Cuts the input of every operator into as many slices, and writes them to disk.
+4. Spark times each operator alone, slice by slice; the first slices only warm it up
+   (`engines.spark.user_job.operator_benchmark`). Meanwhile its memory is sampled.
+5. Computes the time of a tuple and the instances of eq. 3.4 (`studies.operator_profile.profile`).
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: On
 
 
 _STREAMING_OPTIONS = ("trigger", "source", "columns", "nullable", "state_store", "probes", "watermark_delay")
-"""Options of Spark that decide nothing of an operator alone."""
+"""Options of Spark without effect on an operator that is timed alone."""
 
 
 def check_input(experiment: Experiment) -> ResolvedExperiment:
@@ -87,12 +88,12 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
     config, load = experiment.characterize or Characterize(), experiment.load.model_copy(update={"generators": 1})
     problems = list(reproduce.unsupported_settings(experiment))
     if (events := config.total_slices * config.slice_events) > EVENTS_MAX:
-        rule = f"must ask for at most {EVENTS_MAX:,} events, warm-up included"
+        rule = f"must give at most {EVENTS_MAX:,} events, warm-up included"
         way_out = "--slices 100 --slice-events 10k"
         problems.append(Problem("characterize.slice_events", rule, f"{events:,}", way_out))
     for name in _STREAMING_OPTIONS:
         if name in experiment.options:
-            rule = "changes nothing of an operator that is run alone"
+            rule = "has no effect on an operator that is timed alone"
             problems.append(Problem(f"option {name}", rule, experiment.options[name], "leave it out"))
     # The input is made as `generate` makes it, which starts no engine and so takes no tuning profile.
     update = {"command": "generate", "characterize": None, "load": load, "tuning": TUNED}

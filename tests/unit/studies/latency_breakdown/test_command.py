@@ -117,20 +117,20 @@ RTM = {"workload": "identity", "engine": "spark-rtm", "transport": "kafka"}
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ({"workload": "windowed_aggregation"}, "must make rows of the rows of one stream"),
-        ({"workload": "word_count"}, "must make rows of the rows of one stream"),
+        ({"workload": "windowed_aggregation"}, "must turn each row of one stream into rows"),
+        ({"workload": "word_count"}, "must turn each row of one stream into rows"),
         ({"workload": "identity", "engine": "known"}, "must be spark or spark-rtm"),
         ({"workload": "identity", "options": {"spark.eventLog.enabled": "true"}}, "is set by anatomy itself"),
         ({"workload": "identity", "parameters": {"record_bytes": "25"}}, "is not a parameter of identity"),
         ({"workload": "identity", "options": {"trigger": "soon"}}, "trigger"),
         ({"workload": "identity", "options": {"probes": "off"}}, "must be progress or on"),
-        ({"workload": "spam_filter"}, "must make rows of the rows of one stream"),
+        ({"workload": "spam_filter"}, "must turn each row of one stream into rows"),
         ({"workload": "identity", "load": {"duration": "10m"}}, "at most 10,000,000 events a trial"),
         ({"workload": "identity", "load": {"rate": "5k"}}, "is not a setting of anatomy"),
         ({"workload": "identity", "limits": ["p99<=2s"]}, "is not a setting of anatomy"),
         ({**RTM, "transport": "flight"}, "transport"),
         ({**RTM, "load": {"generators": 2}}, "must be 1 in real-time mode"),
-        ({**RTM, "workload": "count"}, "must make rows of the rows of one stream"),
+        ({**RTM, "workload": "count"}, "must turn each row of one stream into rows"),
         ({**RTM, "anatomy": {"batch_windows": "1s"}}, "must not be given with spark-rtm, which has no batches"),
     ],
 )
@@ -143,15 +143,15 @@ def test_what_cannot_be_taken_apart_is_refused(asked: dict[str, Any], expected: 
 def test_an_own_job_is_refused() -> None:
     """Nobody can see into its function."""
     job = Path(__file__).parents[4] / "examples" / "enrich.py"
-    with pytest.raises(InputError, match="must make rows of the rows of one stream"):
+    with pytest.raises(InputError, match="must turn each row of one stream into rows"):
         trials_of({"workload": str(job)})
 
 
 @pytest.mark.parametrize(
     ("asked", "anatomy", "expected"),
     [
-        ({"options": {"trigger": "1 second"}}, {"batch_windows": "0s"}, "asked for by --batch-windows too"),
-        ({"parameters": {"record_bytes": "100"}}, {"record_sizes": "25"}, "asked for by --record-size too"),
+        ({"options": {"trigger": "1 second"}}, {"batch_windows": "0s"}, "is also set by --batch-windows"),
+        ({"parameters": {"record_bytes": "100"}}, {"record_sizes": "25"}, "is also set by --record-size"),
     ],
 )
 def test_what_is_asked_for_twice_is_refused(asked: dict[str, Any], anatomy: dict[str, Any], expected: str) -> None:
