@@ -70,25 +70,25 @@ _TYPES: dict[type[Node], str] = {
 RESAMPLES, SEED = 200, 1
 
 METHODS = {
-    "difference": "Spark in batch, one task: the operator over a slice that is in memory, less only reading that slice,"
-    " and less the same difference without a row; planned before, rows thrown away; stateful operators begin each slice"
-    " without state",
-    "class_alone": "the keyed process's class by itself in Python over slices in order, its state going on; without "
-    "Spark's exchange, its blocks and its state store; nothing is taken off",
-    "updates": "rows out of a running aggregate: one for each key and slice, as an engine of micro-batches gives; by "
-    "the thesis's rule, one for each row in, its selectivity is 1",
-    "own_job": "a user job is one operator: rows out are those of its reference, else of the same function in batch"
-    " over the whole input; its time is that of the function over a slice by itself",
-    "tuple_bytes": "what a row of the operator's own columns takes in Arrow: values and offsets, without lineage",
-    "p99": "of the runs with the operator, less the median of only reading and the fixed cost: a p99 of differences"
-    " would be the noise of only reading where the operator costs little",
-    "advised_instances": "eq. 3.4 by the p99; operators without one get none, and the others share the target; one "
-    "that a sign test over the slices cannot tell from only reading, or that takes less, is no work, and gets one",
+    "difference": "Spark in batch with one task: the time with the operator over a slice in memory, minus the time of "
+    "only reading that slice, minus the same difference for an empty slice. Plans are made beforehand, results are "
+    "discarded, and stateful operators begin each slice without state",
+    "class_alone": "the keyed process's class alone, in Python, over the slices in order. It keeps its state. Spark's "
+    "exchange, blocks and state store are not included, and nothing is subtracted",
+    "updates": "a running aggregate gives one row for each key and slice, as in micro-batches. The thesis counts one "
+    "row for each row in, so its selectivity is 1",
+    "own_job": "a user job is one operator. Rows out are those of its reference, or else of the same function in batch "
+    "over the whole input. Its time is that of the function over one slice",
+    "tuple_bytes": "the size of a row of the operator's own columns in Arrow: values and offsets, without lineage",
+    "p99": "of the runs with the operator, minus the median of only reading and the fixed cost. A p99 of differences "
+    "would be the noise of reading if the operator costs little",
+    "advised_instances": "eq. 3.4 with the p99. Operators without a p99 get none, and the others share the target. An "
+    "operator that a sign test cannot tell from only reading counts as no work and gets one",
     "advised_instances_interval": f"5th and 95th percentile over {RESAMPLES} bootstrap samples of the slices",
 }
 
-SOURCE_REASON = "only reading is what is taken off every other operator's time"
-SINK_REASON = "results leave for the recorder, which is no part of the system"
+SOURCE_REASON = "the time of only reading is subtracted from every other operator's time"
+SINK_REASON = "results go to the recorder, which is not part of the system under test"
 NO_INPUT_REASON = "no row came in"
 
 
@@ -186,7 +186,7 @@ def _sink(words: Mapping[str, Any], counted: Mapping[Node, OperatorIO], sink: Si
         time_method=None,
         time_reason=SINK_REASON,
         weights=_weights([before], events),
-        instances_on_spark=InstancesOnSpark(acts=False, reason="a sink writes in the tasks of what it reads"),
+        instances_on_spark=InstancesOnSpark(acts=False, reason="a sink runs in the tasks of the operator before it"),
     )
 
 
