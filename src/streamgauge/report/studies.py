@@ -53,7 +53,7 @@ def _document(study: StudyResult) -> Document:
     return breakdown.document(study) if isinstance(study, LatencyBreakdown) else profile.document(study)
 
 
-def _write(folder: Path, study: StudyResult, asked: Place) -> Path:
+def _write(folder: Path, study: StudyResult, place: Place) -> Path:
     path = folder / "report.html"
-    write_text(path, render(_document(study)), asked)
+    write_text(path, render(_document(study)), place)
     return path

@@ -39,8 +39,8 @@ def drop_foreign_pyspark(
         return []
     gone = {os.path.abspath(entry) for entry in foreign}
     search[:] = [entry for entry in search if os.path.abspath(entry) not in gone]
-    if kept := [entry for entry in entries if entry not in foreign]:
-        environment[VARIABLE] = os.pathsep.join(kept)
+    if remaining := [entry for entry in entries if entry not in foreign]:
+        environment[VARIABLE] = os.pathsep.join(remaining)
     else:
         del environment[VARIABLE]
     removed = [entry for entry in entries if entry in foreign]

@@ -227,10 +227,10 @@ def defaults(
     """Spark configuration that streamgauge sets unless the user sets it; every one stands in the result.
 
     `raw_files`: False for a job that may keep its state in RocksDB, which insists on Hadoop's checksummed local files.
-    `host`: the address at which executors find Spark's driver. `options`: ours, where `spark_settings` and
-    `file_system` say what is left to Spark.
+    `host`: the address at which executors find Spark's driver. `options`: those of the engine; `spark_settings` and
+    `file_system` among them leave settings to Spark.
     """
-    ours = options or {}
+    settings = options or {}
     conf = {
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.session.timeZone": "UTC",
@@ -241,8 +241,8 @@ def defaults(
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,
     }
-    conf |= TUNED_SETTINGS if ours.get("spark_settings", TUNED) == TUNED else {}
-    if local_checkpoint and ours.get("file_system", TUNED) == TUNED:
+    conf |= TUNED_SETTINGS if settings.get("spark_settings", TUNED) == TUNED else {}
+    if local_checkpoint and settings.get("file_system", TUNED) == TUNED:
         conf |= LOCAL_CHECKPOINT | (RAW_FILES if raw_files else {})
     return conf
 

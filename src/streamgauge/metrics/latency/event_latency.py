@@ -413,8 +413,8 @@ class _Tally:
     def _histograms(self) -> dict[str, Histogram]:
         """Kind to whole histogram, of the kinds that apply; event time always does."""
         known = {"processing_time": self.processing_time.total, "closing_delay": self.closing_delay.total}
-        there = {name: whole for name, whole in known.items() if whole.count or whole.n_negative}
-        return {"event_time": self.event_time.total} | there | self.others
+        nonempty = {name: whole for name, whole in known.items() if whole.count or whole.n_negative}
+        return {"event_time": self.event_time.total} | nonempty | self.others
 
     def _summary(self, name: str, histogram: Histogram) -> Latency:
         if self.rows_early and name != "match_time":

@@ -136,10 +136,10 @@ def summaries(flow: Flow, counts: OperatorRowCounts, trial_log: TrialLog, spans:
     sinks = _sinks(flow)
     found: dict[str, Operator] = {}
     for query in dict.fromkeys(query for query, _ in inside):
-        mine = [batch for batch in inside if batch[0] == query]
+        batches = [batch for batch in inside if batch[0] == query]
         for node in counts.nodes(flow, query):
             if node.name not in found:
-                found[node.name] = _summary(node, counts, mine, worked, sinks)
+                found[node.name] = _summary(node, counts, batches, worked, sinks)
     return tuple(found[node.name] for node in graph.operators(flow) if node.name in found)
 
 
@@ -158,24 +158,28 @@ def _worked(trial_log: TrialLog, inside: Sequence[Batch]) -> dict[Batch, Span]:
 
 
 def _summary(
-    node: Node, counts: OperatorRowCounts, mine: Sequence[Batch], worked: dict[Batch, Span], sinks: dict[str, list[str]]
+    node: Node,
+    counts: OperatorRowCounts,
+    batches: Sequence[Batch],
+    worked: dict[Batch, Span],
+    sinks: dict[str, list[str]],
 ) -> Operator:
     own = sinks[node.name]
-    out_by_batch = _known((batch, counts.rows_out(node, batch, own)) for batch in mine)
-    in_by_batch = _known((batch, _rows_in(node, counts, batch, sinks)) for batch in mine)
+    out_by_batch = _known((batch, counts.rows_out(node, batch, own)) for batch in batches)
+    in_by_batch = _known((batch, _rows_in(node, counts, batch, sinks)) for batch in batches)
     both = out_by_batch.keys() & in_by_batch.keys()
     rows_in = sum(in_by_batch[batch] for batch in both)
-    mean, low = _throughput(out_by_batch if isinstance(node, Source) else in_by_batch, mine, worked)
+    mean, low = _throughput(out_by_batch if isinstance(node, Source) else in_by_batch, batches, worked)
     return Operator(
         name=node.name,
-        batches=len(mine),
-        batches_unknown=len(mine) - len(out_by_batch if isinstance(node, Source) else both),
+        batches=len(batches),
+        batches_unknown=len(batches) - len(out_by_batch if isinstance(node, Source) else both),
         rows_in=sum(in_by_batch.values()) if in_by_batch else None,
         rows_out=sum(out_by_batch.values()) if out_by_batch else None,
         selectivity=sum(out_by_batch[batch] for batch in both) / rows_in if rows_in else None,
         throughput_per_s=mean,
         throughput_per_s_p5=low,
-        lost=_lost(node, counts, mine, own),
+        lost=_lost(node, counts, batches, own),
     )
 
 
@@ -184,17 +188,17 @@ def _known(rows: Iterable[tuple[Batch, int | None]]) -> dict[Batch, int]:
 
 
 def _throughput(
-    rows: dict[Batch, int], mine: Sequence[Batch], worked: dict[Batch, Span]
+    rows: dict[Batch, int], batches: Sequence[Batch], worked: dict[Batch, Span]
 ) -> tuple[float | None, float | None]:
     """(mean, 5th percentile) of the rows per second: the mean over all time with known counts, the other over seconds.
 
     The percentile is None if there are too few seconds.
     """
-    timed = [batch for batch in mine if batch in rows and batch in worked]
+    timed = [batch for batch in batches if batch in rows and batch in worked]
     if not timed:
         return None, None
     seconds = sum(end - begin for begin, end in (worked[batch] for batch in timed)) / US
-    start_us = min(worked[batch][0] for batch in mine if batch in worked)
+    start_us = min(worked[batch][0] for batch in batches if batch in worked)
     slots = _by_second([(worked[batch], rows[batch]) for batch in timed], start_us)
     low = float(np.quantile(slots, LOW)) if carries(1 - LOW, len(slots)) else None
     return sum(rows[batch] for batch in timed) / seconds, low
@@ -218,8 +222,8 @@ def _lost(node: Node, counts: OperatorRowCounts, batches: Sequence[Batch], sinks
     """What the driver delivered and the engine did not count, or the engine counted and the driver never got."""
     pairs = []
     for batch in batches:
-        own, there = counts.engine.get(batch, {}).get(node.name), counts.rows_out(node, batch, sinks)
-        if own is None or there is None or not (isinstance(node, Source) or sinks):
+        by_engine, by_driver = counts.engine.get(batch, {}).get(node.name), counts.rows_out(node, batch, sinks)
+        if by_engine is None or by_driver is None or not (isinstance(node, Source) or sinks):
             return None
-        pairs.append(there - own if isinstance(node, Source) else own - there)
+        pairs.append(by_driver - by_engine if isinstance(node, Source) else by_engine - by_driver)
     return sum(pairs) if pairs else None

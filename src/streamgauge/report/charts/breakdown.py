@@ -48,15 +48,15 @@ _BAR_PX = 22
 
 def waterfall(trials: Sequence[BreakdownTrial]) -> Figure | None:
     """One bar for each trial: its mean latency, split into consecutive stages."""
-    told = [trial for trial in trials if trial.stages]
-    if not told:
+    shown = [trial for trial in trials if trial.stages]
+    if not shown:
         return None
-    names = dict.fromkeys(stage.name for trial in told for stage in trial.stages)
+    names = dict.fromkeys(stage.name for trial in shown for stage in trial.stages)
     return figure(
         "stages",
         "Mean latency by stage",
         "One bar for each trial: the mean latency of its results, split into consecutive stages.",
-        lambda width: _bars(told, width),
+        lambda width: _bars(shown, width),
         [Key(name, _colour(name), "area") for name in names],
         ["Means over all results of the span."],
     )
@@ -64,18 +64,18 @@ def waterfall(trials: Sequence[BreakdownTrial]) -> Figure | None:
 
 def spread(trials: Sequence[BreakdownTrial]) -> Figure | None:
     """Cumulative distribution of latency: one line for each trial."""
-    told = [trial for trial in trials if trial.cdf_us][: len(_LINES)]
-    if not told:
+    shown = [trial for trial in trials if trial.cdf_us][: len(_LINES)]
+    if not shown:
         return None
-    left_out = len([trial for trial in trials if trial.cdf_us]) - len(told)
+    left_out = len([trial for trial in trials if trial.cdf_us]) - len(shown)
     return figure(
         "spread",
         "Share of results within a time",
         "One line for each trial: the share of its results whose latency is at most what the horizontal axis says.",
-        lambda width: _lines(told, width),
-        [Key(heading(trial), colour) for trial, colour in zip(told, _LINES, strict=False)],
+        lambda width: _lines(shown, width),
+        [Key(heading(trial), colour) for trial, colour in zip(shown, _LINES, strict=False)],
         [
-            f"The first {len(told)} trials; anatomy.json has {left_out} more." if left_out else "",
+            f"The first {len(shown)} trials; anatomy.json has {left_out} more." if left_out else "",
             "The lines end where too few batches support a share.",
         ],
     )
@@ -83,11 +83,11 @@ def spread(trials: Sequence[BreakdownTrial]) -> Figure | None:
 
 def by_window(trials: Sequence[BreakdownTrial]) -> Figure | None:
     """Latency against the batch interval, one line for each rate and record size; None with a single interval."""
-    told = [trial for trial in trials if trial.stages and trial.batch_window_s is not None]
-    if len({trial.batch_window_s for trial in told}) < 2:
+    with_interval = [trial for trial in trials if trial.stages and trial.batch_window_s is not None]
+    if len({trial.batch_window_s for trial in with_interval}) < 2:
         return None
     groups: dict[tuple[float, int | None], list[BreakdownTrial]] = {}
-    for trial in told:
+    for trial in with_interval:
         groups.setdefault((trial.rate_per_s, trial.record_bytes), []).append(trial)
     shown = list(groups.values())[: len(_LINES)]
     names = [load(of[0]) for of in shown]

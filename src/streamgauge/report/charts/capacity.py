@@ -96,8 +96,8 @@ def _y(name: str, trials: Sequence[TrialSummary]) -> Any:
 
 
 def _band_keys(trials: Sequence[TrialSummary]) -> list[Key]:
-    there = {bracket.tested for bracket in brackets(trials) if bracket.low is not None and bracket.high is not None}
-    return [Key(label, colour, "area") for tested, (label, colour, _) in _BANDS.items() if tested in there]
+    drawn = {bracket.tested for bracket in brackets(trials) if bracket.low is not None and bracket.high is not None}
+    return [Key(label, colour, "area") for tested, (label, colour, _) in _BANDS.items() if tested in drawn]
 
 
 def _band(trials: Sequence[TrialSummary]) -> list[Any]:

@@ -103,8 +103,8 @@ def headline(of: Comparison) -> str:
     failed = [name for name, side in _group_rows(of) if any(run.failed for run in side.runs)]
     before = f"{' and '.join(failed)} failed; " if failed else ""
     named = [one.setting for one in of.not_the_same if one.setting in ("workload", "load.rate")]
-    asked = list(dict.fromkeys([*named, *of.asked_otherwise]))
-    other = f"{labels.different_settings(asked)}; " if asked else ""
+    differing = list(dict.fromkeys([*named, *of.asked_otherwise]))
+    other = f"{labels.different_settings(differing)}; " if differing else ""
     return before + other + _how_many_differ(of)
 
 

@@ -200,11 +200,11 @@ def _thesis(profile: OperatorProfile) -> list[str]:
     """The thesis's row with the names of its operators here; nothing if it has no row."""
     if not profile.thesis:
         return []
-    told = [
+    named = [
         f"{each.operator.replace('_', '-')} {each.instances} ({', '.join(each.here) or 'none here'})"
         for each in profile.thesis
     ]
-    return ["; ".join(told)]
+    return ["; ".join(named)]
 
 
 def change(applied: AppliedAdvice) -> str:

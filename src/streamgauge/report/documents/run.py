@@ -59,9 +59,9 @@ _VERIFICATION_NOTE = (
 )
 
 
-def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, asked: Place = OUT) -> Path:
+def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, place: Place = OUT) -> Path:
     """Makes report.html from the folder's files. `flow` describes the nodes (flow_graph.py); None for user jobs."""
-    return folder.write_page(render(whole(folder, flow)), asked)
+    return folder.write_page(render(whole(folder, flow)), place)
 
 
 def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Document:
@@ -92,8 +92,8 @@ def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Docume
 def _search(result: Result, folder: RunFolder) -> Section | None:
     if result.search is None:
         return None
-    there = {int(trial.name): f"trials/{trial.name}/report.html" for trial in folder.trials()}
-    trials = [run_answer.trial_row(trial, there.get(trial.number, "")) for trial in result.search.trials]
+    reports = {int(trial.name): f"trials/{trial.name}/report.html" for trial in folder.trials()}
+    trials = [run_answer.trial_row(trial, reports.get(trial.number, "")) for trial in result.search.trials]
     note = '"-": the trial was not judged or gave no such figure. The column "why" and the report of the trial give'
     listed = Table(
         "Trials, in the order in which they ran", run_answer.TRIAL_COLUMNS, tuple(trials), (f"{note} the reason.",)
@@ -263,11 +263,11 @@ def _examples(examples: Sequence[Mapping[str, Any]]) -> Table:
 
 def _environment(result: Result, folder: RunFolder) -> Section:
     is_trial = result.experiment.get("command") == "sustain" and result.search is None
-    asked = reproduce.trial_experiment(result.experiment) if is_trial else result.experiment
+    experiment = reproduce.trial_experiment(result.experiment) if is_trial else result.experiment
     file = shlex.quote(str((folder.path / "experiment.toml").absolute()))
     found = blocks(
-        _reproduce_block(reproduce.command(asked), f"streamgauge experiment {file}"),
-        _settings(asked),
+        _reproduce_block(reproduce.command(experiment), f"streamgauge experiment {file}"),
+        _settings(experiment),
         _effective_settings(result),
         environment_table(result.environment) if result.environment else None,
     )
@@ -294,11 +294,11 @@ def _reproduce_block(command: str | None, whole: str) -> list[Paragraph]:
     return [Paragraph("To run it again:"), Paragraph(command, "code"), exactly, Paragraph(whole, "code")]
 
 
-def _settings(asked: Mapping[str, Any]) -> Block:
-    settings = reproduce.settings(asked)
+def _settings(experiment: Mapping[str, Any]) -> Block:
+    settings = reproduce.settings(experiment)
     if settings:
         rows = ((setting.name, setting.value, setting.default) for setting in settings)
         return table("Every setting that is not at its default", texts("setting", "value", "default"), rows)
-    if asked:
+    if experiment:
         return Paragraph("Every setting was at its default.")
     return Paragraph("- (the run ended before it recorded its settings)", "none")

@@ -111,12 +111,12 @@ class _EveryFewSeconds(_Progress):
     def __init__(self, on: Console | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__(on)
         self._now_s = now_s
-        self._told_s = now_s()
+        self._shown_s = now_s()
 
     def _due(self) -> bool:
-        if self._now_s() - self._told_s < PLAIN_EVERY_S:
+        if self._now_s() - self._shown_s < PLAIN_EVERY_S:
             return False
-        self._told_s = self._now_s()
+        self._shown_s = self._now_s()
         return True
 
 
@@ -143,7 +143,7 @@ class ProofView(_EveryFewSeconds):
         """Prints a permanent line."""
         self.close()
         say(self._console, text)
-        self._told_s = self._now_s()
+        self._shown_s = self._now_s()
 
     def trial(self, snapshot: TrialSnapshot) -> None:
         self.show(_INDENT + progress(snapshot), self._due)
@@ -155,18 +155,18 @@ class TrialView(_Progress):
     def __init__(self, on: Console | None = None, indent: str = "") -> None:
         super().__init__(on)
         self._indent = indent
-        self._told: TrialSnapshot | None = None
+        self._shown: TrialSnapshot | None = None
 
     def update(self, snapshot: TrialSnapshot) -> None:
         """Shows `snapshot`; skipped if a plain line has just been written."""
         self.show(self._indent + progress(snapshot), lambda: self._due(snapshot))
 
     def _due(self, snapshot: TrialSnapshot) -> bool:
-        told = self._told
-        same = told is not None and (told.phase, told.note) == (snapshot.phase, snapshot.note)
-        if told is not None and same and 0 <= snapshot.elapsed_s - told.elapsed_s < PLAIN_EVERY_S:
+        last = self._shown
+        same = last is not None and (last.phase, last.note) == (snapshot.phase, snapshot.note)
+        if last is not None and same and 0 <= snapshot.elapsed_s - last.elapsed_s < PLAIN_EVERY_S:
             return False
-        self._told = snapshot
+        self._shown = snapshot
         return True
 
 
@@ -215,8 +215,8 @@ def progress(snapshot: TrialSnapshot) -> str:
     A note comes right after the phase, because a terminal cuts the end of a line off.
     """
     if snapshot.phase in _WITHOUT_FIGURES:
-        told = f"{snapshot.phase} {snapshot.elapsed_s:.0f} s"
-        return f"{told}   {snapshot.note}" if snapshot.note else told
+        phase = f"{snapshot.phase} {snapshot.elapsed_s:.0f} s"
+        return f"{phase}   {snapshot.note}" if snapshot.note else phase
     whole = f"{snapshot.elapsed_s:.0f} of {snapshot.planned_s:.0f} s in all"
     parts = [f"{snapshot.phase}, {whole}", snapshot.note]
     parts.append(f"offered {format_rate(snapshot.offered_per_s, 'events/s')}")

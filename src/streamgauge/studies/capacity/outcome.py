@@ -57,19 +57,19 @@ def resuming(folder: RunFolder) -> str:
 
 def with_interference(folder: RunFolder, search: SearchResult) -> SearchResult:
     """Adds background load and machine speed to each trial of the search, from the trials' own folders."""
+    at_90 = search.at_90_percent
+    trials = tuple(_with_machine(folder, trial) for trial in search.trials)
+    update = {"trials": trials, "at_90_percent": _with_machine(folder, at_90) if at_90 is not None else None}
+    return search.model_copy(update=update)
 
-    def told(trial: TrialSummary) -> TrialSummary:
-        if not trial.folder:  # an overload trial
-            return trial
+
+def _with_machine(folder: RunFolder, trial: TrialSummary) -> TrialSummary:
+    if trial.folder:  # not an overload trial
         with suppress(InputError):  # the folder was removed
             result = RunFolder.open(folder.path / "trials" / Path(trial.folder).name).read_result()
             known = {name: getattr(result, name) for name in ("others_cpu_percent", "reference_work_us")}
             return trial.model_copy(update=known)
-        return trial
-
-    near = search.at_90_percent
-    trials = tuple(told(trial) for trial in search.trials)
-    return search.model_copy(update={"trials": trials, "at_90_percent": told(near) if near is not None else None})
+    return trial
 
 
 def warnings_of(search: SearchResult) -> Iterator[Caution]:
@@ -103,8 +103,8 @@ def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
     """
     rate = search.sustained_per_s
     held = [t for t in search.trials if rate is None or (t.verdict == "sustained" and t.offered_per_s == rate)]
-    kept = [folder.path / "trials" / Path(trial.folder).name for trial in held if trial.folder]
-    for path in reversed(kept):
+    folders = [folder.path / "trials" / Path(trial.folder).name for trial in held if trial.folder]
+    for path in reversed(folders):
         with suppress(InputError):
             return RunFolder.open(path).read_result()
     return None
@@ -218,14 +218,14 @@ def _value(search: SearchResult, failed: bool) -> VerdictValue:
 
 def _limit(shown: Result | None, search: SearchResult) -> str:
     """The limit in words. Without an upper end, nothing limited the engine yet, as far as trials were valid."""
-    told = limit_of(shown)
-    if not told or not search.low or search.high:
-        return told
+    limit = limit_of(shown)
+    if not limit or not search.low or search.high:
+        return limit
     invalid = any(
         one.verdict == "invalid" and one.folder and (one.offered_per_s or 0) > search.low for one in search.trials
     )
     why = "the trials at higher rates were invalid" if invalid else "every tried rate held"
-    return f"not found, because {why}: {told}"
+    return f"not found, because {why}: {limit}"
 
 
 def limit_of(shown: Result | None) -> str:
@@ -269,7 +269,7 @@ def cores_of(master: str | None, cores: int) -> int | None:
         return cores
     if master == "local":
         return 1
-    asked = _LOCAL_MASTER.match(master)
-    if asked is None:
+    match = _LOCAL_MASTER.match(master)
+    if match is None:
         return None
-    return cores if asked.group(1) == "*" else min(int(asked.group(1)), cores)
+    return cores if match.group(1) == "*" else min(int(match.group(1)), cores)

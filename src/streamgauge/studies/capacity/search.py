@@ -103,8 +103,8 @@ def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome
     """
     machine = replay(settings, recorded)
     while machine.request is not None:
-        asked = machine.request
-        machine.tell(trial(asked.rate_per_s, asked.purpose, asked.fresh))
+        request = machine.request
+        machine.tell(trial(request.rate_per_s, request.purpose, request.fresh))
     return machine.result()
 
 

@@ -107,8 +107,8 @@ def judge_answers(b: RunGroup) -> list[Gate]:
     if not faults:
         return []
     state: State = "unknown" if all(fault == UNJUDGED for _, fault in faults) else "failed"
-    told = "; ".join(f"{name}: {fault}" for name, fault in faults)
-    sentence = f"{b.name} has {told}: its figures do not count until that is fixed"
+    listed = "; ".join(f"{name}: {fault}" for name, fault in faults)
+    sentence = f"{b.name} has {listed}: its figures do not count until that is fixed"
     return [Gate(rule=ANSWERS, figure="wrong_answers", limit=0.0, state=state, sentence=sentence)]
 
 

@@ -254,4 +254,7 @@ def _differs(one: NotTheSame) -> bool:
 
 def _is_redundant(name: str, names: Iterable[str]) -> bool:
     """Whether the settings in force already contain this requested option."""
-    return any(name.startswith(asked) and name.replace(asked, force, 1) in names for asked, force in _ALIASES.items())
+    return any(
+        name.startswith(requested) and name.replace(requested, in_force, 1) in names
+        for requested, in_force in _ALIASES.items()
+    )

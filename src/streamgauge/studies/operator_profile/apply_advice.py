@@ -26,8 +26,8 @@ APPLIED = "applied.toml"
 def check_all(experiment: Experiment) -> None:
     """Raises InputError with every problem of a profile, and of the run with its advice if that is requested."""
     flow = check_input(experiment).flow
-    asked = experiment.characterize or Characterize()
-    if asked.apply and any(parallelism_options(node).acts for node in graph.operators(flow)):
+    config = experiment.characterize or Characterize()
+    if config.apply and any(parallelism_options(node).acts for node in graph.operators(flow)):
         check(trial_of(experiment, 1))
 
 

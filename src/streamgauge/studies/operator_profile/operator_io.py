@@ -97,7 +97,7 @@ def materialise(
     connection.execute("SET asof_loop_join_threshold = 0")
     done: dict[Node, OperatorIO] = {}
     for node in graph.operators(flow):
-        alone = _isolated(node)
+        isolated = _isolated(node)
         if isinstance(node, Source):
             _create_source_table(connection, node, plan, span)
         elif isinstance(node, UserJobNode):
@@ -105,10 +105,10 @@ def materialise(
             tables = {source.name: _table(source) for source in node.inputs}
             user_job_rows(connection, node, tables).create(quote(_table(node)))
         else:
-            _compute(connection, alone, _table(node), span)
+            _compute(connection, isolated, _table(node), span)
         rows, size = _rows_and_bytes(connection, node)
         before = tuple(done[input_].rows_out for input_ in graph.inputs(node))
-        done[node] = OperatorIO(node, alone, before, rows, size)
+        done[node] = OperatorIO(node, isolated, before, rows, size)
         yield done[node]
 
 
@@ -158,15 +158,15 @@ def _batches(plan: Plan, stream: int, columns: Sequence[str], span: Span) -> Ite
             yield plan.batch(stream, partition, low, min(last, low + CHUNK_ROWS), columns)
 
 
-def _compute(connection: Any, alone: Node, table: str, span: Span) -> None:
-    flow = _isolated_flow(alone)
+def _compute(connection: Any, isolated: Node, table: str, span: Span) -> None:
+    flow = _isolated_flow(isolated)
     relations = {source.name: quote(source.name) for source in graph.sources(flow)}
     relations = computed(connection, flow, relations)
-    if isinstance(alone, RunningAggregate):
-        query = _updates(connection, alone, relations, span)
+    if isinstance(isolated, RunningAggregate):
+        query = _updates(connection, isolated, relations, span)
     else:
-        own = quoted(schema.columns(alone))
-        query = f"SELECT {own}, {lower.TIME} AS {quote(EVENT_TIME)} FROM ({lower.lower(alone, relations)})"
+        own = quoted(schema.columns(isolated))
+        query = f"SELECT {own}, {lower.TIME} AS {quote(EVENT_TIME)} FROM ({lower.lower(isolated, relations)})"
     connection.execute(f"CREATE TABLE {quote(table)} AS {query}")
 
 

@@ -33,7 +33,7 @@ class _Times(NamedTuple):
     interval: tuple[float, float] | None
 
     @property
-    def told(self) -> bool:
+    def distinguishable(self) -> bool:
         """Slower than only reading."""
         return self.interval is not None and self.interval[0] > 0
 
@@ -74,10 +74,10 @@ def per_tuple_cost(slices: Sequence[Slice]) -> TupleTime | None:
     measured = np.array(slices, dtype=np.float64)
     times = _times(measured)
     return TupleTime(
-        median=float(np.median(times.differences)) if times.told else None,
-        p99=times.p99 if times.told and carries(Q, len(slices)) else None,
+        median=float(np.median(times.differences)) if times.distinguishable else None,
+        p99=times.p99 if times.distinguishable and carries(Q, len(slices)) else None,
         interval=times.interval,
-        distinguishable=times.told,
+        distinguishable=times.distinguishable,
         slices=len(slices),
         slower_slices=int((times.differences > 0).sum()),
         negative_slices=int((times.differences < 0).sum()),
@@ -91,7 +91,7 @@ def resampled(slices: Sequence[Slice], times: int, random: np.random.Generator) 
     """Tp of eq. 3.4 in each of `times` bootstrap samples of the slices, microseconds."""
     measured = np.array(slices, dtype=np.float64)
     drawn = (_times(measured[random.integers(len(slices), size=len(slices))]) for _ in range(times))
-    return [each.p99 if each.told else 0.0 for each in drawn]
+    return [each.p99 if each.distinguishable else 0.0 for each in drawn]
 
 
 def too_few(slices: int) -> str:

@@ -12,8 +12,8 @@ MERGE_FUNCTIONS = ("sum", "min", "max")
 
 def merge_functions(node: WindowAggregate | RunningAggregate) -> dict[str, str | None]:
     """Aggregate name to the function that merges its partials; None without one."""
-    there = schema.columns(node.input)
-    return {name: check.checked(text, there, node.name).combine for name, text in node.aggregates}
+    available = schema.columns(node.input)
+    return {name: check.checked(text, available, node.name).combine for name, text in node.aggregates}
 
 
 def non_mergeable(node: WindowAggregate | RunningAggregate) -> list[str]:

@@ -86,8 +86,8 @@ def blocks_of(progress: Iterable[DStreamProgress], reported_us: Mapping[tuple[in
                 rows.setdefault(partition, []).append(row)
     found = {}
     for partition, of in rows.items():
-        lines, batches, begun, told = np.array(of, np.int64).T
-        found[partition] = Blocks(np.cumsum(lines), batches, begun, told)
+        lines, batches, begun, announced = np.array(of, np.int64).T
+        found[partition] = Blocks(np.cumsum(lines), batches, begun, announced)
     return found
 
 

@@ -100,8 +100,8 @@ class OverBatches(Processor):
         self._interval_us = interval_us
 
     def open(self, schema: pa.Schema) -> None:
-        kept = [field for field in schema if field.name not in (TIME, "batch")]
-        self._waiting = pa.schema([pa.field("batch", pa.int64()), *kept]).empty_table()
+        columns = [field for field in schema if field.name not in (TIME, "batch")]
+        self._waiting = pa.schema([pa.field("batch", pa.int64()), *columns]).empty_table()
 
     def _over(self, rows: pa.Table, watermark_us: int) -> pa.Table:
         """Takes new rows and returns the rows of all complete batches."""

@@ -249,8 +249,8 @@ def build(parameters: SmartGridParameters, rate_per_s: float) -> Job:
         for found, by in ((averages, PLUG), (of_houses, ("house",)))
     )
     outliers = [_outliers(loads, window)] + ([_outliers(loads, second, "second_")] if second else [])
-    asked = flow(*outliers, of_house.sink("house_predictions"), of_plug.sink("plug_predictions"))
-    return Job(asked, (plugs,), {"plugs": unless(f"property = {WORK} OR ({IS_LOAD} AND {WHOLE})")})
+    whole = flow(*outliers, of_house.sink("house_predictions"), of_plug.sink("plug_predictions"))
+    return Job(whole, (plugs,), {"plugs": unless(f"property = {WORK} OR ({IS_LOAD} AND {WHOLE})")})
 
 
 def _check(window: Window, slices: Window, second: Window | None) -> None:
