@@ -55,9 +55,9 @@ def doubts(decomposition: Decomposition) -> Iterator[str]:
     """Why stages may be wrong, if their evidence does not agree, in any mode."""
     unexplained_share, latency = decomposition.remainder_share, decomposition.latency
     if unexplained_share is not None and abs(unexplained_share) > DOUBT_SHARE:
-        yield "the stages' sum is not the mean latency that the trial computed"
+        yield "the sum of the stages differs from the trial's mean latency"
     if latency is not None and latency.contradicted_share > DOUBT_SHARE:
-        yield "moments of results do not follow each other"
+        yield "timestamps of results contradict each other"
 
 
 def _unexplained_share(judged: TrialResult, breakdown: Breakdown) -> float | None:

@@ -10,7 +10,7 @@ from streamgauge.studies.latency_breakdown.decompose import doubts
 
 @pytest.mark.parametrize(
     ("remainder_share", "contradicted_share", "expected"),
-    [(-0.03, 0.001, "the stages' sum is not"), (0.001, 0.03, "do not follow each other")],
+    [(-0.03, 0.001, "the sum of the stages differs"), (0.001, 0.03, "contradict each other")],
 )
 def test_what_does_not_agree_is_doubted(remainder_share: float, contradicted_share: float, expected: str) -> None:
     """And nothing else is."""

@@ -150,7 +150,7 @@ class BatchProbe:
     def stage_times(
         self, trial_log: TrialLog, batches: Mapping[int, Batch], results: SavedResults, sample: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-        """As `ways_of` has them."""
+        """As `stage_times_of`."""
         return stage_times_of(trial_log, batches, results, self.visibility, sample, self.stages_before_tasks)
 
     def break_down(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
@@ -169,7 +169,7 @@ class BatchProbe:
         latencies_us = times.latencies_us if sample is None else results.latencies_us
         count = len(np.unique(of_batch))
         contradictory = fields["contradicting_batches"] > DOUBT_SHARE * count
-        doubts = ("what Spark says of its batches contradicts the driver's stamps of them",) * contradictory
+        doubts = ("Spark's own times of its batches contradict the driver's timestamps",) * contradictory
         firsts_us = _firsts(trial_log, batches, results)
         return Breakdown(times, latencies_us, firsts_us, count, count, int((~known).sum()), fields, doubts)
 
@@ -275,6 +275,4 @@ def _consistency_fields(
 
 def _commit_after(batches: Mapping[int, Batch], of_batch: Times, emission_us: Times) -> float:
     """Mean time from a result to the commit of its batch, which is not part of a latency."""
-    different, places = np.unique(of_batch, return_inverse=True)
-    when_us = np.array([batches[number].committed_us for number in different.tolist()], np.int64)[places]
-    return float((when_us - emission_us).mean())
+    return float((timestamps_of(batches, of_batch)("committed_us") - emission_us).mean())

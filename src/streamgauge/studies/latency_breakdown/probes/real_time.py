@@ -71,7 +71,7 @@ class TopicToTopic:
     def break_down(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
         sample = self.broker.sample(results)
         if sample is None:
-            return f"when the broker had events is not known: {self.broker.unknown_reason}"
+            return f"the broker's times of events are unknown: {self.broker.unknown_reason}"
         times, known = stage_times_of(judged.record.trial_log, results, sample)
         if not known.any():
             return "no result's event is known to have been offered"
@@ -102,5 +102,5 @@ def consistency_fields(times: StageTimes) -> tuple[dict[str, int], tuple[str, ..
     """Results whose timestamps contradict each other beyond their resolution, the largest contradiction, and doubts."""
     contradicting = int((times.contradicted_us > 0).sum())
     fields = {"contradicting_results": contradicting, "contradiction_us_max": int(times.contradicted_us.max())}
-    doubt = "what the broker says contradicts the driver's stamps"
+    doubt = "the broker's timestamps contradict the driver's"
     return fields, (doubt,) * (contradicting > DOUBT_SHARE * len(times.contradicted_us))

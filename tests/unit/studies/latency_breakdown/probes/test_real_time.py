@@ -77,7 +77,7 @@ def test_stamps_of_the_broker_that_are_moved_are_noticed(moved_ms: float) -> Non
     found, doubts = consistency_fields(ways)
     assert found["contradicting_results"] == 2
     assert found["contradiction_us_max"] >= 1500
-    assert doubts == ("what the broker says contradicts the driver's stamps",)
+    assert doubts == ("the broker's timestamps contradict the driver's",)
 
 
 def test_a_millisecond_that_is_cut_off_is_no_contradiction() -> None:
@@ -137,7 +137,7 @@ def test_a_silent_broker_is_a_reason() -> None:
     found = TopicToTopic().break_down(judged(), Path(), results(1))
     assert (
         found
-        == "when the broker had events is not known: its clock is another than ours, so nothing is made of its stamps"
+        == "the broker's times of events are unknown: its clock is another than ours, so nothing is made of its stamps"
     )
 
 
