@@ -44,7 +44,6 @@ from streamgauge.results import labels
 from streamgauge.results.latency import LATENCY_KINDS, STATISTICS
 from streamgauge.results.run import FAULTS, Result, Verification
 
-BYTES_MAX = 3_000_000
 EXAMPLES_MAX = 20
 _ROLES = {"sut": "system under test", "sut_part": "part of it", "driver": "driver"}
 _COMPARED = ("expected", "matched", *FAULTS, "uncommitted")

@@ -52,7 +52,7 @@ class BrokerTimestamps:
 
     def __init__(self) -> None:
         self._appended: AppendTimes | None = None
-        self.unknown_reason = "its clock is another than ours, so nothing is made of its stamps"
+        self.unknown_reason = "its clock is not the driver's, so its timestamps are not used"
 
     def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
         """Reads the timestamps while the broker still runs."""

@@ -16,8 +16,6 @@ from streamgauge.engines.spark.execution_modes import DSTREAM, MICRO_BATCH, REAL
 from streamgauge.system.child_processes import ChildFailed
 
 DSTREAM_INFO = SimpleNamespace(
-    batchTime=lambda: SimpleNamespace(milliseconds=lambda: 1000),
-    submissionTime=lambda: 1003,
     outputOperationInfos=lambda: {0: SimpleNamespace(startTime=lambda: 1010, endTime=lambda: 1250)},
 )
 
@@ -33,7 +31,7 @@ def test_a_dstream_batch_has_the_times_of_its_output() -> None:
     progress = progress_of("q", 4, DSTREAM_INFO, [(0, 3, 1010, 2)])
     assert progress == DStreamProgress(
         query="q", batch=4, start_us=1_010_000, end_us=1_250_000, steps_us={"add_batch": 240_000},
-        batch_time_us=1_000_000, submitted_us=1_003_000, blocks=[(0, 3, 1010, 2)],
+        blocks=[(0, 3, 1010, 2)],
     )  # fmt: skip
 
 

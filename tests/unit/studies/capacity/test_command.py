@@ -155,7 +155,7 @@ def test_a_line_that_a_kill_cut_short_is_left_out(study: RunFolder) -> None:
     assert len(outcomes) == 2
     work = worker(study)
     work.skip(outcomes)
-    work._remember(outcomes[0])
+    saved_search.remember(study, outcomes[0])
     assert recorded(study) == [*outcomes, outcomes[0]]
 
 
@@ -168,7 +168,7 @@ def test_a_disk_that_is_full_is_said(study: RunFolder, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(saved_search, "_line", full)
     with pytest.raises(MachineError, match=f"{MEMO} is full.*--out"):
-        worker(study)._remember(before[0])
+        saved_search.remember(study, before[0])
     assert recorded(study) == before
 
 

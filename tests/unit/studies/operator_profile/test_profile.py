@@ -464,7 +464,7 @@ def test_all_that_is_wrong_is_told_at_once(say: Say, tmp_path: Path) -> None:
     [
         (("word_count", "--rate", "fast"), "error: --rate: "),
         (("word_count", "--slices", "100k", "--slice-events", "10k"), "at most 50,000,000 events"),
-        (("word_count", "--option", "trigger=1 second"), "option trigger: changes nothing"),
+        (("word_count", "--option", "trigger=1 second"), "option trigger: has no effect"),
         (("word_count", "--set", "wrds=3"), "set wrds"),
         (("missing.py",), "must be an existing file"),
     ],

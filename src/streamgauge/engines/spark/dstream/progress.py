@@ -15,10 +15,8 @@ Block = Sequence[int]
 
 @dataclass(frozen=True)
 class DStreamProgress(BatchProgress):
-    """Also has the batch's nominal time, when Spark queued its jobs, and its received blocks if they are reported."""
+    """Also has the batch's received blocks, if they are reported."""
 
-    batch_time_us: int = 0
-    submitted_us: int = 0
     blocks: Sequence[Block] = ()
 
 
@@ -34,7 +32,5 @@ def progress_of(query: str, batch: int, info: Any, blocks: Sequence[Block] = ())
         start_us=start_us,
         end_us=end_us,
         steps_us={ADD_BATCH: end_us - start_us},
-        batch_time_us=info.batchTime().milliseconds() * MS,
-        submitted_us=info.submissionTime() * MS,
         blocks=blocks,
     )

@@ -137,7 +137,7 @@ def test_a_silent_broker_is_a_reason() -> None:
     found = TopicToTopic().break_down(judged(), Path(), results(1))
     assert (
         found
-        == "the broker's times of events are unknown: its clock is another than ours, so nothing is made of its stamps"
+        == "the broker's times of events are unknown: its clock is not the driver's, so its timestamps are not used"
     )
 
 
