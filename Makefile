@@ -6,8 +6,9 @@ STAMP := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -q --durations=20
 UNIT_TESTS := $(PYTEST) -n auto --maxprocesses 4 -m "not spark and not broker and not process and not long"
 
-# What starts processes of ours, Spark or a broker. Two at a time: much of each is waiting for time to pass. Tests of one group share a Spark session or a broker. Compiled by the quick compiler alone: runs of some seconds never
-# get their own back of what the other one costs, which took a third of all processor time here.
+# Tests that start processes, Spark or a broker. Two at a time, because much of each is waiting. Tests of one group share
+# a Spark session or a broker. Java uses its quick compiler only, because runs of seconds never repay the other one, which
+# took a third of all CPU time.
 PROCESS_TESTS := JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 $(PYTEST) -n 2 --dist loadgroup -m "(spark or broker or process) and not long"
 
 .PHONY: help setup demo test test-long test-fast check docs docs-serve bench lock clean
