@@ -71,11 +71,11 @@ class Work:
         The batches in which a window ends are long, and come at every slide. So the batches between two ends of windows
         are one observation.
         """
-        sums = self.busy_s, self.covered_s
+        busy_s, covered_s = self.busy_s, self.covered_s
         if self.slide_s:
             _, group = np.unique(np.floor(self.end_s / self.slide_s), return_inverse=True)
-            sums = np.bincount(group, self.busy_s), np.bincount(group, self.covered_s)
-        return ratio_interval(*sums, TREND_CONFIDENCE) if sums[0].size >= GROUPS_MIN else None
+            busy_s, covered_s = (np.bincount(group, each).astype(np.float64) for each in (busy_s, covered_s))
+        return ratio_interval(busy_s, covered_s, TREND_CONFIDENCE) if busy_s.size >= GROUPS_MIN else None
 
 
 @dataclass(frozen=True, kw_only=True)
