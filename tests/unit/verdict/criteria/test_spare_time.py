@@ -102,6 +102,7 @@ def test_without_batches_no_longer_span_is_worth_it() -> None:
 
 def test_every_query_must_leave_time_over() -> None:
     assert not may_decide(undecided((batches(1.4), batches(3.0))), 2.0)
+    assert not may_decide(undecided((batches(1.4), batches(1.4, n=GROUPS_MIN))), 2.0)
 
 
 def test_a_wide_interval_needs_a_longer_span() -> None:
