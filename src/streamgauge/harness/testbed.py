@@ -102,7 +102,7 @@ class TestBed:
     def start(self, first_plan: Plan) -> None:
         """Starts everything. Returns when the engine's query runs and waits for its first event."""
         plan = self._write_plan(first_plan)
-        self._stage = "starting the broker" if transport(self.settings.transport).open_broker else ""
+        self._stage = "preparing the broker" if transport(self.settings.transport).open_broker else ""
         inlet, *outlets = self._endpoints()
         self._stage = "starting the recorder and the generators"
         self._recorder = self._start_recorder(inlet)

@@ -31,7 +31,8 @@ class Transport:
     - `settings`: its options. `files`: those that name user files.
     - `problems`: additional validation of options.
     - `in_force`: settings for the result.
-    - `require`: raises MachineError if this machine lacks what it needs and cannot get it.
+    - `require`: raises MachineError if this machine lacks what it needs and cannot get it, and InputError if named
+      brokers do not answer.
     """
 
     open_outlet: Callable[[EndpointConfig, OutletConfig], Outlet]
@@ -82,7 +83,12 @@ def _kafka() -> Transport:
         return {"producer": KafkaSettings.of(options).in_force}
 
     def require(options: Options) -> None:
-        if not options.get("brokers"):
+        if options.get("brokers"):
+            from streamgauge.transports.kafka.broker.topics import require_brokers
+
+            settings = KafkaSettings.of(options)
+            require_brokers(settings.brokers, settings.login)
+        else:
             from streamgauge.transports.kafka.broker.broker import require_jars
 
             require_jars()

@@ -47,6 +47,7 @@ TRENDS = ("backlog_trend", "output_trend", "evidence")
 
 FIRST_BATCH = "the engine's first batch was not done"
 DRAINING = "the engine's backlog was still draining"
+BEHIND = "more waited than one and a half batch intervals"
 FASTER = "the engine's batches were still getting shorter"
 
 
@@ -66,8 +67,10 @@ def warmup_incomplete_reason(record: TrialRecord, interval_s: float = 0.0, behin
     parts = record.trial_log.by_query()
     until = record.spans.measured_from_us
     behind = record.prolonged_us < behind_max_us and any(_behind(part, until, interval_s) for part in parts)
-    if behind or any(_falls(part, until) for part in parts):
+    if any(_falls(part, until) for part in parts):
         return DRAINING
+    if behind:
+        return BEHIND
     return FASTER if any(_gets_faster(part, until) for part in parts) else ""
 
 

@@ -207,6 +207,9 @@ def test_a_longer_warm_up_says_for_what(make: Any) -> None:
     record = done_of(make, growth_us=-100_000, read_after_us=3 * US)
     record.spans = TrialSpans(START, START + 20 * US, START + 30 * US, START + 40 * US)
     assert stopping_rules.warmup_incomplete_reason(record) == "the engine's backlog was still draining"
+    behind = done_of(make, read_after_us=3 * US)
+    behind.spans = record.spans
+    assert stopping_rules.warmup_incomplete_reason(behind, 1.0) == "more waited than one and a half batch intervals"
     shorter = batches_of(make, [900] * 19 + [600] * 11)
     assert stopping_rules.warmup_incomplete_reason(shorter) == "the engine's batches were still getting shorter"
 

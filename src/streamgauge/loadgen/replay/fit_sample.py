@@ -65,8 +65,8 @@ class Sample:
 def fit(path: Path, time: str, named: bool = False) -> Sample:
     """Fits fields to the columns of a Parquet, CSV or JSON file, except the event time `time`, which the plan sets.
 
-    Raises InputError if the file cannot be read, is empty, has a column of an unsupported type, or lacks a column
-    `time` that the user has `named`. Otherwise the column that the user meant would become an ordinary field.
+    Raises InputError if the file cannot be read, is empty, has a column of an unsupported type, or has no column
+    `time` of times although the user has `named` it.
     """
     table, left_out = _read(path)
     is_time = partial(_same, time)  # Spark ignores case in column names
@@ -79,11 +79,25 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
     taken = [name for name in table.column_names if name.lower() in LINEAGE]
     if taken:
         raise _refuse(path, "has a column whose name the instrument needs", taken[0], "rename it")
+    if named:
+        _require_times(path, next(name for name in table.column_names if is_time(name)), table)
     fitted = [_fit(path, name, table.column(name)) for name in table.column_names if not is_time(name)]
     if not fitted:
         raise _refuse(path, "must have a column beside the event time", table.column_names)
     notes = (text for _, text in fitted)
     return Sample(tuple(field for field, _ in fitted), (*notes, left_out) if left_out else tuple(notes))
+
+
+def _require_times(path: Path, name: str, table: pa.Table) -> None:
+    """Refuses a column that cannot hold times. A text may: `01.03.2026 12:00`; but not one without a digit."""
+    values = table.column(name).drop_null()
+    is_ = pa.types
+    if not len(values) or is_.is_temporal(values.type) or is_.is_integer(values.type) or is_.is_floating(values.type):
+        return
+    text = is_.is_string(values.type) or is_.is_large_string(values.type)
+    if not text or not pc.all(pc.match_substring_regex(values, r"\d")).as_py():
+        rule, got = "must have times in the column that time= names", f"{name}, with values such as {values[0]}"
+        raise _refuse(path, rule, got, "name another column, or leave time= out")
 
 
 def _same(one: str, other: str) -> bool:

@@ -99,12 +99,15 @@ def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
     experiment = with_absolute_paths(experiment)
     if experiment.search.resume is None:
         return experiment, None
-    folder = RunFolder.open(experiment.search.resume)
+    way_out = "the run folder of a sustain"
+    try:
+        folder = RunFolder.open(experiment.search.resume)
+    except InputError as error:
+        rule = f"must be the folder of a search ({error.problems[0].rule})"
+        raise InputError(Problem("search.resume", rule, experiment.search.resume, way_out)) from None
     previous = with_absolute_paths(read_experiment(folder.path / "experiment.toml"))
     if previous.command != "sustain":
-        raise InputError(
-            Problem("search.resume", "must be the folder of a search", str(folder.path), "a sustain's run folder")
-        )
+        raise InputError(Problem("search.resume", "must be the folder of a search", str(folder.path), way_out))
     given = experiment.model_dump(mode="json")
     problems = list(reproduce.contradictions(given, previous.model_dump(mode="json"), _SEARCH_SETTINGS, _FREE))
     if experiment.workload != previous.workload:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,16 @@ def test_text_files_may_be_compressed(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     found = {field.name: field.spark_type for field in fit(tmp_path / name, "timestamp").fields}
     assert found == {"city": "string", "price": "double"}
+
+
+@pytest.mark.parametrize(("values", "refused"), [
+    (["north", "south"], True), ([True, False], True), (["01.03.2026 12:00", None], False), ([1.5e9, 1.6e9], False),
+    ([None, None], False),
+])  # fmt: skip
+def test_a_named_time_column_must_be_able_to_hold_times(tmp_path: Path, values: list[object], refused: bool) -> None:
+    path = written(tmp_path, zone=values, price=[1, 2])
+    with pytest.raises(InputError, match=r"must have times.*zone") if refused else nullcontext():
+        assert [field.name for field in fit(path, "Zone", named=True).fields] == ["price"]
 
 
 def test_refusals(tmp_path: Path) -> None:

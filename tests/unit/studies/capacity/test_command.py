@@ -348,6 +348,9 @@ def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
     with pytest.raises(InputError, match=r"search.trials_max: must be at least 7"):
         saved_search.resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 6}}))
     (study.path / saved_search.MEMO).unlink()
+    empty = str(study.path.parent)
+    with pytest.raises(InputError, match=r"search\.resume: must be the folder of a search .*\n.*folder of a sustain"):
+        saved_search.resumed(build(same | {"search": {"resume": empty}}))
     other = same | {"workload": "identity", "load": {"memory": "8GiB", "seed": 3}}
     with pytest.raises(InputError) as refused:
         saved_search.resumed(build(other))

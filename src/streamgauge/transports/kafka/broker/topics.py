@@ -7,15 +7,27 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from streamgauge.core.errors import DriverError
+from streamgauge.core.errors import DriverError, InputError, Problem
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker.partition_log import PartitionLog
 
 REQUEST_TIMEOUT_S = 15.0
+ANSWER_TIMEOUT_S = 5.0
+"""How long brokers that the user named may take for their first answer."""
 IN_TIME = {"operation_timeout": REQUEST_TIMEOUT_S, "request_timeout": REQUEST_TIMEOUT_S}
 COPIES = -1
 """The brokers' default replication factor."""
 CONFIG = {"message.timestamp.type": "LogAppendTime"}
+
+
+def require_brokers(brokers: str, login: Mapping[str, str]) -> None:
+    """Raises InputError if none of the user's brokers answers, or if they refuse the log-in."""
+    try:
+        Topics(brokers, login).hosts(ANSWER_TIMEOUT_S)
+    except DriverError as error:
+        way_out = "start them, correct --brokers HOST:PORT, or look at the log-in in the client file"
+        rule = f"must be brokers that answer within {ANSWER_TIMEOUT_S:g} s ({error})"
+        raise InputError(Problem("transport option brokers", rule, brokers, way_out)) from None
 
 
 class Topics:
@@ -86,15 +98,15 @@ class Topics:
                 raise DriverError(f"the brokers {self._brokers} do not answer within {REQUEST_TIMEOUT_S:g} s") from None
         return ids
 
-    def hosts(self) -> set[str]:
+    def hosts(self, timeout_s: float = REQUEST_TIMEOUT_S) -> set[str]:
         """The advertised hosts of the brokers. Raises DriverError."""
-        return {broker.host for broker in self._metadata().brokers.values()}
+        return {broker.host for broker in self._metadata(timeout_s).brokers.values()}
 
-    def _metadata(self) -> Any:
+    def _metadata(self, timeout_s: float = REQUEST_TIMEOUT_S) -> Any:
         from confluent_kafka import KafkaException
 
         try:
-            return self._client.list_topics(timeout=REQUEST_TIMEOUT_S)
+            return self._client.list_topics(timeout=timeout_s)
         except KafkaException as error:
             raise self._silent(error) from None
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge.core.errors import DriverError
+from streamgauge.core.errors import DriverError, InputError
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker import cluster as carrier_module
 from streamgauge.transports.kafka.broker import topics as module
@@ -21,6 +21,7 @@ from streamgauge.transports.kafka.client.result_messages import MARK, Mark
 from streamgauge.transports.kafka.client.settings import KafkaSettings
 from streamgauge.transports.kafka.codecs.compact import Compact
 from streamgauge.transports.kafka.topic_names import results_of, topic_of
+from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import BrokerRequest
 from tests.unit.transports.kafka.helpers_secured_broker import wanting_a_log_in
 
@@ -93,6 +94,12 @@ def test_nobody_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "REQUEST_TIMEOUT_S", 2.0)
     with pytest.raises(DriverError, match=r"(?s)127\.0\.0\.1:9.*refused"):
         KafkaCluster(asked(tmp_path, "nowhere", brokers="127.0.0.1:9"))
+
+
+def test_named_brokers_that_do_not_answer_are_refused_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_TIMEOUT_S", 1.0)
+    with pytest.raises(InputError, match=r"(?s)option brokers: must be brokers that answer.*refused.*try: start them"):
+        transport("kafka").require({"brokers": "127.0.0.1:9"})
 
 
 @pytest.mark.usefixtures("jars")
