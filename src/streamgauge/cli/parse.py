@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -39,7 +40,7 @@ def build_experiment(command: str, workload: str, words: Mapping[str, Any], work
     values: dict[str, Any] = {"command": command, "workload": ""}
     problems: list[Problem] = []
     run = words.get(workload_from.replace(".", "__"))
-    if (name := attempt(lambda: workload or _workload_of(run), problems)) is not None:
+    if (name := attempt(lambda: workload or _workload_of(run, workload_from), problems)) is not None:
         values["workload"] = name
     for name, given in _with_brokers(words).items():
         section, _, key = name.rpartition("__")
@@ -64,11 +65,14 @@ def _with_brokers(words: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "transport_options": [*(rest["transport_options"] or ()), f"brokers={brokers}"]}
 
 
-def _workload_of(run: str | None) -> str:
-    """The workload that a run folder's experiment names."""
+def _workload_of(run: str | None, setting: str) -> str:
+    """The workload that the experiment of a run folder names, which `setting` gave."""
     if run is None:
         raise InputError(Problem("workload", "must be given", "", "streamgauge workloads lists them"))
     from streamgauge.artifacts.run_folder import RunFolder
 
-    result = RunFolder.open(run).read_result()
+    try:
+        result = RunFolder.open(run).read_result()
+    except InputError as error:
+        raise InputError([replace(problem, setting=setting) for problem in error.problems]) from None
     return str(result.experiment.get("workload", result.workload))

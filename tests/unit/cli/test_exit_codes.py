@@ -159,7 +159,7 @@ def test_a_setting_that_is_given_twice_is_refused(flag: str) -> None:
     [
         (["sustain", "x", "--tolerance", "wide"], ["workload", "--tolerance", "--seed", "engine"]),
         (["sustain", "--tolerance", "2"], ["workload", "--tolerance", "--seed", "engine"]),
-        (["sustain", "--resume", "missing"], ["RUN", "--seed", "engine"]),
+        (["sustain", "--resume", "missing"], ["--resume", "--seed", "engine"]),
         (["generate", "--out", "there", "--set", "x"], ["workload", "--set", "--seed", "engine"]),
     ],
 )
