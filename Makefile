@@ -30,7 +30,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for about 2 minutes, and write its report
 	@$(BIN)/python -m bench.support.demo
 
-test: setup ## 15 to 18 minutes on 2 cores: unit tests, then those that start processes, Spark or a broker
+test: setup ## about 13 minutes on 2 cores: unit tests, then those that start processes, Spark or a broker
 	$(UNIT_TESTS)
 	$(PROCESS_TESTS)
 
