@@ -129,6 +129,10 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts config core engines.spark engines.spark.dstream engines.spark.observe harness metrics.log "
         "studies.latency_breakdown transports trial"
     ),
+    "studies.matrix": (
+        "artifacts config core preflight results studies.capacity studies.latency_breakdown studies.operator_profile "
+        "system trial"
+    ),
     "studies.operator_profile": (
         "artifacts config core dataflow dataflow.expressions engines.duckdb_oracle engines.spark "
         "engines.spark.user_job loadgen preflight results stats system trial"
@@ -144,8 +148,8 @@ MAY_IMPORT: dict[str, str] = {
     "report.text": "core results stats",
     "cli": (
         "artifacts config core engines preflight report report.documents report.terminal results "
-        "studies.capacity studies.compare studies.latency_breakdown studies.operator_profile studies.selftest "
-        "system trial workloads"
+        "studies.capacity studies.compare studies.latency_breakdown studies.matrix studies.operator_profile "
+        "studies.selftest system trial workloads"
     ),
     "__main__": "cli",
 }

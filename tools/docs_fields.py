@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from streamgauge.artifacts import tables
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.comparison import Comparison
+from streamgauge.results.matrix import MatrixResult
 from streamgauge.results.profile import OperatorProfile
 from streamgauge.results.run import Result
 
@@ -29,6 +30,7 @@ FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     )),
     "characterization.json": (OperatorProfile, ("input, operators, ways, apply, applied, thesis, memory",)),
     "anatomy.json": (LatencyBreakdown, ("trials",)),
+    "matrix.json": (MatrixResult, ("cells",)),
     "compare --json": (Comparison, ("a, not_the_same, figures, gates",)),
 }  # fmt: skip
 """File to its model, and to the tables of what its top-level fields hold."""

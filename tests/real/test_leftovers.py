@@ -1,9 +1,10 @@
-"""A command that is killed or stopped leaves its run folder only, and a search goes on from that: real ones, on the
-engine that needs no Java, and one on Spark.
+"""A command that is killed or stopped leaves its run folder only, and a search or a matrix goes on from that: real
+ones, on the engine that needs no Java, and one on Spark.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -17,9 +18,10 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from streamgauge.artifacts.run_folder import STARTED, RunFolder
+from streamgauge.artifacts.run_folder import MATRIX, STARTED, RunFolder
 from streamgauge.cli import app
 from streamgauge.cli.commands import EXITS
+from streamgauge.results.matrix import MatrixResult
 from streamgauge.results.run import Result
 from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.system.child_processes import wait_until
@@ -156,4 +158,50 @@ def test_a_search_that_was_killed_says_so_and_goes_on(tmp_path: Path) -> None:
     assert [Path(trial.folder).name for trial in found.search.trials][:2] == ["01", "02"]
     assert recorded(folder)[0] == first
     assert "interrupted" not in {found.verdict.value, *(one.read_result().verdict.value for one in folder.trials())}
+    assert left(tmp_path) == []
+
+
+MATRIX_FILE = """
+command = "run"
+workload = "identity"
+engine = "known"
+[load]
+rate = "2k"
+warmup = "1s"
+duration = "1s"
+generators = 2
+[matrix]
+options.capacity = ["400k", "200k"]
+load.seed = [1, 2]
+exclude = [{ options.capacity = "200k", load.seed = 2 }]
+"""
+
+
+def second_cell_began(at: Path) -> bool:
+    return any((at / "runs").glob("*-matrix/cells/002/*/experiment.toml"))
+
+
+@pytest.mark.process
+def test_a_matrix_that_was_killed_keeps_its_cells_and_goes_on(tmp_path: Path) -> None:
+    """kill -9 in its second cell; --resume runs that and the third. The figures of a cell are those of its run."""
+    (tmp_path / "asked.toml").write_text(MATRIX_FILE)
+    with started_command(tmp_path, ("experiment", "asked.toml"), second_cell_began) as (command, children):
+        command.kill()
+        assert wait_until(lambda: all(map(ended, children)), 30)
+    (folder,) = (tmp_path / "runs").iterdir()
+    before = MatrixResult.model_validate_json((folder / MATRIX).read_bytes())
+    assert ([row.number for row in before.cells], before.finished) == ([1], False)
+
+    again = [sys.executable, "-m", "streamgauge", "experiment", "--resume", str(folder), "--json"]
+    done = subprocess.run(again, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
+    result = MatrixResult.model_validate(json.loads(done.stdout))
+    assert (result.finished, result.cells[0]) == (True, before.cells[0]), done.stderr
+    assert [tuple(row.settings.values()) for row in result.cells] == [("400k", 1), ("400k", 2), ("200k", 1)]
+    for row in result.cells:
+        run = RunFolder.open(folder / row.folder).read_result()
+        assert (run.verdict.value, run.experiment["load"]["seed"]) == (row.verdict, row.settings["load.seed"])
+        assert (run.rate and run.rate.ingested_per_s) == row.ingested_per_s
+        assert (folder / row.report).exists()
+    with (folder / "cells.csv").open(newline="") as lines:
+        assert [row["verdict"] for row in csv.DictReader(lines)] == [row.verdict for row in result.cells]
     assert left(tmp_path) == []

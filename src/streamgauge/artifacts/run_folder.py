@@ -10,6 +10,7 @@
         report.html         made from these files (see report/)
         engine/             output of the SUT: logs, batches.parquet
         trials/NN/          a study's trials, each a run folder
+        cells/NNN/          a matrix's cells, each with a run folder or the folder of a study
 
 The driver writes each file beside its place, syncs and renames it, so a file is complete or absent. Logs and
 `search.jsonl`, which gets a line per trial, are exceptions. A run that is killed at any time leaves a readable folder.
@@ -35,6 +36,7 @@ from streamgauge.config.options_and_settings import Experiment, to_toml
 from streamgauge.core.errors import InputError, MachineError, Problem, is_full
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.causes import Cause
+from streamgauge.results.matrix import MatrixResult
 from streamgauge.results.profile import OperatorProfile, ProfileRequest
 from streamgauge.results.run import Result, Verification
 from streamgauge.results.verdict import Verdict
@@ -42,7 +44,7 @@ from streamgauge.results.verdict import Verdict
 if TYPE_CHECKING:
     import pyarrow as pa
 
-StudyResult = LatencyBreakdown | OperatorProfile
+StudyResult = LatencyBreakdown | MatrixResult | OperatorProfile
 
 STARTED = "The run has no verdict: it is still running, or it was killed."
 
@@ -55,10 +57,11 @@ class Study(NamedTuple):
     model: type[StudyResult]
 
 
-CHARACTERIZATION, ANATOMY = "characterization.json", "anatomy.json"
+CHARACTERIZATION, ANATOMY, MATRIX = "characterization.json", "anatomy.json", "matrix.json"
 STUDIES = {
     CHARACTERIZATION: Study("characterize", "a characterization, which has no trial", OperatorProfile),
     ANATOMY: Study("anatomy", "an anatomy, whose trials are below it", LatencyBreakdown),
+    MATRIX: Study("experiment", "a matrix, whose cells are below it", MatrixResult),
 }
 """The kinds of studies by the file in their folder that replaces result.json."""
 _FILES = (
@@ -240,9 +243,7 @@ class RunFolder:
         _atomically(self.path / name, lambda file: file.write(text.encode()), place)
 
     def _write_table(self, name: str, table: pa.Table) -> None:
-        import pyarrow.parquet as pq
-
-        _atomically(self.path / name, lambda file: pq.write_table(table, file, compression="zstd"), OUT)
+        write_table(self.path / name, table)
 
     def _read_table(self, name: str, schema: pa.Schema) -> pa.Table:
         import pyarrow as pa
@@ -276,8 +277,8 @@ def read_study(folder: Path, file: str) -> StudyResult:
     study = STUDIES[file]
     try:
         stored = json.loads((folder / file).read_bytes())
-        # A breakdown can be shown from its first trial on, a profile only whole.
-        if stored["finished"] or stored.get("trials"):
+        # A breakdown can be shown from its first trial on, a matrix even before its first cell, a profile only whole.
+        if stored["finished"] or stored.get("trials") or file == MATRIX:
             return study.model.model_validate(stored)
         rule = f"must hold {study.what.partition(',')[0]} with something to show: this one was not finished"
         way_out = f"streamgauge {study.command} {stored['workload']}"
@@ -292,6 +293,13 @@ def write_text(path: Path, text: str, place: Place) -> None:
     """Writes a file completely or not at all. Raises `InputError` if the path cannot be written."""
     require_place(path, place)
     _atomically(path, lambda file: file.write(text.encode()), place)
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Writes a table as Parquet, completely or not at all."""
+    import pyarrow.parquet as pq
+
+    _atomically(path, lambda file: pq.write_table(table, file, compression="zstd"), OUT)
 
 
 def require_place(path: Path, place: Place) -> None:

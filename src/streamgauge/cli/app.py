@@ -13,10 +13,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from streamgauge.cli.commands import EXITS, SHORTHANDS, Shorthand, perform
+from streamgauge.cli.commands import EXITS, SHORTHANDS, MatrixRequest, Shorthand, perform, perform_file
 from streamgauge.cli.parse import build_experiment
 from streamgauge.cli.typer_parameters import AsJson, PrintToml, Verbose, parameters_of
-from streamgauge.config.options_and_settings import SETTINGS, read
+from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.core.errors import InputError, StreamgaugeError, near
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
@@ -113,11 +113,23 @@ for _name, _shorthand in SHORTHANDS.items():
 
 @app.command("experiment", short_help="Run an experiment from a TOML file")
 def experiment(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="a TOML file; --print-toml shows an example")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="a TOML file; --print-toml shows an example")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="list the cells of a matrix with their minutes, and stop  [default: off]")
+    ] = False,
+    cells: Annotated[
+        str | None, typer.Option(metavar="N,N", help="numbers of the cells to run  [default: all]")
+    ] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER", help="folder of a matrix: run the cells that it lacks  [default: none]"),
+    ] = None,
     json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip
-    """Run an experiment from a TOML file, which names the command and its settings."""
-    perform(read(file), json_, verbose, print_toml)
+    """Run an experiment, or a matrix of experiments, from a TOML file, which names the command and its settings."""
+    perform_file(file, MatrixRequest(dry_run, resume, cells), json_, verbose, print_toml)
 
 
 @app.command(short_help="List the workloads, or describe one")
@@ -218,11 +230,11 @@ def compare(
 def report(
     run_folder: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="folder of a run, of a trial in a search, of characterize or of anatomy"),
+        typer.Argument(metavar="RUN", help="folder of a run, of a trial, of characterize, of anatomy or of a matrix"),
     ],
     json_: AsJson = False,
 ) -> None:
-    """Write the HTML report of a run, a characterization or an anatomy again, from the files in its folder."""
+    """Write the HTML report of a run, a characterization, an anatomy or a matrix again, from its folder."""
     from streamgauge.artifacts.run_folder import RUN, RunFolder
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.studies import rerender_study

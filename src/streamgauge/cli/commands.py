@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from streamgauge.config.options_and_settings import Experiment, to_toml
+from streamgauge.config.options_and_settings import Experiment, read, to_toml
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError
 
 if TYPE_CHECKING:
+    from streamgauge.results.matrix import MatrixPlan
     from streamgauge.results.run import Result
 
 EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "invalid": 3}
@@ -29,6 +30,72 @@ def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bo
     else:
         with _failure_as_json(as_json):
             shorthand.perform(experiment, as_json, verbose)
+
+
+@dataclass(frozen=True)
+class MatrixRequest:
+    """The options of `experiment` that concern a matrix."""
+
+    dry_run: bool = False
+    resume: str | None = None
+    cells: str | None = None
+
+
+def perform_file(file: Path | None, request: MatrixRequest, as_json: bool, verbose: bool, print_toml: bool) -> None:
+    """Performs an experiment file: its command once, or for each cell of its matrix."""
+    experiment = _requested(file, request.resume)
+    if request.dry_run or (print_toml and experiment.matrix is not None):
+        from streamgauge.studies.matrix.command import plan_matrix
+
+        _show_plan(experiment, plan_matrix(experiment, request.cells, request.resume), as_json, print_toml)
+    elif experiment.matrix is not None:
+        _matrix(experiment, request, as_json)
+    elif request.cells is not None:
+        rule = "must name cells of a [matrix], and the file has none"
+        raise InputError(Problem("--cells", rule, request.cells, "leave --cells out, or add a [matrix] to the file"))
+    else:
+        perform(experiment, as_json, verbose, print_toml)
+
+
+def _requested(file: Path | None, resume: str | None) -> Experiment:
+    """The experiment of a file, or of the matrix to resume."""
+    given = read(file) if file is not None else None
+    if resume is not None:
+        from streamgauge.studies.matrix.command import stored_experiment
+
+        return stored_experiment(resume, given)
+    if given is None:
+        raise InputError(Problem("FILE", "must be given", "", "streamgauge experiment FILE, or --resume FOLDER"))
+    return given
+
+
+def _show_plan(experiment: Experiment, plan: MatrixPlan, as_json: bool, print_toml: bool) -> None:
+    if print_toml:
+        print(to_toml(experiment), end="")
+    elif as_json:
+        print(plan.to_json())
+    else:
+        from streamgauge.report.studies import show_plan
+
+        show_plan(plan)
+
+
+def _matrix(experiment: Experiment, request: MatrixRequest, as_json: bool) -> NoReturn:
+    """Exits with 3 if a requested cell is invalid, else with 1 if one is undecided or missing."""
+    from streamgauge.report.documents.run import write_page
+    from streamgauge.report.studies import show_matrix, write_study_page
+    from streamgauge.report.terminal.matrix import MatrixView
+    from streamgauge.studies.matrix.command import run_matrix
+
+    with MatrixView() as view:
+        result = run_matrix(experiment, view, request.cells, request.resume, write_page, write_study_page)
+    print(result.to_json()) if as_json else show_matrix(result)
+    named = None if request.cells is None else {int(number) for number in request.cells.split(",")}
+    rows = [row for row in result.cells if named is None or row.number in named]
+    whole = len(rows) == (result.planned if named is None else len(named))
+    # A rate that is not sustained is a result here.
+    codes = [0 if row.verdict in (None, "not_sustained") else EXITS[row.verdict] for row in rows]
+    sys.exit(max([*codes, 0 if whole else EXITS["interrupted"]]))
 
 
 @contextmanager

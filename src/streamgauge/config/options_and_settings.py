@@ -7,7 +7,7 @@ Unknown keys are refused, and one error reports all problems. Engine and transpo
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -228,6 +228,25 @@ class Characterize(ConfigModel):
         return self.slices + self.warmup_slices
 
 
+class Matrix(BaseModel):
+    """The section `[matrix]`: settings that vary. Every other key is a dotted setting with a list of values.
+
+    `config.matrix` expands and checks it.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
+    order: Literal["listed", "random"] = "listed"
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    include: tuple[dict[str, Any], ...] = ()
+    exclude: tuple[dict[str, Any], ...] = ()
+
+    def with_files(self, change: Callable[[str], str]) -> Matrix:
+        """The matrix with every file that its values name changed: user jobs, data and client files."""
+        return Matrix.model_validate(_change_files(self.model_dump(), change))
+
+
 class Experiment(ConfigModel):
     """One experiment. `streamgauge experiment FILE` does the same as the command that `--print-toml` printed."""
 
@@ -236,6 +255,7 @@ class Experiment(ConfigModel):
     search: Search = Search()
     anatomy: Anatomy | None = None
     characterize: Characterize | None = None
+    matrix: Matrix | None = None
     engine: str = setting("spark", "engine under test (streamgauge engines lists them)", "NAME")
     parameters: dict[str, Any] = _all_commands(
         {}, "a workload parameter, or data=FILE to replace generated rows by your own; repeatable", NAME_VALUE,
@@ -368,6 +388,7 @@ def _with_files_beside(experiment: Experiment, path: Path) -> Experiment:
             "workload": _resolve(job, folder) if job.endswith(".py") else job,
             "parameters": {**experiment.parameters, **data},
             "transport_options": {**options, **client},
+            "matrix": experiment.matrix and experiment.matrix.with_files(lambda file: _resolve(file, folder)),
         }
     )
 
@@ -376,6 +397,26 @@ def _resolve(file: str, folder: Path) -> str:
     if "\0" in file or Path(file).exists() or not (folder / file).is_file():
         return file
     return str(folder / file)
+
+
+def _change_files(values: Mapping[str, Any], change: Callable[[str], str], prefix: str = "") -> dict[str, Any]:
+    """The settings with each file among their values changed; nested tables and lists included."""
+
+    def changed(name: str, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return _change_files(value, change, f"{name}." if name not in ("include", "exclude") else "")
+        if isinstance(value, list | tuple):
+            return [changed(name, one) for one in value]
+        return change(value) if isinstance(value, str) and _names_file(name, value) else value
+
+    return {name: changed(f"{prefix}{name}", value) for name, value in values.items()}
+
+
+def _names_file(setting: str, value: str) -> bool:
+    if setting == "workload":
+        return value.endswith(".py")
+    table, _, name = setting.partition(".")
+    return bool(value) and ((table == "parameters" and is_data(name)) or setting == f"transport_options.{CLIENT_FILE}")
 
 
 def to_toml(experiment: Experiment) -> str:

@@ -1,4 +1,4 @@
-"""Shows an operator profile or a latency breakdown: in the terminal, and as the page of its folder."""
+"""Shows an operator profile, a latency breakdown or a matrix: in the terminal, and as the page of its folder."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from rich.console import Console
 
 from streamgauge.artifacts.run_folder import OUT, RUN, STUDIES, Place, RunFolder, StudyResult, read_study, write_text
 from streamgauge.report.document_blocks import Document
-from streamgauge.report.documents import breakdown, profile
+from streamgauge.report.documents import breakdown, matrix, profile
 from streamgauge.report.html.render import render
 from streamgauge.report.terminal.console import console, say, show, show_result
 from streamgauge.results.breakdown import LatencyBreakdown
+from streamgauge.results.matrix import MatrixPlan, MatrixResult
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
 
 
@@ -34,6 +35,16 @@ def show_anatomy(study: LatencyBreakdown, on: Console | None = None) -> None:
     show(breakdown.document(study), f"{study.folder}/report.html", on=on)
 
 
+def show_matrix(study: MatrixResult, on: Console | None = None) -> None:
+    """How many cells were run and how they ended; each cell was shown as it ended."""
+    show(matrix.document(study), f"{study.folder}/report.html", on=on)
+
+
+def show_plan(plan: MatrixPlan, on: Console | None = None) -> None:
+    """The cells that a matrix would run."""
+    show(matrix.plan_document(plan), on=on)
+
+
 def write_study_page(study: StudyResult) -> None:
     """The page of a study, beside its file."""
     _write(Path(study.folder), study, OUT)
@@ -50,6 +61,8 @@ def rerender_study(path: Path) -> Path | None:
 
 
 def _document(study: StudyResult) -> Document:
+    if isinstance(study, MatrixResult):
+        return matrix.document(study)
     return breakdown.document(study) if isinstance(study, LatencyBreakdown) else profile.document(study)
 
 

@@ -12,12 +12,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
-from itertools import product
 from pathlib import Path
+from typing import Any
 
 from streamgauge.artifacts.run_folder import ANATOMY, new_folder, write_study
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import Anatomy, Experiment
+from streamgauge.config.matrix import expand
+from streamgauge.config.options_and_settings import Anatomy, Experiment, Matrix
 from streamgauge.config.thresholds import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, EngineError, InputError, Problem
@@ -107,16 +108,20 @@ def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
     """
     config, probe = experiment.anatomy or Anatomy(), _supported_probe(experiment)
     _refuse(experiment, config, probe)
-    trials = []
-    for window, size, rate in product(config.batch_windows or (None,), config.record_sizes or (None,), config.rates):
-        intervals = {} if window is None or probe.interval is None else {probe.interval: _spark_interval(window)}
-        options = {**experiment.options, **intervals}
-        parameters = {**experiment.parameters, **({} if size is None else {RECORD_SIZE: size})}
-        update = {"command": "run", "anatomy": None, "keep_results": True, "options": options, "parameters": parameters}
-        load = experiment.load.model_copy(update={"rate": rate})
-        trials.append(_resolved(experiment.model_copy(update={**update, "load": load}), probe))
+    update = {"command": "run", "anatomy": None, "keep_results": True, "matrix": _matrix(config, probe)}
+    trials = [_resolved(cell.experiment, probe) for cell in expand(experiment.model_copy(update=update))]
     chunk_s = min(resolved.chunk_for(resolved.experiment.load.rate) for resolved in trials) / US
     return [replace(resolved, experiment=_with_chunk(resolved.experiment, chunk_s)) for resolved in trials]
+
+
+def _matrix(config: Anatomy, probe: LatencyProbe) -> Matrix:
+    """The trials of an anatomy, as the matrix of their settings."""
+    axes: dict[str, list[Any]] = {"load.rate": list(config.rates)}
+    if config.record_sizes:
+        axes = {f"parameters.{RECORD_SIZE}": list(config.record_sizes), **axes}
+    if config.batch_windows and probe.interval is not None:
+        axes = {f"options.{probe.interval}": [_spark_interval(window) for window in config.batch_windows], **axes}
+    return Matrix.model_validate(axes)
 
 
 def engines_with_probe() -> tuple[str, ...]:

@@ -1,0 +1,186 @@
+"""A matrix of experiments as a document: one row a cell, each combination's repetitions together; also its plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+
+from streamgauge.core.formatting import (
+    NONE,
+    format_count,
+    format_duration,
+    format_percent,
+    format_rate,
+    format_size,
+    format_us,
+    format_value,
+)
+from streamgauge.report.document_blocks import (
+    Cell,
+    Column,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    environment_table,
+    numbers,
+    table,
+    texts,
+)
+from streamgauge.results import labels
+from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
+
+_FIGURES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
+    ("sustained", "sustained_per_s", format_rate),
+    ("offered", "offered_per_s", format_rate),
+    ("ingested", "ingested_per_s", format_rate),
+    ("event time p50", "event_time_p50_us", format_us),
+    ("p99", "event_time_p99_us", format_us),
+    ("until counted p50", "until_counted_p50_us", format_us),
+    ("most backlog", "backlog_max", format_count),
+    ("faults", "faults", format_count),
+    ("SUT CPU", "sut_cpu_percent", format_percent),
+    ("SUT memory", "sut_memory_bytes", format_size),
+)
+"""Heading, field and format of the figures on the page; the tables beside it have more."""
+_SUMMARISED = ("sustained_per_s", "ingested_per_s", "event_time_p50_us", "event_time_p99_us", "sut_cpu_percent")
+
+
+def document(result: MatrixResult) -> Document:
+    """Every cell with its verdict and figures."""
+    ended = len(result.cells)
+    counts = Counter(str(row.verdict) for row in result.cells)
+    verdicts = [f"{counts[value]} {label}" for value, label in labels.VERDICTS.items() if counts[value]]
+    repeated = any(row.repetition > 1 for row in result.cells)
+    return Document(
+        name=result.workload,
+        on=f"matrix of {result.command} on {result.engine}",
+        title=f"{result.workload}, matrix",
+        headline=f"{ended} of {result.planned} cells" + (f": {', '.join(verdicts)}" if verdicts else ""),
+        style="" if result.finished else "interrupted",
+        meta=(" · ".join((result.start_time, result.folder)),),
+        lead=(Paragraph(f"varied: {', '.join(result.varied) or 'nothing'}."),),
+        remarks=tuple(_remarks(result)),
+        sections=(
+            Section("cells", "Cells", (_cells(result),), "Cells"),
+            *([Section("repetitions", "Repetitions together", (_summary(result),), "Repetitions")] if repeated else []),
+            Section("environment", "Environment", (environment_table(result.environment),), "Environment"),
+        ),
+    )
+
+
+def plan_document(plan: MatrixPlan) -> Document:
+    """The cells that would run, with estimated times."""
+    unforeseen = f", and {plan.unforeseen} whose time cannot be foreseen" if plan.unforeseen else ""
+    many = f"{len(plan.cells)} cell{'s' * (len(plan.cells) != 1)}"
+    columns = (*numbers("cell"), *texts(*plan.varied), *numbers("repetition", "minutes"))
+    rows = (
+        (str(cell.number), *_settings(plan.varied, cell), str(cell.repetition), _minutes(cell)) for cell in plan.cells
+    )
+    return Document(
+        name=plan.workload,
+        on=f"matrix of {plan.command}",
+        title=f"{plan.workload}, plan of a matrix",
+        headline=f"{many}, about {_in_minutes(plan.seconds)} min{unforeseen}",
+        sections=(Section("cells", "Cells", (table("Cells in their order", columns, rows, terminal=True),)),),
+        remarks=(Paragraph("nothing was started", "note", terminal=True),),
+    )
+
+
+def cell_line(row: MatrixCell, planned: int) -> str:
+    """`3 of 12   load.rate=10k   sustained   ingested 10 k/s   event time p50 12 ms, p99 -   41 s   reason`."""
+    settings = ", ".join(f"{name}={format_value(value)}" for name, value in row.settings.items())
+    rate = f"sustained {format_rate(row.sustained_per_s)}" if row.sustained_per_s else ""
+    latency = f"event time p50 {format_us(row.event_time_p50_us)}, p99 {format_us(row.event_time_p99_us)}"
+    parts = [
+        f"{row.number} of {planned}",
+        settings,
+        f"repetition {row.repetition}" if row.repetition > 1 else "",
+        _verdict(row),
+        rate or (f"ingested {format_rate(row.ingested_per_s)}" if row.ingested_per_s is not None else ""),
+        latency if row.ingested_per_s is not None else "",
+        format_duration(row.seconds),
+        "" if row.verdict == "sustained" else row.sentence,
+    ]
+    return "   ".join(part for part in parts if part)
+
+
+def _remarks(result: MatrixResult) -> Iterator[Paragraph]:
+    if not result.finished:
+        command = f"streamgauge experiment --resume {result.folder}"
+        yield Paragraph(f"`{command}` runs the cells that are missing.", "advice", "next", terminal=True)
+    if again := [str(row.number) for row in result.cells if row.verdict in ("invalid", "undecided")]:
+        command = f"streamgauge experiment --resume {result.folder} --cells {','.join(again)}"
+        yield Paragraph(f"`{command}` repeats what decided nothing.", "advice", "next", terminal=True)
+
+
+def _cells(result: MatrixResult) -> Table:
+    shown = [one for one in _FIGURES if any(getattr(row, one[1]) is not None for row in result.cells)]
+    columns = (
+        *numbers("cell"), *texts(*result.varied), *numbers("repetition"), *texts("verdict"),
+        *numbers(*(heading for heading, _, _ in shown), "took"), Column("why", prose=True),
+    )  # fmt: skip
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            Cell(str(row.number), link=row.report),
+            *_settings(result.varied, row),
+            str(row.repetition),
+            Cell(_verdict(row), style=row.verdict or ""),
+            *(format_(getattr(row, field)) for _, field, format_ in shown),
+            format_duration(row.seconds),
+            row.sentence or NONE,
+        )
+        for row in result.cells
+    ]
+    notes = ("`cells.csv` and `cells.parquet` hold these and further figures, one row a cell.",)
+    return table("Every cell that was run", columns, rows, notes=notes)
+
+
+def _summary(result: MatrixResult) -> Table:
+    """One row for each combination: how many repetitions were sustained, and each figure's median and range."""
+    groups: dict[str, list[MatrixCell]] = {}
+    for row in result.cells:
+        groups.setdefault(repr(row.settings), []).append(row)
+    shown = [one for one in _FIGURES if one[1] in _SUMMARISED]
+    shown = [one for one in shown if any(getattr(row, one[1]) is not None for row in result.cells)]
+    columns = (*texts(*result.varied), *numbers("sustained", *(heading for heading, _, _ in shown)))
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            *_settings(result.varied, group[0]),
+            f"{sum(row.verdict == 'sustained' for row in group)} of {len(group)}",
+            *(_spread(_usable(group, field), format_) for _, field, format_ in shown),
+        )
+        for group in groups.values()
+    ]
+    notes = ("Median, and least to most, of the repetitions that are not invalid.",)
+    return table("Repetitions of each combination together", columns, rows, notes=notes)
+
+
+def _usable(rows: Sequence[MatrixCell], field: str) -> list[float]:
+    values = (getattr(row, field) for row in rows if row.verdict not in ("invalid", "interrupted"))
+    return [value for value in values if value is not None]
+
+
+def _spread(known: Sequence[float], format_: Callable[[float | None], str]) -> Cell:
+    if not known:
+        return Cell(NONE)
+    span = f"{format_(min(known))} to {format_(max(known))}" if len(known) > 1 else ""
+    return Cell(format_(median(known)), span)
+
+
+def _settings(varied: Sequence[str], cell: MatrixCell | PlannedCell) -> Iterator[str]:
+    """The cell's values."""
+    return (format_value(cell.settings.get(name)) for name in varied)
+
+
+def _verdict(row: MatrixCell) -> str:
+    return labels.VERDICTS[row.verdict] if row.verdict else "done"
+
+
+def _minutes(cell: PlannedCell) -> str:
+    return NONE if cell.seconds is None else _in_minutes(cell.seconds)
+
+
+def _in_minutes(seconds: float) -> str:
+    return f"{seconds / 60:.1f}"

@@ -1,0 +1,164 @@
+"""The result of a matrix of experiments: matrix.json. Also its plan, which `--dry-run` prints."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import Field
+
+from streamgauge.results.result_part import ResultPart
+from streamgauge.results.verdict import VerdictValue
+
+SCHEMA_VERSION = 1
+
+
+class CellFigures(ResultPart):
+    """What a cell found. A figure is null if its command has none or it is unknown; a rate is events per second."""
+
+    verdict: VerdictValue | None = None
+    """How it ended; null for `characterize` and `generate`, which judge nothing. Of an anatomy with several trials the
+    worst."""
+    sentence: str = ""
+    """Why, in words."""
+    folder: str = ""
+    """Its folder, from that of the matrix; empty if the cell never started."""
+    report: str = ""
+    """Its report, from the same folder; empty without one."""
+    seconds: float = 0.0
+    """How long it took."""
+    sustained_per_s: float | None = None
+    """Highest sustained rate of a search."""
+    planned_per_s: float | None = None
+    """Rate of the plan over the measured span; of a search that of its best trial, as all figures below."""
+    offered_per_s: float | None = None
+    """Rate that was offered in time."""
+    ingested_per_s: float | None = None
+    """Rate that was delivered to the SUT."""
+    achieved_per_s: float | None = None
+    """Rate of the input whose results the SUT committed."""
+    event_time_mean_us: float | None = None
+    """Event-time latency: mean. Null for an anatomy with several trials, as its percentiles."""
+    event_time_p50_us: float | None = None
+    """Its median; null if too few results carry it, as every percentile."""
+    event_time_p90_us: float | None = None
+    """Its 90th percentile."""
+    event_time_p99_us: float | None = None
+    """Its 99th percentile."""
+    event_time_max_us: float | None = None
+    """Its maximum."""
+    processing_time_p50_us: float | None = None
+    """Processing-time latency: median."""
+    processing_time_p99_us: float | None = None
+    """Its 99th percentile."""
+    until_counted_p50_us: float | None = None
+    """Updates only: median of the time until every event was included in results."""
+    until_counted_p99_us: float | None = None
+    """Its 99th percentile."""
+    backlog_max: int | None = None
+    """Most events that waited."""
+    faults: int | None = None
+    """Missing, extra, duplicate, wrong and late rows; null if results were not compared."""
+    sut_cpu_percent: float | None = None
+    """CPU of the SUT, mean over the span; 100 is one core."""
+    sut_memory_bytes: int | None = None
+    """Most resident memory of the SUT."""
+    driver_cpu_percent: float | None = None
+    """CPU of the driver."""
+    driver_memory_bytes: int | None = None
+    """Most resident memory of the driver."""
+    others_cpu_percent: float | None = None
+    """CPU of all other processes."""
+    reference_work_us: float | None = None
+    """The machine's own speed meanwhile."""
+
+
+class MatrixCell(CellFigures):
+    """A cell that was run."""
+
+    number: int
+    """Its number, which `--cells` takes."""
+    settings: dict[str, Any]
+    """Every varied setting: the value that the matrix gives it, as the file writes it, or else the value in force."""
+    repetition: int
+    """Which repetition of its combination it is, from 1."""
+
+    @classmethod
+    def of(cls, number: int, settings: dict[str, Any], repetition: int, figures: CellFigures) -> Self:
+        return cls(number=number, settings=settings, repetition=repetition, **dict(figures))
+
+
+class MatrixResult(ResultPart):
+    """The cells of a matrix, as far as they were run."""
+
+    schema_version: int = SCHEMA_VERSION
+    """Version of this layout."""
+    command: str
+    """The command of every cell."""
+    workload: str
+    """What was measured; cells may vary it."""
+    engine: str
+    """The engine under test; cells may vary it."""
+    varied: tuple[str, ...]
+    """The settings that cells vary."""
+    planned: int
+    """How many cells the matrix has."""
+    environment: dict[str, Any]
+    """As in result.json."""
+    job_files: dict[str, str] = Field(default_factory=dict)
+    """SHA-256 of user jobs, samples and data at the start. A resumed matrix refuses changed files."""
+    start_time: str
+    """When it began, UTC."""
+    folder: str
+    """Where it was written."""
+    cells: tuple[MatrixCell, ...] = ()
+    """The cells that were run, by number."""
+    finished: bool = False
+    """Whether every cell of the matrix was run to its end."""
+
+    def with_cell(self, cell: MatrixCell) -> Self:
+        """The result with a cell, instead of an earlier attempt at it."""
+        others = [one for one in self.cells if one.number != cell.number]
+        cells = tuple(sorted([*others, cell], key=lambda one: one.number))
+        ended = [one for one in cells if one.verdict != "interrupted"]
+        return self.model_copy(update={"cells": cells, "finished": len(ended) == self.planned})
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2)
+
+
+class PlannedCell(ResultPart):
+    """A cell before it runs."""
+
+    number: int
+    """Its number."""
+    settings: dict[str, Any]
+    """Every varied setting with its value."""
+    repetition: int
+    """Which repetition it is."""
+    seconds: float | None
+    """Estimated time; null if it cannot be foreseen."""
+
+
+class MatrixPlan(ResultPart):
+    """The cells that would run, in their order."""
+
+    workload: str
+    """What is measured."""
+    command: str
+    """The command of every cell."""
+    varied: tuple[str, ...]
+    """The settings that cells vary."""
+    cells: tuple[PlannedCell, ...]
+    """The cells."""
+
+    @property
+    def seconds(self) -> float:
+        """Estimated time of the cells whose time can be foreseen."""
+        return sum(cell.seconds or 0.0 for cell in self.cells)
+
+    @property
+    def unforeseen(self) -> int:
+        return sum(cell.seconds is None for cell in self.cells)
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=2)

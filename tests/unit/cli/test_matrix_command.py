@@ -1,0 +1,135 @@
+"""`streamgauge experiment` on a file with a `[matrix]`: its options, refusals and exit codes. No engine is started."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.results.matrix import MatrixResult
+from streamgauge.studies.matrix import command
+from tests.unit.cli.helpers_commands import Asked
+from tests.unit.studies.matrix.helpers_matrix import performing
+
+FILE = """
+command = "run"
+workload = "identity"
+engine = "known"
+[load]
+warmup = "1s"
+duration = "4s"
+[matrix]
+"""
+
+
+def file_with(stand: Path, matrix: str) -> str:
+    (stand / "asked.toml").write_text(FILE + matrix)
+    return "asked.toml"
+
+
+@pytest.fixture
+def three(stand: Path) -> str:
+    """A file with three cells."""
+    return file_with(stand, 'load.rate = ["1k", "2k", "3k"]\n')
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [
+        (("sustained", "not_sustained", "sustained"), 0),
+        (("sustained", "undecided", "sustained"), 1),
+        (("sustained", "undecided", "invalid"), 3),
+        (("sustained", KeyboardInterrupt()), 1),
+        ((None, None, None), 0),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_cell(
+    monkeypatch: pytest.MonkeyPatch, asked: Asked, three: str, verdicts: tuple[Any, ...], code: int
+) -> None:
+    """A rate that is not sustained is a result here; a cell without a decision is none."""
+    monkeypatch.setattr(command, "perform", performing(*verdicts)[0])
+    done = asked("experiment", three, "--json")
+    assert done.returncode == code
+    result = MatrixResult.model_validate_json(done.stdout)
+    assert len(result.cells) == len(verdicts)
+    assert (Path(result.folder) / "report.html").exists()
+    assert "1 of 3   load.rate=1k" in done.stderr
+
+
+def test_named_cells_decide_the_exit_code(monkeypatch: pytest.MonkeyPatch, asked: Asked, three: str) -> None:
+    """That others are missing is not their failure; without --json the answer stands on stderr."""
+    monkeypatch.setattr(command, "perform", performing("sustained")[0])
+    done = asked("experiment", three, "--cells", "2")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "1 of 3 cells: 1 sustained" in done.stderr
+    (folder,) = Path("runs").iterdir()
+    monkeypatch.setattr(command, "perform", performing("sustained", "sustained")[0])
+    again = asked("experiment", "--resume", str(folder))
+    assert again.returncode == 0
+    assert "3 of 3 cells: 3 sustained" in again.stderr
+    assert "1 earlier cell" in again.stderr
+
+
+def test_a_dry_run_lists_cells_and_minutes(stand: Path, asked: Asked, three: str) -> None:
+    """For people and for programs; nothing is written."""
+    told, found = asked("experiment", three, "--dry-run"), asked("experiment", three, "--dry-run", "--json")
+    assert (told.returncode, told.stdout) == (0, "")
+    assert "3 cells, about 0." in told.stderr
+    assert [cell["settings"] for cell in json.loads(found.stdout)["cells"]] == [
+        {"load.rate": "1k"}, {"load.rate": "2k"}, {"load.rate": "3k"}
+    ]  # fmt: skip
+    assert [path.name for path in stand.iterdir()] == ["asked.toml"]
+
+
+def test_a_matrix_shows_itself_as_a_file_that_does_the_same(stand: Path, asked: Asked, three: str) -> None:
+    """`--print-toml` checks every cell."""
+    shown = asked("experiment", three, "--print-toml")
+    assert shown.returncode == 0
+    (stand / "shown.toml").write_text(shown.stdout)
+    assert asked("experiment", "shown.toml", "--print-toml").stdout == shown.stdout
+    cells = [asked("experiment", name, "--dry-run", "--json").stdout for name in (three, "shown.toml")]
+    assert cells[0] == cells[1]
+
+
+@pytest.mark.parametrize(
+    ("matrix", "options", "setting"),
+    [
+        ("\n".join(f"parameters.p{n} = {list(range(10))}" for n in range(6)), (), "matrix"),
+        ('load.rat = ["1k"]', (), "matrix.load.rat"),
+        ("load.rate = []", (), "matrix.load.rate"),
+        ('load.rate = ["1k"]\nexclude = [{ load.rate = "1k" }]', (), "matrix.exclude"),
+        ('load.rate = ["1k"]', ("--cells", "2"), "--cells"),
+        ('load.rate = ["1k"]', ("--cells", "2", "--dry-run"), "--cells"),
+        ('load.rate = ["1k"]', ("--resume", "missing"), "--resume"),
+        ('load.rate = ["1k", "fast"]', ("--dry-run",), "load.rate"),
+        ("repeat = 0", (), "matrix.repeat"),
+    ],
+)
+def test_bad_input_is_one_message(
+    stand: Path, asked: Asked, matrix: str, options: tuple[str, ...], setting: str
+) -> None:
+    """Exit code 2; it names the setting, the rule, the value and a way out; nothing is written."""
+    done = asked("experiment", file_with(stand, matrix), *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"error: {setting}: " in done.stderr
+    assert (done.stderr.count("got:"), done.stderr.count("try:")) == (1, 1)
+    assert "nothing was started" in done.stderr
+    assert [path.name for path in stand.iterdir()] == ["asked.toml"]
+
+
+def test_cells_of_a_file_without_a_matrix_are_refused(stand: Path, asked: Asked) -> None:
+    """A dry run shows its one cell."""
+    (stand / "one.toml").write_text('workload = "identity"\nengine = "known"\n')
+    done = asked("experiment", "one.toml", "--cells", "1")
+    assert done.returncode == 2
+    assert "must name cells of a [matrix], and the file has none" in done.stderr
+    assert "1 cell, about" in asked("experiment", "one.toml", "--dry-run").stderr
+
+
+def test_a_file_or_a_folder_must_be_given(stand: Path, asked: Asked) -> None:
+    """Which of both is said."""
+    done = asked("experiment")
+    assert done.returncode == 2
+    assert "streamgauge experiment FILE, or --resume FOLDER" in done.stderr
