@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from typing import TypeVar
 
 from streamgauge.core.errors import InputError, Problem
+
+Value = TypeVar("Value")
 
 FAR_PAST_US, FAR_FUTURE_US = -(2**62), 2**62
 """Before and after every valid time; sums with a valid time still fit into a BIGINT."""
@@ -16,6 +20,12 @@ STREAM_BITS, PARTITION_BITS, SEQUENCE_BITS = 8, 12, 43
 def backquote(name: str) -> str:
     """A quoted name for Spark SQL."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def by_reference(columns_: Mapping[str, Value]) -> dict[str, Value]:
+    """The values keyed by each expression that denotes exactly the column: plain and quoted name."""
+    plain = {name: value for name, value in columns_.items() if name.isidentifier()}
+    return plain | {backquote(name): value for name, value in columns_.items()}
 
 
 def spark_text(plain: str) -> str:

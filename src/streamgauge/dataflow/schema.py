@@ -22,6 +22,7 @@ from streamgauge.core.lineage_columns import (
     WINDOW_START,
 )
 from streamgauge.core.schema import TYPES
+from streamgauge.core.units import by_reference
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.expressions import check as expressions
 from streamgauge.dataflow.expressions.types import element_type
@@ -59,6 +60,19 @@ Pairs = tuple[tuple[str, str], ...]
 def columns(node: Node) -> dict[str, str]:
     """Column name to Spark type name, in order. Raises InputError if the node or one upstream is invalid."""
     return dict(_cached(node))
+
+
+def plain_columns(node: Node) -> tuple[Source, tuple[tuple[str, str], ...]] | None:
+    """(source, (name, source column) pairs) if a node only selects and renames source columns, else None."""
+    if isinstance(node, Source):
+        return node, tuple((name, name) for name in columns(node))
+    if not isinstance(node, Select) or (inner := plain_columns(node.input)) is None:
+        return None
+    source, pairs = inner
+    available = by_reference(dict(pairs))
+    if any(text not in available for _, text in node.columns):
+        return None
+    return source, tuple((name, available[text]) for name, text in node.columns)
 
 
 @lru_cache(maxsize=1024)

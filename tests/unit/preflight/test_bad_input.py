@@ -13,6 +13,7 @@ from tests.unit.helpers_requests import GOOD, refused
 pytestmark = pytest.mark.usefixtures("quiet")
 
 TOO_MUCH = str(2**60)
+STREAM_STREAM = {"lowering.join": "stream_stream"}
 
 # (what is asked beside GOOD, the setting that the message names, the value it shows)
 BAD: list[tuple[dict[str, Any], str, str]] = [
@@ -70,7 +71,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"options": {"trigger": "1 minute"}, "load": {"duration": "20m"}}, "load.bound", "30s"),
     ({"options": {"trigger": "30 minutes"}, "load": {"duration": "12h"}}, "load.bound", "30s"),
     ({"workload": "identity", "options": {"trigger": "11 seconds"}, "load": {"duration": "4m"}}, "load.bound", "30s"),
-    ({"workload": "windowed_join", "load": {"bound": "5s"}}, "load.bound", "5s"),
+    ({"workload": "windowed_join", "options": STREAM_STREAM, "load": {"bound": "5s"}}, "load.bound", "5s"),
     ({"engine": "known", "options": {"batch": "2s"}, "load": {"bound": "5s"}}, "load.bound", "5s"),
     ({"parameters": {"range": "10m", "slide": "10m"}}, "load.duration", "60s"),
     ({"load": {"duration": "6s"}}, "load.duration", "6s"),

@@ -45,7 +45,7 @@ def test_a_plan_must_hold_the_longest_extension(
         {"load": {"bound": "4.2s"}},
         {"workload": "identity", "load": {"bound": "1s"}},
         {"options": {"trigger": "10 seconds"}, "load": {"duration": "200s"}},
-        {"workload": "windowed_join", "options": {"lowering.join": "packed"}, "load": {"bound": "5s"}},
+        {"workload": "windowed_join", "load": {"bound": "5s"}},
     ],
 )
 def test_a_queue_that_holds_three_batches_is_enough(asked: dict[str, Any]) -> None:

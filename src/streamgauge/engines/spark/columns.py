@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from streamgauge.core.units import backquote
-
-Value = TypeVar("Value")
 
 
 def column(name: str) -> Column:
@@ -20,12 +17,6 @@ def column(name: str) -> Column:
 
 def columns(names: Iterable[str]) -> list[Column]:
     return [column(name) for name in names]
-
-
-def by_reference(columns_: Mapping[str, Value]) -> dict[str, Value]:
-    """The values keyed by each expression that denotes exactly the column: plain and quoted name."""
-    plain = {name: value for name, value in columns_.items() if name.isidentifier()}
-    return plain | {backquote(name): value for name, value in columns_.items()}
 
 
 def ddl(kinds: Mapping[str, str]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from streamgauge.core.errors import Problem
 from streamgauge.core.plugin_options import TUNED, Setting
-from streamgauge.dataflow import graph
+from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import Distinct, Flow, Node, Process, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.tuning import PROFILES
 from streamgauge.engines.spi import Capabilities
@@ -17,7 +17,7 @@ from streamgauge.system.machine import at_most_half, memory_bytes
 LOWERING = "lowering."
 LOWERINGS: dict[type[Node], tuple[str, ...]] = {
     WindowAggregate: ("auto", "panes", "window"),
-    WindowJoin: ("stream_stream", "packed"),
+    WindowJoin: ("auto", "stream_stream", "packed"),
 }
 """The lowerings of each node kind, default first; `--option lowering.<operator>` chooses."""
 PLAIN: dict[type[Node], str] = {WindowAggregate: "window", WindowJoin: "stream_stream"}
@@ -62,8 +62,8 @@ SETTINGS = (
     Setting(
         "lowering",
         "auto",
-        "how operators are done that lowering.NAME leaves at auto; auto: windows by panes; plain: windows by "
-        "groupBy(window); joins are Spark's own join of streams unless lowering.NAME is packed",
+        "how operators are done that lowering.NAME leaves at auto; auto: the fastest way; plain: as a user would write "
+        "them, windows by groupBy(window) and joins by Spark's own join of streams",
         ("auto", "plain"),
     ),
     Setting("buckets", "8", "how many parts a packed lowering or a process cuts its keys into"),
@@ -74,7 +74,14 @@ SETTINGS = (
         "unless lowering is plain",
         LOWERINGS[WindowAggregate],
     ),
-    Setting("lowering.join", "stream_stream", "how the windowed join of that name is done", LOWERINGS[WindowJoin]),
+    Setting(
+        "lowering.join",
+        "auto",
+        "how the windowed join of that name is done; stream_stream: Spark's own join; packed: rows stay Arrow blocks "
+        "until their window ends; auto: packed in memory, for streams joined as they are by integer keys, unless "
+        "lowering is plain, watermark_delay is set, or frontier is free; else stream_stream",
+        LOWERINGS[WindowJoin],
+    ),
     Setting("driver_memory", "4g", "heap of the JVM in local mode; unless given, at most half of the machine's memory"),
     Setting(
         "jit",
@@ -245,6 +252,28 @@ def defaults(
     if local_checkpoint and settings.get("file_system", TUNED) == TUNED:
         conf |= LOCAL_CHECKPOINT | (RAW_FILES if raw_files else {})
     return conf
+
+
+def lowerings_in_force(nodes: Collection[Node], options: Mapping[str, str], packs: bool) -> dict[str, str]:
+    """Operator name to its lowering: the chosen one, or packed where the job `packs` and both sides allow it.
+
+    An operator for which neither holds is not in it.
+    """
+    packs = packs and options.get("watermark_delay", "auto") == "auto"
+    packed = {node.name: "packed" for node in nodes if packs and isinstance(node, WindowJoin) and _is_packable(node)}
+    return packed | chosen_lowerings(nodes, options)
+
+
+def reads_blocks(transport: str, frontier: str) -> bool:
+    """Whether both streams of a join can be read as packed blocks: from memory, up to one event time."""
+    return (transport, frontier) == ("flight", "common")
+
+
+def _is_packable(join: WindowJoin) -> bool:
+    """Whether the reader can pack both sides, so that no row of them becomes one of Spark's."""
+    kinds = [schema.columns(side)[key] for side in (join.left, join.right) for key in join.keys]
+    plain = schema.plain_columns(join.left) and schema.plain_columns(join.right)
+    return plain is not None and all(kind in ("int", "bigint") for kind in kinds)
 
 
 def chosen_lowerings(nodes: Iterable[Node], options: Mapping[str, str]) -> dict[str, str]:

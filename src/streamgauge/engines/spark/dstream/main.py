@@ -29,6 +29,7 @@ class DStreamSettings(JobSettings):
     """The settings of one job with DStreams."""
 
     declared: tuple[Setting, ...] = SETTINGS
+    packs = False
 
     def _adapter(self, edges: Edges, options: Mapping[str, str]) -> FlightAdapter:
         """Flight's over a socket too: only the input comes from sockets."""

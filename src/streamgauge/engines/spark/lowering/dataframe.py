@@ -46,7 +46,6 @@ from streamgauge.engines.spark.lowering.queries import Query, last_shared, opera
 from streamgauge.engines.spark.lowering.shared_scan import fuse_aggregates, project_branches
 from streamgauge.engines.spark.lowering.top_n import top_n
 from streamgauge.engines.spark.observe.native_row_counts import natively_counted
-from streamgauge.engines.spark.options import LOWERINGS
 from streamgauge.engines.spark.watermark import NONE
 
 TIME = "_time"
@@ -55,10 +54,11 @@ WINDOW = "_window"
 
 def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str]) -> str:
     """The lowering of an operator: the one requested by its name, else the best one."""
-    choice = choices.get(node.name, LOWERINGS[type(node)][0])
-    if choice != "auto":
+    if (choice := choices.get(node.name, "auto")) != "auto":
         return choice
-    return "panes" if isinstance(node, WindowAggregate) and is_mergeable(node) else "window"
+    if isinstance(node, WindowJoin):
+        return "stream_stream"
+    return "panes" if is_mergeable(node) else "window"
 
 
 class Probe(Protocol):

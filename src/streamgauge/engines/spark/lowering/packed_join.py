@@ -23,8 +23,8 @@ from pyspark.sql import functions as F
 from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.core.schema import arrow_type
 from streamgauge.dataflow import schema
-from streamgauge.dataflow.nodes import Node, Select, Source, WindowJoin
-from streamgauge.engines.spark.columns import by_reference, columns, ddl
+from streamgauge.dataflow.nodes import Node, Source, WindowJoin
+from streamgauge.engines.spark.columns import columns, ddl
 from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, PACKED, SERIAL, SIDE, TIME, Packing
 from streamgauge.engines.spark.lowering.panes import MARK
@@ -78,7 +78,7 @@ def _sides(
 
 def _packing(side: Node, number: int, node: WindowJoin, buckets: int) -> tuple[Source, Packing] | None:
     """How the reader can pack a side; None if it is computed or its keys are not integers."""
-    source_columns = plain_columns(side)
+    source_columns = schema.plain_columns(side)
     kinds = schema.columns(side)
     if source_columns is None or any(kinds[key] not in ("int", "bigint") for key in node.keys):
         return None
@@ -86,19 +86,6 @@ def _packing(side: Node, number: int, node: WindowJoin, buckets: int) -> tuple[S
     names = dict(columns)
     keys = tuple(names[key] for key in node.keys)
     return source, Packing(number, columns, keys, EVENT_TIME, buckets, gcd(node.window.range_us, node.window.slide_us))
-
-
-def plain_columns(node: Node) -> tuple[Source, tuple[tuple[str, str], ...]] | None:
-    """(source, (name, source column) pairs) if a node only selects and renames source columns, else None."""
-    if isinstance(node, Source):
-        return node, tuple((name, name) for name in schema.columns(node))
-    if not isinstance(node, Select) or (inner := plain_columns(node.input)) is None:
-        return None
-    source, columns = inner
-    available = by_reference(dict(columns))
-    if any(text not in available for _, text in node.columns):
-        return None
-    return source, tuple((name, available[text]) for name, text in node.columns)
 
 
 def _packed(frame: DataFrame, side: int, node: WindowJoin, buckets: int) -> DataFrame:

@@ -32,7 +32,6 @@ from streamgauge.engines.spark.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, ONE_PANE_US, PACKED, SIDE, TIME, Packing
 from streamgauge.engines.spark.lowering.chaining import CHAINED, ChainSpec
-from streamgauge.engines.spark.lowering.packed_join import plain_columns
 from streamgauge.engines.spark.lowering.panes import MARK
 
 Batches = Iterator[pa.RecordBatch]
@@ -130,7 +129,7 @@ def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
 
     Such blocks have `event_time` instead of `_time`, which are equal for source rows.
     """
-    source_columns = plain_columns(node.inputs[number])
+    source_columns = schema.plain_columns(node.inputs[number])
     kinds = schema.columns(node.inputs[number])
     keys = () if node.is_broadcast(number) else node.keys
     if source_columns is None or any(kinds[key] not in ("int", "bigint") for key in keys):

@@ -10,11 +10,11 @@ from typing import Protocol
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.core.units import backquote
+from streamgauge.core.units import backquote, by_reference
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Process, RunningAggregate, Select, Where
 from streamgauge.dataflow.operators.api import TIME
-from streamgauge.engines.spark.columns import by_reference, column, columns
+from streamgauge.engines.spark.columns import column, columns
 from streamgauge.engines.spark.lowering.partial_aggregation import (
     RowView,
     aggregated,

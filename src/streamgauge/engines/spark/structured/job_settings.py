@@ -16,14 +16,15 @@ from streamgauge.engines.spark.options import (
     JVM_OPTIONS,
     LOOPBACK,
     LOWERING,
-    LOWERINGS,
     PROBE_SETTINGS,
     SETTINGS,
     UNCHECKED_OPERATIONS,
     chosen_lowerings,
     defaults,
     keeps_first_rows,
+    lowerings_in_force,
     needs_rocksdb,
+    reads_blocks,
     sends_all_columns,
     split,
     with_rocksdb,
@@ -44,9 +45,12 @@ class JobSettings:
     declared: tuple[Setting, ...] = SETTINGS
     in_order = False
     """Whether one task per operator gets all rows in event order."""
+    packs = True
+    """Whether joins can be packed; false over a broker, and with a free frontier."""
 
     def __init__(self, job: SparkJob) -> None:
         self.job = job
+        self.packs = self.packs and reads_blocks(job.edges.transport, job.edges.frontier)
         self.options, self.users = split(job.options, self.declared)
         self.adapter = self._adapter(job.edges, self.options)
 
@@ -76,8 +80,8 @@ class JobSettings:
 
     @property
     def lowerings(self) -> dict[str, str]:
-        """Operator to the requested lowering."""
-        return chosen_lowerings(graph.operators(self.job.flow), self.options)
+        """Operator to its lowering, where it is not the one of every transport."""
+        return lowerings_in_force(list(graph.operators(self.job.flow)), self.options, self.packs)
 
     def columns(self, query: Query) -> dict[str, tuple[str, ...]]:
         """The columns of each stream that a query reads."""
@@ -87,7 +91,7 @@ class JobSettings:
 
     def trigger(self, query: Query) -> str:
         """The interval of a query, in Spark's format."""
-        return interval_of(query.sinks, self.options)
+        return interval_of(query.sinks, self.options, self.packs)
 
     def trigger_arguments(self, query: Query) -> dict[str, str]:
         """Arguments of Spark's `trigger`; empty for its default, back-to-back batches."""
@@ -133,10 +137,12 @@ class JobSettings:
             settings["trigger"] = _with_choice(self._triggers(), self.options["trigger"])
         if "watermark_delay" in self.options:
             settings["watermark_delay"] = _with_choice(self.watermark_delay, self.options["watermark_delay"])
-        for node in graph.operators(self.job.flow):
+        operators, lowerings = list(graph.operators(self.job.flow)), self.lowerings
+        chosen = chosen_lowerings(operators, self.options)
+        for node in operators:
             if isinstance(node, WindowAggregate | WindowJoin):
-                requested = self.lowerings.get(node.name, LOWERINGS[type(node)][0])
-                settings[LOWERING + node.name] = _with_choice(lowering_of(node, self.lowerings), requested)
+                requested = chosen.get(node.name, "auto")
+                settings[LOWERING + node.name] = _with_choice(lowering_of(node, lowerings), requested)
         return settings
 
     @property

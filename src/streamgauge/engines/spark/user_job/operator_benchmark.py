@@ -40,7 +40,7 @@ from streamgauge.engines.spark.columns import column, ddl
 from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering
-from streamgauge.engines.spark.options import JVM_OPTIONS, chosen_lowerings, defaults, split
+from streamgauge.engines.spark.options import JVM_OPTIONS, defaults, lowerings_in_force, split
 from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import LocalSession, end_session, open_checked
 from streamgauge.engines.spark.user_job.batch_slices import Slice
@@ -291,7 +291,7 @@ class Timing:
             return PythonTimer(operator, self._clock)
         if operator.name in self._natives:
             return UserJobTimer(session, operator, self._natives[operator.name], self._clock)
-        choices = chosen_lowerings([operator.node], self._own_options)
+        choices = lowerings_in_force([operator.node], self._own_options, packs=True)
         return SparkTimer(session, operator, choices, int(self._own_options["buckets"]), self._clock)
 
     def slice(self, number: int) -> dict[str, Any]:

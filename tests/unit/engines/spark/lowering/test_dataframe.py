@@ -38,7 +38,7 @@ def test_an_aggregate_goes_by_panes_where_it_can(aggregate: str, asked: dict[str
 
 
 def test_a_join_is_sparks_own_unless_asked_otherwise() -> None:
-    """The idiomatic one is the default."""
+    """Whether it can be packed depends on the transport, so the job's settings decide."""
     node = (
         BOUGHT.select(pack="pack", price="price")
         .join(ADS.select(pack="pack", ad="user_id"), window=hop(2, 1), on="pack")

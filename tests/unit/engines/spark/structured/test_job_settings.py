@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.core.schema import Schema
-from streamgauge.dataflow.builder import hop, source
+from streamgauge.dataflow.builder import Stream, hop, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.structured.job import SparkJob
 from streamgauge.engines.spark.structured.job_settings import JobSettings
@@ -16,10 +16,15 @@ ADS = source("ads", Schema.of(user_id="int", pack="int"))
 REVENUE = BOUGHT.window(hop(2, 1), keys="pack").aggregate(revenue="sum(price)")
 MEAN = BOUGHT.window(hop(2, 1), keys="pack").aggregate(mean="avg(price)", name="means")
 MATCHES = BOUGHT.select(pack="pack", price="price").join(ADS.select(pack="pack"), window=hop(2, 1), on="pack")
+TEXTS = source("sent", Schema.of(word="string")).join(
+    source("got", Schema.of(word="string")).select(word="word"), window=hop(2, 1), on="word"
+)
+COMPUTED = BOUGHT.select(pack="pack + 1", price="price").join(ADS.select(pack="pack"), window=hop(2, 1), on="pack")
+PACKED = {"trigger": "1400 milliseconds (auto)", "lowering.join": "packed (auto)"}
 
 
-def in_force(flow: Flow, **options: str) -> dict[str, str]:
-    settings = JobSettings(SparkJob(flow, Edges((), Edge("", ""), {}), options, "local[1]", "", ""))
+def in_force(flow: Flow, edges: Edges | None = None, **options: str) -> dict[str, str]:
+    settings = JobSettings(SparkJob(flow, edges or Edges((), Edge("", ""), {}), options, "local[1]", "", ""))
     return {name: value for name, value in settings.in_force().items() if name.startswith(("lowering", "trigger"))}
 
 
@@ -30,8 +35,31 @@ def test_what_was_left_to_the_engine_stands_as_what_ran() -> None:
         "lowering.aggregate": "panes (auto)",
     }
     assert in_force(MEAN.sink("out")) == {"trigger": "1400 milliseconds (auto)", "lowering.means": "window (auto)"}
-    assert in_force(MATCHES.sink("out")) == {"trigger": "2 seconds (auto)", "lowering.join": "stream_stream"}
+    assert in_force(MATCHES.sink("out")) == PACKED
     assert in_force(BOUGHT.sink("out")) == {"trigger": "0 seconds (auto)"}
+
+
+@pytest.mark.parametrize(
+    ("edges", "options", "join"),
+    [
+        ({"transport": "kafka"}, {}, MATCHES),
+        ({"frontier": "free"}, {}, MATCHES),
+        ({}, {"watermark_delay": "1 second"}, MATCHES),
+        ({}, {}, TEXTS),
+        ({}, {}, COMPUTED),
+    ],
+)
+def test_a_join_is_sparks_own_where_it_cannot_be_packed(
+    edges: dict[str, str], options: dict[str, str], join: Stream
+) -> None:
+    """Over a broker, without a common event time, with a delay, by keys that are texts, or of computed columns."""
+    found = in_force(join.sink("out"), Edges((), Edge("", ""), {}, **edges), **options)
+    assert found == {"trigger": "2 seconds (auto)", "lowering.join": "stream_stream (auto)"}
+
+
+def test_a_plain_join_is_sparks_own() -> None:
+    """The idiomatic profile asks for it."""
+    assert in_force(MATCHES.sink("out"), lowering="plain")["lowering.join"] == "stream_stream"
 
 
 def test_what_was_asked_for_stands_as_it_was_asked() -> None:
