@@ -52,7 +52,7 @@ def unusable(result: Result) -> str:
         return ""
     if result.search is not None:
         return SEARCH_UNUSABLE
-    if result.rate is None:
+    if result.rate is None or measured_s(result) is None:
         return NOTHING
     return _UNUSABLE_BY_CAUSE.get(result.verdict.cause or Cause.DRIVER_FAILED, UNUSABLE)
 

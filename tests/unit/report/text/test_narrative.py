@@ -128,6 +128,7 @@ def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make
     """Invalid without a figure: there is none that must not be used."""
     invalid = Verdict(value="invalid")
     assert narrative.unusable(make_result(verdict=invalid, rate=None)) == narrative.NOTHING
+    assert narrative.unusable(make_result(verdict=invalid, phases=[])) == narrative.NOTHING
     assert narrative.unusable(make_result(verdict=invalid)) == narrative.UNUSABLE
     assert narrative.unusable(make_result()) == ""
 
