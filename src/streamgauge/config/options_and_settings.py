@@ -18,7 +18,7 @@ from streamgauge.config.setting_info import COMMANDS, NAME_VALUE, Command, Setti
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt, choices_of, nearest, rule_of
 from streamgauge.core.plugin_options import CLIENT_FILE, TUNED, Tuning
-from streamgauge.core.units import parse_duration, parse_rate, parse_share, parse_whole
+from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share, parse_whole
 from streamgauge.results.profile import Weights
 
 DATA = "data"
@@ -117,7 +117,7 @@ _characterize_only = partial(setting, only=("characterize",))
 
 
 class Load(ConfigModel):
-    """The offered load: the rate over time and the generators that produce it."""
+    """The offered load: the rate over time and the processes that produce it."""
 
     rate: Rate = setting(
         "100k", "events per second of all streams together: 100k, 1.5M", "RATE",
@@ -135,7 +135,7 @@ class Load(ConfigModel):
         default_text="45s on a fresh JVM; 75s in real-time mode with a checkpoint a minute; more for spans above 70s",
     )  # fmt: skip
     generators: Annotated[int | None, Field(ge=1, le=256)] = setting(
-        None, "number of generator processes, 160 MB each", "N", example="2",
+        None, "number of generator processes, 160 MB each; each writes partitions of its own", "N", example="2",
         default_text="one per SUT core, at most 8; 1 over kafka and socket",
     )  # fmt: skip
     seed: Annotated[int, Field(ge=0, lt=2**63)] = _all_commands(
@@ -279,6 +279,14 @@ class Experiment(ConfigModel):
     master: str | None = setting(
         None, "URL of the Spark master; for the Spark engines only", "URL", default_text="local[all cores]"
     )
+    partitions: Annotated[int | None, Field(ge=1, le=2**PARTITION_BITS)] = setting(
+        None, "partitions of each stream: queues in memory, or partitions of its topic", "N", example="4",
+        default_text="as many as generators",
+    )  # fmt: skip
+    parallelism: Annotated[int | None, Field(ge=1, le=4096)] = setting(
+        None, "cores of the engine, and tasks after an exchange; on Spark N of local[N], or of all executors", "N",
+        only=("run", "sustain", "anatomy"), example="2", default_text="all cores of this machine, or of the cluster",
+    )  # fmt: skip
     isolation: Literal["shared", "pinned"] = setting(
         "shared", "shared: driver and engine use the same cores; pinned: separate cores", "HOW"
     )
@@ -304,13 +312,37 @@ class Experiment(ConfigModel):
     @model_validator(mode="before")
     @classmethod
     def _with_defaults_of_command(cls, values: Any) -> Any:
-        """Fills in the command's default rate and duration."""
+        """Fills in the command's default rate and duration. Takes settings out of the tables of `TABLES`."""
+        values = _without_tables(values) if isinstance(values, dict) else values
         load = values.get("load", {}) if isinstance(values, dict) else None
         if not isinstance(load, dict) or values.get("command") not in COMMANDS:
             return values
         command = values["command"]
         defaults = {name: SETTINGS[f"load.{name}"].in_command(command).default for name in ("rate", "duration")}
         return {**values, "load": {**defaults, **load}}
+
+
+TABLES = {
+    "engine": {"name": "engine", "parallelism": "parallelism", "options": "options"},
+    "transport": {"name": "transport", "partitions": "partitions", "options": "transport_options"},
+}
+"""The settings that a file may also write as keys of one table, such as `engine.parallelism`."""
+
+
+def _without_tables(values: dict[str, Any]) -> dict[str, Any]:
+    """The values with the keys of `TABLES` as settings. A key that is no setting stays, and is refused."""
+    flat = dict(values)
+    for table, names in TABLES.items():
+        if not isinstance(given := values.get(table), dict):
+            continue
+        del flat[table]
+        for key, value in given.items():
+            name = names.get(key, f"{table}.{key}")
+            if name in flat:
+                rule, way_out = f"must be given once, and {name} is given too", f"only one of {table}.{key} and {name}"
+                raise InputError(Problem(f"{table}.{key}", rule, value, way_out))
+            flat[name] = value
+    return flat
 
 
 SETTINGS = {info.name: info for info in settings_of(Experiment)}
@@ -331,7 +363,7 @@ def _problems_of(item: Any) -> list[Problem]:
     setting = ".".join(str(part) for part in item["loc"])
     inner = item.get("ctx", {}).get("error")
     if isinstance(inner, InputError):
-        return [_with_name(problem, setting) for problem in inner.problems]
+        return [_with_name(problem, setting) if setting else problem for problem in inner.problems]
     if item["type"] == "extra_forbidden":
         return [Problem(setting, "is not a setting", item["input"], "remove it, or correct its spelling")]
     return [Problem(setting, rule_of(item), item["input"], _way_out(setting, item))]

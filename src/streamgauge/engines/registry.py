@@ -13,14 +13,14 @@ from streamgauge.transports import registry as transports
 _PROBES = "streamgauge.studies.latency_breakdown.probes"
 
 
-def _on_spark(mode: str) -> Callable[[Sequence[int] | None], Engine]:
+def _on_spark(mode: str) -> Callable[[Sequence[int] | None, int | None], Engine]:
     """A function that starts Spark in an execution mode. It loads Spark only when called."""
 
-    def make(cpus: Sequence[int] | None) -> Engine:
+    def make(cpus: Sequence[int] | None, parallelism: int | None) -> Engine:
         from streamgauge.engines.spark import execution_modes
         from streamgauge.engines.spark.engine import SparkEngine
 
-        return SparkEngine(cpus, getattr(execution_modes, mode))
+        return SparkEngine(cpus, getattr(execution_modes, mode), parallelism)
 
     return make
 
@@ -64,7 +64,7 @@ def _spark_dstream() -> EnginePlugin:
 def _synthetic() -> EnginePlugin:
     from streamgauge.engines.synthetic.settings import CAPABILITIES, check, interval, is_own_default
 
-    def make(cpus: Sequence[int] | None) -> Engine:
+    def make(cpus: Sequence[int] | None, _: int | None) -> Engine:
         from streamgauge.engines.synthetic.engine import SyntheticEngine
 
         return SyntheticEngine(cpus)
@@ -102,11 +102,11 @@ def entry(engine: str) -> EnginePlugin:
     return _ENGINES[engine]()
 
 
-def starter_of(engine: str, cpus: Sequence[int] | None) -> Callable[[], Engine]:
-    """A function that makes a fresh start of a streaming engine on the given processors."""
+def starter_of(engine: str, cpus: Sequence[int] | None, parallelism: int | None = None) -> Callable[[], Engine]:
+    """A function that makes a fresh start of a streaming engine on the given processors, with a parallelism."""
     make = entry(engine).make
     assert make is not None
-    return lambda: make(cpus)
+    return lambda: make(cpus, parallelism)
 
 
 def require(engine: str, transport: str, options: Mapping[str, str]) -> None:

@@ -52,6 +52,7 @@ class Capabilities:
     - `transport_options`: different defaults for the engine's only transport.
     - `early_firing`: windows give intermediate values as updates, and no final one.
     - `has_batch_ids`: whether results belong to numbered batches.
+    - `sets_parallelism`: whether the engine can be started on a requested number of cores.
     - `profiles`: name to tuning profile; the defaults of `settings` are those of the profile `tuned`.
     """
 
@@ -71,6 +72,7 @@ class Capabilities:
     transport_options: Mapping[str, str] = field(default_factory=dict)
     early_firing: bool = False
     has_batch_ids: bool = True
+    sets_parallelism: bool = False
     profiles: Mapping[str, TuningProfile] = field(default_factory=lambda: {TUNED: TuningProfile()})
 
 
@@ -83,6 +85,7 @@ class StartRequest:
       are 0 if unknown.
     - `bind`: the driver's address; empty if unknown.
     - `partitions`: the number of partitions per stream.
+    - `parallelism`: the requested cores of the engine; None for its own default.
     """
 
     flow: Flow | None
@@ -94,6 +97,7 @@ class StartRequest:
     generators_bytes: int = 0
     transport: str = "flight"
     partitions: int = 1
+    parallelism: int | None = None
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,7 @@ class EnginePlugin:
         watermark_delay_us: how far its watermark stays behind the latest event.
         heap_bytes: the memory that options give it beside the driver.
         require: raises MachineError if this machine lacks what a transport with its options needs and cannot get it.
-        make: a fresh start on the given processors, which loads the engine; None for an engine that only answers.
+        make: a fresh start on the given processors with a parallelism; loads the engine. None if it only answers.
         warmup_s: seconds of warm-up that a fresh start needs to do everything once, such as a checkpoint a minute.
         is_own_default: whether a setting in force, by name and value, is the engine's own default.
         sends_all_columns: whether options make events carry every declared column, not only those that the job reads.
@@ -172,7 +176,7 @@ class EnginePlugin:
     watermark_delay_us: Callable[[StartRequest], int] = lambda _: 0
     heap_bytes: Callable[[Mapping[str, str]], int] = lambda _: 0
     require: Callable[[str, Mapping[str, str]], object] = lambda *_: None
-    make: Callable[[Sequence[int] | None], Engine] | None = None
+    make: Callable[[Sequence[int] | None, int | None], Engine] | None = None
     warmup_s: Callable[[StartRequest], float] = lambda _: 0.0
     is_own_default: Callable[[str, str], bool] = lambda *_: False
     sends_all_columns: Callable[[Mapping[str, str]], bool] = lambda _: False

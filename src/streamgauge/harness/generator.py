@@ -1,4 +1,6 @@
-"""The generator process: offers the events of a plan to the outlet of a transport, which delivers them.
+"""The generator process: offers the events of a plan to the outlets of a transport, which deliver them.
+
+A process has one `Generator`, with its own outlet and thread, for each of its partitions. No other process writes those.
 
 Open loop: the generator offers a chunk when it is due, whatever the reader does. Event times are those of the plan. A
 late chunk is logged as late, never shifted. Events are made ahead of time, so making them adds no schedule delay.
@@ -9,7 +11,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Thread
@@ -37,7 +39,7 @@ MADE_US = 50_000
 
 @dataclass(frozen=True)
 class GeneratorSettings:
-    """The settings of one generator process."""
+    """The settings of one partition's generator."""
 
     partition: int
     host: str
@@ -217,11 +219,26 @@ def _load(path: str) -> Any:
     return pickle.loads(Path(path).read_bytes())
 
 
+REQUESTS = ("listen", "segment", "extend", "halt", "level", "commit", "positions", "status")
+"""The requests that a process passes to the generator of each of its partitions."""
+
+
+def requests(generators: Sequence[Generator]) -> dict[str, Callable[..., list[Any]]]:
+    """The requests of a process: each is answered by a list, with an item for each of its partitions."""
+
+    def ask_all(name: str) -> Callable[..., list[Any]]:
+        return lambda **arguments: [getattr(each, name)(**arguments) for each in generators]
+
+    def mark_delivered(before_us: Sequence[int]) -> list[Any]:
+        return [each.mark_delivered(until_us) for each, until_us in zip(generators, before_us, strict=True)]
+
+    return {**{name: ask_all(name) for name in REQUESTS}, "mark_delivered": mark_delivered}
+
+
 def main() -> None:
     path = Path(sys.argv[1])
-    generator = Generator.opened(GeneratorSettings(**json.loads(path.read_text())))
-    names = ("listen", "segment", "extend", "halt", "level", "mark_delivered", "commit", "positions", "status")
-    serve({name: getattr(generator, name) for name in names}, scratch=path.parent)
+    settings = [GeneratorSettings(**each) for each in json.loads(path.read_text())]
+    serve(dict(requests([Generator.opened(each) for each in settings])), scratch=path.parent)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ class TestBedSettings:
     flow: Flow
     columns: dict[str, tuple[str, ...]]
     generators: int
+    partitions: int
     bound_us: int
     bytes_max: int
     frontier: str
@@ -75,7 +76,7 @@ class TestBed:
         self._recorder: Child | None = None
         self._plans = 0
         self._broker: ManagedBroker | None = None
-        self._offsets = Offsets(settings.generators)
+        self._offsets = Offsets(settings.partitions)
         self._reported_results: list[str] = []
         """Result files reported since the last plan began."""
         self.trials = 0
@@ -101,15 +102,15 @@ class TestBed:
 
     def start(self, first_plan: Plan) -> None:
         """Starts everything. Returns when the engine's query runs and waits for its first event."""
-        plan = self._write_plan(first_plan)
+        settings, plan = self.settings, self._write_plan(first_plan)
         self._stage = "preparing the broker" if transport(self.settings.transport).open_broker else ""
         inlet, *outlets = self._endpoints()
         self._stage = "starting the recorder and the generators"
         self._recorder = self._start_recorder(inlet)
-        for partition, outlet in enumerate(outlets):
-            self._generators.append(self._start_generator(partition, outlet, plan))
+        for number in range(settings.generators):
+            self._generators.append(self._start_generator(number, outlets, plan))
         edges = Edges(
-            inputs=tuple(Edge(child.ask("listen")["location"], inlet.token) for child in self._generators),
+            inputs=tuple(Edge(each["location"], inlet.token) for each in self._ask_all("listen")),
             output=Edge(self._recorder.ask("listen")["location"], inlet.token),
             columns=self.settings.columns,
             frontier=self.settings.frontier,
@@ -134,12 +135,11 @@ class TestBed:
         self.trials += 1
         path = self._write_plan(plan)
         segment: dict[str, Any] = {"plan": path, "end_us": end_us, "chunk_us": chunk_us, "pace_us": pace_us}
-        self._offsets.begin(plan, [child.ask("segment", **segment) for child in self._generators])
+        self._offsets.begin(plan, self._ask_all("segment", **segment))
         self._remove_results()
 
     def extend(self, end_us: int) -> None:
-        for child in self._generators:
-            child.ask("extend", end_us=end_us)
+        self._ask_all("extend", end_us=end_us)
 
     def halt(self) -> None:
         """Stops all generators at the end of their current chunk.
@@ -161,14 +161,12 @@ class TestBed:
 
         After an early end the generators stop at different event times, and the SUT cannot read beyond the earliest.
         """
-        for child in self._generators:
-            child.ask("level", to_us=self.reached_us)
+        self._ask_all("level", to_us=self.reached_us)
 
     def commit(self, before_us: int) -> None:
         """Drops events and logged reads before `before_us`."""
         self._offsets.forget(before_us)
-        for child in self._generators:
-            child.ask("commit", before_us=before_us)
+        self._ask_all("commit", before_us=before_us)
 
     def tick(self) -> Tick:
         """Collects the logs of all processes since the last call.
@@ -179,7 +177,7 @@ class TestBed:
         assert self._recorder is not None
         if self._broker is not None and not self._broker.alive:
             raise DriverError(f"the broker ended; its log: {self.folder / 'engine' / 'broker.log'}")
-        generators = [GeneratorReport.from_json(child.ask("status")) for child in self._generators]
+        generators = [GeneratorReport.from_json(report) for report in self._ask_all("status")]
         recorder = RecorderReport.from_json(self._recorder.ask("status"))
         # A generator also stops at a full queue, which the verdict covers. Other failures must still show.
         reasons = [recorder.failed, *(one.failed for one in generators if not one.overflowed)]
@@ -195,8 +193,9 @@ class TestBed:
         if not reads:
             return tick
         derived = self._offsets.deliveries(reads)
-        for child, until_us in zip(self._generators, self._offsets.reached_us(), strict=True):
-            child.ask("mark_delivered", before_us=until_us)
+        reached_us = self._offsets.reached_us()
+        for number, child in enumerate(self._generators):
+            child.ask("mark_delivered", before_us=[reached_us[partition] for partition in self._written_by(number)])
         return replace(tick, deliveries=[[*own, *more] for own, more in zip(tick.deliveries, derived, strict=True)])
 
     def append_latencies_us(self, from_us: int, to_us: int) -> list[int]:
@@ -230,7 +229,7 @@ class TestBed:
         """Raises DriverError if the broker has lost events that were sent."""
         if self._broker is None:
             return
-        if lost := self._broker.lost([child.ask("positions") for child in self._generators]):
+        if lost := self._broker.lost(self._ask_all("positions")):
             raise DriverError(lost)
 
     def engine_status(self) -> EngineStatus:
@@ -253,17 +252,28 @@ class TestBed:
             self._broker.close()
             self._broker = None
 
+    def _written_by(self, generator: int) -> range:
+        """The partitions that a generator process writes. Each partition has one writer."""
+        return range(generator, self.settings.partitions, self.settings.generators)
+
+    def _ask_all(self, request: str, **arguments: Any) -> list[Any]:
+        """The replies to a request for all partitions, in their order."""
+        replies: dict[int, Any] = {}
+        for number, child in enumerate(self._generators):
+            replies |= zip(self._written_by(number), child.ask(request, **arguments), strict=True)
+        return [replies[partition] for partition in sorted(replies)]
+
     def _endpoints(self) -> list[EndpointConfig]:
-        """The endpoint configurations of the recorder and of each generator. Starts the broker, if there is one."""
+        """The endpoint configurations of the recorder and of each partition. Starts the broker, if there is one."""
         settings, token = self.settings, new_token()
-        count = settings.generators + 1
+        count = settings.partitions + 1
         open_broker = transport(settings.transport).open_broker
         if open_broker is None:
             return [EndpointConfig(settings.host, port, token) for port in settings.ports or (0,) * count]
         log = self.folder / "engine" / "broker.log"
         self._broker = open_broker(
             BrokerRequest(
-                new_run(), tuple(settings.columns), settings.generators, self._private / "broker", log, settings.host,
+                new_run(), tuple(settings.columns), settings.partitions, self._private / "broker", log, settings.host,
                 settings.driver_cpus, settings.transport_options,
             )
         )  # fmt: skip
@@ -282,23 +292,27 @@ class TestBed:
         )  # fmt: skip
         return self._child("recorder", "streamgauge.harness.recorder", asdict(settings))
 
-    def _start_generator(self, partition: int, at: EndpointConfig, plan: str) -> Child:
-        settings = GeneratorSettings(
+    def _start_generator(self, number: int, outlets: Sequence[EndpointConfig], plan: str) -> Child:
+        """Starts a generator process; `outlets` has the endpoint of each partition."""
+        settings = [asdict(self._generator_settings(each, outlets[each], plan)) for each in self._written_by(number)]
+        return self._child(f"generator {number}", "streamgauge.harness.generator", settings)
+
+    def _generator_settings(self, partition: int, at: EndpointConfig, plan: str) -> GeneratorSettings:
+        return GeneratorSettings(
             partition=partition,
             host=at.host,
             port=at.port,
             token=at.token,
             clock_offset_us=self.clock.offset_us,
             bound_us=self.settings.bound_us,
-            bytes_max=self.settings.bytes_max // self.settings.generators,
+            bytes_max=self.settings.bytes_max // self.settings.partitions,
             columns={name: [c for c in columns if c != INGEST_TIME] for name, columns in self.settings.columns.items()},
             plan=plan,
             transport=self.settings.transport,
             transport_options=dict(at.options),
         )
-        return self._child(f"generator {partition}", "streamgauge.harness.generator", asdict(settings))
 
-    def _child(self, name: str, module: str, settings: dict[str, Any]) -> Child:
+    def _child(self, name: str, module: str, settings: Any) -> Child:
         path = self._private / f"{name.replace(' ', '-')}.json"
         with _temporary(path):
             path.write_text(json.dumps(settings))

@@ -54,7 +54,7 @@ class Commit:
 
 @dataclass(frozen=True)
 class GeneratorReport:
-    """The logs of one generator process since its last report, and its state. Fields as in `Tick`.
+    """The logs of one partition's generator since its last report, and its state. Fields as in `Tick`.
 
     `ended`: it has offered its whole plan, or failed. `failed`: the reason of a failure, or empty.
     """

@@ -6,7 +6,7 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.preflight.validate import check
 
-MACHINE_SETTINGS = ("load.memory", "load.generators", "bind", "isolation")
+MACHINE_SETTINGS = ("load.memory", "load.generators", "partitions", "bind", "isolation")
 
 
 def incompatibility(workload: str, engine: str, transport: str) -> tuple[Problem, ...]:

@@ -66,6 +66,7 @@ class ResolvedExperiment:
     engine: Capabilities
     flow: Flow
     generators: int
+    partitions: int
     bytes_max: int
     tail_us: int
     reach_us: int | None
@@ -129,6 +130,8 @@ class ResolvedExperiment:
         """The number of generators, and whether they exceed the processors."""
         processors = len(cpus())
         number = f"{self.generators} generator{'s' * (self.generators > 1)}"
+        if self.partitions != self.generators:
+            number = f"{number} of {self.partitions} partitions"
         return f"{number}, more than the {processors} processors" if self.generators > processors else number
 
     @property
@@ -143,7 +146,7 @@ class ResolvedExperiment:
 
     @property
     def _request(self) -> StartRequest:
-        return start_request_of(self.experiment, self.engine, self.flow, self.bytes_max, self.generators)
+        return start_request_of(self.experiment, self.engine, self.flow, self.bytes_max, self.partitions)
 
     def windows_due(self, span_us: int) -> int | None:
         """Least number of windows that end in a span, for the sink with the fewest; None without windows."""
@@ -181,7 +184,7 @@ class ResolvedExperiment:
         """The plan of a load. Raises InputError if a plan, or the data's time column, cannot hold it."""
         profile = profile or parse_profile("constant", rate_per_s, whole_s)
         load = self.experiment.load
-        plan = Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.generators, load.seed)
+        plan = Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.partitions, load.seed)
         for number, stream in enumerate(plan.streams):
             require_times(stream, plan.planned_events(plan.start_us, plan.end_us, number))
         return plan
@@ -225,13 +228,13 @@ def start_request_of(
     engine: Capabilities | None,
     flow: Flow | None,
     queue_bytes: int,
-    generators: int,
+    partitions: int,
     generators_bytes: int = 0,
 ) -> StartRequest:
     load, options = experiment.load, engine_options(experiment, engine)
     return StartRequest(
         flow, options, experiment.master, load.frontier, queue_bytes, experiment.bind, generators_bytes,
-        experiment.transport, generators,
+        experiment.transport, partitions, experiment.parallelism,
     )  # fmt: skip
 
 

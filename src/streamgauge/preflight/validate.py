@@ -72,15 +72,15 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     budget = _budget(experiment, engine, problems)
     many = _transport_for_defaults(experiment, engine) in transports.STAMPS
     default_generators = budget.default_generators(len(sut or cpus())) if many else 1
-    generators = experiment.load.generators or default_generators
+    generators, partitions = _writers(experiment, default_generators, problems)
     processes = generators if experiment.command in DECIDING else 0
     bytes_max = budget.queue_bytes(processes)
-    request = start_request_of(experiment, engine, flow, bytes_max, generators, budget.reserved_bytes(processes))
+    request = start_request_of(experiment, engine, flow, bytes_max, partitions, budget.reserved_bytes(processes))
     interval = entry(engine.name).interval(request) if engine else BatchInterval()
     spaced = spacings(flow, interval)
     problems += [
         *reproduce.unsupported_settings(experiment), *_text_problems(experiment),
-        *_transport_problems(experiment, engine if _may_run(workload, engine) else None, generators),
+        *_transport_problems(experiment, engine if _may_run(workload, engine) else None, partitions),
         *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
         *budget.problems(processes),
@@ -100,6 +100,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     resolved = ResolvedExperiment(
         experiment, workload, parameters, engine, flow,
         generators=generators,
+        partitions=partitions,
         bytes_max=bytes_max,
         tail_us=input_tail_us(flow) + entry(engine.name).watermark_delay_us(request),
         reach_us=reach_us(flow), limits=tuple(limits),
@@ -109,6 +110,21 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         raise InputError(problems)
     _check_longest_plan(resolved)
     return resolved
+
+
+def _writers(experiment: Experiment, default_generators: int, problems: list[Problem]) -> tuple[int, int]:
+    """(generators, partitions). Each partition has one writer, so there are at least as many partitions."""
+    generators, partitions = experiment.load.generators, experiment.partitions
+    if partitions is None:
+        partitions = generators or default_generators
+    if generators is None:
+        generators = min(default_generators, partitions)
+    if generators > partitions:
+        rule = f"must be at most the number of partitions ({partitions}), because each partition has one writer"
+        way_out = f"--generators {partitions}, or --partitions {generators}"
+        problems.append(Problem("load.generators", rule, generators, way_out))
+        generators = partitions
+    return generators, partitions
 
 
 def _check_longest_plan(resolved: ResolvedExperiment) -> None:
@@ -269,6 +285,9 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
 
 def _request_problems(request: StartRequest, engine: Capabilities) -> list[Problem]:
     problems: list[Problem] = []
+    if request.parallelism is not None and not engine.sets_parallelism:
+        rule = f"does not apply to the engine {engine.name}"
+        problems.append(Problem("parallelism", rule, request.parallelism, "leave --parallelism out"))
     attempt(lambda: entry(engine.name).check(request), problems)
     return problems
 
@@ -294,7 +313,7 @@ def _usable(text: str) -> bool:
     return text != "" and NUL not in text
 
 
-def _transport_problems(experiment: Experiment, engine: Capabilities | None, generators: int) -> Iterator[Problem]:
+def _transport_problems(experiment: Experiment, engine: Capabilities | None, partitions: int) -> Iterator[Problem]:
     names = transports.NAMES
     if experiment.transport not in names:
         rule, way_out = f"must be one of {', '.join(names)}", f"--transport {nearest(experiment.transport, names)}"
@@ -313,7 +332,7 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None, gen
         yield Problem("bind", f"must be an address of this machine ({reason})", experiment.bind, "--bind 127.0.0.1")
         return
     first = experiment.port
-    for port in range(first, first + 1 + generators) if first is not None else ():
+    for port in range(first, first + 1 + partitions) if first is not None else ():
         if reason := _port_problem(experiment.bind, port):
             yield Problem(
                 "port", f"must be free on {experiment.bind} ({reason})", port, "leave --port out to use free ports"

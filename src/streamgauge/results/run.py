@@ -269,7 +269,9 @@ class Input(ResultPart):
     end_us: int
     """End of the event times, microseconds since the epoch."""
     generators: int
-    """Generator processes, which are the input's partitions."""
+    """Generator processes. Each writes partitions of its own."""
+    partitions: int | None = None
+    """Partitions of each stream; null in older results, which have as many as generators."""
     profile: tuple[RatePiece, ...]
     """The rate over time, in linear pieces."""
 

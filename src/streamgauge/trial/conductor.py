@@ -57,11 +57,11 @@ def testbed_settings(resolved: ResolvedExperiment) -> TestBedSettings:
     port = resolved.experiment.port
     return TestBedSettings(
         flow=resolved.lineage_flow, columns=resolved.columns, generators=resolved.generators,
-        bound_us=round(load.bound * US), bytes_max=resolved.bytes_max,
+        partitions=resolved.partitions, bound_us=round(load.bound * US), bytes_max=resolved.bytes_max,
         frontier=load.frontier, options=resolved.engine_options, master=resolved.experiment.master,
         driver_cpus=resolved.driver_cpus, transport=resolved.experiment.transport,
         transport_options=resolved.transport_options, host=resolved.experiment.bind,
-        ports=tuple(range(port, port + resolved.generators + 1)) if port else (),
+        ports=tuple(range(port, port + resolved.partitions + 1)) if port else (),
     )  # fmt: skip
 
 

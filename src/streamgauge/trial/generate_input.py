@@ -89,7 +89,7 @@ def _offered(experiment: Experiment, of: str) -> _Part:
     whole_s = (result.input.end_us - result.input.start_us) / US
     plan = Plan(
         resolved.streams(load.rate), RateProfile(pieces), result.input.start_us, whole_s,
-        resolved.generators, load.seed,
+        resolved.partitions, load.seed,
     )  # fmt: skip
     return _Part(resolved.workload, plan, result.input.start_us, result.input.end_us)
 
@@ -97,9 +97,10 @@ def _offered(experiment: Experiment, of: str) -> _Part:
 def _asked_of(result: Result, offered: Input) -> Experiment:
     """What decides the values of a run's events; nothing that has to do with the machine it ran on."""
     asked = result.experiment
-    load = {"rate": asked["load"]["rate"], "seed": asked["load"]["seed"], "generators": offered.generators}
+    load = {"rate": asked["load"]["rate"], "seed": asked["load"]["seed"], "generators": 1}
+    partitions = offered.partitions or offered.generators
     kept = {name: asked[name] for name in ("workload", "engine", "parameters")}
-    return build({"command": "generate", "load": load, **kept})
+    return build({"command": "generate", "load": load, "partitions": partitions, **kept})
 
 
 def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Problem]:

@@ -49,6 +49,8 @@ def build_result(
         environment=environment()
         | {
             "generators": resolved.generators,
+            "partitions": resolved.partitions,
+            "parallelism": experiment.parallelism,
             "chunk_ms": resolved.chunk_for(rate_per_s) / 1000,
             "driver_cpus": list(resolved.driver_cpus or cpus()),
             "sut_cpus": list(resolved.sut_cpus or cpus()),
@@ -63,7 +65,7 @@ def build_result(
         others_cpu_percent=resources.background_percent(record),
         reference_work_us=resources.reference_work_us(record),
         phases=phases(record.offered_spans, record.deadline_us),
-        input=rates.offered_input(record),
+        input=rates.offered_input(record, resolved.generators),
         data=(data := replayed_data(record.trial_log.plan, record.offered_until())),
         job_files=dict(resolved.workload.files),
         notes=input_notes(resolved.workload, data),

@@ -59,11 +59,33 @@ def test_a_file_says_what_the_command_says(tmp_path: Path) -> None:
         "load": {"rate": "1.5M", "duration": "2m", "warmup": "10s", "generators": 3, "chunk": "20ms"},
         "parameters": {"range": "10s"}, "options": {"spark.sql.shuffle.partitions": "4"}, "limits": ["p99<=2s"],
         "search": {"quick": True}, "keep_results": True, "port": 5000,
+        "partitions": 4, "parallelism": 2,
     }  # fmt: skip
     asked = experiment.build(values)
     path = tmp_path / "experiment.toml"
     path.write_text(experiment.to_toml(asked))
     assert experiment.read(path) == asked
+
+
+def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -> None:
+    """A file may write `engine.parallelism`; what is not a setting of the table is refused by its dotted name."""
+    path = tmp_path / "experiment.toml"
+    text = """
+        workload = "filter"
+        engine.parallelism = 2
+        transport = {name = "kafka", partitions = 4, options = {encoding = "json"}}
+    """
+    path.write_text(text)
+    asked = experiment.read(path)
+    assert (asked.engine, asked.parallelism, asked.transport, asked.partitions) == ("spark", 2, "kafka", 4)
+    assert asked.transport_options == {"encoding": "json"}
+    path.write_text(experiment.to_toml(asked))
+    assert experiment.read(path) == asked
+    path.write_text('workload = "filter"\nengine.cores = 2')
+    with pytest.raises(InputError, match=r"engine\.cores: is not a setting"):
+        experiment.read(path)
+    with pytest.raises(InputError, match=r"engine\.parallelism: must be given once"):
+        experiment.build({"workload": "filter", "engine": {"parallelism": 2}, "parallelism": 2})
 
 
 def test_a_job_may_lie_beside_the_file_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

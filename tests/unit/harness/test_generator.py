@@ -325,6 +325,20 @@ def test_what_is_committed_is_forgotten(stage: Stage) -> None:
     assert stage.outlet.committed == [SECOND]
 
 
+def test_a_process_passes_requests_to_each_of_its_partitions(tmp_path: Path) -> None:
+    """Answers are in the order of the partitions, and each partition hears only how far it was read itself."""
+    stages = [Stage(tmp_path, partition) for partition in (0, 1)]
+    process = module.requests([stage.generator for stage in stages])
+    plan = plan_of(RATE)
+    path = tmp_path / "plan"
+    path.write_bytes(pickle.dumps(plan))
+    assert process["segment"](plan=str(path), end_us=SECOND, chunk_us=CHUNK_US) == [{STREAM: 0}, {STREAM: 0}]
+    assert [report["frontier_us"] for report in process["status"]()] == [SECOND, SECOND]
+    assert [stage.outlet.event_times for stage in stages] == [planned(plan, each, SECOND) for each in (0, 1)]
+    process["mark_delivered"](before_us=[5, 7])
+    assert [stage.outlet.read_until for stage in stages] == [5, 7]
+
+
 @given(
     lengths=st.lists(st.integers(1, 120_000), min_size=1, max_size=30),
     rate=st.sampled_from([1.0, 37.0, 1000.0, 9_999.0]),

@@ -34,16 +34,17 @@ def generator(reached_us: int, **fields: Any) -> GeneratorReport:
 
 def testbed_of(folder: Path, generators: list[GeneratorReport], recorder: RecorderReport) -> TestBed:
     """A test bed whose children answer with these reports."""
-    settings: Any = SimpleNamespace(generators=len(generators))
+    count = len(generators)
+    settings: Any = SimpleNamespace(generators=count, partitions=count)
     nothing: Any = SimpleNamespace()
     bed = TestBed(settings, lambda: nothing, folder, nothing)
-    bed._generators = [child(one) for one in generators]
+    bed._generators = [child([one]) for one in generators]
     bed._recorder = child(recorder)
     return bed
 
 
-def child(report: GeneratorReport | RecorderReport) -> Any:
-    answer = json.dumps(report.to_json())
+def child(report: list[GeneratorReport] | RecorderReport) -> Any:
+    answer = json.dumps([one.to_json() for one in report] if isinstance(report, list) else report.to_json())
     return SimpleNamespace(ask=lambda request: {"status": json.loads(answer)}[request])
 
 
@@ -59,6 +60,19 @@ def test_a_tick_has_the_reports_of_all_processes(tmp_path: Path) -> None:
     recorded = (tick.commits, tick.rows_ignored, tick.retried_us, tick.receiving, tick.writing, tick.stood_still)
     assert recorded == ([COMMIT], {"results": 1}, [6], [(1, 2)], [(2, 3)], [(9, 1)])
     assert (bed.reached_us, bed._reported_results) == (5, ["a.arrow"])
+
+
+@pytest.mark.parametrize(("generators", "partitions"), [(1, 1), (2, 2), (2, 5), (3, 4), (1, 4)])
+def test_each_partition_has_one_writer(tmp_path: Path, generators: int, partitions: int) -> None:
+    """Replies come in the order of the partitions, whichever process wrote them."""
+    settings: Any = SimpleNamespace(generators=generators, partitions=partitions)
+    nothing: Any = SimpleNamespace()
+    bed = TestBed(settings, lambda: nothing, tmp_path, nothing)
+    written = [list(bed._written_by(number)) for number in range(generators)]
+    assert sorted(each for of_one in written for each in of_one) == list(range(partitions))
+    children: list[Any] = [SimpleNamespace(ask=lambda _, own=own: own) for own in written]
+    bed._generators = children
+    assert bed._ask_all("positions") == list(range(partitions))
 
 
 def test_every_process_that_failed_is_named(tmp_path: Path) -> None:

@@ -55,9 +55,9 @@ def test_what_only_follows_from_what_is_refused_is_not_told() -> None:
     asked = {"workload": "windowed_join", "engine": "spark-rtm", "transport": "flight"}
     settings = [problem.setting for problem in refused(asked)]
     assert "transport" in settings
-    assert "load.generators" not in settings
+    assert "partitions" not in settings
     two = {**asked, "load": {"generators": 2}}
-    assert "load.generators" in [problem.setting for problem in refused(two)]
+    assert "partitions" in [problem.setting for problem in refused(two)]
 
 
 def test_a_workload_that_is_meant_comes_before_the_list_of_all() -> None:

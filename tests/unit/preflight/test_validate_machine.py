@@ -21,6 +21,28 @@ from tests.unit.helpers_requests import GOOD, refused
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
+@pytest.mark.parametrize(
+    ("generators", "partitions", "expected"),
+    [(None, None, (2, 2)), (3, None, (3, 3)), (None, 1, (1, 1)), (None, 8, (2, 8)), (2, 8, (2, 8)), (3, 3, (3, 3))],
+)
+def test_partitions_are_as_many_as_generators_unless_given(
+    monkeypatch: pytest.MonkeyPatch, generators: int | None, partitions: int | None, expected: tuple[int, int]
+) -> None:
+    """By default there are no more generators than partitions, because each partition has one writer."""
+    monkeypatch.setattr(validate, "cpus", lambda: [0, 1])
+    values = GOOD | {"load": {"generators": generators}, "partitions": partitions}
+    resolved = check_experiment(experiment.build(values))
+    assert (resolved.generators, resolved.partitions) == expected
+    assert resolved.plan(0, 1000.0, 10.0).partitions == expected[1]
+
+
+def test_more_generators_than_partitions_are_refused() -> None:
+    """With both ways out."""
+    (problem,) = refused(GOOD | {"load": {"generators": 3}, "partitions": 2})
+    assert problem.rule == "must be at most the number of partitions (2), because each partition has one writer"
+    assert problem.way_out == "--generators 2, or --partitions 3"
+
+
 @pytest.mark.parametrize("distance", [0, 1, 2])
 def test_a_busy_port_is_named(monkeypatch: pytest.MonkeyPatch, distance: int) -> None:
     """Every port that will be needed is tried: the recorder's and one for each generator."""

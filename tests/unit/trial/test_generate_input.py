@@ -44,7 +44,7 @@ def extended(tmp_path: Path, **asked: Any) -> tuple[RunFolder, Plan, int]:
     record = TrialRecord(TrialLog(plan), spans.later(5 * US).longer(2 * US), prolonged_us=5 * US, interim_analyses=2)
     folder = RunFolder.create(tmp_path, "identity", "spark", datetime.now(UTC))
     experiment = resolved.experiment.model_dump(mode="json")
-    changes = {"experiment": experiment, "input": offered_input(record)}
+    changes = {"experiment": experiment, "input": offered_input(record, 2)}
     folder.write_result(folder.read_result().model_copy(update=changes))
     return folder, plan, record.spans.end_us
 
@@ -148,7 +148,7 @@ def test_a_run_that_does_not_say_what_it_was_offered_is_refused(tmp_path: Path) 
 def test_a_trial_that_ended_early_was_offered_no_more(make: Any) -> None:
     """Generators stopped in second 8 of 20; the input ends there."""
     record = make.story(seconds=8).record(engine_failed="gone")
-    assert offered_input(record).end_us == record.spans.start_us + 8 * US
+    assert offered_input(record, 2).end_us == record.spans.start_us + 8 * US
     assert Result.model_fields["input"].default is None
 
 

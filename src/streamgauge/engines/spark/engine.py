@@ -31,8 +31,13 @@ class SparkEngine:
 
     capabilities = CAPABILITIES
 
-    def __init__(self, cpus_allowed: Sequence[int] | None = None, mode: ExecutionMode = MICRO_BATCH) -> None:
-        self._cpus, self._mode = cpus_allowed, mode
+    def __init__(
+        self,
+        cpus_allowed: Sequence[int] | None = None,
+        mode: ExecutionMode = MICRO_BATCH,
+        parallelism: int | None = None,
+    ) -> None:
+        self._cpus, self._mode, self._parallelism = cpus_allowed, mode, parallelism
         self._child: Child | None = None
         self._settings: dict[str, str] = {}
         self._scratch: Scratch | None = None
@@ -44,8 +49,8 @@ class SparkEngine:
         self._scratch = Scratch("spark")
         private = self._scratch.path
         checkpoint = str(private / "checkpoint")
-        spark_master = master or self._mode.master(flow, len(self._cpus or cpus()), edges)
-        job = SparkJob(flow, edges, options, spark_master, str(private), checkpoint, jars)
+        spark_master = master or self._mode.master(flow, self._parallelism or len(self._cpus or cpus()), edges)
+        job = SparkJob(flow, edges, options, spark_master, str(private), checkpoint, jars, self._parallelism)
         self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
         log = folder / "spark.log"
         self._child = spark_process(self._mode.module, job, private, log, self._cpus, job.master, options)

@@ -186,6 +186,7 @@ CAPABILITIES = Capabilities(
     needs_java=True,
     settings=SETTINGS,
     profiles=PROFILES,
+    sets_parallelism=True,
 )
 
 

@@ -6,9 +6,11 @@ operators that follow an exchange, and one setting applies to all exchanges of a
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
+from streamgauge.core.errors import Problem
 from streamgauge.dataflow.nodes import (
     Distinct,
     Explode,
@@ -28,7 +30,10 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
+from streamgauge.engines.spi import StartRequest
 
+LOCAL = "local"
+"""The beginning of the masters that run in one process."""
 SETTING = "spark.sql.shuffle.partitions"
 
 
@@ -45,9 +50,48 @@ NOT_VISIBLE = (
 )
 
 
-def unless_set(readers: int) -> int:
-    """The default of `SETTING`: the number of input readers, at least two."""
-    return max(2, readers)
+def tasks_unless_set(parallelism: int | None, readers: int) -> int:
+    """The default of `SETTING`: the requested parallelism, else the number of input readers and at least two."""
+    return parallelism or max(2, readers)
+
+
+def local_master(request: StartRequest) -> str | None:
+    """The master that a request names; None for a local Spark on all cores."""
+    return request.master or (f"local[{request.parallelism}]" if request.parallelism else None)
+
+
+def executor_cores(master: str, parallelism: int | None, users: Mapping[str, str]) -> dict[str, str]:
+    """Spark configuration by which all executors of a cluster have `parallelism` cores; empty for a local Spark."""
+    if parallelism is None or master.startswith(LOCAL):
+        return {}
+    if master.startswith("spark://"):
+        return {"spark.cores.max": str(parallelism)}
+    return {"spark.executor.instances": str(parallelism // cores_of_executor(users))}
+
+
+def cores_of_executor(users: Mapping[str, str]) -> int:
+    """The cores of an executor on YARN and Kubernetes."""
+    return int(users.get("spark.executor.cores", 1))
+
+
+def parallelism_problems(request: StartRequest) -> Iterator[Problem]:
+    """A parallelism that contradicts the master or one of Spark's settings."""
+    parallelism, master = request.parallelism, request.master or ""
+    if parallelism is None:
+        return
+    if master.startswith(LOCAL):
+        rule = f"must not be given with the master {master}, which states Spark's cores"
+        yield Problem("parallelism", rule, parallelism, "leave --master out, or leave --parallelism out")
+        return
+    on_standalone = master.startswith("spark://")
+    taken = "spark.cores.max" if on_standalone else "spark.executor.instances"
+    if taken in request.options:
+        rule = f"must not be given with {taken}, which states the executors' cores"
+        yield Problem("parallelism", rule, parallelism, f"leave --option {taken} out, or leave --parallelism out")
+    cores = request.options.get("spark.executor.cores", "1")
+    if not on_standalone and cores.isdecimal() and int(cores) and parallelism % int(cores):
+        rule = f"must be a multiple of spark.executor.cores ({cores})"
+        yield Problem("parallelism", rule, parallelism, f"--parallelism {int(cores) * -(-parallelism // int(cores))}")
 
 
 def parallelism_options(node: Node) -> ParallelismOptions:
@@ -61,7 +105,7 @@ def parallelism_options(node: Node) -> ParallelismOptions:
             reason = "its rows are exchanged by key before it; no more instances work than there are buckets"
             return ParallelismOptions(True, reason)
         case Source():
-            return ParallelismOptions(False, "a source has a task for each generator (--generators)")
+            return ParallelismOptions(False, "a source has a task for each partition (--partitions)")
         case Lookup():
             return ParallelismOptions(False, "its table is sent to every task, so it is fused with what it reads")
         case UserJobNode():

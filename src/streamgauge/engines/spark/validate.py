@@ -16,10 +16,12 @@ from streamgauge.core.errors import InputError, Problem, nearest
 from streamgauge.core.plugin_options import Setting, problems_of
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Distinct, Flow, Process, RunningAggregate, Source, UserJobNode
+from streamgauge.engines.spark.parallelism import parallelism_problems
 from streamgauge.engines.spark.options import CAPABILITIES, LOWERING, LOWERINGS, RULES, check_beside
 from streamgauge.engines.spi import Capabilities, StartRequest
 
 PREFIX = "spark."
+ONE_PARTITION = "--partitions 1 --generators 1"
 Rule = Callable[[str], Problem | None]
 """The problem of a value, or None."""
 
@@ -82,6 +84,7 @@ def option_problems(request: StartRequest, engine: Capabilities, rules: Mapping[
     if request.flow is not None:
         yield from _lowerings(lowerings, request.flow)
     yield from _types(spark_settings)
+    yield from parallelism_problems(request)
     yield from _master(request.master, spark_settings)
     yield from _reachable(request.master, request.bind)
 
@@ -117,7 +120,7 @@ def _kafka_problems(flow: Flow, request: StartRequest) -> Iterator[Problem]:
         yield Problem("transport", rule, "kafka", "--transport flight")
     if request.partitions > 1:
         rule = "must be 1 for updates and first rows over a broker: its partitions are not cut at one event time"
-        yield Problem("load.generators", rule, request.partitions, "--generators 1")
+        yield Problem("partitions", rule, request.partitions, ONE_PARTITION)
 
 
 def _own_options(options: dict[str, str], engine: Capabilities, rules: Mapping[str, Rule]) -> Iterator[Problem]:

@@ -130,9 +130,12 @@ def _rate_facts(result: Result) -> list[Fact]:
 
 
 def _generators(result: Result, rate: Rates) -> str:
-    """The number of generators, and their ceiling if it is known."""
+    """The numbers of generators and partitions, the requested parallelism, and the ceiling, as far as known."""
     number, ceiling = result.environment.get("generators"), rate.generator_ceiling_per_s
+    partitions, parallelism = (result.environment.get(name) for name in ("partitions", "parallelism"))
     parts = [f"generators {number}"] if number is not None else []
+    parts += [f"partitions {partitions}"] if partitions not in (None, number) else []
+    parts += [f"parallelism {parallelism}"] if parallelism is not None else []
     parts += [f"ceiling (making events) {format_rate(ceiling)}"] if ceiling is not None else []
     return ", ".join(parts)
 

@@ -28,7 +28,7 @@ _RATE_IS_THE_REQUESTED_ONE = "every run took in all that was offered, so the rat
 _LOAD_INDEPENDENT = ("wrong_answers",)
 """Figures that do not depend on the load: one wrong row is too many at any rate."""
 _RATE_SETTINGS = ("load.rate", "load.profile")
-_LOAD_SETTINGS = ("load.duration", "load.warmup", "load.chunk", "load.generators", "load.frontier")
+_LOAD_SETTINGS = ("load.duration", "load.warmup", "load.chunk", "load.generators", "partitions", "load.frontier")
 """Load settings, beside rate and profile, that change the figures. The queue's bound and memory do not: they only
 decide when a run is given up."""
 _MACHINE = ("cpu_model", "cpus")

@@ -11,7 +11,7 @@ from pathlib import Path
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, write_study, write_text
 from streamgauge.config.options_and_settings import Characterize, Experiment, build, to_toml
 from streamgauge.dataflow import graph
-from streamgauge.engines.spark.parallelism import SETTING, parallelism_options, unless_set
+from streamgauge.engines.spark.parallelism import SETTING, parallelism_options, tasks_unless_set
 from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.validate import check
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
@@ -63,7 +63,7 @@ def apply_advice(
         return profile
     folder = Path(profile.folder)
     trial = with_absolute_paths(trial_of(experiment, value))
-    before = experiment.options.get(SETTING) or str(unless_set(check(trial).generators))
+    before = experiment.options.get(SETTING) or str(tasks_unless_set(trial.parallelism, check(trial).partitions))
     write_text(folder / APPLIED, to_toml(trial), OUT)
     result = run_single(trial.model_copy(update={"out": str(folder)}), snapshots(on_progress), on_result)
     applied = AppliedAdvice(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import hop, source
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.spark.parallelism import parallelism_problems
 from streamgauge.engines.spark.validate import check
 from streamgauge.engines.spi import StartRequest
 
@@ -157,3 +159,27 @@ def test_all_problems_are_told_at_once() -> None:
     assert {problem.setting for problem in found} == {
         "option buckets", "option lowering.x", "option spark.executor.cores", "option colour", "master",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("master", "options", "rule"),
+    [
+        ("local[2]", {}, "must not be given with the master local[2], which states Spark's cores"),
+        ("spark://h:1", {"spark.cores.max": "2"}, "must not be given with spark.cores.max, which states the executors'"),
+        ("yarn", {"spark.executor.instances": "2"}, "must not be given with spark.executor.instances"),
+        ("yarn", {"spark.executor.cores": "2"}, "must be a multiple of spark.executor.cores (2)"),
+    ],
+)
+def test_a_parallelism_that_something_else_states_is_refused(master: str, options: dict[str, str], rule: str) -> None:
+    """Both would contradict each other, or one would be ignored."""
+    request = StartRequest(None, options, master, "common", parallelism=3)
+    (problem,) = parallelism_problems(request)
+    assert problem.setting == "parallelism"
+    assert problem.rule.startswith(rule)
+    assert not list(parallelism_problems(replace(request, parallelism=None)))
+
+
+def test_a_parallelism_alone_is_taken() -> None:
+    """Of a local Spark, a standalone cluster and YARN."""
+    for master in (None, "spark://h:1", "yarn"):
+        assert not list(parallelism_problems(StartRequest(None, {}, master, "common", parallelism=4)))

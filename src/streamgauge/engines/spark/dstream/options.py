@@ -17,6 +17,7 @@ from streamgauge.engines.spark import validate
 from streamgauge.engines.spark.lowering.mergeable import non_mergeable
 from streamgauge.engines.spark.options import LOWERING, RULES
 from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
+from streamgauge.engines.spark.parallelism import local_master
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
 
 RECEIVERS = "socket"
@@ -61,6 +62,7 @@ CAPABILITIES = Capabilities(
     settings=SETTINGS,
     unsupported_reasons=UNSUPPORTED_REASONS,
     fallback_engine="spark",
+    sets_parallelism=True,
 )  # fmt: skip
 
 _OWN_OPTIONS = {
@@ -129,7 +131,7 @@ def _of_flow(flow: Flow, request: StartRequest) -> Iterator[Problem]:
             yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.fallback_engine}")
         if isinstance(node, RunningAggregate) and receivers(request.transport, request.partitions) > 1:
             rule = "must be 1 for updates over sockets: receivers are not cut at one event time"
-            yield Problem("load.generators", rule, request.partitions, "--generators 1")
+            yield Problem("partitions", rule, request.partitions, validate.ONE_PARTITION)
     if request.transport == RECEIVERS:
         yield from _lines(flow)
 
@@ -192,10 +194,14 @@ def _blocks(options: Mapping[str, str]) -> Iterator[Problem]:
 def _master(request: StartRequest) -> Iterator[Problem]:
     """Receivers use this machine's loopback, and without a free slot batches would wait forever."""
     needed = receivers(request.transport, request.partitions) + 1
-    match = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", request.master or "")
-    if request.master is None or (match is not None and int(match.group(1) or 1) >= needed):
+    master = local_master(request)
+    match = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", master or "")
+    if master is None or (match is not None and int(match.group(1) or 1) >= needed):
         return
     rule = f"must be local[N] with a slot for each receiver and at least one more: {needed} here"
+    if request.master is None:
+        yield Problem("parallelism", rule, request.parallelism, f"--parallelism {needed}, or leave it out")
+        return
     yield Problem("master", rule, request.master, f"--master local[{needed}], or leave --master out")
 
 

@@ -19,3 +19,4 @@ class SparkJob:
     folder: str
     checkpoint: str
     jars: tuple[str, ...] = ()
+    parallelism: int | None = None

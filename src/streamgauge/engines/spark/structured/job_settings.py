@@ -29,7 +29,7 @@ from streamgauge.engines.spark.options import (
     split,
     with_rocksdb,
 )
-from streamgauge.engines.spark.parallelism import unless_set
+from streamgauge.engines.spark.parallelism import executor_cores, tasks_unless_set
 from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
 from streamgauge.engines.spark.structured.job import SparkJob
 from streamgauge.engines.spark.watermark import NONE, delay_of
@@ -102,8 +102,9 @@ class JobSettings:
         """Spark's configuration, the user's part included."""
         # Remote executors reach Spark's driver at the address of streamgauge's endpoints.
         host = LOOPBACK if self.local else self.job.edges.bind
-        conf = defaults(
-            unless_set(len(self.job.edges.inputs)),
+        conf = executor_cores(self.job.master, self.job.parallelism, self.users)
+        conf |= defaults(
+            tasks_unless_set(self.job.parallelism, len(self.job.edges.inputs)),
             local_checkpoint=self.local,
             raw_files=self.user_job is None,
             host=host,

@@ -16,7 +16,7 @@ from streamgauge.dataflow.nodes import Distinct, Explode, Flow, RunningAggregate
 from streamgauge.engines.spark import validate
 from streamgauge.engines.spark.batch_interval import seconds
 from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
-from streamgauge.engines.spark.parallelism import SETTING
+from streamgauge.engines.spark.parallelism import SETTING, local_master
 from streamgauge.engines.spi import Capabilities, StartRequest
 
 INSTANCES = "1"
@@ -75,6 +75,7 @@ CAPABILITIES = Capabilities(
     transport_options={"linger": "0ms"},
     early_firing=True,
     has_batch_ids=False,
+    sets_parallelism=True,
 )
 
 
@@ -109,7 +110,7 @@ def check(request: StartRequest) -> None:
     problems = list(validate.option_problems(request, CAPABILITIES, {"trigger": _check_trigger}))
     problems += _one_by_one(request)
     if request.flow is not None:
-        problems += [*_of_one_time(request.flow), *_of_windows(request.flow), *_few_slots(request.flow, request.master)]
+        problems += [*_of_one_time(request.flow), *_of_windows(request.flow), *_few_slots(request.flow, request)]
         problems += _seldom(request.flow, request.options.get("trigger", "auto"))
     if problems:
         raise InputError(problems)
@@ -124,9 +125,8 @@ def _one_by_one(request: StartRequest) -> Iterator[Problem]:
     """Positions are inferred from results, which needs one partition and one task per operator."""
     because = "because only with one task per operator do results show how far it has read"
     if request.partitions > 1:
-        yield Problem(
-            "load.generators", f"must be 1 in real-time mode, {because}", request.partitions, "--generators 1"
-        )
+        rule = f"must be 1 in real-time mode, {because}"
+        yield Problem("partitions", rule, request.partitions, validate.ONE_PARTITION)
     if (instances := request.options.get(SETTING, INSTANCES)) != INSTANCES:
         yield Problem(f"option {SETTING}", f"must be 1 in real-time mode, {because}", instances, "leave it out")
 
@@ -159,12 +159,18 @@ def _seldom(flow: Flow, requested_value: str) -> Iterator[Problem]:
         yield Problem("option trigger", rule, requested_value, '--option trigger="5 seconds", or leave it out')
 
 
-def _few_slots(flow: Flow, master: str | None) -> Iterator[Problem]:
+def _few_slots(flow: Flow, request: StartRequest) -> Iterator[Problem]:
     """Too few slots for all tasks. Only those of `local[N]` are known before the start."""
+    master = local_master(request)
     match = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", master or "")
     if master is None or (match is not None and int(match.group(1) or 1) >= slots(flow)):
         return
-    rule = f"must be local[N] with a slot for each task, because all run at once in real-time mode: {slots(flow)} here"
+    because = f"because all run at once in real-time mode: {slots(flow)} here"
+    if request.master is None:
+        rule, way_out = f"must be a slot for each task, {because}", f"--parallelism {slots(flow)}, or leave it out"
+        yield Problem("parallelism", rule, request.parallelism, way_out)
+        return
+    rule = f"must be local[N] with a slot for each task, {because}"
     yield Problem("master", rule, master, f"--master local[{slots(flow)}], or leave --master out")
 
 

@@ -1,4 +1,4 @@
-"""Sends events to a broker: one message per event, in planned order, one partition per generator.
+"""Sends events to a broker: one message per event, in planned order, one writer per partition.
 
 The producer is idempotent, so the n-th event of a partition is at offset n despite retries. So offsets and planned
 times determine each other, as on every transport.

@@ -105,3 +105,23 @@ def test_where_counts_are_read_spark_keeps_more_executions(probed: dict[str, str
     """And no more where they are not, which is the default: they take heap."""
     settings = JobSettings(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), probed, "local[1]", "", ""))
     assert settings.configuration().get("spark.sql.ui.retainedExecutions") == kept
+
+
+@pytest.mark.parametrize(
+    ("master", "parallelism", "options", "conf"),
+    [
+        ("local[2]", None, {}, {"spark.sql.shuffle.partitions": "3"}),
+        ("local[1]", 1, {}, {"spark.sql.shuffle.partitions": "1"}),
+        ("local[4]", 4, {"spark.sql.shuffle.partitions": "7"}, {"spark.sql.shuffle.partitions": "7"}),
+        ("spark://host:7077", 4, {}, {"spark.sql.shuffle.partitions": "4", "spark.cores.max": "4"}),
+        ("yarn", 4, {"spark.executor.cores": "2"}, {"spark.executor.instances": "2"}),
+        ("yarn", None, {"spark.executor.cores": "2"}, {"spark.executor.instances": None}),
+    ],
+)
+def test_the_parallelism_is_that_of_exchanges_and_executors(
+    master: str, parallelism: int | None, options: dict[str, str], conf: dict[str, str | None]
+) -> None:
+    """Without one, exchanges have a task for each of three partitions."""
+    edges = Edges((Edge("", ""),) * 3, Edge("", ""), {})
+    made = JobSettings(SparkJob(BOUGHT.sink("out"), edges, options, master, "", "", (), parallelism)).configuration()
+    assert {name: made.get(name) for name in conf} == conf

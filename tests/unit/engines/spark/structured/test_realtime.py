@@ -81,7 +81,7 @@ def test_what_it_would_choke_on_is_refused(flow: Flow, options: dict[str, str], 
 
 def test_partitions_are_one() -> None:
     """Of several, what results show to be read would be that of one task alone."""
-    with pytest.raises(InputError, match="generators: must be 1 in real-time mode"):
+    with pytest.raises(InputError, match="partitions: must be 1 in real-time mode"):
         realtime.check(StartRequest(COUNTED, {}, None, "common", transport="kafka", partitions=2))
 
 
