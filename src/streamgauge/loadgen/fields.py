@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from numbers import Integral, Real
@@ -29,11 +29,15 @@ from streamgauge.loadgen.random.distributions import (
     Distribution,
     Sampler,
     Uniform,
+    partition_shares,
     probabilities,
     sampler,
+    sampler_of_partition,
 )
 from streamgauge.loadgen.random.philox import PhiloxBits, empty
 
+EventNumbers = Callable[[], npt.NDArray[np.int64]]
+"""Gives the numbers of events across all partitions of a stream."""
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 PAYLOAD_POOL_BYTES = 2**20
 PAYLOAD_BYTES_MAX = 2**26
@@ -58,9 +62,20 @@ class FieldSpec(ABC):
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[Any] | pa.Array:
         """The values of events [first, last), shape (last - first,)."""
 
-    def of_events(self, bits: PhiloxBits, first: int, last: int, partitions: int) -> npt.NDArray[Any] | pa.Array:
-        """Like `column`, for kinds whose values depend on the event's number across all `partitions` of a stream."""
+    def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> npt.NDArray[Any] | pa.Array:
+        """Like `column`, for kinds whose values depend on the events' `numbers` across all partitions of a stream."""
         return self.column(bits, first, last)
+
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        """The share of the events whose value hashes to each partition, shape (partitions,).
+
+        None for kinds that cannot be a stream's key, because their values cannot be restricted to those of a partition.
+        """
+        return None
+
+    def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16] | None:
+        """The partition of each row, for columns of a file; otherwise None."""
+        return None
 
     @property
     def nullable(self) -> bool:
@@ -144,7 +159,17 @@ class Key(FieldSpec):
         return self.name
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
-        return _sampled(sampler(self.distribution, self.domain, self.exponent), bits, first, last)
+        if bits.split == 1:
+            return _sampled(sampler(self.distribution, self.domain, self.exponent), bits, first, last)
+        of_partition = sampler_of_partition(
+            self.distribution, self.domain, self.exponent, bits.partition, bits.split
+        )
+        return _sampled(of_partition, bits, first, last)
+
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        if self.domain > TABLE_DOMAIN_MAX:
+            return None
+        return partition_shares(self.distribution, self.domain, self.exponent, partitions)
 
 
 @dataclass(frozen=True)
@@ -291,11 +316,16 @@ def sum_to_one(shares: Iterable[float]) -> bool:
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """An input stream: its fields in order, and its share (above 0, at most 1) of the plan's total rate."""
+    """An input stream: its fields in order, and its share (above 0, at most 1) of the plan's total rate.
+
+    `key` names the field that is the key of its messages over a broker, which decides their partition. Without one,
+    partitions take turns.
+    """
 
     name: str
     fields: tuple[FieldSpec, ...]
     share: float = 1.0
+    key: str | None = None
 
     def __post_init__(self) -> None:
         names = [field.name for field in self.fields]
@@ -303,6 +333,9 @@ class StreamSpec:
         if not names or len(alike) < len(names) or alike & set(LINEAGE):
             rule = f"needs at least one field; names must differ, not by case alone, and {', '.join(LINEAGE)} are taken"
             raise _refuse(f"stream {self.name}", rule, names, "rename the field")
+        if self.key is not None and self.key not in names:
+            rule = f"must be one of {', '.join(names)}"
+            raise _refuse(f"stream {self.name}.key", rule, self.key, near(self.key, names) or names[0])
         if not 0 < self.share <= 1:
             raise _refuse(f"stream {self.name}.share", "must be above 0 and at most 1", self.share, "0.5")
 

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import FieldSpec, is_number
-from streamgauge.loadgen.random.distributions import Sampler, Single, Table
+from streamgauge.loadgen.random.distributions import Sampler, Single, Subset, Table
+from streamgauge.loadgen.random.key_hash import key_texts, partitions_of
 from streamgauge.loadgen.random.philox import PhiloxBits, empty
 
 _TYPES: dict[type, str] = {bool: "boolean", int: "bigint", float: "double", str: "string", bytes: "binary"}
@@ -73,9 +74,10 @@ class Fitted(FieldSpec):
 
     def _drawn(self, bits: PhiloxBits, first: int, last: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
         """(index of the value, or their number for the quantiles; a share in [0, 1)), each (last - first,)."""
+        sampler = self._sampler if bits.split == 1 else self._sampler_of(bits.partition, bits.split)
         picks, places = empty(last - first, np.int32), empty(last - first, np.float64)
         for part, lanes in bits.blocks(first, last, 2):
-            self._sampler.fill(np.ascontiguousarray(lanes[0::2]), picks[part])
+            sampler.fill(np.ascontiguousarray(lanes[0::2]), picks[part])
             np.multiply(lanes[1::2], 2.0**-32, out=places[part])
         return picks, places
 
@@ -86,6 +88,38 @@ class Fitted(FieldSpec):
             return pa.array(numbers if self.decimals is None else np.round(numbers, self.decimals))
         whole = pa.array(np.floor(numbers).astype(np.int64))
         return whole.cast(kind)
+
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        if self.quantiles:
+            return None
+        return self._chances(partitions).sum(axis=1) / sum(self.weights)
+
+    def _chances(self, partitions: int) -> npt.NDArray[np.float64]:
+        """The weight of each value in each partition, shape (partitions, values). Nulls go to every partition."""
+        if partitions not in self._weights_split:
+            texts = key_texts(self._table.slice(0, len(self.values)))
+            at, chances = partitions_of(texts, partitions), np.zeros((partitions, len(self.values)))
+            chances[at, np.arange(len(at))] = self.weights
+            nulls = texts.is_null().to_numpy(zero_copy_only=False)
+            chances[:, nulls] = np.asarray(self.weights, np.float64)[nulls] / partitions
+            self._weights_split[partitions] = chances
+        return self._weights_split[partitions]
+
+    def _sampler_of(self, partition: int, partitions: int) -> Sampler:
+        """The sampler for the values that hash to a partition."""
+        if (partition, partitions) not in self._samplers_split:
+            chances = self._chances(partitions)[partition]
+            values = np.flatnonzero(chances > 0).astype(np.int32)
+            self._samplers_split[partition, partitions] = Subset(values, chances[values])
+        return self._samplers_split[partition, partitions]
+
+    @cached_property
+    def _weights_split(self) -> dict[int, npt.NDArray[np.float64]]:
+        return {}
+
+    @cached_property
+    def _samplers_split(self) -> dict[tuple[int, int], Sampler]:
+        return {}
 
     @cached_property
     def _table(self) -> pa.Array:
@@ -128,6 +162,9 @@ class Choice(FieldSpec):
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         return self._fitted.column(bits, first, last)
+
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        return self._fitted.partition_shares(partitions)
 
     @cached_property
     def _fitted(self) -> Fitted:

@@ -6,6 +6,8 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 
 CHUNK_EVENTS = 131_072
@@ -48,4 +50,5 @@ def _slice_rate(plan: Plan, columns: Columns, rows: list[int], seconds: float, c
 
 def _make_round(plan: Plan, columns: Columns, rows: list[int], number: int) -> None:
     for index, (stream, count) in enumerate(zip(plan.streams, rows, strict=True)):
-        plan.batch(index, 0, number * count, (number + 1) * count, columns[stream.name])
+        fullest = int(np.argmax(plan.partition_shares(index)))
+        plan.batch(index, fullest, number * count, (number + 1) * count, columns[stream.name])

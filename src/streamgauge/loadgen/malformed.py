@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import arrow_type
-from streamgauge.loadgen.fields import FieldSpec
+from streamgauge.loadgen.fields import EventNumbers, FieldSpec
 from streamgauge.loadgen.random.philox import PhiloxBits
 
 _OF_COINS = 2**10
@@ -63,8 +63,15 @@ class Malformed(FieldSpec):
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         return self._replaced(self.whole.column(bits, first, last), bits, first, last)
 
-    def of_events(self, bits: PhiloxBits, first: int, last: int, partitions: int) -> pa.Array:
-        return self._replaced(self.whole.of_events(bits, first, last, partitions), bits, first, last)
+    def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> pa.Array:
+        return self._replaced(self.whole.of_events(bits, first, last, numbers), bits, first, last)
+
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        """A key that became null may be in any partition. One that became another value would be in a wrong one."""
+        return self.whole.partition_shares(partitions) if set(self.forms) == {None} else None
+
+    def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16] | None:
+        return self.whole.partitions_of_rows(partitions) if set(self.forms) == {None} else None
 
     def _replaced(self, values: npt.NDArray[Any] | pa.Array, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         column = pa.array(values) if isinstance(values, np.ndarray) else values

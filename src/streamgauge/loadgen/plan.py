@@ -1,15 +1,16 @@
 """The plan: event times and contents of the whole input. Any process can make any slice of the input from it.
 
-Events of a stream are numbered n = 0, 1, ...; the n-th goes to partition n % partitions, as sequence n // partitions.
-Its event time is start_us + floor(time_of(n / share) * 1e6). It does not depend on other events, and never falls as n
-rises. Times are microseconds since the epoch. [first, last) is a slice of sequences.
+Events of a stream have numbers n. An assignment says which numbers the sequences 0, 1, ... of a partition have: they
+take turns (n % partitions), or partitions have the events whose keys hash to them (`loadgen.partitioning`). The event
+time is start_us + floor(time_of(n / share) * 1e6). It does not depend on other events, and never falls as n rises.
+Times are microseconds since the epoch. [first, last) is a slice of sequences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,9 @@ from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, event_id_base
 from streamgauge.core.schema import arrow_type
 from streamgauge.core.units import PARTITION_BITS, SEQUENCE_BITS, STREAM_BITS
-from streamgauge.loadgen.fields import SHARES_RULE, StreamSpec, sum_to_one
+from streamgauge.loadgen.fields import SHARES_RULE, FieldSpec, StreamSpec, sum_to_one
+from streamgauge.loadgen.partitioning import Assignment, ByKeyShare, ByRow, RoundRobin, Shares
+from streamgauge.loadgen.random.distributions import TABLE_DOMAIN_MAX
 from streamgauge.loadgen.random.philox import BLOCK_EVENTS, PhiloxBits, empty
 from streamgauge.loadgen.rate_profile import RateProfile
 
@@ -38,6 +41,8 @@ _GUESS_MARGIN = 2
 class Plan:
     """The complete load: warm-up, measured span and tail. `profile` is the rate of all streams together.
 
+    `keyed`: whether the keys of streams decide the partitions of their events, as a Kafka producer would.
+
     Raises `InputError` with all problems on creation: shares that do not sum to 1, too many streams or partitions, ...
     """
 
@@ -47,6 +52,7 @@ class Plan:
     duration_s: float
     partitions: int
     seed: int
+    keyed: bool = False
 
     def __post_init__(self) -> None:
         problems = list(_problems(self))
@@ -61,7 +67,36 @@ class Plan:
     @cached_property
     def _totals(self) -> tuple[int, ...]:
         """Events of each stream, over all partitions."""
-        return tuple(self._first_at(stream, self.end_us) for stream in range(len(self.streams)))
+        streams, partitions = range(len(self.streams)), range(self.partitions)
+        return tuple(
+            self._first_at(stream, self.end_us) if self._assignments[stream].exact
+            else sum(self._first_of_partition(stream, partition, self.end_us) for partition in partitions)
+            for stream in streams
+        )  # fmt: skip
+
+    @cached_property
+    def _assignments(self) -> tuple[Assignment, ...]:
+        return tuple(self._assignment(stream) for stream in self.streams)
+
+    def _assignment(self, stream: StreamSpec) -> Assignment:
+        key = self.key_of(stream)
+        if key is None:
+            return RoundRobin(self.partitions)
+        if (rows := key.partitions_of_rows(self.partitions)) is not None:
+            return ByRow(rows, self.partitions)
+        shares = key.partition_shares(self.partitions)
+        assert shares is not None
+        return ByKeyShare(shares)
+
+    def key_of(self, stream: StreamSpec) -> FieldSpec | None:
+        """The field that decides the partition of a stream's events; None if partitions take turns."""
+        if not self.keyed or self.partitions == 1 or stream.key is None:
+            return None
+        return stream.fields[stream.schema.names.index(stream.key)]
+
+    def partition_shares(self, stream: int) -> Shares:
+        """The share of a stream's events in each partition, shape (partitions,)."""
+        return self._assignments[stream].shares
 
     def number_of(self, name: str) -> int:
         """The number of a stream, which the other methods take."""
@@ -69,11 +104,10 @@ class Plan:
 
     def event_times(self, stream: int, partition: int, first: int, last: int) -> Times:
         """Event times of sequences [first, last), shape (last - first,), never falling; also past the plan's end."""
-        out, step = empty(last - first, np.int64), self.partitions
+        out, assignment = empty(last - first, np.int64), self._assignments[stream]
         for start in range(first, last, BLOCK_EVENTS):
             end = min(start + BLOCK_EVENTS, last)
-            numbers = np.arange(start * step + partition, end * step + partition, step, dtype=np.float64)
-            self._fill_times(stream, numbers, out[start - first : end - first])
+            self._fill_times(stream, assignment.numbers(partition, start, end), out[start - first : end - first])
         return out
 
     def _fill_times(self, stream: int, numbers: npt.NDArray[np.float64], out: Times) -> None:
@@ -92,37 +126,36 @@ class Plan:
 
     def _first_at(self, stream: int, t_us: int) -> int:
         """The smallest n whose event time is at or after `t_us`, regardless of the plan's end."""
-        after_s = (t_us - self.start_us) / US
-        guess = int(self.profile.events_by(after_s) * self.streams[stream].share)
-        low = max(guess - _GUESS_MARGIN, 0)
-        times = self._times_from(stream, low, guess + _GUESS_MARGIN + 1)
-        place = int(np.searchsorted(times, t_us))
-        if 0 < place < len(times) or (place == 0 and low == 0):
-            return low + place
-        return self._first_at_by_bisection(stream, t_us)
+        return _first_at(partial(self._times_from, stream), t_us, int(self._number_at(stream, t_us)))
 
-    def _first_at_by_bisection(self, stream: int, t_us: int) -> int:
-        """Like `_first_at`, if rounding errors make its guess useless."""
-        low, high = 0, EVENTS_MAX
-        while low < high:
-            middle = (low + high) // 2
-            before = self._times_from(stream, middle, middle + 1)[0] < t_us
-            low, high = (middle + 1, high) if before else (low, middle)
-        return low
+    def _first_of_partition(self, stream: int, partition: int, t_us: int) -> int:
+        """The partition's first sequence whose event time is at or after `t_us`, regardless of the plan's end."""
+        assignment = self._assignments[stream]
+        if not assignment.shares[partition]:
+            return 0
+        guess = assignment.count(partition, self._number_at(stream, t_us))
+        return _first_at(partial(self.event_times, stream, partition), t_us, guess)
+
+    def _number_at(self, stream: int, t_us: int) -> float:
+        """About the number of a stream's events before a time."""
+        return self.profile.events_by((t_us - self.start_us) / US) * self.streams[stream].share
 
     def _numbers_before(self, stream: int, t_us: int) -> int:
         """Events of a stream with event time < t_us, over all partitions, within [0, total]."""
         if t_us <= self.start_us:
             return 0
-        return self._totals[stream] if t_us >= self.end_us else self._first_at(stream, t_us)
-
-    def _of_partition(self, numbers: int, partition: int) -> int:
-        """The number of events among 0..numbers-1 that go to a partition."""
-        return max(-(-(numbers - partition) // self.partitions), 0)
+        if t_us >= self.end_us:
+            return self._totals[stream]
+        if self._assignments[stream].exact:
+            return self._first_at(stream, t_us)
+        return sum(self._first_of_partition(stream, partition, t_us) for partition in range(self.partitions))
 
     def count_before(self, stream: int, partition: int, t_us: int) -> int:
         """The exact number of the partition's events with event time < t_us, within [0, total]."""
-        return self._of_partition(self._numbers_before(stream, t_us), partition)
+        assignment = self._assignments[stream]
+        if assignment.exact:
+            return assignment.count(partition, self._numbers_before(stream, t_us))
+        return self._first_of_partition(stream, partition, min(t_us, self.end_us)) if t_us > self.start_us else 0
 
     def last_before(self, stream: int, partition: int, t_us: int) -> int | None:
         """The time of the partition's last event before `t_us`, or None."""
@@ -165,9 +198,31 @@ class Plan:
             ids[...] = np.arange(base + first, base + last)
             return pa.array(ids)
         place = self.streams[stream].schema.names.index(name)
-        bits = PhiloxBits(self.seed, stream, partition, place)
-        values = self.streams[stream].fields[place].of_events(bits, first, last, self.partitions)
+        spec = self.streams[stream]
+        key_field = -1 if self.key_of(spec) is None else spec.schema.names.index(str(spec.key))
+        bits = PhiloxBits(self.seed, stream, partition, place, key_field, self.partitions)
+        values = spec.fields[place].of_events(bits, first, last, partial(self._numbers, stream, partition, first, last))
         return pa.array(values) if isinstance(values, np.ndarray) else values
+
+
+    def _numbers(self, stream: int, partition: int, first: int, last: int) -> npt.NDArray[np.int64]:
+        return self._assignments[stream].numbers(partition, first, last).astype(np.int64)
+
+
+def _first_at(times: Callable[[int, int], Times], t_us: int, guess: int) -> int:
+    """The first of 0, 1, ... with a time at or after `t_us`, near a guess. `times(low, high)` has those of a slice."""
+    low = max(guess - _GUESS_MARGIN, 0)
+    near = times(low, max(guess, 0) + _GUESS_MARGIN + 1)
+    place = int(np.searchsorted(near, t_us))
+    if 0 < place < len(near) or (place == 0 and low == 0):
+        return low + place
+    # Rounding errors made the guess useless.
+    low, high = 0, EVENTS_MAX
+    while low < high:
+        middle = (low + high) // 2
+        before = times(middle, middle + 1)[0] < t_us
+        low, high = (middle + 1, high) if before else (low, middle)
+    return low
 
 
 def _problems(plan: Plan) -> Iterator[Problem]:
@@ -178,7 +233,9 @@ def _problems(plan: Plan) -> Iterator[Problem]:
     if shares and not sum_to_one(shares):
         yield Problem("streams", SHARES_RULE, sum(shares), "shares such as 0.5 and 0.5")
     if not 1 <= plan.partitions <= partitions_max:
-        yield Problem("partitions", f"must be 1 to {partitions_max}", plan.partitions, "--generators 1")
+        yield Problem("partitions", f"must be 1 to {partitions_max}", plan.partitions, "--partitions 1")
+    else:
+        yield from _key_problems(plan)
     if not 0 <= plan.seed < 2**63:
         yield Problem("seed", "must be 0 to 2**63 - 1", plan.seed, "--seed 1")
     if not 0 < plan.duration_s < 1e9:
@@ -186,3 +243,17 @@ def _problems(plan: Plan) -> Iterator[Problem]:
     elif plan.profile.events_by(plan.duration_s) > EVENTS_MAX:
         events = plan.profile.events_by(plan.duration_s)
         yield Problem("rate", f"a plan may hold at most {EVENTS_MAX:.0e} events", events, "a shorter --duration")
+
+
+def _key_problems(plan: Plan) -> Iterator[Problem]:
+    """Keys whose values cannot be restricted to those of a partition."""
+    for stream in plan.streams:
+        key = plan.key_of(stream)
+        if key is None or key.partitions_of_rows(plan.partitions) is not None:
+            continue
+        if key.partition_shares(plan.partitions) is None:
+            rule = (
+                f"must be 1 with the key {stream.key} of stream {stream.name}: only keys of at most "
+                f"{TABLE_DOMAIN_MAX:,} values, choices and columns of a file can be split by their hash"
+            )
+            yield Problem("partitions", rule, plan.partitions, "--partitions 1")

@@ -53,13 +53,13 @@ def require_machine(resolved: ResolvedExperiment) -> None:
 def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:
     """Events per second that all generators can produce on this machine.
 
-    One process is measured alone and without a transport; the result is multiplied by the generators that have a core
-    each.
+    One process is measured alone and without a transport. The generators that have a core each can produce as many
+    times more, unless one of them has a larger share of the events.
     """
-    cores = len(resolved.driver_cpus or cpus())
-    return measure_capacity(resolved.plan(0, rate_per_s, 10.0), resolved.generated_columns) * min(
-        resolved.generators, cores
-    )
+    plan, cores = resolved.plan(0, rate_per_s, 10.0), len(resolved.driver_cpus or cpus())
+    shares = sum(stream.share * plan.partition_shares(number) for number, stream in enumerate(plan.streams))
+    largest = max(float(shares[first :: resolved.generators].sum()) for first in range(resolved.generators))
+    return measure_capacity(plan, resolved.generated_columns) * min(1 / largest, cores)
 
 
 def _offerable(resolved: ResolvedExperiment) -> float:
@@ -116,7 +116,7 @@ def _conducted(
         keep_results=experiment.keep_results, probe_batches=probes(experiment),
         recheck_missing=not isinstance(resolved.workload, UserJob),
     )  # fmt: skip
-    engine = starter_of(experiment.engine, resolved.sut_cpus)
+    engine = starter_of(experiment.engine, resolved.sut_cpus, experiment.parallelism)
     with TrialConductor.on_test_bed(
         resolved, engine, folder.path, observe, options=beside, ceiling_per_s=ceiling_per_s
     ) as conductor:

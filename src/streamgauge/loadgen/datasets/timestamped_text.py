@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import FieldSpec
+from streamgauge.loadgen.fields import EventNumbers, FieldSpec
 from streamgauge.loadgen.random.philox import PhiloxBits
 
 ID_DIGITS, TIME_DIGITS = 10, 12
@@ -43,10 +43,10 @@ class TimestampedText(FieldSpec):
         return self.size_bytes + _OFFSET_BYTES
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        return self.of_events(bits, first, last, 1)
+        return self.of_events(bits, first, last, lambda: np.arange(first, last, dtype=np.int64))
 
-    def of_events(self, bits: PhiloxBits, first: int, last: int, partitions: int) -> pa.Array:
-        ids = np.arange(first, last, dtype=np.int64) * partitions + bits.partition
+    def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> pa.Array:
+        ids = numbers()
         created_us = (ids * (US / self.rate_per_s)).astype(np.int64)
         whole = np.empty((last - first, self.size_bytes), np.uint8)
         after_id, after_time = ID_DIGITS + 1, ID_DIGITS + TIME_DIGITS + 2

@@ -16,6 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.loadgen.random.key_hash import partitions_of_numbers
 from streamgauge.loadgen.random.philox import Lanes, empty
 
 Distribution = Literal["uniform", "normal", "zipf", "single"]
@@ -116,6 +117,23 @@ class Table(Sampler):
         return low
 
 
+class Subset(Sampler):
+    """Some of the keys, with the ratios of their probabilities unchanged; `keys` ascend."""
+
+    def __init__(self, keys: Ints, probabilities: npt.NDArray[np.float64]) -> None:
+        self._keys = keys.astype(np.int32)
+        uniform = len(keys) and bool((probabilities == probabilities[0]).all())
+        self._place: Sampler = Single() if len(keys) < 2 else Uniform(len(keys)) if uniform else Table(
+            probabilities / probabilities.sum()
+        )
+        self.lanes_per_event = self._place.lanes_per_event
+
+    def fill(self, lanes: Lanes, out: Ints) -> None:
+        if out.size:
+            self._place.fill(lanes, out)
+            out[...] = self._keys[out]
+
+
 def probabilities(distribution: Distribution, domain: int, exponent: float = 1.0) -> npt.NDArray[np.float64]:
     """The probability of each key, shape (domain,).
 
@@ -148,3 +166,22 @@ def sampler(distribution: Distribution, domain: int, exponent: float = 1.0) -> S
     if distribution == "single" or domain == 1:
         return Single()
     return Table(probabilities(distribution, domain, exponent))
+
+
+@lru_cache(maxsize=64)
+def sampler_of_partition(
+    distribution: Distribution, domain: int, exponent: float, partition: int, partitions: int
+) -> Sampler:
+    """The sampler for those keys of 0..domain-1 that hash to a partition."""
+    chances = probabilities(distribution, domain, exponent)
+    keys = np.flatnonzero((partitions_of_numbers(domain, partitions) == partition) & (chances > 0))
+    return Subset(keys, chances[keys])
+
+
+@lru_cache(maxsize=64)
+def partition_shares(
+    distribution: Distribution, domain: int, exponent: float, partitions: int
+) -> npt.NDArray[np.float64]:
+    """The probability that a key hashes to each partition, shape (partitions,)."""
+    chances = probabilities(distribution, domain, exponent)
+    return np.bincount(partitions_of_numbers(domain, partitions), chances, partitions)

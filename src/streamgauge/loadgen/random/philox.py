@@ -41,12 +41,22 @@ def empty(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
 
 @dataclass(frozen=True)
 class PhiloxBits:
-    """The lanes of one column of one partition. A change of any of the four values gives unrelated lanes."""
+    """The lanes of one column of one partition. A change of any of the first four values gives unrelated lanes.
+
+    `key_field` is the number of the field by which the stream is split into `partitions`; -1 without one.
+    """
 
     seed: int
     stream: int
     partition: int
     field: int
+    key_field: int = -1
+    partitions: int = 1
+
+    @property
+    def split(self) -> int:
+        """The number of partitions by which this column's values are split; 1 unless it is the key."""
+        return self.partitions if self.field == self.key_field else 1
 
     def lanes(self, first: int, last: int) -> Lanes:
         """Lanes [first, last), shape (last - first,)."""

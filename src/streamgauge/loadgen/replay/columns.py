@@ -1,6 +1,6 @@
 """A user's data as a stream: the rows of a file in order, and again from the beginning.
 
-Event n of a stream is row n modulo the number of rows, for any number of generators. The plan sets event times, so
+Event n of a stream is row n modulo the number of rows, for any number of partitions. The plan sets event times, so
 repeated data still have continuous event times. Times within the data are ordinary content and repeat. The column
 that the user names as the data's time continues instead, round by round.
 
@@ -19,13 +19,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import arrow_type
-from streamgauge.loadgen.fields import FieldSpec, Payload, StreamSpec
+from streamgauge.loadgen.fields import EventNumbers, FieldSpec, Payload, StreamSpec
+from streamgauge.loadgen.random.key_hash import key_texts, partitions_of
 from streamgauge.loadgen.random.philox import PhiloxBits
 from streamgauge.loadgen.replay.files import ColumnsError, Content, File, content, digest, no_value, refuse, rows
 from streamgauge.loadgen.replay.key_dictionary import KeyDictionary, numbers
@@ -59,16 +61,20 @@ class ReplayedColumn(FieldSpec):
         return self.values.nbytes / len(self.values)
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        return self.of_events(bits, first, last, 1)
+        return self.of_events(bits, first, last, lambda: np.arange(first, last, dtype=np.int64))
 
-    def of_events(self, bits: PhiloxBits, first: int, last: int, partitions: int) -> pa.Array:
-        events = np.arange(first, last) * partitions + bits.partition
-        rounds, places = np.divmod(events, len(self.values))
+    def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> pa.Array:
+        rounds, places = np.divmod(numbers(), len(self.values))
         taken = self.values.take(pa.array(places))
         if not self.step:
             return taken
         moved = pc.add(taken.cast(pa.int64()), pa.array(rounds * self.step))
         return moved.cast(arrow_type(self.spark_type))
+
+    def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16]:
+        texts = key_texts(self.values)
+        turns = (np.arange(len(texts)) % partitions).astype(np.int16)
+        return np.where(texts.is_null(), turns, partitions_of(texts, partitions))
 
     @property
     def values(self) -> pa.Array:
@@ -238,7 +244,7 @@ def _stream(request: ReplayRequest, file: File, numbered: Mapping[str, KeyDictio
         taken.get(field.name) or (field if isinstance(field, Payload) else Absent(field.name, field))
         for field in request.stream.fields
     )
-    return StreamSpec(request.stream.name, fields, request.stream.share)
+    return StreamSpec(request.stream.name, fields, request.stream.share, request.stream.key)
 
 
 def _step(times: pa.Array) -> int:
