@@ -44,13 +44,17 @@ Reference = str | Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Input:
-    """An input stream: fields, or the file that they are fitted to; `time` names the column with the event time."""
+    """An input stream: fields, or the file that they are fitted to; `time` names the column with the event time.
+
+    `key` names the field that is the key of its messages over a broker.
+    """
 
     name: str
     fields: tuple[FieldSpec, ...]
     sample: Path | None
     share: float | None
     time: str
+    key: str | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,12 @@ def _known_names(function: Callable[Arguments, Result]) -> Callable[Arguments, R
 
 @_known_names
 def stream(
-    name: str, *fields: FieldSpec, sample: str | Path | None = None, share: float | None = None, time: str = TIME
+    name: str,
+    *fields: FieldSpec,
+    sample: str | Path | None = None,
+    share: float | None = None,
+    time: str = TIME,
+    key: str | None = None,
 ) -> Input:
     """An input of a job.
 
@@ -93,6 +102,8 @@ def stream(
         sample: in place of fields, a Parquet, CSV or JSON file like the real input, beside the job's file.
         share: its part of the rate; without any, all streams have the same.
         time: the column with the event time as a timestamp.
+        key: over Kafka, the column with the key of each message, which decides its partition; without one, partitions
+            take turns.
     """
     if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
         raise JobError(Problem("stream", "must have a name of letters, digits and _", name, 'stream("purchases", ...)'))
@@ -114,7 +125,11 @@ def stream(
     taken = (*LINEAGE, *(each.name for each in fields))
     if time.lower() in map(str.lower, taken):  # Spark does not tell Timestamp from timestamp
         raise JobError(Problem(setting, f"its time column must differ from {', '.join(taken)}", time, 'time="ts"'))
-    return Input(name, fields, None if sample is None else Path(sample), share, time)
+    names = [each.name for each in fields]
+    if key is not None and (not _is_column(key) or (fields and key not in names)):
+        meant = nearest(key, names or ["user_id"])
+        raise JobError(Problem(f"{setting} key", "must be the name of one of its columns", key, f'key="{meant}"'))
+    return Input(name, fields, None if sample is None else Path(sample), share, time, key)
 
 
 def _check_not_a_list(setting: str, of: str, given: tuple[object, ...], way_out: str) -> None:

@@ -35,6 +35,8 @@ SCHEMA: pa.Schema = pa.schema(
         pa.field("driver_memory_bytes", pa.int64()),
         pa.field("loopback_bytes_per_s", pa.float64()),
         pa.field("frontier_lag_us", pa.float64()),
+        pa.field("lag_events_mean", pa.float64()),
+        pa.field("lag_by_partition", pa.list_(pa.int64())),
     ]
 )
 
@@ -75,7 +77,9 @@ MEANINGS: dict[str, dict[str, str]] = {
         "handed_out": "Deliveries in that second.",
         "committed": "Events of batches committed in that second.",
         "backlog_events": "Events due and not delivered at the second's end.",
-        "lag_events": "Events due and not committed at the second's end.",
+        "lag_events": "Consumer lag: events due and not committed at the second's end.",
+        "lag_events_mean": "The same, mean over all partitions of all streams.",
+        "lag_by_partition": "The same of each partition, stream by stream.",
         "event_time_us_p50": "Median event-time latency of the results whose event time lies in the second.",
         "event_time_us_p99": "99th percentile of it.",
         "processing_time_us_p50": "Median processing-time latency of the same results.",

@@ -52,6 +52,7 @@ class GeneratorSettings:
     plan: str
     transport: str
     transport_options: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
 
 
 class Stock:
@@ -118,7 +119,9 @@ class Generator:
         clock = Clock(settings.clock_offset_us)
         plan: Plan = _load(settings.plan)
         schemas = {stream.name: _full_schema(stream.schema.to_arrow()) for stream in plan.streams}
-        config = OutletConfig(schemas, settings.bound_us, settings.bytes_max, clock.now_us, settings.partition)
+        config = OutletConfig(
+            schemas, settings.bound_us, settings.bytes_max, clock.now_us, settings.partition, settings.keys
+        )
         at = EndpointConfig(settings.host, settings.port, settings.token, settings.transport_options)
         return cls(settings, clock, transport(settings.transport).open_outlet(at, config))
 

@@ -46,7 +46,7 @@ APPENDS = 100
 
 @dataclass(frozen=True)
 class TestBedSettings:
-    """The settings for a start, which trials do not change."""
+    """The settings for a start, which trials do not change. `keys`: stream to the column with its messages' key."""
 
     flow: Flow
     columns: dict[str, tuple[str, ...]]
@@ -60,6 +60,7 @@ class TestBedSettings:
     driver_cpus: tuple[int, ...] | None
     transport: str
     transport_options: dict[str, str] = field(default_factory=dict)
+    keys: dict[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
     ports: tuple[int, ...] = ()
 
@@ -310,6 +311,7 @@ class TestBed:
             plan=plan,
             transport=self.settings.transport,
             transport_options=dict(at.options),
+            keys=self.settings.keys,
         )
 
     def _child(self, name: str, module: str, settings: Any) -> Child:

@@ -167,7 +167,8 @@ class Key(FieldSpec):
         return _sampled(of_partition, bits, first, last)
 
     def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
-        if self.domain > TABLE_DOMAIN_MAX:
+        own_column = type(self).column is not Key.column
+        if own_column or self.domain > TABLE_DOMAIN_MAX:
             return None
         return partition_shares(self.distribution, self.domain, self.exponent, partitions)
 

@@ -27,7 +27,7 @@ from streamgauge.loadgen.rate_profile import RISES_FROM, RISES_TO, RateProfile, 
 from streamgauge.loadgen.replay.columns import require_times
 from streamgauge.preflight.tuning import engine_options, transport_options
 from streamgauge.system.machine import cpus
-from streamgauge.transports.registry import STAMPS
+from streamgauge.transports.registry import BROKERED, STAMPS
 from streamgauge.workloads.registry import Workload
 
 FRESH_WARMUP_S = 45.0
@@ -90,8 +90,19 @@ class ResolvedExperiment:
         return with_lineage(self.flow, ingest_time=self.experiment.transport in STAMPS)
 
     @property
+    def keyed(self) -> bool:
+        """Whether messages carry a key, which then decides their partition."""
+        return self.experiment.transport in BROKERED
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The key column of each stream that has one; empty over a transport without keys."""
+        streams = self.streams(self.experiment.load.rate) if self.keyed else ()
+        return {stream.name: stream.key for stream in streams if stream.key is not None}
+
+    @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """Columns that the transport carries, by stream: those that the flow reads, and payloads.
+        """Columns that the transport carries, by stream: those that the flow reads, payloads, and keys of messages.
 
         All declared ones, if the engine's options say so.
         """
@@ -105,7 +116,8 @@ class ResolvedExperiment:
             if stream.name not in columns:
                 continue
             payloads = [field.name for field in stream.fields if isinstance(field, Payload)]
-            missing = tuple(name for name in payloads if name not in columns[stream.name])
+            keys = [stream.key] if stream.key is not None and self.keyed and stream.key not in payloads else []
+            missing = tuple(name for name in (*payloads, *keys) if name not in columns[stream.name])
             columns[stream.name] = missing + columns[stream.name]
         return columns
 
@@ -184,7 +196,7 @@ class ResolvedExperiment:
         """The plan of a load. Raises InputError if a plan, or the data's time column, cannot hold it."""
         profile = profile or parse_profile("constant", rate_per_s, whole_s)
         load = self.experiment.load
-        plan = Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.partitions, load.seed)
+        plan = Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.partitions, load.seed, self.keyed)
         for number, stream in enumerate(plan.streams):
             require_times(stream, plan.planned_events(plan.start_us, plan.end_us, number))
         return plan

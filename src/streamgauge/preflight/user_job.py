@@ -138,7 +138,7 @@ def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, .
             sample = fit(path.resolve().parent / given.sample, given.time, named=given.time != TIME)
             fields = sample.fields
             notes += [f"{given.name} is fitted to {given.sample.name}: {text}" for text in sample.notes]
-        specs.append(StreamSpec(given.name, fields, share))
+        specs.append(StreamSpec(given.name, fields, share, given.key))
     return tuple(specs), tuple(notes)
 
 

@@ -47,6 +47,37 @@ class Backlog(ResultPart):
     """The most event time that waited, in seconds."""
 
 
+class LagFigures(ResultPart):
+    """Events due and not yet committed."""
+
+    begin: float
+    """At the begin of the measured span."""
+    end: float
+    """At its end."""
+    max: float
+    """The most at any whole second of it."""
+
+
+class PartitionLag(LagFigures):
+    """The lag of one partition of a stream."""
+
+    stream: str
+    """Its stream."""
+    partition: int
+    """Its number, from 0."""
+
+
+class Lag(ResultPart):
+    """Consumer lag at whole seconds of the measured span: the sum and the mean over all partitions, and each one's."""
+
+    sum: LagFigures
+    """The sum over all partitions of all streams."""
+    mean: LagFigures
+    """The mean over them."""
+    partitions: tuple[PartitionLag, ...]
+    """The lag of each partition, stream by stream."""
+
+
 class DelayPercentiles(ResultPart):
     """A delay of the driver over the measured span, in microseconds."""
 
@@ -272,6 +303,8 @@ class Input(ResultPart):
     """Generator processes. Each writes partitions of its own."""
     partitions: int | None = None
     """Partitions of each stream; null in older results, which have as many as generators."""
+    keyed: bool = False
+    """Whether the keys of messages decided their partitions."""
     profile: tuple[RatePiece, ...]
     """The rate over time, in linear pieces."""
 
@@ -357,6 +390,8 @@ class Result(ResultPart):
     """Results of each sink."""
     backlog: Backlog | None = None
     """Events that waited; null if the run ended before its verdict."""
+    lag: Lag | None = None
+    """Consumer lag; null if the run ended before its verdict."""
     driver: DriverResult | None = None
     """The driver's own figures; null if the run ended before its verdict."""
     verification: Verification | None = None

@@ -187,7 +187,8 @@ class ManagedBroker(Protocol):
 class OutletConfig:
     """Schemas of the streams (with lineage), and the limits of the outlet: `bound_us` of event time, `bytes_max`.
 
-    `now_us` is the run's clock, `partition` the generator's number.
+    `now_us` is the run's clock, `partition` that of all its events. `keys`: stream to the column that is the key of
+    its messages.
     """
 
     schemas: dict[str, pa.Schema]
@@ -195,6 +196,7 @@ class OutletConfig:
     bytes_max: int
     now_us: Callable[[], int]
     partition: int = 0
+    keys: Mapping[str, str] = field(default_factory=dict)
 
 
 class Outlet(Protocol):

@@ -60,7 +60,7 @@ def testbed_settings(resolved: ResolvedExperiment) -> TestBedSettings:
         partitions=resolved.partitions, bound_us=round(load.bound * US), bytes_max=resolved.bytes_max,
         frontier=load.frontier, options=resolved.engine_options, master=resolved.experiment.master,
         driver_cpus=resolved.driver_cpus, transport=resolved.experiment.transport,
-        transport_options=resolved.transport_options, host=resolved.experiment.bind,
+        transport_options=resolved.transport_options, keys=resolved.keys, host=resolved.experiment.bind,
         ports=tuple(range(port, port + resolved.partitions + 1)) if port else (),
     )  # fmt: skip
 

@@ -89,7 +89,7 @@ def _offered(experiment: Experiment, of: str) -> _Part:
     whole_s = (result.input.end_us - result.input.start_us) / US
     plan = Plan(
         resolved.streams(load.rate), RateProfile(pieces), result.input.start_us, whole_s,
-        resolved.partitions, load.seed,
+        resolved.partitions, load.seed, result.input.keyed,
     )  # fmt: skip
     return _Part(resolved.workload, plan, result.input.start_us, result.input.end_us)
 

@@ -11,7 +11,7 @@ from streamgauge.engines.registry import entry
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.batch_frontiers import read_skew_us
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import backlog, driver, rates, resources
+from streamgauge.metrics.summary import backlog, driver, lag, rates, resources
 from streamgauge.metrics.summary.spans import phases
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_data_summary import input_notes, replayed_data
@@ -60,6 +60,7 @@ def build_result(
         verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before its verdict."),
         rate=rates.rates_of(record, ceiling_per_s, SCHEDULE_DELAY_US_MAX),
         backlog=backlog.backlog_of(record),
+        lag=lag.lag_of(record),
         driver=driver.driver_result(record),
         processes=resources.processes(record),
         others_cpu_percent=resources.background_percent(record),
@@ -84,6 +85,7 @@ def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: floa
     if resolved.generators > len(cpus()):
         sentence = f"{resolved.generators_in_words}, so they wait for each other. Use fewer --generators"
         yield Caution(WarningCode.MORE_GENERATORS_THAN_CORES, sentence)
+    yield from _of_keys(record)
     if record.early_stop:
         yield Caution(WarningCode.ENDED_EARLY, f"ended early: {record.early_stop}")
     if record.prolonged_us:
@@ -105,6 +107,19 @@ def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: floa
         yield Caution(
             WarningCode.SPAN_EXTENDED, f"extended {times(record.interim_analyses - 1)}, as undecided: {open_}"
         )
+
+
+def _of_keys(record: TrialRecord) -> Iterator[Caution]:
+    """Partitions without events, because no key hashes to them."""
+    plan = record.trial_log.plan
+    for number, stream in enumerate(plan.streams):
+        if empty := [str(each) for each, share in enumerate(plan.partition_shares(number)) if not share]:
+            sentence = (
+                f"{len(empty)} of {plan.partitions} partitions of {stream.name} have no events, because no "
+                f"{stream.key} hashes to {', '.join(empty[:5])}{', ...' if len(empty) > 5 else ''}. Use fewer "
+                "--partitions, or more keys"
+            )
+            yield Caution(WarningCode.PARTITIONS_WITHOUT_KEYS, sentence)
 
 
 def _of_reads(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[Caution]:

@@ -244,7 +244,8 @@ def _stream(request: ReplayRequest, file: File, numbered: Mapping[str, KeyDictio
         taken.get(field.name) or (field if isinstance(field, Payload) else Absent(field.name, field))
         for field in request.stream.fields
     )
-    return StreamSpec(request.stream.name, fields, request.stream.share, request.stream.key)
+    key = request.stream.key if request.stream.key in taken else None
+    return StreamSpec(request.stream.name, fields, request.stream.share, key)
 
 
 def _step(times: pa.Array) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ Moments = Ints | int
 
 Batch = tuple[str, int]
 """(query, its batch's number)."""
+Reader = tuple[str, int]
+"""(query, number of its reader of the stream)."""
 Place = tuple[int, str, int]
 """(partition, stream, number of the query's reader): each has its own offset."""
 
@@ -59,7 +61,9 @@ class OnlineMetrics:
         self.batches: dict[Batch, BatchTimes] = defaultdict(BatchTimes)
         self._reads = _Moments()
         self._delivered: dict[tuple[str, int], _Moments] = defaultdict(_Moments)
-        self._taken: dict[str, dict[tuple[str, int], _Moments]] = defaultdict(lambda: defaultdict(_Moments))
+        self._taken: dict[str, dict[Reader, dict[int, _Moments]]] = defaultdict(
+            lambda: defaultdict(lambda: defaultdict(_Moments))
+        )
         self._committed: dict[str, list[Batch]] = defaultdict(list)
         self._partitions = 1
         self._reached: dict[str, dict[Place, _Reached]] = defaultdict(lambda: defaultdict(_Reached))
@@ -76,7 +80,7 @@ class OnlineMetrics:
             self._reads.add(part.when_us, part.to_us)
             batch = self.batches[part.query, part.batch]
             batch.end_us = max(batch.end_us, part.to_us)
-            taken = self._taken[part.stream][part.query, part.reader]
+            taken = self._taken[part.stream][part.query, part.reader][partition]
             if part.again:
                 self.reread_events += part.events
             else:
@@ -111,20 +115,28 @@ class OnlineMetrics:
 
     def taken_by(self, moments_us: Moments) -> Ints:
         """Events that the slowest reader of their stream had read before each moment."""
-        return _sum(self._of_slowest(lambda log, _: _before(*log.columns(), moments_us)), moments_us)
+        return _sum(self._of_slowest(lambda logs, _: _before(*_columns(logs), moments_us)), moments_us)
 
     def taken_events(self) -> int:
         return int(self.taken_by(FAR_FUTURE_US))
 
     def committed_by(self, moments_us: Moments) -> Ints:
         """Events that the slowest reader of their stream had committed before each moment."""
-        counts = self._of_slowest(lambda log, query: _before(*self._commits_of(log, query), moments_us))
+        counts = self._of_slowest(lambda logs, query: _before(*self._commits_of(logs, query), moments_us))
         return _sum(counts, moments_us)
+
+    def committed_of(self, stream: str, partition: int, moments_us: Ints) -> Ints:
+        """Events of one partition that the slowest reader of the stream had committed before each moment."""
+        counts = [
+            _before(*self._commits_of([logs[partition]] if partition in logs else [], query), moments_us)
+            for (query, _), logs in self._taken.get(stream, {}).items()
+        ]
+        return np.min(counts, axis=0) if counts else np.zeros_like(moments_us)
 
     def committed_between(self, from_us: int, to_us: int) -> float:
         """Committed events of a span, with each commit spread as in `delivered_between`."""
         span = (self._start_us, from_us, to_us)
-        return float(sum(self._of_slowest(lambda log, query: _spread(*self._commits_of(log, query), *span))))
+        return float(sum(self._of_slowest(lambda logs, query: _spread(*self._commits_of(logs, query), *span))))
 
     def read_until(self, before_us: int) -> int:
         """The latest end of the reads before `before_us`, in event time; 0 without reads."""
@@ -170,16 +182,17 @@ class OnlineMetrics:
         latest = (batch for batch in reversed(self._committed[sink]) if self.batches[batch].end_us)
         return [batch for batch, _ in zip(latest, range(2), strict=False)][::-1]
 
-    def _commits_of(self, log: _Moments, query: str) -> tuple[Ints, Ints]:
+    def _commits_of(self, logs: Collection[_Moments], query: str) -> tuple[Ints, Ints]:
         """Commit times of a reader's batches with their events, without uncommitted ones."""
-        when_us = np.array([self.batches[query, batch].committed_us for batch in log.batches], np.int64)
-        _, events = log.columns()
+        batches = (batch for log in logs for batch in log.batches)
+        when_us = np.array([self.batches[query, batch].committed_us for batch in batches], np.int64)
+        _, events = _columns(logs)
         return when_us[when_us > 0], events[when_us > 0]
 
-    def _of_slowest(self, count: Callable[[_Moments, str], Any]) -> Iterator[Any]:
-        """The least count among the readers of each stream."""
+    def _of_slowest(self, count: Callable[[Collection[_Moments], str], Any]) -> Iterator[Any]:
+        """The least count among the readers of each stream, over all partitions."""
         for readers in self._taken.values():
-            yield np.min([count(log, query) for (query, _), log in readers.items()], axis=0)
+            yield np.min([count(logs.values(), query) for (query, _), logs in readers.items()], axis=0)
 
 
 class _Moments:
@@ -220,6 +233,12 @@ class _Reached:
     def by(self, batch: int) -> int:
         at = bisect_right(self._batches, batch)
         return self._ends_us[at - 1] if at else 0
+
+
+def _columns(logs: Collection[_Moments]) -> tuple[Ints, Ints]:
+    """Times and numbers of several logs, one after the other."""
+    columns = [log.columns() for log in logs] or [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+    return np.concatenate([times for times, _ in columns]), np.concatenate([numbers for _, numbers in columns])
 
 
 def _sum(counts: Iterable[Ints], moments_us: Moments) -> Ints:

@@ -36,4 +36,7 @@ def offered_input(record: TrialRecord, generators: int) -> Input:
         RatePiece(start_s=piece.start_s, rate_per_s=piece.rate_per_s, slope_per_s2=piece.slope_per_s2)
         for piece in plan.profile.pieces
     )
-    return Input(start_us=plan.start_us, end_us=spans.end_us, generators=generators, partitions=plan.partitions, profile=pieces)
+    return Input(
+        start_us=plan.start_us, end_us=spans.end_us, generators=generators, partitions=plan.partitions, keyed=plan.keyed,
+        profile=pieces,
+    )

@@ -17,6 +17,7 @@ from streamgauge.metrics.latency.event_latency import LatencyBySecond, carried_p
 from streamgauge.metrics.latency.histogram import Histogram
 from streamgauge.metrics.log.trial_log import Floats, Ints, TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary.lag import lags
 from streamgauge.metrics.summary.resources import usage_by_second
 from streamgauge.metrics.summary.spans import phase_at
 
@@ -39,6 +40,7 @@ def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Tab
         "committed": np.diff(committed, prepend=0),
         "backlog_events": np.maximum(due - running.taken_by(ends), 0),
         "lag_events": np.maximum(due - committed, 0),
+        **_lag_columns(trial_log, ends, spans.end_us),
         "slip_us_max": _schedule_delay_max(trial_log, starts),
         "frontier_lag_us": _frontier_lag(trial_log, starts),
         **_usage_columns(trial_log, starts),
@@ -84,6 +86,11 @@ def _frontier_lag(trial_log: TrialLog, starts: Ints) -> Floats:
             lag[min(int((when - starts[0]) // US), len(starts) - 1)] = value * US
         worst = np.fmax(worst, lag)
     return worst
+
+
+def _lag_columns(trial_log: TrialLog, ends: Ints, end_us: int) -> dict[str, Any]:
+    by_partition = np.stack(list(lags(trial_log, ends, end_us).values()), axis=1)
+    return {"lag_events_mean": by_partition.mean(axis=1), "lag_by_partition": by_partition.tolist()}
 
 
 def _usage_columns(trial_log: TrialLog, starts: Ints) -> dict[str, Any]:

@@ -79,7 +79,8 @@ def of(series: pa.Table) -> Timeline | None:
         return None
     time_us = series.column("time_us").to_numpy()
     start_us = int(time_us[0])
-    raw = {field.name: _floats(series, field.name) for field in series.schema if field.name not in ("time_us", "phase")}
+    named = [field.name for field in series.schema if field.name not in ("time_us", "phase", "lag_by_partition")]
+    raw = {name: _floats(series, name) for name in named}
     raw["handed_out_mean"] = _smooth(raw["handed_out"])
     raw["off_plan"] = abs(np.cumsum(raw["planned"] - raw["offered"]))
     second = (time_us - start_us) / US

@@ -110,6 +110,7 @@ def _facts(result: Result) -> list[Fact]:
         *_answer_facts(result),
         *_malformed_facts(result),
         *_backlog_facts(result),
+        *_lag_facts(result),
         *_cpu_facts(result),
         *(_driver_facts(result.driver) if result.driver is not None else ()),
         *([Fact("limit", (result.search.limit,))] if result.search is not None and result.search.limit else []),
@@ -244,6 +245,18 @@ def _backlog_facts(result: Result) -> list[Fact]:
         return []
     most = f"at most {format_rate(backlog.max, 'events')}, {format_us(1e6 * backlog.max_s)} of the rate"
     return [Fact("backlog at the end", (format_rate(backlog.end, "events"), most), terminal=False)]
+
+
+def _lag_facts(result: Result) -> list[Fact]:
+    """The consumer lag; of several partitions also the mean, and the one with most."""
+    if (lag := result.lag) is None:
+        return []
+    parts = [format_rate(lag.sum.end, "events")]
+    if len(lag.partitions) > 1:
+        last = max(lag.partitions, key=lambda each: each.end)
+        most = f"most in partition {last.partition} of {last.stream}: {format_rate(last.end, 'events')}"
+        parts += [f"mean of {len(lag.partitions)} partitions {format_rate(lag.mean.end, 'events')}", most]
+    return [Fact("consumer lag at the end", (*parts, f"at most {format_rate(lag.sum.max, 'events')}"), terminal=False)]
 
 
 def _cpu_facts(result: Result) -> list[Fact]:

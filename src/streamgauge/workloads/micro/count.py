@@ -9,7 +9,7 @@ from streamgauge.workloads.registry import Job, Workload
 
 
 def build(parameters: Purchases, rate_per_s: float) -> Job:
-    bought = purchases(parameters, parameters.users)
+    bought = purchases(parameters, parameters.users, key="gem_pack_id")
     counted = source("purchases", bought.schema).running(keys="gem_pack_id", count="count(*)")
     return Job(counted.sink("counts"), (bought,))
 

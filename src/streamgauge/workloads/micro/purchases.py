@@ -46,7 +46,7 @@ class Windowed(Parameters):
         return window
 
 
-def purchases(parameters: Packs, users: int, share: float = 1.0) -> StreamSpec:
+def purchases(parameters: Packs, users: int, share: float = 1.0, key: str | None = None) -> StreamSpec:
     """`purchases(user_id, gem_pack_id, price)`, and `payload` if requested."""
     fields: tuple[FieldSpec, ...] = (
         Key("user_id", users),
@@ -55,10 +55,10 @@ def purchases(parameters: Packs, users: int, share: float = 1.0) -> StreamSpec:
     )
     if parameters.payload_bytes:
         fields += (Payload("payload", parameters.payload_bytes),)
-    return StreamSpec("purchases", fields, share)
+    return StreamSpec("purchases", fields, share, key)
 
 
-def ads(parameters: Packs, users: int, share: float) -> StreamSpec:
+def ads(parameters: Packs, users: int, share: float, key: str | None = None) -> StreamSpec:
     """`ads(user_id, gem_pack_id)`: which user was shown which pack."""
     fields = (Key("user_id", users), Key("gem_pack_id", parameters.packs, parameters.distribution))
-    return StreamSpec("ads", fields, share)
+    return StreamSpec("ads", fields, share, key)

@@ -16,7 +16,7 @@ class Parameters(Windowed, Purchases):
 
 
 def build(parameters: Parameters, rate_per_s: float) -> Job:
-    bought = purchases(parameters, parameters.users)
+    bought = purchases(parameters, parameters.users, key="gem_pack_id")
     windows = source("purchases", bought.schema).window(parameters.window(), keys="gem_pack_id")
     return Job(windows.aggregate(revenue="sum(price)").sink("revenue"), (bought,))
 

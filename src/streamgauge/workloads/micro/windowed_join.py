@@ -35,7 +35,8 @@ def users_for(parameters: Parameters, rate_per_s: float) -> int:
 
 def build(parameters: Parameters, rate_per_s: float) -> Job:
     users = users_for(parameters, rate_per_s)
-    bought, shown = purchases(parameters, users, SHARE), ads(parameters, users, 1 - SHARE)
+    bought = purchases(parameters, users, SHARE, "user_id")
+    shown = ads(parameters, users, 1 - SHARE, "user_id")
     left, right = source("purchases", bought.schema), source("ads", shown.schema)
     if parameters.payload_bytes:  # carried to the engine, no part of the result
         left = left.select(user_id="user_id", gem_pack_id="gem_pack_id", price="price")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
@@ -40,10 +41,14 @@ class KafkaOutlet(WriteOnlyOutlet):
         return self._settings.brokers
 
     def prepared(self, stream: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The events as messages in one column."""
+        """The events as messages in one column, with their keys in a second one if the stream has a key."""
         if stream not in self._encodings:
             self._encodings[stream] = encoding(self._settings.encoding, columns_of(batch.schema))
-        return pa.RecordBatch.from_arrays([self._encodings[stream].encode(batch)], names=["message"])
+        messages = [self._encodings[stream].encode(batch)]
+        if (key := self._config.keys.get(stream)) is None:
+            return pa.RecordBatch.from_arrays(messages, names=["message"])
+        keys = pc.cast(batch.column(key), pa.string())
+        return pa.RecordBatch.from_arrays([*messages, keys], names=["message", "key"])
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         """Sends a chunk of `prepared` events. A chunk without events only moves the frontier.
@@ -61,7 +66,8 @@ class KafkaOutlet(WriteOnlyOutlet):
             raise Overflow(f"the broker holds {waiting_us / US:.1f} s that were not read")
         if events:
             self._producer = self._producer or self._opened()
-            self._producer.send({stream: batch.column(0) for stream, batch in batches.items()})
+            keys = {stream: batch.column("key") for stream, batch in batches.items() if stream in self._config.keys}
+            self._producer.send({stream: batch.column("message") for stream, batch in batches.items()}, keys)
         with self._lock:
             self._count(Chunk(from_us, to_us, events, published_us), batches)
             self._waiting.append((to_us, events))

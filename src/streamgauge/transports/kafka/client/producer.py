@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from itertools import repeat
 from operator import setitem
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ SETTINGS: dict[str, Any] = {
 """Fixed settings of librdkafka's producer."""
 Messages = Callable[[pa.BinaryArray], list[bytes]]
 """Converts encoded events to a list of messages."""
+NO_KEYS: Mapping[str, pa.StringArray] = MappingProxyType({})
 WAITING_MAX = int(SETTINGS["queue.buffering.max.messages"])
 
 
@@ -49,17 +51,21 @@ class Producer:
 
         self._partition, self._streams = partition, dict(streams)
         self._lost: list[str] = []
-        self._dicts: list[dict[str, bytes]] = []
+        self._dicts: list[dict[str, Any]] = []
+        self._dicts_with_keys: list[dict[str, Any]] = []
         client_settings = {**SETTINGS, "bootstrap.servers": settings.brokers, **settings.producing}
         self._client: Any = Client({**client_settings, "error_cb": lambda _: None})
 
-    def send(self, encoded: Mapping[str, pa.BinaryArray]) -> int:
+    def send(self, encoded: Mapping[str, pa.BinaryArray], keys: Mapping[str, pa.StringArray] = NO_KEYS) -> int:
         """Queues the events of each stream in the client, which sends asynchronously. Returns their number.
+
+        `keys`: the keys of the events, of streams that have one. A null is a message without a key.
 
         Raises:
             DriverError: the broker lost or refused a message, or the client's queue is full.
         """
-        return sum(self._send(*self._streams[stream], events) for stream, events in encoded.items() if len(events))
+        streams = {stream: events for stream, events in encoded.items() if len(events)}
+        return sum(self._send(*self._streams[stream], events, keys.get(stream)) for stream, events in streams.items())
 
     def flush(self, timeout_s: float) -> None:
         """Waits until the broker has stored everything.
@@ -83,8 +89,8 @@ class Producer:
         self._client.poll(0)  # updates the count
         return len(self._client)
 
-    def _send(self, topic: str, messages_of: Messages, encoded: pa.BinaryArray) -> int:
-        messages = self._wrapped(messages_of(encoded))
+    def _send(self, topic: str, messages_of: Messages, encoded: pa.BinaryArray, keys: pa.StringArray | None) -> int:
+        messages = self._wrapped(messages_of(encoded), keys)
         pending = self.pending
         self._refuse_lost()
         if pending + len(messages) > WAITING_MAX:
@@ -94,13 +100,16 @@ class Producer:
             raise DriverError(f"the client took {accepted} of {len(messages)} messages for {topic}")
         return int(accepted)
 
-    def _wrapped(self, values: list[bytes]) -> list[dict[str, bytes]]:
+    def _wrapped(self, values: list[bytes], keys: pa.StringArray | None) -> list[dict[str, Any]]:
         """Messages in the client's format. Dicts are reused, because creating them took 10 % of the time and burdened
-        the garbage collector. The client copies the values.
+        the garbage collector. The client copies the values. Those with keys have dicts of their own.
         """
-        self._dicts += [{} for _ in range(len(values) - len(self._dicts))]
-        deque(map(setitem, self._dicts, repeat("value"), values), maxlen=0)
-        return self._dicts[: len(values)]
+        dicts = self._dicts if keys is None else self._dicts_with_keys
+        dicts += [{} for _ in range(len(values) - len(dicts))]
+        deque(map(setitem, dicts, repeat("value"), values), maxlen=0)
+        if keys is not None:
+            deque(map(setitem, dicts, repeat("key"), keys.to_pylist()), maxlen=0)
+        return dicts[: len(values)]
 
     def _note(self, error: Any, message: Any) -> None:
         """Called only for lost messages."""

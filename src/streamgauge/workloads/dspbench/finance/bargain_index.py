@@ -258,7 +258,7 @@ def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
     size = Size("size", Integer("size", 1, SIZE_MAX), quote, 1)
     price = Price("price", Reading("price", stock, 0, MEAN_PRICE, 0.0), quote, 1)
     price_field = with_malformed(price, parameters.malformed, None, 0.0, math.nan, math.inf)
-    market = StreamSpec("market", (stock, quote, price_field, size))
+    market = StreamSpec("market", (stock, quote, price_field, size), key="stock")
     window, period, threshold = parameters.vwap_window, parameters.vwap_period, parameters.bargainindex_threshold
     bargains = source("market", market.schema).process(
         BargainIndex,

@@ -166,9 +166,8 @@ def truth(window: int, threshold: float, algorithm: Algorithm) -> str:
 def build(parameters: FraudDetectionParameters, rate_per_s: float) -> Job:
     customer = Key("customer", parameters.customers)
     state = State("state", customer, 0, parameters.frauds)
-    transactions = StreamSpec(
-        "transactions", (customer, with_malformed(state, parameters.malformed, None, UNKNOWN_STATE))
-    )
+    told = with_malformed(state, parameters.malformed, None, UNKNOWN_STATE)
+    transactions = StreamSpec("transactions", (customer, told), key="customer")
     window, threshold = parameters.state_seq_window_size, parameters.metric_threshold
     algorithm = parameters.detection_algorithm
     outliers = source("transactions", transactions.schema).process(

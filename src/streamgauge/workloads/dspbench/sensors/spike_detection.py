@@ -97,7 +97,7 @@ def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
     device = Key("device", parameters.devices)
     readings = (Reading(name, device, 0, mean, parameters.spikes) for name, mean in MEANS.items())
     told = (with_malformed(reading, parameters.malformed, None, math.nan, math.inf) for reading in readings)
-    sensors = StreamSpec("sensors", (device, *told))
+    sensors = StreamSpec("sensors", (device, *told), key="device")
     averaged = (
         source("sensors", sensors.schema)
         .select(device="device", value=parameters.parser_value_field)

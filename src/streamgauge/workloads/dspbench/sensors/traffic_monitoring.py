@@ -425,7 +425,7 @@ def build(parameters: TrafficMonitoringParameters, rate_per_s: float) -> Job:
     lat, lon = Coordinate("lat", taxis, "lat", parameters.outside), Coordinate("lon", taxis, "lon")
     speed = Speed("speed", taxis, parameters.slow_downs, parameters.outliers, parameters.stopped)
     speed_field = with_malformed(speed, parameters.malformed, None, math.nan, -1.0, 2.0 * SPEED_MAX)
-    traces = StreamSpec("traces", (taxi, lat, lon, speed_field))
+    traces = StreamSpec("traces", (taxi, lat, lon, speed_field), key="taxi")
     # NaN is above every number, so the upper bound excludes it.
     sound = f"speed > 0 AND speed <= {SPEED_MAX}"
     inside = " AND ".join(

@@ -33,8 +33,8 @@ class AdsAnalytics(Parameters):
 def build(parameters: AdsAnalytics, rate_per_s: float) -> Job:
     ad = with_malformed(Key("ad_id", parameters.ads), parameters.malformed, None)
     pair = (Key("query_id", parameters.queries, "zipf"), ad)
-    clicks = StreamSpec("clicks", pair, parameters.clicks)
-    impressions = StreamSpec("impressions", pair, 1 - parameters.clicks)
+    clicks = StreamSpec("clicks", pair, parameters.clicks, "query_id")
+    impressions = StreamSpec("impressions", pair, 1 - parameters.clicks, "query_id")
     clicked = source("clicks", clicks.schema).select(query_id="query_id", ad_id="ad_id", clicks="1", impressions="0")
     shown = source("impressions", impressions.schema).select(
         query_id="query_id", ad_id="ad_id", clicks="0", impressions="1"

@@ -1,0 +1,49 @@
+"""The keys that workloads declare for their streams' messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import IntervalJoin, Source, WindowJoin
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.random.key_hash import key_texts, partitions_of
+from streamgauge.loadgen.rate_profile import parse_profile
+from streamgauge.workloads.registry import Job, get, names
+
+KEYED = (
+    "ads_analytics", "bargain_index", "count", "fraud_detection", "spike_detection", "traffic_monitoring",
+    "windowed_aggregation", "windowed_join",
+)  # fmt: skip
+
+
+def built(name: str) -> Job:
+    workload = get(name)
+    return workload.build(workload.parameters(), 1000.0)
+
+
+@pytest.mark.parametrize("name", names())
+def test_events_are_in_the_partition_of_their_key(name: str) -> None:
+    """Of every stream that declares a key, with the default parameters."""
+    job = built(name)
+    assert any(stream.key for stream in job.streams) == (name in KEYED)
+    plan = Plan(job.streams, parse_profile("constant", 1000.0, 10.0), 0, 10.0, 3, 1, keyed=True)
+    for number, stream in enumerate(job.streams):
+        for partition in range(3) if stream.key is not None else ():
+            count = min(plan.count_before(number, partition, plan.end_us), 1000)
+            keys = key_texts(plan.batch(number, partition, 0, count, [stream.key]).column(0)).drop_null()
+            assert set(partitions_of(keys, 3).tolist()) <= {partition}
+
+
+@pytest.mark.parametrize("name", names())
+def test_joined_streams_share_a_key(name: str) -> None:
+    """Both sides have the same key, or none, so that equal keys are in partitions of the same number."""
+    job = built(name)
+    kinds = {}
+    for stream in job.streams:
+        field = next((each for each in stream.fields if each.name == stream.key), None)
+        kinds[stream.name] = None if field is None else field.key_kind
+    for node in graph.operators(job.flow):
+        if isinstance(node, WindowJoin | IntervalJoin):
+            sources = {each.name for each in graph.walk(node) if isinstance(each, Source)}
+            assert len({kinds[each] for each in sources}) == 1
