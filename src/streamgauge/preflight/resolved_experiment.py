@@ -95,6 +95,12 @@ class ResolvedExperiment:
         return self.experiment.transport in BROKERED
 
     @property
+    def reads_unevenly(self) -> bool:
+        """Whether a batch reads partitions or streams up to different event times, each up to its own offset."""
+        several = self.partitions > 1 or len(graph.sources(self.flow)) > 1
+        return self.experiment.transport in BROKERED and self.engine.has_batch_ids and several
+
+    @property
     def keys(self) -> dict[str, str]:
         """The key column of each stream that has one; empty over a transport without keys."""
         streams = self.streams(self.experiment.load.rate) if self.keyed else ()

@@ -39,6 +39,7 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.run import FAULTS, Verification
 from streamgauge.transports.registry import STAMPS
+from streamgauge.verification.batch_order import BATCH, depends_on_batches, expect_by_batch, with_batches
 from streamgauge.verification.common_subplan import shared_plans
 from streamgauge.verification.malformed import counting
 from streamgauge.verification.regenerated_input import RegeneratedInput, Watch
@@ -133,7 +134,7 @@ def _verify_sink(
 
 def _uneven_batches_note(resolved: ResolvedExperiment, record: TrialRecord) -> str:
     """A note about batches whose last values cannot be demanded; empty if there are none."""
-    if not isinstance(resolved.flow.sink.input, RunningAggregate):
+    if not isinstance(resolved.flow.sink.input, RunningAggregate) or _by_batch(resolved):
         return ""
     times, uneven = cuts(record.trial_log)
     if not uneven:
@@ -181,12 +182,41 @@ def _compare_whole(
     compared: Comparison,
 ) -> None:
     spec, connection = _diff_spec(resolved, record), compared.connection
+    if _by_batch(resolved):
+        _compare_by_batch(resolved, record, received, source, compared)
+        return
     connection.register("received", received.table() if not received.empty else _empty_results(resolved))
     if spec.update:
         _expect_updates(resolved, record, source, connection)
     else:
         relations = _planned(resolved, record, source, connection)
         connection.execute(f"CREATE TABLE expected AS {oracle_sql(resolved.lineage_flow, relations)}")
+    compared.add("expected", "received", spec)
+
+
+def _by_batch(resolved: ResolvedExperiment) -> bool:
+    """Whether results are compared by what each batch had read, because its partitions end at different times."""
+    return resolved.reads_unevenly and depends_on_batches(resolved.flow)
+
+
+def _compare_by_batch(
+    resolved: ResolvedExperiment,
+    record: TrialRecord,
+    received: ReceivedResults,
+    source: RegeneratedInput,
+    compared: Comparison,
+) -> None:
+    """Updates: each key has one value in each batch that read it. First rows: as for other flows."""
+    spec, connection = _diff_spec(resolved, record), compared.connection
+    expect_by_batch(resolved.flow, record, source, connection)
+    if spec.update:
+        due = f"event_time < {_measured_until(record)}"
+        ids, columns = (tuple(name for name in names if name != EVENT_TIME) for names in (spec.identity, spec.columns))
+        spec = DiffSpec((*ids, BATCH), (*columns, EVENT_TIME, BATCH), "true", due, complete=record.owes_all)
+        empty = _empty_results(resolved).append_column(BATCH, pa.array([], pa.int64()))
+        connection.register("received", with_batches(received) if not received.empty else empty)
+    else:
+        connection.register("received", received.table() if not received.empty else _empty_results(resolved))
     compared.add("expected", "received", spec)
 
 

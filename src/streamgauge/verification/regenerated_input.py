@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
 from streamgauge.loadgen.plan import Plan
-from streamgauge.metrics.log.ingest_times import IngestTimes
+from streamgauge.metrics.log.live_figures import Ints
 
 ROWS_MAX = 262_144
 
 Watch = Callable[[int, int, int, pa.RecordBatch], None]
 """Called with each regenerated batch: stream number, partition, first sequence number, events."""
+
+
+class Stamps(Protocol):
+    """A number for each event of a place, such as its ingest time."""
+
+    def of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
+        """For ascending event times, shape (n,)."""
 
 
 class RegeneratedInput:
@@ -26,19 +33,19 @@ class RegeneratedInput:
     def __init__(
         self,
         plan: Plan,
-        ingest: IngestTimes,
+        ingest: Stamps,
         columns: dict[str, tuple[str, ...]],
         watch: Watch | None = None,
         shared: Mapping[str, str] | None = None,
     ) -> None:
-        self._plan, self._ingest, self._columns, self._watch = plan, ingest, columns, watch
+        self._plan, self._ingest, self.columns, self.watch = plan, ingest, columns, watch
         self.shared = shared or {}
 
     def readers(self, from_us: int, to_us: int) -> dict[str, pa.RecordBatchReader]:
         """Stream name to a reader of its events in [from_us, to_us)."""
         readers = {}
         for index, stream in enumerate(self._plan.streams):
-            if stream.name not in self._columns:
+            if stream.name not in self.columns:
                 continue
             empty = self._with_ingest(index, 0, self._make(index, 0, 0, 0))
             readers[stream.name] = pa.RecordBatchReader.from_batches(empty.schema, self._batches(index, from_us, to_us))
@@ -57,19 +64,19 @@ class RegeneratedInput:
             last = self._plan.count_before(stream, partition, to_us)
             for low in range(first, last, ROWS_MAX):
                 batch = self._make(stream, partition, low, min(last, low + ROWS_MAX))
-                if self._watch is not None:
-                    self._watch(stream, partition, low, batch)
+                if self.watch is not None:
+                    self.watch(stream, partition, low, batch)
                 yield self._with_ingest(stream, partition, batch)
 
     def _make(self, stream: int, partition: int, first: int, last: int) -> pa.RecordBatch:
-        columns = self._columns[self._plan.streams[stream].name]
+        columns = self.columns[self._plan.streams[stream].name]
         names = [name for name in columns if name != INGEST_TIME]
         names += [EVENT_TIME] if EVENT_TIME not in names else []
         return self._plan.batch(stream, partition, first, last, names)
 
     def _with_ingest(self, stream: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         name = self._plan.streams[stream].name
-        if INGEST_TIME not in self._columns[name]:
+        if INGEST_TIME not in self.columns[name]:
             return batch
         ingest_times = self._ingest.of(name, partition, batch.column(EVENT_TIME).to_numpy())
         return batch.append_column(INGEST_TIME, pa.array(ingest_times))

@@ -15,7 +15,20 @@ from pathlib import Path
 from streamgauge.core.errors import InputError, Problem, nearest
 from streamgauge.core.plugin_options import Setting, problems_of
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import Distinct, Flow, Process, RunningAggregate, Source, UserJobNode
+from streamgauge.dataflow.nodes import (
+    Distinct,
+    Flow,
+    IntervalJoin,
+    Node,
+    Process,
+    RunningAggregate,
+    SessionAggregate,
+    Source,
+    TopN,
+    UserJobNode,
+    WindowAggregate,
+    WindowJoin,
+)
 from streamgauge.engines.spark.parallelism import parallelism_problems
 from streamgauge.engines.spark.options import CAPABILITIES, LOWERING, LOWERINGS, RULES, check_beside
 from streamgauge.engines.spi import Capabilities, StartRequest
@@ -24,6 +37,9 @@ PREFIX = "spark."
 ONE_PARTITION = "--partitions 1 --generators 1"
 Rule = Callable[[str], Problem | None]
 """The problem of a value, or None."""
+
+HOLDING = (Process, WindowAggregate, SessionAggregate, WindowJoin, IntervalJoin, TopN, Distinct)
+"""Operators whose results wait for the watermark over a broker; `_is_stateless` has the exceptions."""
 
 _LOCAL = re.compile(
     r"local(\[([1-9][0-9]*|\*)(,\s*[1-9][0-9]*)?\])?"
@@ -112,15 +128,25 @@ def _kafka_problems(flow: Flow, request: StartRequest) -> Iterator[Problem]:
     for name, value in request.options.items():
         if name.startswith(LOWERING) and value == "packed":
             yield Problem(f"option {name}", "cannot be packed with the transport kafka", value, "leave it out")
+    yield from _updates_of_held_rows(flow, request)
+
+
+def _updates_of_held_rows(flow: Flow, request: StartRequest) -> Iterator[Problem]:
+    """Updates of rows that an operator held back: the batch that read a row is not the one that gives its update."""
     streams = {node.name for node in graph.operators(flow) if isinstance(node, Source)}
-    if not any(isinstance(node, RunningAggregate | Distinct) for node in graph.operators(flow)):
+    if request.partitions == 1 and len(streams) == 1:
         return
-    if len(streams) > 1:
-        rule = "does not cut two streams at one event time, which updates and first rows of several streams need"
-        yield Problem("transport", rule, "kafka", "--transport flight")
-    if request.partitions > 1:
-        rule = "must be 1 for updates and first rows over a broker: its partitions are not cut at one event time"
-        yield Problem("partitions", rule, request.partitions, ONE_PARTITION)
+    for node in graph.operators(flow):
+        if not isinstance(node, RunningAggregate) and not (isinstance(node, Distinct) and node.window is None):
+            continue
+        held = [each.name for each in graph.walk(node) if isinstance(each, HOLDING) and not _is_stateless(each)]
+        if held:
+            rule = f"must be 1, with one stream, for {node.name}, because {held[0]} holds rows back until the watermark"
+            yield Problem("partitions", rule, request.partitions, ONE_PARTITION + ", or --transport flight")
+
+
+def _is_stateless(node: Node) -> bool:
+    return (isinstance(node, Process) and not node.keys) or (isinstance(node, Distinct) and node.window is None)
 
 
 def _own_options(options: dict[str, str], engine: Capabilities, rules: Mapping[str, Rule]) -> Iterator[Problem]:

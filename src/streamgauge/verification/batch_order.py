@@ -1,0 +1,133 @@
+"""Expected updates and first rows of batches that read each partition up to its own offset.
+
+Which rows a value is of does not follow from event times then, but from the batch that read each row: the deliveries
+say which prefix of each partition a batch had read. So the oracle gets an event time that sorts by batch, and by event
+time within a batch, and `ingest_time` holds the real event time. Such flows have no windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import quote, quoted
+from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow.lineage import with_lineage
+from streamgauge.dataflow.nodes import Distinct, Flow, RunningAggregate
+from streamgauge.engines.duckdb_oracle.lower import retained_rows
+from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
+from streamgauge.engines.duckdb_oracle.process_operator import computed
+from streamgauge.metrics.latency.event_latency import ENGINE_BATCH
+from streamgauge.metrics.log.ingest_times import ends_and_stamps, stamps_of
+from streamgauge.metrics.log.live_figures import Ints
+from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.verification.regenerated_input import RegeneratedInput
+from streamgauge.verification.spool import ReceivedResults
+
+BATCH = "__batch"
+TIME_BITS = 42
+"""Bits of the event time since the plan's start: 50 days. The batch number has the 20 bits above."""
+NEVER_READ = 2**20 - 1
+"""The batch of events that no batch has read. Greater than every batch number."""
+_RETAINED = {"retained": "retained"}
+
+
+def depends_on_batches(flow: Flow) -> bool:
+    """Whether results depend on what a batch had read: updates, and the first row of each key."""
+    return any(
+        isinstance(node, RunningAggregate) or (isinstance(node, Distinct) and node.window is None)
+        for node in graph.operators(flow)
+    )
+
+
+class BatchNumbers:
+    """The number of the batch in which a query read each event."""
+
+    def __init__(self, trial_log: TrialLog) -> None:
+        self._reads: dict[tuple[str, int], tuple[Ints, Ints]] = {}
+        for partition, log in enumerate(trial_log.deliveries):
+            for stream in {part.stream for part in log}:
+                parts = (part for part in log if part.stream == stream and part.reader == 0 and not part.again)
+                # One more, because 0 stands for events that were never read.
+                self._reads[stream, partition] = ends_and_stamps(parts, lambda part: part.batch + 1)
+
+    def of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
+        """The batch of each event, for ascending event times; `NEVER_READ` for those that no batch read."""
+        nothing = np.zeros(0, np.int64)
+        numbers = stamps_of(*self._reads.get((stream, partition), (nothing, nothing)), event_times_us)
+        return np.where(numbers > 0, numbers - 1, NEVER_READ)
+
+
+class InputInBatchOrder(RegeneratedInput):
+    """The planned input with an event time that sorts by batch, and the real event time as ingest time."""
+
+    @classmethod
+    def like(cls, source: RegeneratedInput, record: TrialRecord) -> InputInBatchOrder:
+        """The input of the one query whose commits the record has."""
+        queries = {commit.query for commit in record.trial_log.commits}
+        logs = [record.trial_log.of_query(query) for query in queries] or [record.trial_log]
+        columns = {
+            stream: (*(name for name in names if name != INGEST_TIME), INGEST_TIME)
+            for stream, names in source.columns.items()
+        }
+        return cls(record.trial_log.plan, BatchNumbers(logs[0]), columns, source.watch)
+
+    def _with_ingest(self, stream: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        times = batch.column(EVENT_TIME).to_numpy()
+        numbers = self._ingest.of(self._plan.streams[stream].name, partition, times)
+        ordered = numbers << TIME_BITS | (times - self._plan.start_us)
+        place = batch.schema.get_field_index(EVENT_TIME)
+        return batch.set_column(place, EVENT_TIME, pa.array(ordered)).append_column(INGEST_TIME, pa.array(times))
+
+
+def expect_by_batch(flow: Flow, record: TrialRecord, source: RegeneratedInput, connection: Any) -> None:
+    """Creates `expected`: for updates, the value of each key after each batch that read it, with `BATCH`; otherwise
+    the results.
+
+    Batches that were not committed are left out of a trial that ended early.
+    """
+    numbered = with_lineage(flow, ingest_time=True)
+    made = InputInBatchOrder.like(source, record)
+    relations = made.registered(connection, record.spans.start_us, record.offered_until())
+    relations = computed(connection, numbered, relations)
+    last = numbered.sink.input
+    if not isinstance(last, RunningAggregate):
+        names = quoted(name for name in schema.columns(last) if name not in (EVENT_TIME, INGEST_TIME))
+        rows = oracle_sql(numbered, relations)
+        connection.execute(f"CREATE TABLE expected AS SELECT {names}, {INGEST_TIME} AS {EVENT_TIME} FROM ({rows})")
+        return
+    query, retained = retained_rows(numbered, relations, "retained")
+    connection.execute(query)
+    if not record.owes_all:
+        committed = max((commit.batch for commit in record.trial_log.commits), default=-1)
+        connection.execute(f"DELETE FROM retained WHERE {EVENT_TIME} >> {TIME_BITS} > {committed}")
+    keys = quoted(last.keys)
+    of_batch = f"GROUP BY {keys}, {EVENT_TIME} >> {TIME_BITS}"
+    connection.execute(f"CREATE TABLE ends AS SELECT {keys}, max({EVENT_TIME}) AS {EVENT_TIME} FROM retained {of_batch}")
+    same = " AND ".join(
+        f"value.{quote(name)} IS NOT DISTINCT FROM ends.{quote(name)}" for name in (*last.keys, EVENT_TIME)
+    )
+    values = oracle_sql(retained, _RETAINED, "ends")
+    connection.execute(
+        f"CREATE TABLE expected AS SELECT value.* EXCLUDE ({EVENT_TIME}, {INGEST_TIME}), value.{INGEST_TIME} AS"
+        f" {EVENT_TIME}, value.{EVENT_TIME} >> {TIME_BITS} AS {BATCH}"
+        f" FROM ({values}) AS value JOIN ends ON {same}"
+    )
+
+
+def with_batches(received: ReceivedResults) -> pa.Table:
+    """All results with the number of the engine's batch that gave them."""
+    schema_ = received.schema.remove_metadata().append(pa.field(BATCH, pa.int64()))
+    return pa.Table.from_batches(_numbered(received), schema_)
+
+
+def _numbered(received: ReceivedResults) -> Iterator[pa.RecordBatch]:
+    for batch in received.batches():
+        number = int(batch.schema.metadata[ENGINE_BATCH].rpartition(b"/")[2])
+        plain = batch.replace_schema_metadata(None)
+        yield plain.append_column(BATCH, pa.array(np.full(batch.num_rows, number, np.int64)))
