@@ -17,7 +17,7 @@ from streamgauge.core.lineage_columns import INGEST_TIME, LINEAGE
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
-from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.reach import reach_us, slide_us, tail_us
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import Capabilities, StartRequest
@@ -101,6 +101,12 @@ class ResolvedExperiment:
         return self.experiment.transport in BROKERED and self.engine.has_batch_ids and several
 
     @property
+    def holds_rows(self) -> bool:
+        """Whether a keyed process holds rows until the watermark, because batches read partitions unevenly."""
+        keyed = (isinstance(node, Process) and bool(node.keys) for node in graph.operators(self.flow))
+        return self.reads_unevenly and any(keyed)
+
+    @property
     def keys(self) -> dict[str, str]:
         """The key column of each stream that has one; empty over a transport without keys."""
         streams = self.streams(self.experiment.load.rate) if self.keyed else ()
@@ -141,7 +147,7 @@ class ResolvedExperiment:
     @property
     def closing_sinks(self) -> tuple[str, ...]:
         """Sinks whose results wait for the end of a window or for the watermark."""
-        return tuple(one.flow.sink.name for one in self.by_sink() if tail_us(one.flow))
+        return tuple(one.flow.sink.name for one in self.by_sink() if tail_us(one.flow) or one.holds_rows)
 
     @property
     def generators_in_words(self) -> str:

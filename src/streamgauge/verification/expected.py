@@ -154,13 +154,15 @@ def _diff_spec(resolved: ResolvedExperiment, record: TrialRecord) -> DiffSpec:
         required = "true" if record.owes_all else f"event_time < {record.trial_log.committed_until()}"
         due = f"{DUE} AND event_time < {_measured_until(record)}"
         return DiffSpec(identity(flow), whole, required, due, update=True, complete=record.owes_all)
-    windowed = WINDOW_END in whole
+    windowed, held_us = WINDOW_END in whole, _held_us(flow)
+    # Held rows wait for the watermark alone, so the least time stands for them.
+    held_us = held_us if held_us is None else max(held_us, int(resolved.holds_rows))
     return diff_spec_of(
         record,
         identity(flow),
         whole,
         windowed,
-        due_after_early_end(record, windowed, _held_us(flow), resolved.watermark_delay_us),
+        due_after_early_end(record, windowed, held_us, resolved.watermark_delay_us),
     )
 
 

@@ -112,19 +112,14 @@ def _unused_delay(request: StartRequest) -> Iterator[Problem]:
         return
     packed = [option.removeprefix(LOWERING) for option, value in request.options.items() if value == "packed"]
     for node in graph.operators(request.flow):
-        if isinstance(node, UserJobNode) or (isinstance(node, Process) and node.keys) or node.name in packed:
+        cut_evenly = isinstance(node, Process) and node.keys and request.transport != "kafka"
+        if isinstance(node, UserJobNode) or cut_evenly or node.name in packed:
             rule = f"does not apply to {node.name}, whose watermark has no delay"
             yield Problem(f"option {name}", rule, request.options[name], "leave it out")
 
 
 def _kafka_problems(flow: Flow, request: StartRequest) -> Iterator[Problem]:
-    """Features that need all sources cut at one event time, or that only the transport flight supports."""
-    for node in graph.operators(flow):
-        keyed_process = isinstance(node, Process) and node.keys
-        if keyed_process or isinstance(node, UserJobNode):
-            unsupported = "processes with keys" if keyed_process else "user jobs"
-            rule = f"does not support {unsupported} ({node.name})"
-            yield Problem("transport", rule, "kafka", "--transport flight")
+    """What needs all sources cut at one event time, or that only the transport flight supports."""
     for name, value in request.options.items():
         if name.startswith(LOWERING) and value == "packed":
             yield Problem(f"option {name}", "cannot be packed with the transport kafka", value, "leave it out")

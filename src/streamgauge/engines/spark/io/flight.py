@@ -25,6 +25,8 @@ from streamgauge.engines.spi import Edges
 class FlightAdapter:
     """Reads streams from the generators' queues; results go to the recorder."""
 
+    reads_evenly = True
+
     def __init__(self, edges: Edges, options: Mapping[str, str]) -> None:
         self._edges, self._options = edges, options
 

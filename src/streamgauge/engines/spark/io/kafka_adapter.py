@@ -21,6 +21,8 @@ from streamgauge.engines.spi import Edges
 class KafkaAdapter:
     """Reads streams from topics; results go to the run's results topic."""
 
+    reads_evenly = False
+
     def __init__(self, edges: Edges, options: Mapping[str, str], clients: ClientSettings | None = None) -> None:
         self._edges = edges
         self._clients = clients or CLIENTS[options.get("kafka_clients", TUNED)]

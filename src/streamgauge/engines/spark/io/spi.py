@@ -64,6 +64,9 @@ class QueryStart:
 class TransportAdapter(Protocol):
     """A transport, as the queries of one job see it."""
 
+    reads_evenly: bool
+    """Whether the partitions and streams of a batch end at one event time. Only then the reader can pack blocks."""
+
     def configuration(self) -> dict[str, str]:
         """Spark settings that the transport needs."""
 

@@ -95,26 +95,29 @@ class Lowering:
 
     Args:
         read: gives the streaming DataFrame of a source node (fields and lineage).
-        read_packed: gives a source as packed blocks instead of rows.
+        read_packed: gives a source as packed blocks instead of rows; None if the reader cannot.
         choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
         buckets: how many parts packed lowerings cut their keys into.
         delay: the watermark delay, in Spark's format.
         probe: counts the rows that leave operators.
         in_order: whether rows arrive in event order and one task per operator gets all of them.
+        uneven: whether batches read partitions or streams up to different event times.
     """
 
     def __init__(
         self,
         read: Callable[[Source], DataFrame],
-        read_packed: Callable[[Source, Packing], DataFrame],
+        read_packed: Callable[[Source, Packing], DataFrame] | None,
         choices: dict[str, str],
         buckets: int,
         delay: str = NONE,
         probe: Probe | None = None,
         in_order: bool = False,
+        uneven: bool = False,
     ) -> None:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
         self._delay, self._probe, self._in_order = delay, probe or Uncounted(), in_order
+        self._uneven = uneven
         self._counted_by_spark: frozenset[Node] = frozenset()
         self._chained: frozenset[Node] = frozenset()
 
@@ -203,6 +206,7 @@ class Lowering:
         if lowering_of(node, self._choices) == "packed":
             from streamgauge.engines.spark.lowering.packed_join import packed_join
 
+            assert self._read_packed is not None
             return packed_join(node, self.lower, self._read_packed, self._buckets)
         return self._stream_stream_join(node)
 
@@ -263,7 +267,8 @@ class Lowering:
         if isinstance(before, Process) and before in self._chained:
             blocks = self._processed(before, chain_into(node, self._buckets))
             chained_blocks = self._probe.behind(before.name, blocks, ROWS)
-        return process(node, self.lower, self._read_packed, self._buckets, chained_blocks, chain)
+        uneven = self._delay if self._uneven else None
+        return process(node, self.lower, self._read_packed, self._buckets, chained_blocks, chain, uneven)
 
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))

@@ -8,9 +8,10 @@
    results as blocks, store the snapshot.
 4. Unpack blocks to rows, or chain: the process splits its results by the keys of the next process.
 
-All sources of a batch are cut at one event time (the common frontier), so sorting within a batch is sufficient. A
-class that states times itself uses Spark's watermark, which lags one batch, as windows do. A timer per bucket fires
-when that watermark moves.
+If all sources of a batch are cut at one event time (the common frontier), sorting within a batch is sufficient.
+Otherwise each bucket holds rows until the watermark passes them (`held_rows`), and its state includes them. A class
+that states times itself uses Spark's watermark, which lags one batch, as windows do. A timer per bucket fires when that
+watermark moves.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ from streamgauge.engines.spark.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, ONE_PANE_US, PACKED, SIDE, TIME, Packing
 from streamgauge.engines.spark.lowering.chaining import CHAINED, ChainSpec
+from streamgauge.engines.spark.lowering.held_rows import HeldRows
 from streamgauge.engines.spark.lowering.panes import MARK
+from streamgauge.engines.spark.watermark import NONE
 
 Batches = Iterator[pa.RecordBatch]
 PackedSource = tuple[Source, Packing]
 
 BLOCKS = f"{BLOCK} binary"
 STATE = "snapshot binary"
+HELD_STATE = f"{STATE}, held binary"
 IDS_TRIED = 16
 """Candidate ids per bucket, to find one that Spark's hash sends to the intended partition."""
 
@@ -46,24 +50,29 @@ IDS_TRIED = 16
 def process(
     node: Process,
     lower: Callable[[Node], DataFrame],
-    read_packed: Callable[[Source, Packing], DataFrame],
+    read_packed: Callable[[Source, Packing], DataFrame] | None,
     buckets: int,
     given: DataFrame | None = None,
     chain: ChainSpec | None = None,
+    uneven: str | None = None,
 ) -> DataFrame:
     """The results' columns and `_time`, with its watermark if there is one. `lower` gives a frame with `_time`.
 
     `chained_blocks`: the output of a chained process upstream. `chain`: how to pack results for a chained process
-    downstream, as rows of `CHAINED`.
+    downstream, as rows of `CHAINED`. `read_packed`: None if the reader cannot pack. `uneven`: the watermark delay if
+    batches are not cut at one event time; then rows are held until the watermark, unless an operator before did so.
     """
     if not node.keys:
         return _stateless(node, lower(node.inputs[0]))
-    packed = _packed_inputs(node, lower, read_packed, buckets) if given is None else _as_packed(given)
+    if given is not None:
+        packed, held = _as_packed(given), False
+    else:
+        packed, held = _packed_inputs(node, lower, read_packed, buckets, uneven)
     spread = F.element_at(F.array(*map(F.lit, _bucket_ids(packed, buckets))), F.col(BUCKET) + 1)
     # Without leading underscores, because pandas drops such names in named tuples.
     gathered = packed.select(spread.alias("bucket"), F.col(SIDE).alias("side"), F.col(BLOCK).alias("block"), TIME)
     results = gathered.groupBy("bucket").transformWithStateInPandas(
-        Bucket(node, chain), BLOCKS if chain is None else CHAINED, "append", "eventTime"
+        Bucket(node, chain, held), BLOCKS if chain is None else CHAINED, "append", "eventTime"
     )
     if chain is not None:
         return results
@@ -71,7 +80,7 @@ def process(
 
 
 def _stateless(node: Process, frame: DataFrame) -> DataFrame:
-    marked = "spark.watermarkDelayMs" in frame.schema[TIME].metadata
+    marked = _is_marked(frame)
     wanted = column_layouts(node)
 
     def each(batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -104,24 +113,35 @@ def _ddl(results: pa.Schema, node: Process) -> str:
 def _packed_inputs(
     node: Process,
     lower: Callable[[Node], DataFrame],
-    read_packed: Callable[[Source, Packing], DataFrame],
+    read_packed: Callable[[Source, Packing], DataFrame] | None,
     buckets: int,
-) -> DataFrame:
-    """All inputs as blocks with a watermark on `_time`, packed by the same method, because buckets must agree."""
+    uneven: str | None,
+) -> tuple[DataFrame, bool]:
+    """All inputs as blocks with a watermark on `_time`, and whether their rows must be held.
+
+    All are packed by the same method, because buckets must agree.
+    """
     plans = [_packing(node, number, buckets) for number in range(len(node.inputs))]
-    if all(plans):
+    if read_packed is not None and all(plans):
         frames = [
             _spread_broadcast(read_packed(*plan), node, plan[1].side, buckets) for plan in plans if plan is not None
         ]
         united = frames[0]
         for frame in frames[1:]:
             united = united.unionByName(frame)
-        return united.withWatermark(TIME, "0 seconds")
-    packed = [_packed(lower(input_), number, node, buckets) for number, input_ in enumerate(node.inputs)]
+        return united.withWatermark(TIME, NONE), False
+    frames = [lower(input_) for input_ in node.inputs]
+    packed = [_packed(frame, number, node, buckets, uneven or NONE) for number, frame in enumerate(frames)]
     united = packed[0]
     for frame in packed[1:]:
         united = united.unionByName(frame)
-    return united.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK))
+    held = uneven is not None and not all(_is_marked(frame) for frame in frames)
+    return united.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK)), held
+
+
+def _is_marked(frame: DataFrame) -> bool:
+    """Whether rows come in the order of a watermark, as an operator before released them."""
+    return "spark.watermarkDelayMs" in frame.schema[TIME].metadata
 
 
 def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
@@ -141,15 +161,15 @@ def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
     return source, Packing(number, retained, tuple(names[key] for key in keys), EVENT_TIME, buckets, ONE_PANE_US)
 
 
-def _packed(frame: DataFrame, number: int, node: Process, buckets: int) -> DataFrame:
-    marked = "spark.watermarkDelayMs" in frame.schema[TIME].metadata
+def _packed(frame: DataFrame, number: int, node: Process, buckets: int, delay: str) -> DataFrame:
+    marked = _is_marked(frame)
     by_key = F.pmod(F.hash(*columns(node.keys)), F.lit(buckets))
     bucket = (F.lit(0) if node.is_broadcast(number) else by_key).alias(BUCKET)
     rows = _rows(frame, column_layouts(node).sides[number], bucket).mapInArrow(_packer(number, buckets), PACKED)
     packed = _spread_broadcast(rows, node, number, buckets)
     if marked:
         return packed.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK))
-    return packed.withWatermark(TIME, "0 seconds")
+    return packed.withWatermark(TIME, delay)
 
 
 def _as_packed(blocks: DataFrame) -> DataFrame:
@@ -189,15 +209,15 @@ def _bucket_ids(frame: DataFrame, buckets: int) -> list[int]:
 class Bucket(StatefulProcessor):
     """One bucket of a process's keys: input blocks, output blocks, and the snapshot as Spark's state."""
 
-    def __init__(self, node: Process, chain: ChainSpec | None = None) -> None:
-        self._chain = chain
+    def __init__(self, node: Process, chain: ChainSpec | None = None, held: bool = False) -> None:
+        self._chain, self._holds = chain, held
         # Computed here, so that workers need neither the binder nor the parser of expressions.
         self._node, self._shapes = node, column_layouts(node)
-        self._ticks = bool(node.identity)
+        self._ticks = bool(node.identity) or held
 
     def init(self, handle: Any) -> None:
         self._handle = handle
-        self._state = handle.getValueState("snapshot", STATE)
+        self._state = handle.getValueState("snapshot", HELD_STATE if self._holds else STATE)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:
         sides: list[list[bytes]] = [[] for _ in self._node.inputs]
@@ -220,15 +240,20 @@ class Bucket(StatefulProcessor):
 
     def _advance(self, sides: list[pa.Table], timer_values: Any) -> Iterator[pd.DataFrame]:
         instance = OperatorRuntime(self._node, self._shapes)
-        saved = self._state.get()
+        watermark_us, saved = timer_values.getCurrentWatermarkInMs() * 1000, self._state.get()
         if saved is not None:
             instance.restore(bytes(saved[0]))
-        for results in instance.advance(sides, timer_values.getCurrentWatermarkInMs() * 1000):
+        held = HeldRows(self._shapes.sides)
+        if self._holds:
+            if saved is not None:
+                held.restore(bytes(saved[1]))
+            sides = held.release(sides, watermark_us)
+        for results in instance.advance(sides, watermark_us):
             if len(results) and self._chain is not None:
                 yield self._chain.blocks(results)
             elif len(results):
                 yield pd.DataFrame({BLOCK: [arrow_blocks.block(results)]})
-        self._state.update((instance.snapshot(),))
+        self._state.update((instance.snapshot(), held.to_bytes()) if self._holds else (instance.snapshot(),))
 
     def _wake_later(self, timer_values: Any) -> None:
         self._handle.registerTimer(timer_values.getCurrentWatermarkInMs() + 1)

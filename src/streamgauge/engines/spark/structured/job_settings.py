@@ -79,6 +79,12 @@ class JobSettings:
         return delay_of(requested, self.job.edges.transport, len(self.job.edges.inputs))
 
     @property
+    def uneven(self) -> bool:
+        """Whether a batch reads partitions or streams up to different event times."""
+        several = len(self.job.edges.inputs) > 1 or len(graph.sources(self.job.flow)) > 1
+        return not self.adapter.reads_evenly and several
+
+    @property
     def lowerings(self) -> dict[str, str]:
         """Operator to its lowering, where it is not the one of every transport."""
         return lowerings_in_force(list(graph.operators(self.job.flow)), self.options, self.packs)

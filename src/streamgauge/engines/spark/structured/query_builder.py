@@ -60,12 +60,13 @@ class QueryBuilder:
         buckets = int(settings.options.get("buckets", 1))
         lowering = Lowering(
             read,
-            read,
+            read if self._adapter.reads_evenly else None,
             settings.lowerings,
             buckets,
             settings.watermark_delay,
             self._counting.probes,
             settings.in_order,
+            settings.uneven,
         )
         return lowering.output(query)
 
