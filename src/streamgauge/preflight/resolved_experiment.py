@@ -17,7 +17,7 @@ from streamgauge.core.lineage_columns import INGEST_TIME, LINEAGE
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
-from streamgauge.dataflow.nodes import Flow, Process
+from streamgauge.dataflow.nodes import Flow, Process, UserJobNode
 from streamgauge.dataflow.reach import reach_us, slide_us, tail_us
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import Capabilities, StartRequest
@@ -86,8 +86,12 @@ class ResolvedExperiment:
 
     @property
     def lineage_flow(self) -> Flow:
-        """The flow that runs, with the lineage columns that identify and time its results."""
-        return with_lineage(self.flow, ingest_time=self.experiment.transport in STAMPS)
+        """The flow that runs, with the lineage columns that identify and time its results.
+
+        A user job may name any of them. Over a broker its ingest time is null.
+        """
+        is_user_job = any(isinstance(node, UserJobNode) for node in graph.operators(self.flow))
+        return with_lineage(self.flow, ingest_time=is_user_job or self.experiment.transport in STAMPS)
 
     @property
     def keyed(self) -> bool:

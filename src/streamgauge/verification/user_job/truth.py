@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.errors import EngineError, InputError
-from streamgauge.core.lineage_columns import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START
+from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
 from streamgauge.core.progress_step import Stage
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.diff import compare as answers
@@ -32,6 +32,8 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.system.scratch import Scratch
 from streamgauge.system.user_code import first_line
+from streamgauge.transports.registry import STAMPS
+from streamgauge.verification.batch_order import BATCH, BatchNumbers
 from streamgauge.verification.regenerated_input import RegeneratedInput
 from streamgauge.verification.sink_comparison import (
     Comparison,
@@ -161,11 +163,13 @@ def _compare(
     described = _job(resolved).description
     with Scratch("truth") as folder:
         stage.set("regenerating the input")
-        inputs = _write_input(resolved, record, Path(folder))
-        with _truth(resolved, compared.connection, inputs, Path(folder), log, stage) as answer_before:
+        by_batch = described.mode == "update" and resolved.reads_unevenly
+        order = BATCH if by_batch else EVENT_TIME
+        inputs = _write_input(resolved, record, Path(folder), by_batch)
+        with _truth(resolved, compared.connection, inputs, Path(folder), log, stage, order) as answer_before:
             if described.mode == "update":
                 independent = described.reference is not None
-                updates = Updates(record, compared, described.keys, answer_before, inputs, independent)
+                updates = Updates(record, compared, described.keys, answer_before, inputs, independent, by_batch)
                 return _Compared(*updates.compare())
             return _compare_rows(resolved, record, received, compared, inputs, answer_before(None))
 
@@ -195,9 +199,35 @@ class _Compared:
         return names
 
 
-def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path) -> dict[str, Path]:
-    """Writes the regenerated input as one Parquet file per stream."""
-    source = RegeneratedInput(record.trial_log.plan, IngestTimes(record.trial_log), resolved.columns)
+class _OverBroker(RegeneratedInput):
+    """The planned input as a job reads it from a broker: without ingest times."""
+
+    def _with_ingest(self, stream: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.append_column(INGEST_TIME, pa.nulls(batch.num_rows, pa.int64()))
+
+
+class _WithBatches(_OverBroker):
+    """It, with the batch that read each event."""
+
+    def _with_ingest(self, stream: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        times = batch.column(EVENT_TIME).to_numpy()
+        numbers = self._ingest.of(self._plan.streams[stream].name, partition, times)
+        return super()._with_ingest(stream, partition, batch).append_column(BATCH, pa.array(numbers))
+
+
+def _input(resolved: ResolvedExperiment, record: TrialRecord, by_batch: bool) -> RegeneratedInput:
+    plan, trial_log = record.trial_log.plan, record.trial_log
+    if resolved.experiment.transport in STAMPS:
+        return RegeneratedInput(plan, IngestTimes(trial_log), resolved.columns)
+    if not by_batch:
+        return _OverBroker(plan, IngestTimes(trial_log), resolved.columns)
+    (query, *_) = trial_log.queries() or ("",)
+    return _WithBatches(plan, BatchNumbers(trial_log.of_query(query)), resolved.columns)
+
+
+def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path, by_batch: bool) -> dict[str, Path]:
+    """Writes the regenerated input as one Parquet file per stream, on request with the batch that read each event."""
+    source = _input(resolved, record, by_batch)
     paths = {}
     for name, reader in source.readers(record.spans.start_us, record.offered_until()).items():
         paths[name] = folder / f"{name}.parquet"
@@ -209,24 +239,26 @@ def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path
 
 @contextmanager
 def _truth(
-    resolved: ResolvedExperiment, connection: Any, inputs: dict[str, Path], folder: Path, log: Path, stage: Stage
-) -> Iterator[AnswerBefore]:
+    resolved: ResolvedExperiment, connection: Any, inputs: dict[str, Path], folder: Path, log: Path, stage: Stage,
+    order: str,
+) -> Iterator[AnswerBefore]:  # fmt: skip
     job = _job(resolved)
     if job.description.reference is not None:
         stage.set("running the reference and comparing every answer")
-        yield lambda before_us: _by_reference(job, connection, inputs, before_us)
+        yield lambda before_us: _by_reference(job, connection, inputs, before_us, order)
         return
     from streamgauge.engines.spark.user_job.batch_answer import batch_answer
 
-    with batch_answer(job.native, inputs, resolved.experiment.options, folder, log, stage) as answer:
+    with batch_answer(job.native, inputs, resolved.experiment.options, folder, log, stage, order) as answer:
         yield lambda before_us: connection.read_parquet(
             str(answer(folder / f"answer-{before_us}", before_us) / "*.parquet")
         )
 
 
-def _by_reference(job: UserJob, connection: Any, inputs: dict[str, Path], before_us: int | None) -> Any:
-    until = "true" if before_us is None else f"{EVENT_TIME} < {before_us}"
-    tables = {name: f"SELECT * FROM read_parquet('{path}') WHERE {until}" for name, path in inputs.items()}
+def _by_reference(job: UserJob, connection: Any, inputs: dict[str, Path], before_us: int | None, order: str) -> Any:
+    until = "true" if before_us is None else f"{order} < {before_us}"
+    columns = "*" if order == EVENT_TIME else f"* EXCLUDE ({order})"
+    tables = {name: f"SELECT {columns} FROM read_parquet('{path}') WHERE {until}" for name, path in inputs.items()}
     return user_job_reference.answer(connection, job.path, job.description, tables)
 
 

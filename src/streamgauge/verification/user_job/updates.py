@@ -55,10 +55,12 @@ class Updates:
     answer_before: AnswerBefore
     inputs: dict[str, Path]
     independent: bool
+    by_batch: bool = False
+    """Whether parts of the input are those that batches read, because their partitions end at different times."""
 
     def compare(self) -> tuple[str, tuple[str, ...], Lineage | None]:
         """(how updates were compared, their identity, the check of their times or None if there is no commit)."""
-        ends = compared_batch_ends(self.record, 0)
+        ends = compared_batch_ends(self.record, 0, self.by_batch)
         if not ends:
             return self._summary(0, ""), self.keys, None
         (last,) = ends
@@ -69,7 +71,7 @@ class Updates:
         ids = with_window(self.keys, columns)
         timeless = self._compare_last(lineage, ids, last[0])
         affordable = int(COMPARISON_BUDGET_S / max(time.monotonic() - began, 0.001))
-        more_ends = compared_batch_ends(self.record, max(BATCH_ENDS_MIN, affordable))[:-1]
+        more_ends = compared_batch_ends(self.record, max(BATCH_ENDS_MIN, affordable), self.by_batch)[:-1]
         for batch, before_us in more_ends:
             expect(self._connection, self.answer_before(before_us))
             timeless |= self._compare_last(lineage, ids, batch)
@@ -163,10 +165,10 @@ def _placed(received: ReceivedResults) -> Iterator[pa.RecordBatch]:
         first += rows
 
 
-def compared_batch_ends(record: TrialRecord, limit: int) -> list[tuple[int, int | None]]:
+def compared_batch_ends(record: TrialRecord, limit: int, by_batch: bool = False) -> list[tuple[int, int | None]]:
     """(batch, event time before which it and all earlier ones read): at most `limit` batches, then the last one.
 
-    If there are more, takes evenly spaced ones of the measured span.
+    `by_batch`: the number of the next batch instead of the event time. If there are more, takes evenly spaced ones of the measured span.
     """
     ends = {batch: end for (_, batch), end in record.trial_log.batch_ends().items()}  # of one query
     committed = sorted(
@@ -178,8 +180,9 @@ def compared_batch_ends(record: TrialRecord, limit: int) -> list[tuple[int, int 
     if limit < len(earlier):
         earlier = [one for one in earlier if record.spans.measured_from_us <= ends[one] < record.spans.measured_to_us]
     last = max(commit.batch for commit in record.trial_log.commits)
-    until_us = None if record.owes_all else ends[committed[-1]]
-    return [*((one, ends[one]) for one in _spread(earlier, limit)), (last, until_us)]
+    until = {batch: batch + 1 if by_batch else end for batch, end in ends.items()}
+    until_last = None if record.owes_all else until[committed[-1]]
+    return [*((one, until[one]) for one in _spread(earlier, limit)), (last, until_last)]
 
 
 def _spread(batches: list[int], limit: int) -> list[int]:

@@ -37,6 +37,10 @@ class FlightAdapter:
     def in_force(self, settings: dict[str, str]) -> dict[str, str]:
         return {name: value for name, value in settings.items() if name != "kafka_clients"}
 
+    def carries(self, kind: str) -> bool:
+        """Always: results travel as Arrow."""
+        return True
+
     def prepare(self, session: SparkSession, query: Query) -> None:
         """Registers the query's data source."""
         session.dataSource.register(named(format_of(query.name)))

@@ -68,7 +68,8 @@ def read(
     reader = session.readStream.format("kafka").options(**reading, **brokers(request))
     messages = reader.option("subscribe", topic_of(edges.inputs[0].token, source.name)).load()
     opened = messages.select(F.expr(layout.opened("value")).alias("event"))
-    texts = layout.expressions("event")
+    # The driver does not see when a broker delivers a message.
+    texts = {**layout.expressions("event"), INGEST_TIME: "CAST(NULL AS BIGINT)"}
     return opened.select(*[F.expr(texts[name]).alias(name) for name in columns_needed])
 
 

@@ -16,6 +16,7 @@ from streamgauge.engines.spark.lowering.dataframe import Probe
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.options import REDACTION
 from streamgauge.engines.spi import Edges
+from streamgauge.transports.kafka.client.result_messages import is_carried
 
 
 class KafkaAdapter:
@@ -34,6 +35,9 @@ class KafkaAdapter:
     def in_force(self, settings: dict[str, str]) -> dict[str, str]:
         settings = {name: value for name, value in settings.items() if name != "nullable"}
         return settings | in_force(self._clients)
+
+    def carries(self, kind: str) -> bool:
+        return is_carried(kind)
 
     def prepare(self, session: SparkSession, query: Query) -> None:
         """Not needed: the source comes with Spark's connector."""

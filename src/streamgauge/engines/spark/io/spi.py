@@ -73,6 +73,9 @@ class TransportAdapter(Protocol):
     def in_force(self, settings: dict[str, str]) -> dict[str, str]:
         """The settings for the result: with the transport's own, without those that do not apply to it."""
 
+    def carries(self, kind: str) -> bool:
+        """Whether results may have a column of this Spark type."""
+
     def prepare(self, session: SparkSession, query: Query) -> None:
         """Called once per query, before it reads."""
 

@@ -55,7 +55,9 @@ class QueryBuilder:
         read = self.reading(query)
         if self._user_job is not None:
             frames = [read(each) for each in self._user_job.job.inputs]
-            return self._user_job.streaming(self._session, frames, Path(self._job.folder))
+            frame = self._user_job.streaming(self._session, frames, Path(self._job.folder))
+            self._user_job.require_types(frame, self._adapter.carries)
+            return frame
         settings = self._settings
         buckets = int(settings.options.get("buckets", 1))
         lowering = Lowering(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from streamgauge.core.errors import EngineError
+from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.core.progress_step import Stage
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.options import defaults, split
@@ -23,7 +24,7 @@ TIMEOUT_S = 3600.0
 
 class BatchAnswer(Protocol):
     def __call__(self, out: Path, before_us: int | None = None) -> Path:
-        """A folder of Parquet files: the job's results for the input with event_time < `before_us`."""
+        """A folder of Parquet files: the job's results for the input whose `order` is below `before_us`."""
 
 
 @contextmanager
@@ -34,10 +35,11 @@ def batch_answer(
     folder: Path,
     log: Path,
     stage: Stage | None = None,
+    order: str = EVENT_TIME,
 ) -> Iterator[BatchAnswer]:
     """A process that answers `job` over Parquet files, by the run's own Spark settings; ended at the end.
 
-    `stage` says what that process does. Answers raise EngineError with the engine's, or the user's, own reason.
+    `order`: the column by which parts of the input are taken. `stage` says what that process does. Answers raise EngineError with the engine's, or the user's, own reason.
     """
     own_options, users = split(options)
     conf = {
@@ -46,8 +48,9 @@ def batch_answer(
         **users,
     }
     batch_job = BatchJob(
-        job, f"local[{len(cpus())}]", conf, {name: str(path) for name, path in inputs.items()}, str(folder)
-    )
+        job, f"local[{len(cpus())}]", conf, {name: str(path) for name, path in inputs.items()}, str(folder),
+        order,
+    )  # fmt: skip
     path = folder / "batch.pkl"
     path.write_bytes(pickle.dumps(batch_job))
     environment = environment_of(view_of_spark_home(folder / "spark-home"), batch_job.master)

@@ -19,13 +19,17 @@ from streamgauge.system.user_code import first_line
 
 @dataclass(frozen=True)
 class BatchJob:
-    """The driver's request, passed by file: the job, and a Parquet file per stream name."""
+    """The driver's request, passed by file: the job, and a Parquet file per stream name.
+
+    `order`: the column by which a part of the input is taken. One that the job does not have is not passed to it.
+    """
 
     job: UserJobNode
     master: str
     conf: dict[str, str]
     inputs: dict[str, str]
     folder: str
+    order: str = EVENT_TIME
 
 
 class BatchAnswerJob:
@@ -38,7 +42,7 @@ class BatchAnswerJob:
         self._answers = 0
 
     def answer(self, out: str, before_us: int | None = None) -> None:
-        """Writes the job's results for the input with event_time < `before_us` (None: all input)."""
+        """Writes the job's results for the input whose `order` is below `before_us` (None: all input)."""
         if self._session is None:
             announce("starting Spark for the batch run")
             self._session = open_session(self._request.master, self._request.conf, Path(self._request.folder))
@@ -58,7 +62,9 @@ class BatchAnswerJob:
 
     def _frame(self, stream: str, before_us: int | None) -> Any:
         frame = self._session.read.parquet(self._request.inputs[stream])
-        return frame if before_us is None else frame.where(f"{EVENT_TIME} < {before_us}")
+        order = self._request.order
+        part = frame if before_us is None else frame.where(f"{order} < {before_us}")
+        return part if order == EVENT_TIME else part.drop(order)
 
 
 def main() -> None:

@@ -62,6 +62,14 @@ class PySparkJob:
             self._try_batch(session, frames)
         return checked
 
+    def require_types(self, frame: DataFrame, is_carried: Callable[[str], bool]) -> None:
+        """Raises JobError for the first column whose type the transport cannot carry."""
+        for field in frame.schema:
+            if not is_carried(kind := field.dataType.simpleString()):
+                rule = f"must have results that a message can carry, and {field.name} is none"
+                way_out = f"make it a text, as by F.to_json, or plain columns in place of {field.name}; or --transport flight"
+                raise self._refuse(rule, kind, way_out)
+
     def batch(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
         """The expected results, from batch frames."""
         return self._checked(_plain_windows(self._call_function(session, frames)))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
@@ -21,10 +22,15 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from streamgauge.core.lineage_columns import EMISSION_TIME
-from streamgauge.core.schema import arrow_type
+from streamgauge.core.schema import TYPES, arrow_type
 from streamgauge.core.units import backquote
 
 MARK = b"mark"
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_PLAIN = ("int", "bigint", "boolean", "string")
+"""Types that JSON has, also in arrays."""
+_OTHERS = {"tinyint": pa.int8(), "smallint": pa.int16(), "float": pa.float32(), "date": pa.date32()}
+"""Types that streams do not have, and results of user jobs may have."""
 Types = dict[str, str]
 """Column to Spark SQL type."""
 
@@ -73,7 +79,9 @@ def wire(name: str, kind: str, of: str = "") -> str:
     column = f"{of}.{backquote(name)}" if of else backquote(name)
     if kind == "timestamp":
         return f"unix_micros({column})"
-    if kind == "double":
+    if kind == "date":
+        return f"unix_date({column})"
+    if kind in ("double", "float") or kind.startswith("decimal("):
         return f"cast({column} AS string)"
     return f"base64({column})" if kind == "binary" else column
 
@@ -107,10 +115,27 @@ def _rows_in(column: pa.ChunkedArray, fields: pa.Schema, types: Types, emission_
     return _restored(pa.Table.from_arrays(structs.flatten(), schema=fields), types, emission_times.filter(valid))
 
 
+def is_carried(kind: str) -> bool:
+    """Whether a message can hold a column of this Spark type."""
+    element = kind.removeprefix("array<").removesuffix(">")
+    if kind.startswith("array<"):
+        return element in _PLAIN
+    return element in (*_PLAIN, *_OTHERS, *TYPES) or _DECIMAL.fullmatch(element) is not None
+
+
+def carried_type(kind: str) -> pa.DataType:
+    """The Arrow type of a carried type."""
+    if match := _DECIMAL.fullmatch(kind):
+        return pa.decimal128(int(match.group(1)), int(match.group(2)))
+    return _OTHERS.get(kind) or arrow_type(kind)
+
+
 def _wired(kind: str) -> pa.DataType:
     if kind.startswith("array<"):
         return pa.list_(_wired(kind[len("array<") : -1]))
-    return {"timestamp": pa.int64(), "double": pa.string(), "binary": pa.string()}.get(kind) or arrow_type(kind)
+    if kind in ("double", "float", "binary") or _DECIMAL.fullmatch(kind):
+        return pa.string()
+    return {"timestamp": pa.int64(), "date": pa.int32()}.get(kind) or carried_type(kind)
 
 
 def _restored(table: pa.Table, types: Types, emission_times: pa.Array) -> pa.Table:
@@ -122,4 +147,4 @@ def _column(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
     if kind == "binary":
         values = [None if text is None else base64.b64decode(text) for text in column.to_pylist()]
         return pa.chunked_array([values], pa.binary())
-    return pc.cast(column, arrow_type(kind))
+    return pc.cast(column, carried_type(kind))

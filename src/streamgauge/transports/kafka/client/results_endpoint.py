@@ -21,8 +21,7 @@ import pyarrow.compute as pc
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
-from streamgauge.core.schema import arrow_type
-from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Types, mark_of, table_of
+from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Types, carried_type, mark_of, table_of
 from streamgauge.transports.kafka.client.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
 from streamgauge.transports.kafka.topic_names import results_of
 from streamgauge.transports.spi import EndpointConfig, Receiver
@@ -237,7 +236,7 @@ class _SinkStream:
 
     def __init__(self, address: dict[str, Any], types: Types, receiver: Receiver) -> None:
         self._rows: queue.SimpleQueue[pa.RecordBatch | None] = queue.SimpleQueue()
-        columns = {**{name: arrow_type(kind) for name, kind in types.items()}, EMISSION_TIME: pa.int64()}
+        columns = {**{name: carried_type(kind) for name, kind in types.items()}, EMISSION_TIME: pa.int64()}
         self._thread = threading.Thread(target=self._bring, args=(receiver, address, pa.schema(columns)), daemon=True)
         self._thread.start()
 

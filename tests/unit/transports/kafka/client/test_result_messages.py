@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import math
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pytest
 
 from streamgauge.core.lineage_columns import EMISSION_TIME
 from streamgauge.core.schema import arrow_type
-from streamgauge.transports.kafka.client.result_messages import Mark, Position, key_of, mark_of, table_of, wire
+from streamgauge.transports.kafka.client.result_messages import Mark, Position, is_carried, key_of, mark_of, table_of, wire
 from streamgauge.transports.kafka.topic_names import results_of, stream_of, topic_of
 
 KINDS = {
@@ -67,6 +68,26 @@ def test_rows_of_several_sinks() -> None:
     assert found["first"].equals(expected(ROWS[:1]))
     assert found["second"].equals(expected([ROWS[3], ROWS[2]]))
     assert found["third"].equals(expected([]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent_as", "value"),
+    [
+        ("decimal(10,2)", "12.50", Decimal("12.50")), ("date", 20_000, date(2024, 10, 4)), ("float", "0.5", 0.5),
+        ("smallint", -3, -3), ("tinyint", 7, 7), ("array<bigint>", [1, None], [1, None]),
+    ],
+)  # fmt: skip
+def test_types_that_only_user_jobs_have_come_through(kind: str, sent_as: Any, value: Any) -> None:
+    """Decimals as texts, dates as days. Nulls stay nulls."""
+    assert is_carried(kind)
+    column = of_one([json.dumps({"v": sent_as}).encode(), b"{}"], {"v": kind}).column("v")
+    assert column.to_pylist() == [value, None]
+
+
+@pytest.mark.parametrize("kind", ["struct<a:int>", "map<string,int>", "array<double>", "array<struct<a:int>>", "void"])
+def test_other_types_are_not_carried(kind: str) -> None:
+    """A user job with such a column is refused before it starts."""
+    assert not is_carried(kind)
 
 
 def test_nan_comes_through() -> None:
