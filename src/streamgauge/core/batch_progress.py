@@ -22,6 +22,7 @@ class BatchProgress:
     - `start_us`, `end_us`: microseconds since the epoch, by the engine's clock. `end_us` is None if unknown.
     - `steps_us`: step to duration, by the names in `STEPS`. A step that the engine does not report is left out. Steps
       need not add up.
+    - `late_rows`: the rows that operators dropped because they came behind the watermark; None if not reported.
 
     There is no number of rows, because the driver counts what it delivers to each batch.
     """
@@ -31,6 +32,7 @@ class BatchProgress:
     start_us: int
     end_us: int | None = None
     steps_us: Mapping[str, int] = field(default_factory=dict)
+    late_rows: int | None = None
 
     def __post_init__(self) -> None:
         if unknown := sorted(set(self.steps_us) - set(STEPS)):

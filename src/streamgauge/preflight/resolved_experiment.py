@@ -105,6 +105,11 @@ class ResolvedExperiment:
         return self.experiment.transport in BROKERED and self.engine.has_batch_ids and several
 
     @property
+    def sees_deliveries(self) -> bool:
+        """Whether the driver sees each delivery, so that events have an ingest time."""
+        return self.experiment.transport in STAMPS
+
+    @property
     def holds_rows(self) -> bool:
         """Whether a keyed process holds rows until the watermark, because batches read partitions unevenly."""
         keyed = (isinstance(node, Process) and bool(node.keys) for node in graph.operators(self.flow))

@@ -114,6 +114,7 @@ class WarningCode(_Code):
     MACHINE_SLOWED = "machine_slowed", "the machine became slower within the span"
     PARTITIONS_APART = "partitions_apart", "partitions were read further apart than the watermark's delay"
     PARTITIONS_WITHOUT_KEYS = "partitions_without_keys", "no key of a stream belongs to some partition"
+    ROWS_DROPPED_AS_LATE = "rows_dropped_as_late", "the system dropped rows that came behind its watermark"
     READ_TWICE = "read_twice", "the system reads the same events more than once"
     DONE_TWICE = "done_twice", "several queries run the same operators"
     OPERATOR_ROWS_INCOMPLETE = "operator_rows_incomplete", "rows of operators were not counted to the end"

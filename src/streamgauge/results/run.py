@@ -168,6 +168,8 @@ class Verification(ResultPart):
     """Rows with a wrong value."""
     late: int = 0
     """Rows that came after the deadline."""
+    late_rows: int | None = None
+    """Input rows that the engine dropped as behind its watermark, by its own count; null if it does not say."""
     uncommitted: int = 0
     """Rows of attempts that the sink did not commit."""
     seconds: float = 0.0

@@ -17,6 +17,7 @@ from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.latency.hlog_text import hlog_text
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import driver, engine_batches, operators, time_series
+from streamgauge.metrics.summary.late_rows import late_rows, late_rows_in_words
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.causes import WarningCode
@@ -86,6 +87,10 @@ class Conclusion:
         folder.forget_answers()
         base = build_result(resolved, testbed, folder, record, trial.rate_per_s, self._ceiling_per_s)
         base = _with_operators(resolved, folder, record, report, base)
+        late = late_rows(report.progress, record.spans.start_us)
+        if late:
+            words = late_rows_in_words(late, record, isinstance(resolved.workload, UserJob))
+            base = base.warned(Caution(WarningCode.ROWS_DROPPED_AS_LATE, words))
         folder.write_result(base)
         counted = resolved.engine.has_batch_ids
         batches = engine_batches.batches_table(report.progress, record.spans.start_us, record.trial_log, counted)
@@ -109,7 +114,7 @@ class Conclusion:
             if not isinstance(error, (*JOB_ERRORS, *RESOURCE_ERRORS)):
                 raise
             return _without_answers(resolved, folder, trial.rate_per_s, record, base, error)
-        return _judge_answers(resolved, folder, trial.rate_per_s, record, base, verified)
+        return _judge_answers(resolved, folder, trial.rate_per_s, record, base, _with_late_rows(verified, late))
 
     def _verified(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord) -> VerificationResult:
         keep_in = folder if trial.keep_results else None
@@ -121,6 +126,10 @@ class Conclusion:
                 if _late_results_came(self._testbed, record):
                     verified = _verified(self._resolved, self._testbed, record, keep_in, stage)
         return verified
+
+
+def _with_late_rows(verified: VerificationResult, rows: int | None) -> VerificationResult:
+    return replace(verified, verification=verified.verification.model_copy(update={"late_rows": rows}))
 
 
 def _judge_answers(

@@ -14,6 +14,7 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import backlog, driver, lag, rates, resources
 from streamgauge.metrics.summary.spans import phases
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.user_data_summary import input_notes, replayed_data
 from streamgauge.results.causes import Cause, WarningCode
 from streamgauge.results.run import Caution, Result
@@ -125,7 +126,9 @@ def _of_keys(record: TrialRecord) -> Iterator[Caution]:
 def _of_reads(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[Caution]:
     """Warnings about partitions that were read far apart, and about duplicate reads and work."""
     skew_us = read_skew_us(record.trial_log, record.spans.measured_from_us, record.spans.measured_to_us)
-    if skew_us > resolved.watermark_delay_us and resolved.closing_sinks:
+    # A user job states its own delay, which is not known here.
+    has_own_delay = isinstance(resolved.workload, UserJob) and resolved.reads_unevenly
+    if skew_us > resolved.watermark_delay_us and resolved.closing_sinks and not has_own_delay:
         sentence = (
             f"partitions were read up to {skew_us / US:.2g} s apart, and the watermark stays "
             f"{resolved.watermark_delay_us / US:g} s behind, so the engine drops rows that come later"

@@ -169,6 +169,11 @@ class OnlineMetrics:
         query, number = batch
         return min(place.by(number) for place in self._reached[query].values())
 
+    def starts_of(self, batch: Batch) -> dict[Place, int]:
+        """The event time up to which each place of a batch's query was read before it; 0 for places not read yet."""
+        query, number = batch
+        return {place: reached.by(number - 1) for place, reached in self._reached.get(query, {}).items()}
+
     def ends_of(self, batch: Batch) -> set[int]:
         """The event times at which a batch ended, over the places that it read."""
         query, number = batch

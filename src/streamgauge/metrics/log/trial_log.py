@@ -235,9 +235,24 @@ class TrialLog:
         For one query; use `by_query` for several. A micro-batch takes everything available, so the backlog after a
         delivery is always near 0. Under overload, the backlog before the next delivery grows.
         """
-        firsts = sorted((batch.read_us, max(batch.from_us, self.plan.start_us)) for _, batch in self.running.firsts())
-        events = [self.plan.planned_events(since, when) for when, since in firsts]
-        return np.array([when for when, _ in firsts], np.int64), np.array(events, np.int64)
+        firsts = sorted((batch.read_us, batch.from_us, number) for number, batch in self.running.firsts())
+        events = [self._waiting_before(number, since, when) for when, since, number in firsts]
+        return np.array([when for when, *_ in firsts], np.int64), np.array(events, np.int64)
+
+    def _waiting_before(self, batch: Batch, since_us: int, when_us: int) -> int:
+        """Events due and not read before a batch. Partitions that were read unevenly are counted one by one."""
+        starts = self.running.starts_of(batch)
+        if len(set(starts.values())) == 1:
+            return self.plan.planned_events(max(since_us, self.plan.start_us), when_us)
+        least: dict[tuple[str, int], int] = {}
+        for (partition, stream, _), start_us in starts.items():
+            least[stream, partition] = min(start_us, least.get((stream, partition), start_us))
+        count = self.plan.count_before
+        return sum(
+            max(count(number, partition, when_us) - count(number, partition, start_us), 0)
+            for (stream, partition), start_us in least.items()
+            for number in (self.plan.number_of(stream),)
+        )
 
     def backlog_waits(self) -> tuple[Ints, Floats]:
         """(time, age in seconds) of the oldest waiting event, at the samples of `backlog_peaks`.
@@ -283,8 +298,8 @@ class TrialLog:
         """(time, seconds) of the output frontier's lag behind the plan, one sample per commit. For one query.
 
         A committed batch has delivered all results of its input, so the output frontier is the end of that input. The
-        ends of windows alone would give few steps. If a commit names no known batch, the largest event time among its
-        results is used.
+        ends of windows alone would give few steps. Of partitions that were read unevenly the one furthest behind
+        counts. If a commit names no known batch, the largest event time among its results is used.
         """
         times, frontiers = self._output_frontier()
         moved = np.diff(frontiers) > 0
@@ -315,7 +330,11 @@ class TrialLog:
     def _output_frontier(self) -> tuple[Ints, Ints]:
         """(n,) ascending times of the commits, and (n + 1,) the output frontiers before them and after each."""
         commits, batches = sorted(self.commits, key=lambda one: one.committed_us), self.running.batches
-        reached = [batches[one.query, one.batch].end_us or one.frontier_us for one in commits]
+        numbers = [(one.query, one.batch) for one in commits]
+        reached = [
+            self.running.reached_by(number) if batches[number].end_us else one.frontier_us
+            for number, one in zip(numbers, commits, strict=True)
+        ]
         times = np.array([one.committed_us for one in commits], np.int64)
         return times, np.maximum.accumulate(np.array([self.plan.start_us, *reached], np.int64))
 

@@ -32,7 +32,6 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.system.scratch import Scratch
 from streamgauge.system.user_code import first_line
-from streamgauge.transports.registry import STAMPS
 from streamgauge.verification.batch_order import BATCH, BatchNumbers
 from streamgauge.verification.regenerated_input import RegeneratedInput
 from streamgauge.verification.sink_comparison import (
@@ -217,7 +216,7 @@ class _WithBatches(_OverBroker):
 
 def _input(resolved: ResolvedExperiment, record: TrialRecord, by_batch: bool) -> RegeneratedInput:
     plan, trial_log = record.trial_log.plan, record.trial_log
-    if resolved.experiment.transport in STAMPS:
+    if resolved.sees_deliveries:
         return RegeneratedInput(plan, IngestTimes(trial_log), resolved.columns)
     if not by_batch:
         return _OverBroker(plan, IngestTimes(trial_log), resolved.columns)

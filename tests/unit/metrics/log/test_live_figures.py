@@ -138,8 +138,24 @@ def plain_peaks(trial_log: TrialLog, query: str) -> Counter[tuple[int, int]]:
     for part in trial_log.all_deliveries():
         if part.query == query and not part.again:
             batches[part.batch].append(part)
-    firsts = [(min(p.when_us for p in parts), min(p.from_us for p in parts)) for parts in batches.values()]
-    return Counter((when, trial_log.plan.planned_events(max(since, START), when)) for when, since in firsts)
+    return Counter(_plain_peak(trial_log, query, number, parts) for number, parts in batches.items())
+
+
+def _plain_peak(trial_log: TrialLog, query: str, number: int, parts: list[Delivery]) -> tuple[int, int]:
+    """When a batch was first read, and what each partition had waiting then, if they had been read unevenly."""
+    plan, when = trial_log.plan, min(part.when_us for part in parts)
+    ends: dict[tuple[int, int], int] = {}
+    for partition, log in enumerate(trial_log.deliveries):
+        for part in (part for part in log if part.query == query):
+            place = (partition, part.reader)
+            ends[place] = max(ends.get(place, 0), part.to_us if part.batch < number else 0)
+    if len(set(ends.values())) == 1:
+        return when, plan.planned_events(max(min(part.from_us for part in parts), START), when)
+    waiting = 0
+    for partition in {partition for partition, _ in ends}:
+        read = min(end for (of, _), end in ends.items() if of == partition)
+        waiting += max(plan.count_before(0, partition, when) - plan.count_before(0, partition, read), 0)
+    return when, waiting
 
 
 def test_logs_that_are_replaced_are_taken_in_anew(make: Any) -> None:

@@ -451,3 +451,16 @@ def test_backlog_and_lag_of_each_query_by_its_own_reads(make: Any) -> None:
     when, lags = trial_log.of_query("q1").output_lags()
     assert ((when - START).tolist(), lags.tolist()) == ([2_900_000], [1.9])
     assert len(trial_log.of_query("q0").output_lags()[1]) == 2
+
+
+def test_the_backlog_of_partitions_read_unevenly_is_the_sum_of_each(make: Any) -> None:
+    """One is read 0.4 s less far: its events wait longer, and only its own; the output is as far as it is."""
+    story = make.story()
+    even, uneven = story.trial_log(), story.trial_log()
+    log, lag_us = uneven.deliveries[1], 400_000
+    log[:] = [replace(part, from_us=max(part.from_us - lag_us, START), to_us=part.to_us - lag_us) for part in log]
+    (times, before), (same_times, waiting) = even.backlog_peaks(), uneven.backlog_peaks()
+    assert times.tolist() == same_times.tolist()
+    assert (waiting[1:] - before[1:]).tolist() == [200] * 19  # 500/s for 0.4 s
+    (_, ahead), (_, behind) = even.output_lags(), uneven.output_lags()
+    assert behind - ahead == pytest.approx(0.4)

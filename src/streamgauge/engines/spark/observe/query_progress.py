@@ -15,12 +15,14 @@ _DURATIONS = {
     steps.LATEST_OFFSET: "latestOffset", steps.WAL_COMMIT: "walCommit", steps.QUERY_PLANNING: "queryPlanning",
     steps.ADD_BATCH: "addBatch", steps.COMMIT_OFFSETS: "commitOffsets",
 }  # fmt: skip
+_DROPPED = "numRowsDroppedByWatermark"
 _WHOLE = "triggerExecution"
 
 
 def batch_progress(report: Mapping[str, Any]) -> BatchProgress:
     """The batch of one report."""
     start_us = round(datetime.fromisoformat(report["timestamp"]).timestamp() * US)
+    operators = report.get("stateOperators")
     took_us = {name: round(MS * took_ms) for name, took_ms in report.get("durationMs", {}).items()}
     return BatchProgress(
         query=report.get("name") or "",
@@ -28,4 +30,5 @@ def batch_progress(report: Mapping[str, Any]) -> BatchProgress:
         start_us=start_us,
         end_us=start_us + took_us[_WHOLE] if _WHOLE in took_us else None,
         steps_us={step: took_us[name] for step, name in _DURATIONS.items() if name in took_us},
+        late_rows=sum(operator.get(_DROPPED, 0) for operator in operators) if operators else None,
     )

@@ -34,6 +34,13 @@ def test_a_report_is_decoded() -> None:
     )  # fmt: skip
 
 
+def test_rows_that_operators_dropped_as_late_are_summed() -> None:
+    """A query without state reports no operators, and so no such rows."""
+    operators = [{"operatorName": "dedupe", "numRowsDroppedByWatermark": 3}, {"numRowsDroppedByWatermark": 4}, {}]
+    assert batch_progress(report(stateOperators=operators)).late_rows == 7
+    assert batch_progress(report(stateOperators=[])).late_rows is None
+
+
 def test_a_report_may_lack_name_and_durations() -> None:
     """The only query has no name (null), and an idle one no durations."""
     assert batch_progress(report(name=None)) == BatchProgress("", 7, START_US + 250_000)
