@@ -3,7 +3,8 @@
     streamgauge run examples/rewards.py --rate 5k
 
 A stateful processor counts each user's purchases. Which purchase is the tenth depends on their order, so the rows of a
-batch are sorted. Batches are in order of event time, because the driver cuts all partitions at the same one. A count
+batch are sorted. In memory, batches are in order of event time, because the driver cuts all partitions at the same
+one. Over Kafka, `user_id` is the key of each message, so all rows of a user are in one partition, in order. A count
 never ends, so the reach is unbounded: an event influences everything after it. Each user in a batch costs a call and
 two trips to the state store, so this example has few users.
 """
@@ -16,7 +17,7 @@ from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
 from streamgauge.jobs import Integer, Key, job, stream
 
-PURCHASES = stream("purchases", Key("user_id", 500), Integer("price", 1, 100))
+PURCHASES = stream("purchases", Key("user_id", 500), Integer("price", 1, 100), key="user_id")
 EVERY = 10
 
 BY_ROW_NUMBER = f"""

@@ -51,6 +51,7 @@ def started(
     rate: str,
     engine: str = "spark",
     generators: int = 1,
+    partitions: int | None = None,
     bound: str = "5m",
     transport_options: Mapping[str, str] | None = None,
     transport: str = "kafka",
@@ -61,9 +62,9 @@ def started(
     """Generators, a recorder, the engine and what stands between, running; ended at the end."""
     load = {"rate": rate, "warmup": "4s", "bound": bound, "generators": generators}
     asked: dict[str, Any] = {"engine": engine, "transport": transport, "load": load, "out": str(root), "tuning": tuning}
-    asked |= {"transport_options": transport_options or {}, "options": options or {}}
+    asked |= {"transport_options": transport_options or {}, "options": options or {}, "partitions": partitions}
     resolved = check(build({"workload": workload, "parameters": parameters, **asked}))
-    folder = RunFolder.create(root, workload, engine, datetime.now(UTC))
+    folder = RunFolder.create(root, resolved.workload.name, engine, datetime.now(UTC))
     with running(resolved, folder.path) as testbed:
         yield resolved, testbed, folder
 

@@ -1,6 +1,6 @@
 """The generator process: offers the events of a plan to the outlets of a transport, which deliver them.
 
-A process has one `Generator`, with its own outlet and thread, for each of its partitions. No other process writes those.
+A process has a `Generator`, with its own outlet and thread, for each of its partitions. No other process writes those.
 
 Open loop: the generator offers a chunk when it is due, whatever the reader does. Event times are those of the plan. A
 late chunk is logged as late, never shifted. Events are made ahead of time, so making them adds no schedule delay.
@@ -233,7 +233,9 @@ def requests(generators: Sequence[Generator]) -> dict[str, Callable[..., list[An
         return lambda **arguments: [getattr(each, name)(**arguments) for each in generators]
 
     def mark_delivered(before_us: Sequence[int]) -> list[Any]:
-        return [each.mark_delivered(until_us) for each, until_us in zip(generators, before_us, strict=True)]
+        for each, until_us in zip(generators, before_us, strict=True):
+            each.mark_delivered(until_us)
+        return []
 
     return {**{name: ask_all(name) for name in REQUESTS}, "mark_delivered": mark_delivered}
 

@@ -161,9 +161,7 @@ class Key(FieldSpec):
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
         if bits.split == 1:
             return _sampled(sampler(self.distribution, self.domain, self.exponent), bits, first, last)
-        of_partition = sampler_of_partition(
-            self.distribution, self.domain, self.exponent, bits.partition, bits.split
-        )
+        of_partition = sampler_of_partition(self.distribution, self.domain, self.exponent, bits.partition, bits.split)
         return _sampled(of_partition, bits, first, last)
 
     def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:

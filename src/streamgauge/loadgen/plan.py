@@ -204,7 +204,6 @@ class Plan:
         values = spec.fields[place].of_events(bits, first, last, partial(self._numbers, stream, partition, first, last))
         return pa.array(values) if isinstance(values, np.ndarray) else values
 
-
     def _numbers(self, stream: int, partition: int, first: int, last: int) -> npt.NDArray[np.int64]:
         return self._assignments[stream].numbers(partition, first, last).astype(np.int64)
 

@@ -14,8 +14,8 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import backlog, driver, lag, rates, resources
 from streamgauge.metrics.summary.spans import phases
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.user_data_summary import input_notes, replayed_data
+from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.causes import Cause, WarningCode
 from streamgauge.results.run import Caution, Result
 from streamgauge.results.verdict import Verdict

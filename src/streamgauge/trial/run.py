@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+import numpy as np
+
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import InputError, Problem
@@ -57,7 +59,9 @@ def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:
     times more, unless one of them has a larger share of the events.
     """
     plan, cores = resolved.plan(0, rate_per_s, 10.0), len(resolved.driver_cpus or cpus())
-    shares = sum(stream.share * plan.partition_shares(number) for number, stream in enumerate(plan.streams))
+    shares = np.zeros(plan.partitions)
+    for number, stream in enumerate(plan.streams):
+        shares += stream.share * plan.partition_shares(number)
     largest = max(float(shares[first :: resolved.generators].sum()) for first in range(resolved.generators))
     return measure_capacity(plan, resolved.generated_columns) * min(1 / largest, cores)
 

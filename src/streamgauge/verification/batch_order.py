@@ -108,7 +108,9 @@ def expect_by_batch(flow: Flow, record: TrialRecord, source: RegeneratedInput, c
         connection.execute(f"DELETE FROM retained WHERE {EVENT_TIME} >> {TIME_BITS} > {committed}")
     keys = quoted(last.keys)
     of_batch = f"GROUP BY {keys}, {EVENT_TIME} >> {TIME_BITS}"
-    connection.execute(f"CREATE TABLE ends AS SELECT {keys}, max({EVENT_TIME}) AS {EVENT_TIME} FROM retained {of_batch}")
+    connection.execute(
+        f"CREATE TABLE ends AS SELECT {keys}, max({EVENT_TIME}) AS {EVENT_TIME} FROM retained {of_batch}"
+    )
     same = " AND ".join(
         f"value.{quote(name)} IS NOT DISTINCT FROM ends.{quote(name)}" for name in (*last.keys, EVENT_TIME)
     )

@@ -231,15 +231,9 @@ def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (
-            {"workload": "count", "load": {"rate": "1k", "generators": 2}},
-            r"load\.generators: must be 1 for updates and first rows over a broker",
-        ),
         ({"options": {"watermark_delay": "soon"}}, "option watermark_delay: must be auto, or a number of"),
         ({"port": 9000}, "port: does not apply to the transport kafka"),
-        ({"workload": str(EXAMPLES / "enrich.py")}, r"transport: does not support user jobs \(enrich\)"),
-        ({"workload": str(EXAMPLES / "revenue.py")}, r"transport: does not support user jobs \(revenue\)"),
-        ({"workload": "spike_detection"}, r"transport: does not support processes with keys \(moving_average\)"),
+        ({"load": {"generators": 4}, "partitions": 2}, r"load\.generators: must be at most the number of partitions"),
         (
             {"workload": "windowed_join", "options": {"lowering.join": "packed"}},
             r"lowering\.join: cannot be packed with the transport kafka",

@@ -143,7 +143,10 @@ def test_a_field_that_depends_on_the_key_sees_the_partitions_keys() -> None:
 def test_streams_with_the_same_key_have_it_in_the_same_partition() -> None:
     """So a join finds both sides of a key in one place."""
     key = Key("user", 40)
-    specs = (StreamSpec("a", (key, Text("t", 2)), 0.25, "user"), StreamSpec("b", (Integer("n", 0, 9), key), 0.75, "user"))
+    specs = (
+        StreamSpec("a", (key, Text("t", 2)), 0.25, "user"),
+        StreamSpec("b", (Integer("n", 0, 9), key), 0.75, "user"),
+    )
     plan = Plan(specs, parse_profile("constant", 2000.0, 20.0), START, 20.0, 4, 1, keyed=True)
     for partition in range(4):
         one, other = (set(column(plan, partition, "user", stream).to_pylist()) for stream in (0, 1))
@@ -153,7 +156,9 @@ def test_streams_with_the_same_key_have_it_in_the_same_partition() -> None:
 def test_rows_of_a_file_keep_their_order_and_times(tmp_path: Path) -> None:
     """Row n is event n, at the same time for any number of partitions; rows without a key take turns."""
     users = [None if n % 11 == 0 else n * n % 17 for n in range(100)]
-    pq.write_table(pa.table({"user": pa.array(users, pa.int32()), "price": list(range(100))}), tmp_path / "rows.parquet")
+    pq.write_table(
+        pa.table({"user": pa.array(users, pa.int32()), "price": list(range(100))}), tmp_path / "rows.parquet"
+    )
     spec = StreamSpec("s", (Key("user", 50), Integer("price", 0, 200)), key="user")
     (stream,) = recorded(ReplayRequest(spec, tmp_path / "rows.parquet"))
     events: list[list[tuple[int, int, int]]] = []
@@ -161,7 +166,9 @@ def test_rows_of_a_file_keep_their_order_and_times(tmp_path: Path) -> None:
         plan = Plan((stream,), parse_profile("constant", 50.0, 9.0), START, 9.0, partitions, 1, keyed=True)
         merged = []
         for partition in range(partitions):
-            batch = plan.batch(0, partition, 0, plan.count_before(0, partition, plan.end_us), ["event_time", "user", "price"])
+            batch = plan.batch(
+                0, partition, 0, plan.count_before(0, partition, plan.end_us), ["event_time", "user", "price"]
+            )
             keys = key_texts(batch.column("user")).drop_null()
             assert set(partitions_of(keys, partitions).tolist()) <= {partition}
             merged += [tuple(row.values()) for row in batch.to_pylist()]

@@ -29,8 +29,8 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.engines.spark.parallelism import parallelism_problems
 from streamgauge.engines.spark.options import CAPABILITIES, LOWERING, LOWERINGS, RULES, check_beside
+from streamgauge.engines.spark.parallelism import parallelism_problems
 from streamgauge.engines.spi import Capabilities, StartRequest
 
 PREFIX = "spark."

@@ -121,10 +121,10 @@ class Subset(Sampler):
     """Some of the keys, with the ratios of their probabilities unchanged; `keys` ascend."""
 
     def __init__(self, keys: Ints, probabilities: npt.NDArray[np.float64]) -> None:
-        self._keys = keys.astype(np.int32)
+        self._keys = keys
         uniform = len(keys) and bool((probabilities == probabilities[0]).all())
-        self._place: Sampler = Single() if len(keys) < 2 else Uniform(len(keys)) if uniform else Table(
-            probabilities / probabilities.sum()
+        self._place: Sampler = (
+            Single() if len(keys) < 2 else Uniform(len(keys)) if uniform else Table(probabilities / probabilities.sum())
         )
         self.lanes_per_event = self._place.lanes_per_event
 
@@ -175,7 +175,7 @@ def sampler_of_partition(
     """The sampler for those keys of 0..domain-1 that hash to a partition."""
     chances = probabilities(distribution, domain, exponent)
     keys = np.flatnonzero((partitions_of_numbers(domain, partitions) == partition) & (chances > 0))
-    return Subset(keys, chances[keys])
+    return Subset(keys.astype(np.int32), chances[keys])
 
 
 @lru_cache(maxsize=64)
@@ -184,4 +184,4 @@ def partition_shares(
 ) -> npt.NDArray[np.float64]:
     """The probability that a key hashes to each partition, shape (partitions,)."""
     chances = probabilities(distribution, domain, exponent)
-    return np.bincount(partitions_of_numbers(domain, partitions), chances, partitions)
+    return np.bincount(partitions_of_numbers(domain, partitions), chances, partitions).astype(np.float64)

@@ -36,7 +36,7 @@ def lag_of(record: TrialRecord) -> Lag | None:
 
 
 def lags(trial_log: TrialLog, moments_us: Ints, end_us: int) -> dict[Place, Ints]:
-    """The lag of each partition of each stream at ascending moments, shape (moments,). Nothing is due after `end_us`."""
+    """The lag of each partition of each stream at ascending moments, shape (moments,). The plan ends at `end_us`."""
     plan, found = trial_log.plan, {}
     for number, stream in enumerate(plan.streams):
         for partition in range(plan.partitions):

@@ -15,7 +15,7 @@ STEP_US = US // 10
 
 
 def late_rows(progress: Iterable[BatchProgress], since_us: int) -> int | None:
-    """The engine's own count over its batches since then; None if it reports none. The last report of a batch counts."""
+    """The engine's own count over its batches since then; None if it reports none. A batch's last report counts."""
     latest = {(one.query, one.batch): one.late_rows for one in progress if one.start_us >= since_us}
     known = [rows for rows in latest.values() if rows is not None]
     return sum(known) if known else None

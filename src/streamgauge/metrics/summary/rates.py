@@ -37,6 +37,10 @@ def offered_input(record: TrialRecord, generators: int) -> Input:
         for piece in plan.profile.pieces
     )
     return Input(
-        start_us=plan.start_us, end_us=spans.end_us, generators=generators, partitions=plan.partitions, keyed=plan.keyed,
+        start_us=plan.start_us,
+        end_us=spans.end_us,
+        generators=generators,
+        partitions=plan.partitions,
+        keyed=plan.keyed,
         profile=pieces,
     )

@@ -122,7 +122,10 @@ class Sustain:
         self._conductor = None
         self._engine_starts += 1
         resolved, begun = self.resolved, time.monotonic()
-        engine, folder = starter_of(resolved.experiment.engine, resolved.sut_cpus, resolved.experiment.parallelism), self.folder.path / "engine"
+        engine, folder = (
+            starter_of(resolved.experiment.engine, resolved.sut_cpus, resolved.experiment.parallelism),
+            self.folder.path / "engine",
+        )
         test_bed = TrialConductor.on_test_bed(
             resolved, engine, folder / f"start-{self._engine_starts}", snapshots(self.view.trial_progress),
             ceiling_per_s=self.ceiling_per_s,

@@ -168,7 +168,8 @@ def _placed(received: ReceivedResults) -> Iterator[pa.RecordBatch]:
 def compared_batch_ends(record: TrialRecord, limit: int, by_batch: bool = False) -> list[tuple[int, int | None]]:
     """(batch, event time before which it and all earlier ones read): at most `limit` batches, then the last one.
 
-    `by_batch`: the number of the next batch instead of the event time. If there are more, takes evenly spaced ones of the measured span.
+    `by_batch`: the number of the next batch instead of the event time. If there are more, takes evenly spaced ones of
+    the measured span.
     """
     ends = {batch: end for (_, batch), end in record.trial_log.batch_ends().items()}  # of one query
     committed = sorted(

@@ -165,7 +165,11 @@ def test_all_problems_are_told_at_once() -> None:
     ("master", "options", "rule"),
     [
         ("local[2]", {}, "must not be given with the master local[2], which states Spark's cores"),
-        ("spark://h:1", {"spark.cores.max": "2"}, "must not be given with spark.cores.max, which states the executors'"),
+        (
+            "spark://h:1",
+            {"spark.cores.max": "2"},
+            "must not be given with spark.cores.max, which states the executors'",
+        ),
         ("yarn", {"spark.executor.instances": "2"}, "must not be given with spark.executor.instances"),
         ("yarn", {"spark.executor.cores": "2"}, "must be a multiple of spark.executor.cores (2)"),
     ],

@@ -67,4 +67,3 @@ def _written(rows: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows.combine_chunks())
     return bytes(sink.getvalue())
-

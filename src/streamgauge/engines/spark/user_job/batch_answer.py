@@ -39,7 +39,8 @@ def batch_answer(
 ) -> Iterator[BatchAnswer]:
     """A process that answers `job` over Parquet files, by the run's own Spark settings; ended at the end.
 
-    `order`: the column by which parts of the input are taken. `stage` says what that process does. Answers raise EngineError with the engine's, or the user's, own reason.
+    `order`: the column by which parts of the input are taken. `stage` says what that process does. Answers raise
+    EngineError with the engine's, or the user's, own reason.
     """
     own_options, users = split(options)
     conf = {

@@ -67,7 +67,9 @@ class PySparkJob:
         for field in frame.schema:
             if not is_carried(kind := field.dataType.simpleString()):
                 rule = f"must have results that a message can carry, and {field.name} is none"
-                way_out = f"make it a text, as by F.to_json, or plain columns in place of {field.name}; or --transport flight"
+                way_out = (
+                    f"make it a text, as by F.to_json, or plain columns in place of {field.name}; or --transport flight"
+                )
                 raise self._refuse(rule, kind, way_out)
 
     def batch(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:

@@ -60,7 +60,12 @@ def test_with_delay_enough_all_rows_come_once_in_order(restarts: bool, data: st.
     held, before, seen, released = HeldRows([SCHEMA]), [0, 0], 0, list[list[int]]()
     for cut, skew in [*zip(cuts, skews, strict=True), (300, 0), (301, 0), (302, 0)]:
         ends = [max(before[0], cut), max(before[1], cut - skew)]
-        fresh = [time for each, low, high in zip(partitions, before, ends, strict=True) for time in each if low <= time < high]
+        fresh = [
+            time
+            for each, low, high in zip(partitions, before, ends, strict=True)
+            for time in each
+            if low <= time < high
+        ]
         watermark = seen - 20  # of the batches before, as in Spark
         if restarts:
             state = held.to_bytes()

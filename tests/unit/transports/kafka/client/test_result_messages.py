@@ -14,7 +14,15 @@ import pytest
 
 from streamgauge.core.lineage_columns import EMISSION_TIME
 from streamgauge.core.schema import arrow_type
-from streamgauge.transports.kafka.client.result_messages import Mark, Position, is_carried, key_of, mark_of, table_of, wire
+from streamgauge.transports.kafka.client.result_messages import (
+    Mark,
+    Position,
+    is_carried,
+    key_of,
+    mark_of,
+    table_of,
+    wire,
+)
 from streamgauge.transports.kafka.topic_names import results_of, stream_of, topic_of
 
 KINDS = {
