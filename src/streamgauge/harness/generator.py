@@ -199,7 +199,8 @@ class Generator:
             from_us = to_us
 
     def _offer(self, segment: Segment, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch]) -> bool:
-        if segment.pace_us is not None:
+        # A partition without events has nothing to wait for, and would wait forever.
+        if segment.pace_us is not None and any(batch.num_rows for batch in batches.values()):
             while self._outlet.waiting_us(to_us) > segment.pace_us and not segment.halted.is_set():
                 segment.halted.wait(0.005)
         if segment.halted.is_set():

@@ -18,7 +18,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.harness import generator as module
 from streamgauge.harness.generator import Generator, GeneratorSettings, Stock
-from streamgauge.loadgen.fields import Integer, StreamSpec
+from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.transports.spi import Chunk, Delivery, Outlet, Overflow
@@ -364,3 +364,14 @@ def test_short_chunks_are_made_together(monkeypatch: pytest.MonkeyPatch) -> None
     for number in range(10):
         stock.take(START + number * 10_000, START + (number + 1) * 10_000)
     assert len(made) == 2
+
+
+def test_a_partition_without_events_does_not_wait_for_room(stage: Stage) -> None:
+    """No reader ever reads from it, so a closed loop would never go on."""
+    spec = StreamSpec(STREAM, (Key("price", 9, "single"),), key="price")
+    plan = Plan((spec,), parse_profile("constant", RATE, 60.0), START, 60.0, partitions=2, seed=1, keyed=True)
+    empty = int(np.argmin(plan.partition_shares(0)))
+    lone = Stage(stage._folder, empty)
+    lone.outlet.waits = lambda: US
+    lone.follow(plan, START + 3 * CHUNK_US, pace_us=200_000)
+    assert [chunk.events for chunk in lone.outlet.offered] == [0, 0, 0]

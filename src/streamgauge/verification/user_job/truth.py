@@ -290,7 +290,8 @@ def _diff_spec(
     record: TrialRecord, reach_us: int, identity: tuple[str, ...], columns: dict[str, ValueType]
 ) -> DiffSpec:
     windowed = columns.get(WINDOW_END) == ValueType(TIMESTAMP)
-    early = due_after_early_end(record, windowed)
+    # The delay of the job's own watermark is not known, but its reach includes it.
+    early = due_after_early_end(record, windowed, delay_us=reach_us)
     if reach_us and not windowed:  # without window columns, a stateful result may be due up to its reach later
         early = f"event_time < {record.trial_log.committed_until() - reach_us}"
     return diff_spec_of(record, identity, tuple(columns), windowed, early)
