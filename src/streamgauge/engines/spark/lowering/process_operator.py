@@ -243,17 +243,27 @@ class Bucket(StatefulProcessor):
         watermark_us, saved = timer_values.getCurrentWatermarkInMs() * 1000, self._state.get()
         if saved is not None:
             instance.restore(bytes(saved[0]))
+        if not self._holds:
+            yield from self._results(instance, sides, watermark_us)
+            self._state.update((instance.snapshot(),))
+            return
         held = HeldRows(self._shapes.sides)
-        if self._holds:
-            if saved is not None:
-                held.restore(bytes(saved[1]))
-            sides = held.release(sides, watermark_us)
+        if saved is not None:
+            held.restore(bytes(saved[1]))
+        released = held.release(sides, watermark_us)
+        # Only a class that states times itself has results without rows.
+        if self._node.identity or any(len(rows) for rows in released):
+            yield from self._results(instance, released, watermark_us)
+        self._state.update((instance.snapshot(), held.to_bytes()))
+
+    def _results(
+        self, instance: OperatorRuntime, sides: list[pa.Table], watermark_us: int
+    ) -> Iterator[pd.DataFrame]:
         for results in instance.advance(sides, watermark_us):
             if len(results) and self._chain is not None:
                 yield self._chain.blocks(results)
             elif len(results):
                 yield pd.DataFrame({BLOCK: [arrow_blocks.block(results)]})
-        self._state.update((instance.snapshot(), held.to_bytes()) if self._holds else (instance.snapshot(),))
 
     def _wake_later(self, timer_values: Any) -> None:
         self._handle.registerTimer(timer_values.getCurrentWatermarkInMs() + 1)
