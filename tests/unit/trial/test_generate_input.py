@@ -118,6 +118,19 @@ def test_an_extended_run_is_made_again_whole(tmp_path: Path, profile: str) -> No
     assert rows(tmp_path / "again") == rows(tmp_path / "offered")
 
 
+@pytest.mark.parametrize("engine", ["spark", "spark-rtm"])
+def test_a_run_over_a_broker_is_made_again_with_its_keys(tmp_path: Path, engine: str) -> None:
+    """Each partition has the events of its keys, as in the run; real-time mode has one partition."""
+    several = {"partitions": 3} if engine == "spark" else {"load": {**ASKED["load"], "generators": 1}}
+    asked = {"workload": "count", "engine": engine, "transport": "kafka", **several}
+    folder, plan, end_us = extended(tmp_path, **asked)
+    assert plan.keyed
+    write_input(plan, tmp_path / "offered", plan.start_us, end_us)
+    generate(asked_again(folder, workload="count"), tmp_path / "again")
+    assert rows(tmp_path / "again") == rows(tmp_path / "offered")
+    assert len(rows(tmp_path / "again")) == plan.partitions
+
+
 def test_the_runs_own_settings_may_be_said_again(tmp_path: Path) -> None:
     """The arguments of the run, repeated with --of, contradict nothing."""
     folder, *_ = extended(tmp_path)
