@@ -256,9 +256,7 @@ class Bucket(StatefulProcessor):
             yield from self._results(instance, released, watermark_us)
         self._state.update((instance.snapshot(), held.to_bytes()))
 
-    def _results(
-        self, instance: OperatorRuntime, sides: list[pa.Table], watermark_us: int
-    ) -> Iterator[pd.DataFrame]:
+    def _results(self, instance: OperatorRuntime, sides: list[pa.Table], watermark_us: int) -> Iterator[pd.DataFrame]:
         for results in instance.advance(sides, watermark_us):
             if len(results) and self._chain is not None:
                 yield self._chain.blocks(results)
