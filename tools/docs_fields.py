@@ -25,7 +25,7 @@ from streamgauge.results.run import Result
 
 FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     "result.json": (Result, (
-        "verdict", "rate", "latency, sinks", "backlog, driver", "verification", "search",
+        "verdict", "rate", "latency, sinks", "backlog, lag, driver", "verification", "search",
         "processes, phases, input, data, operators",
     )),
     "characterization.json": (OperatorProfile, ("input, operators, ways, apply, applied, thesis, memory",)),

@@ -78,8 +78,6 @@ MEANINGS: dict[str, dict[str, str]] = {
         "committed": "Events of batches committed in that second.",
         "backlog_events": "Events due and not delivered at the second's end.",
         "lag_events": "Consumer lag: events due and not committed at the second's end.",
-        "lag_events_mean": "The same, mean over all partitions of all streams.",
-        "lag_by_partition": "The same of each partition, stream by stream.",
         "event_time_us_p50": "Median event-time latency of the results whose event time lies in the second.",
         "event_time_us_p99": "99th percentile of it.",
         "processing_time_us_p50": "Median processing-time latency of the same results.",
@@ -94,6 +92,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "driver_memory_bytes": "Resident memory of all processes of the driver.",
         "loopback_bytes_per_s": "Over the loopback: between driver and SUT, and within the SUT (its Python workers).",
         "frontier_lag_us": "Planned time - output frontier, at the second's end.",
+        "lag_events_mean": "Consumer lag, mean over all partitions of all streams.",
+        "lag_by_partition": "Consumer lag of each partition, stream by stream.",
     },
     "engine/batches.parquet": {
         "batch_id": "The engine's number.",

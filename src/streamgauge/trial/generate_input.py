@@ -99,7 +99,8 @@ def _asked_of(result: Result, offered: Input) -> Experiment:
     asked = result.experiment
     load = {"rate": asked["load"]["rate"], "seed": asked["load"]["seed"], "generators": 1}
     partitions = offered.partitions or offered.generators
-    kept = {name: asked[name] for name in ("workload", "engine", "parameters", "transport") if name in asked}
+    names = ("workload", "engine", "parameters", "transport")
+    kept: dict[str, Any] = {name: asked[name] for name in names if name in asked}
     return build({"command": "generate", "load": load, "partitions": partitions, **kept})
 
 

@@ -66,7 +66,7 @@ class PySparkJob:
         """Raises JobError for the first column whose type the transport cannot carry."""
         for field in frame.schema:
             if not is_carried(kind := field.dataType.simpleString()):
-                rule = f"must have results that a message can carry, and {field.name} is none"
+                rule = f"must have results that a message can carry, unlike {field.name}"
                 way_out = (
                     f"make it a text, as by F.to_json, or plain columns in place of {field.name}; or --transport flight"
                 )
