@@ -32,7 +32,7 @@ from streamgauge.loadgen.random.distributions import (
     partition_shares,
     probabilities,
     sampler,
-    sampler_of_partition,
+    sampler_of_column,
 )
 from streamgauge.loadgen.random.philox import PhiloxBits, empty
 
@@ -159,16 +159,13 @@ class Key(FieldSpec):
         return self.name
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
-        if bits.split == 1:
-            return _sampled(sampler(self.distribution, self.domain, self.exponent), bits, first, last)
-        of_partition = sampler_of_partition(self.distribution, self.domain, self.exponent, bits.partition, bits.split)
-        return _sampled(of_partition, bits, first, last)
+        by = sampler_of_column(bits, self.distribution, self.domain, self.exponent)
+        return _sampled(by, bits, first, last)
 
     def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
-        own_column = type(self).column is not Key.column
-        if own_column or self.domain > TABLE_DOMAIN_MAX:
+        if type(self).column is not Key.column:
             return None
-        return partition_shares(self.distribution, self.domain, self.exponent, partitions)
+        return partition_shares(self.distribution, self.domain, partitions, self.exponent)
 
 
 @dataclass(frozen=True)

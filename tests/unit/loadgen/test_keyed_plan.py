@@ -14,6 +14,11 @@ from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
+from streamgauge.loadgen.datasets.calls import Called, Caller
+from streamgauge.loadgen.datasets.clicks import Visitor
+from streamgauge.loadgen.datasets.leads import Owner, Round, Turn
+from streamgauge.loadgen.datasets.machines import Cluster, InTurn
+from streamgauge.loadgen.datasets.plugs import PlugId, grid
 from streamgauge.loadgen.datasets.sensors import Reading
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, OwnNumber, StreamSpec, Text
 from streamgauge.loadgen.fitted import Choice
@@ -22,6 +27,7 @@ from streamgauge.loadgen.partitioning import ByKeyShare, ByRow
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.random.distributions import TABLE_DOMAIN_MAX, probabilities
 from streamgauge.loadgen.random.key_hash import key_texts, partitions_of
+from streamgauge.loadgen.random.philox import PhiloxBits
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.loadgen.replay.columns import ReplayRequest, recorded
 
@@ -33,6 +39,11 @@ KEYS: dict[str, FieldSpec] = {
     "few": Key("k", 3),
     "choice": Choice("k", ("BR", "DE", "FR", "NZ", "ZA"), (3, 1, 1, 4, 1)),
     "nulls": with_malformed(Key("k", 50), 0.1, None),
+    "in turn": InTurn("k", 40),
+    "owners": Owner("k", 9, 0.1),
+    "visitors": Visitor("k", 200, 0.1),
+    "callers": Caller("k", 300, 10, 0.2),
+    "houses": PlugId("k", 12, "house"),
 }
 
 
@@ -138,6 +149,47 @@ def test_a_field_that_depends_on_the_key_sees_the_partitions_keys() -> None:
             of_one = values[devices == each]
             assert of_one.max() - of_one.min() <= 0.06 * of_one.mean()
         assert values.max() - values.min() > 0.06 * values.mean()
+
+
+def rows_of(spec: StreamSpec, partitions: int, names: list[str]) -> list[list[tuple[int, ...]]]:
+    """The rows of each partition of a keyed plan of 10,000 events."""
+    plan = Plan((spec,), parse_profile("constant", 1000.0, 10.0), START, 10.0, partitions, 1, keyed=True)
+    counts = [plan.count_before(0, each, plan.end_us) for each in range(partitions)]
+    batches = [plan.batch(0, each, 0, count, names) for each, count in enumerate(counts)]
+    return [[tuple(row.values()) for row in batch.to_pylist()] for batch in batches]
+
+
+def test_learners_in_turn_count_their_own_rounds() -> None:
+    """Each learner has rounds 1, 2, ... without a gap, though a partition has only some learners."""
+    spec = StreamSpec("events", (Turn("learner", 7), Round("round", 7)), key="learner")
+    for rows in rows_of(spec, 3, ["learner", "round"]):
+        for learner in {learner for learner, _ in rows}:
+            rounds = [each for of, each in rows if of == learner]
+            assert rounds == list(range(1, len(rounds) + 1))
+
+
+def test_what_belongs_to_a_key_is_that_of_the_rows_key() -> None:
+    """The cluster of the machine; and nobody calls himself. Each share of callers is as declared."""
+    machine = InTurn("machine", 20)
+    spec = StreamSpec("machines", (Cluster("cluster", machine, 1, 4), machine), key="machine")
+    rows = [row for of in rows_of(spec, 3, ["cluster", "machine"]) for row in of]
+    assert {machine for _, machine in rows} == set(range(20))
+    assert all(cluster == machine % 4 for cluster, machine in rows)
+    caller = Caller("calling", 100, 10, 0.25)
+    calls = StreamSpec("calls", (caller, Called("called", caller, 0, 8, 0.1)), key="calling")
+    pairs = [row for of in rows_of(calls, 3, ["calling", "called"]) for row in of]
+    assert all(calling != called < 100 for calling, called in pairs)
+    assert abs(sum(calling >= 100 for calling, _ in pairs) / len(pairs) - 0.25) < 0.02
+
+
+def test_a_partition_has_all_plugs_of_its_houses() -> None:
+    """Together partitions have every plug, each of them in one partition."""
+    levels = ("house", "household", "plug")
+    spec = StreamSpec("plugs", tuple(PlugId(level, 6, level) for level in levels), key="house")
+    parts = [set(rows) for rows in rows_of(spec, 3, list(levels))]
+    whole = grid(PhiloxBits(1, 0, 0, 0), 6)
+    assert sum(map(len, parts)) == len(set().union(*parts)) == whole.plugs
+    assert set().union(*parts) == set(zip(*(getattr(whole, level).tolist() for level in levels), strict=True))
 
 
 def test_streams_with_the_same_key_have_it_in_the_same_partition() -> None:

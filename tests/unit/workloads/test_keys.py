@@ -12,8 +12,9 @@ from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads.registry import Job, get, names
 
 KEYED = (
-    "ads_analytics", "bargain_index", "count", "fraud_detection", "spike_detection", "traffic_monitoring",
-    "windowed_aggregation", "windowed_join",
+    "ads_analytics", "bargain_index", "click_analytics", "count", "fraud_detection", "machine_outlier",
+    "reinforcement_learner", "smart_grid", "spike_detection", "traffic_monitoring", "voipstream",
+    "windowed_aggregation", "windowed_join", "yahoo_streaming",
 )  # fmt: skip
 
 

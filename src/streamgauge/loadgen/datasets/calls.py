@@ -16,7 +16,15 @@ import numpy.typing as npt
 
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.distributions import Table, Uniform, sampler
+from streamgauge.loadgen.random.distributions import (
+    Sampler,
+    Table,
+    Uniform,
+    probabilities,
+    sampler,
+    shares_of_partitions,
+    subset_of_partition,
+)
 from streamgauge.loadgen.random.philox import PhiloxBits, empty
 
 SUBSCRIBERS_MAX = 1_000_000
@@ -55,13 +63,32 @@ class Caller(FieldSpec):
     def key_kind(self) -> str:
         return _NUMBER
 
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64]:
+        return shares_of_partitions(_chances(self), partitions)
+
     def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
         out = empty(last - first, np.int32)
+        if bits.split > 1:
+            for part, lanes in bits.blocks(first, last):
+                out[part] = _callers_of(self, bits.partition, bits.split).drawn(lanes)
+            return out
         for part, lanes in bits.blocks(first, last, width=2):
             subscriber = sampler("zipf", self.subscribers).drawn(lanes[1::2])
             seller = Uniform(self.telemarketers, self.subscribers).drawn(lanes[1::2])
             out[part] = np.where(lanes[::2] < self.selling * _COIN_STEPS, seller, subscriber)
         return out
+
+
+@lru_cache(maxsize=4)
+def _chances(caller: Caller) -> npt.NDArray[np.float64]:
+    """The probability of each number to call."""
+    subscribers = (1 - caller.selling) * probabilities("zipf", caller.subscribers)
+    return np.append(subscribers, np.full(caller.telemarketers, caller.selling / caller.telemarketers))
+
+
+@lru_cache(maxsize=64)
+def _callers_of(caller: Caller, partition: int, partitions: int) -> Sampler:
+    return subset_of_partition(_chances(caller), partition, partitions)
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.datasets.access_log import ADDRESSES_MAX, addresses
 from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.distributions import sampler
+from streamgauge.loadgen.random.distributions import Sampler, partition_shares, sampler, sampler_of_column
 from streamgauge.loadgen.random.philox import PhiloxBits
 
 PAGES_MAX = 100_000
@@ -62,11 +63,15 @@ class Visitor(FieldSpec):
         return _OFFSET_BYTES + 2.82 * (1 - self.nameless) + 1 / 8
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        parts = [self._names(lanes) for _, lanes in bits.blocks(first, last, 2)]
+        by = sampler_of_column(bits, "zipf", self.visitors)
+        parts = [self._names(by, lanes) for _, lanes in bits.blocks(first, last, 2)]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
 
-    def _names(self, lanes: np.ndarray) -> pa.Array:
-        drawn = sampler("zipf", self.visitors).drawn(lanes[::2])
+    def partition_shares(self, partitions: int) -> NDArray[np.float64] | None:
+        return partition_shares("zipf", self.visitors, partitions)
+
+    def _names(self, by: Sampler, lanes: np.ndarray) -> pa.Array:
+        drawn = by.drawn(lanes[::2])
         nameless = lanes[1::2] < self.nameless * 2.0**32
         return pc.cast(pa.array(drawn, mask=nameless), pa.string())
 

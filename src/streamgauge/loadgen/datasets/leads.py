@@ -16,7 +16,14 @@ import pyarrow as pa
 
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.distributions import Uniform
+from streamgauge.loadgen.random.distributions import (
+    Sampler,
+    Uniform,
+    keys_in_turn,
+    partition_shares,
+    sampler_of_column,
+)
+from streamgauge.loadgen.random.key_hash import keys_of_partition
 from streamgauge.loadgen.random.philox import PhiloxBits
 
 Ints = npt.NDArray[np.int32]
@@ -44,14 +51,17 @@ class Turn(FieldSpec):
         return self.name
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
-        return (np.arange(first, last) % self.learners).astype(np.int32)
+        return keys_in_turn(bits, self.learners, first, last)
+
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        return partition_shares("uniform", self.learners, partitions)
 
 
 @dataclass(frozen=True)
 class Round(FieldSpec):
     """The number of times that the learner of `Turn` had to choose, including this one: 1, 2, ...
 
-    Each partition counts its own events, because a field does not know the number of partitions.
+    Each partition counts its own events. If the stream has a key, it is the learner, so that a partition has few.
     """
 
     learners: int
@@ -65,7 +75,13 @@ class Round(FieldSpec):
         return 8
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
-        return np.arange(first, last, dtype=np.int64) // self.learners + 1
+        return np.arange(first, last, dtype=np.int64) // self._learners_of(bits) + 1
+
+    def _learners_of(self, bits: PhiloxBits) -> int:
+        """The number of learners that have turns in a partition; at least 1."""
+        if bits.key_field < 0:
+            return self.learners
+        return max(len(keys_of_partition(self.learners, bits.partition, bits.partitions)), 1)
 
 
 @dataclass(frozen=True)
@@ -94,11 +110,15 @@ class Owner(FieldSpec):
         return 4 + (_NULL_BYTES if self.nullable else 0)
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        parts = [self._owners(lanes) for _, lanes in bits.blocks(first, last, 2)]
+        by = sampler_of_column(bits, "uniform", self.learners)
+        parts = [self._owners(by, lanes) for _, lanes in bits.blocks(first, last, 2)]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.int32())
 
-    def _owners(self, lanes: npt.NDArray[np.uint32]) -> pa.Array:
-        return pa.array(Uniform(self.learners).drawn(lanes[::2]), mask=lanes[1::2] < self.malformed * 2.0**32)
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        return partition_shares("uniform", self.learners, partitions)
+
+    def _owners(self, by: Sampler, lanes: npt.NDArray[np.uint32]) -> pa.Array:
+        return pa.array(by.drawn(lanes[::2]), mask=lanes[1::2] < self.malformed * 2.0**32)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.datasets.sensors import GRID, Reading
 from streamgauge.loadgen.fields import FieldSpec, Key
+from streamgauge.loadgen.random.distributions import keys_in_turn, partition_shares
 from streamgauge.loadgen.random.philox import PhiloxBits
 
 PHASE_READINGS = 64
@@ -33,7 +34,10 @@ class InTurn(Key):
     """A key of 0..domain-1, round robin in every partition."""
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
-        return (np.arange(first, last) % self.domain).astype(np.int32)
+        return keys_in_turn(bits, self.domain, first, last)
+
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        return partition_shares("uniform", self.domain, partitions)
 
 
 @dataclass(frozen=True)

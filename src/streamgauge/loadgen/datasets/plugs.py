@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.distributions import Uniform
+from streamgauge.loadgen.random.distributions import Uniform, partition_shares
+from streamgauge.loadgen.random.key_hash import partitions_of_numbers
 from streamgauge.loadgen.random.philox import Lanes, PhiloxBits
 
 HOUSES_MAX = 10_000
@@ -58,12 +59,14 @@ class Grid(NamedTuple):
 
 
 def grid(bits: PhiloxBits, houses: int) -> Grid:
-    """The plugs of a stream, the same for all its fields and partitions."""
-    return _grid(_own(bits), houses)
+    """The plugs of a stream, the same for all its fields. If it has a key, the house, a partition has some of them."""
+    if bits.key_field < 0:
+        return _grid(_own(bits), houses)
+    return _grid_of_partition(_own(bits), houses, bits.partition, bits.partitions)
 
 
 def _own(bits: PhiloxBits, place: int = 0) -> PhiloxBits:
-    return replace(bits, partition=0, field=_OF_GRID + place)
+    return replace(bits, partition=0, field=_OF_GRID + place, key_field=-1, partitions=1)
 
 
 @lru_cache(maxsize=8)
@@ -86,6 +89,14 @@ def _grid(bits: PhiloxBits, houses: int) -> Grid:
     )
 
 
+@lru_cache(maxsize=64)
+def _grid_of_partition(bits: PhiloxBits, houses: int, partition: int, partitions: int) -> Grid:
+    """The plugs of the houses that hash to a partition."""
+    whole = _grid(bits, houses)
+    inside = partitions_of_numbers(houses, partitions)[whole.house] == partition
+    return Grid(*(column[inside] for column in whole))
+
+
 def _numbers_within(counts: NDArray[np.int32]) -> NDArray[np.int32]:
     """Numbers within each group: 2, 3 gives 0, 1, 0, 1, 2."""
     begins = np.cumsum(counts) - counts
@@ -94,7 +105,7 @@ def _numbers_within(counts: NDArray[np.int32]) -> NDArray[np.int32]:
 
 def _places(numbers: Ints, plugs: int) -> Ints:
     """The plug of each event; two events per plug."""
-    return (numbers >> 1) % plugs
+    return (numbers >> 1) % max(plugs, 1)
 
 
 @dataclass(frozen=True)
@@ -111,6 +122,10 @@ class PlugId(FieldSpec):
     @property
     def key_kind(self) -> str:
         return self.name
+
+    def partition_shares(self, partitions: int) -> NDArray[np.float64] | None:
+        """Only of houses; each counts the same, because how many plugs it has is not known without a seed."""
+        return partition_shares("uniform", self.houses, partitions) if self.level == "house" else None
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> NDArray[np.int32]:
         plugs = grid(bits, self.houses)

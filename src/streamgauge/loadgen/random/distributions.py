@@ -16,8 +16,8 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from streamgauge.loadgen.random.key_hash import partitions_of_numbers
-from streamgauge.loadgen.random.philox import Lanes, empty
+from streamgauge.loadgen.random.key_hash import keys_of_partition, partitions_of_numbers
+from streamgauge.loadgen.random.philox import Lanes, PhiloxBits, empty
 
 Distribution = Literal["uniform", "normal", "zipf", "single"]
 DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)
@@ -168,20 +168,46 @@ def sampler(distribution: Distribution, domain: int, exponent: float = 1.0) -> S
     return Table(probabilities(distribution, domain, exponent))
 
 
+def sampler_of_column(bits: PhiloxBits, distribution: Distribution, domain: int, exponent: float = 1.0) -> Sampler:
+    """The sampler of a column of keys. If the keys decide partitions, it gives only those of the column's partition."""
+    if bits.split == 1:
+        return sampler(distribution, domain, exponent)
+    return _sampler_of_partition(distribution, domain, exponent, bits.partition, bits.split)
+
+
 @lru_cache(maxsize=64)
-def sampler_of_partition(
+def _sampler_of_partition(
     distribution: Distribution, domain: int, exponent: float, partition: int, partitions: int
 ) -> Sampler:
-    """The sampler for those keys of 0..domain-1 that hash to a partition."""
-    chances = probabilities(distribution, domain, exponent)
-    keys = np.flatnonzero((partitions_of_numbers(domain, partitions) == partition) & (chances > 0))
-    return Subset(keys.astype(np.int32), chances[keys])
+    return subset_of_partition(probabilities(distribution, domain, exponent), partition, partitions)
+
+
+def subset_of_partition(chances: npt.NDArray[np.float64], partition: int, partitions: int) -> Subset:
+    """The sampler for those keys that hash to a partition; `chances` has the probability of each key."""
+    keys = keys_of_partition(len(chances), partition, partitions)
+    keys = keys[chances[keys] > 0]
+    return Subset(keys, chances[keys])
+
+
+def keys_in_turn(bits: PhiloxBits, domain: int, first: int, last: int) -> Ints:
+    """Keys 0..domain-1 in turn, for events [first, last). If they decide partitions, only those of the partition."""
+    turns = np.arange(first, last)
+    if bits.split == 1:
+        return (turns % domain).astype(np.int32)
+    keys = keys_of_partition(domain, bits.partition, bits.split)
+    return keys[turns % max(len(keys), 1)]
 
 
 @lru_cache(maxsize=64)
 def partition_shares(
-    distribution: Distribution, domain: int, exponent: float, partitions: int
-) -> npt.NDArray[np.float64]:
-    """The probability that a key hashes to each partition, shape (partitions,)."""
-    chances = probabilities(distribution, domain, exponent)
-    return np.bincount(partitions_of_numbers(domain, partitions), chances, partitions).astype(np.float64)
+    distribution: Distribution, domain: int, partitions: int, exponent: float = 1.0
+) -> npt.NDArray[np.float64] | None:
+    """The probability that a key hashes to each partition, shape (partitions,); None for domains without a table."""
+    if domain > TABLE_DOMAIN_MAX:
+        return None
+    return shares_of_partitions(probabilities(distribution, domain, exponent), partitions)
+
+
+def shares_of_partitions(chances: npt.NDArray[np.float64], partitions: int) -> npt.NDArray[np.float64]:
+    """The probability that a key hashes to each partition; `chances` has the probability of each key."""
+    return np.bincount(partitions_of_numbers(len(chances), partitions), chances, partitions).astype(np.float64)

@@ -55,6 +55,12 @@ def partitions_of_numbers(domain: int, partitions: int) -> Partitions:
     return found
 
 
+@lru_cache(maxsize=64)
+def keys_of_partition(domain: int, partition: int, partitions: int) -> Ints:
+    """The keys of 0..domain-1 that hash to a partition, ascending."""
+    return np.flatnonzero(partitions_of_numbers(domain, partitions) == partition).astype(np.int32)
+
+
 def _hashes(block: pa.LargeStringArray) -> Ints:
     _, ends_buffer, data_buffer = block.buffers()
     ends = np.frombuffer(ends_buffer, np.int64)[block.offset : block.offset + len(block) + 1]

@@ -52,6 +52,7 @@ def build(parameters: YahooStreaming, rate_per_s: float) -> Job:
             Choice("ad_type", AD_TYPES),
             Choice("event_type", EVENT_TYPES),
         ),
+        key="ad_id",
     )
     views = source("events", events.schema).where("event_type = 'view'", name="filter").select(ad_id="ad_id", name="ad")
     joined = views.lookup(campaign_of(parameters), on="ad_id", name="campaign")

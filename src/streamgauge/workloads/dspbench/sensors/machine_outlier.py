@@ -263,7 +263,8 @@ def build(parameters: MachineOutlier, rate_per_s: float) -> Job:
     machine, place = InTurn("machine", parameters.machines), 1
     cpu, memory = (Usage(name, machine, place, mean, parameters.overloaded) for name, mean in MEANS.items())
     metrics = (with_malformed(cpu, parameters.malformed, None, math.nan, NO_SHARE), memory)
-    machines = StreamSpec("machines", (Cluster("cluster", machine, place, parameters.clusters), machine, *metrics))
+    cluster = Cluster("cluster", machine, place, parameters.clusters)
+    machines = StreamSpec("machines", (cluster, machine, *metrics), key="machine")
     interval_us, window = round(parameters.interval * US), parameters.anomaly_scorer_window_length
     scored = source("machines", machines.schema).process(
         Scorer,

@@ -273,7 +273,8 @@ def _plugs(parameters: SmartGridParameters, rate_per_s: float) -> StreamSpec:
     houses, heavy, malformed = parameters.houses, parameters.heavy, parameters.malformed
     ids = (PlugId("plug_id", houses, "plug"), PlugId("household_id", houses, "household"))
     value = PlugValue("value", houses, heavy, malformed, parameters.speed, clock)
-    return StreamSpec("plugs", (value, PlugProperty("property"), *ids, PlugId("house_id", houses, "house")))
+    fields = (value, PlugProperty("property"), *ids, PlugId("house_id", houses, "house"))
+    return StreamSpec("plugs", fields, key="house_id")
 
 
 def _loads(readings: Stream) -> Stream:

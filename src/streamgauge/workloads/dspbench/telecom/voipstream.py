@@ -320,6 +320,7 @@ def build(parameters: VoipStream, rate_per_s: float) -> Job:
             with_malformed(Duration("duration", caller, 0), parameters.malformed, None, -1, DAY_S + 1),
             Established("established", parameters.generator_error_prob),
         ),
+        key="calling",
     )
     established = (
         source("calls", calls.schema)

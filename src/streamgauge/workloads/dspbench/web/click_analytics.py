@@ -46,6 +46,7 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
             Page("url", parameters.pages, parameters.malformed),
             Visitor("client", parameters.visitors, parameters.nameless),
         ),
+        key="client",
     )
     whole = (
         source("clicks", clicks.schema)

@@ -399,8 +399,8 @@ def build(parameters: ReinforcementLearnerParameters, rate_per_s: float) -> Job:
     action = Action("action", names)
     event_fields = (Turn("learner", rule.learners), Integer("session", 0, INT_MAX), Round("round", rule.learners))
     reward_fields = (Owner("learner", rule.learners, parameters.malformed), action, Reward("reward", action, 1, earned))
-    events = StreamSpec("events", event_fields, 1 - parameters.rewards)
-    rewards = StreamSpec("rewards", reward_fields, parameters.rewards)
+    events = StreamSpec("events", event_fields, 1 - parameters.rewards, "learner")
+    rewards = StreamSpec("rewards", reward_fields, parameters.rewards, "learner")
     actions = source("events", events.schema).process(
         IntervalEstimator,
         source("rewards", rewards.schema),
