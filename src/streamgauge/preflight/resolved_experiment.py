@@ -101,8 +101,17 @@ class ResolvedExperiment:
     @property
     def reads_unevenly(self) -> bool:
         """Whether a batch reads partitions or streams up to different event times, each up to its own offset."""
+        return self._is_uneven and self.engine.has_batch_ids
+
+    @property
+    def hides_reads(self) -> bool:
+        """Whether the engine reads them so and does not say how far, because it has no batches."""
+        return self._is_uneven and not self.engine.has_batch_ids
+
+    @property
+    def _is_uneven(self) -> bool:
         several = self.partitions > 1 or len(graph.sources(self.flow)) > 1
-        return self.experiment.transport in BROKERED and self.engine.has_batch_ids and several
+        return self.experiment.transport in BROKERED and several
 
     @property
     def sees_deliveries(self) -> bool:

@@ -43,6 +43,7 @@ from streamgauge.verification.batch_order import BATCH, depends_on_batches, expe
 from streamgauge.verification.common_subplan import shared_plans
 from streamgauge.verification.malformed import counting
 from streamgauge.verification.regenerated_input import RegeneratedInput, Watch
+from streamgauge.verification.rising_counts import compare_rising
 from streamgauge.verification.sink_comparison import (
     Comparison,
     DiffSpec,
@@ -136,6 +137,8 @@ def _uneven_batches_note(resolved: ResolvedExperiment, record: TrialRecord) -> s
     """A note about batches whose last values cannot be demanded; empty if there are none."""
     if not isinstance(resolved.flow.sink.input, RunningAggregate) or _by_batch(resolved):
         return ""
+    if resolved.hides_reads:
+        return "; the engine does not say what it had read, so last values are compared, and that counts only rise"
     times, uneven = cuts(record.trial_log)
     if not uneven:
         return ""
@@ -186,6 +189,11 @@ def _compare_whole(
     spec, connection = _diff_spec(resolved, record), compared.connection
     if _by_batch(resolved):
         _compare_by_batch(resolved, record, received, source, compared)
+        return
+    if resolved.hides_reads and isinstance(resolved.flow.sink.input, RunningAggregate):
+        relations = _planned(resolved, record, source, connection)
+        empty = _empty_results(resolved)
+        compare_rising(resolved.lineage_flow, relations, received, empty, compared, record.owes_all)
         return
     connection.register("received", received.table() if not received.empty else _empty_results(resolved))
     if spec.update:
