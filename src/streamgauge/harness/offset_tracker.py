@@ -132,12 +132,21 @@ class Offsets:
         from_us, to_us = (self._time_of(place, offset) for offset in (from_offset, read.to_offset))
         log = self._reads.setdefault(place, ReadLog(read.stream))
         parts = log.note(from_us, to_us, read.batch, (read.query, read.reader), read.when_us)
+        if parts:
+            parts[-1] = replace(parts[-1], to_sequence=self._sequence_of(place, read.to_offset))
         return [replace(part, events=self._events(place, part.from_us, part.to_us)) for part in parts]
+
+    def _segment_at(self, place: Place, offset: int) -> _Segment:
+        segments = self._segments[place]
+        return segments[max(0, bisect.bisect_right(segments, offset, key=lambda one: one.first) - 1)]
+
+    def _sequence_of(self, place: Place, offset: int) -> int:
+        """The number of an offset's event in its plan."""
+        return offset - self._segment_at(place, offset).first
 
     def _time_of(self, place: Place, offset: int) -> int:
         """The event time (exclusive) of everything before that offset."""
-        segments = self._segments[place]
-        segment = segments[max(0, bisect.bisect_right(segments, offset, key=lambda one: one.first) - 1)]
+        segment = self._segment_at(place, offset)
         stream, number = segment.plan.number_of(place[0]), offset - segment.first
         if number >= segment.plan.count_before(stream, place[1], segment.plan.end_us):
             return segment.plan.end_us

@@ -75,6 +75,7 @@ class Delivery:
     - `again`: redelivery to the same reader.
     - `shared`: only other readers have read these events before (work that the SUT does twice).
     - `read_us`: the time of this read, if known. `ingest_us` is always that of the first delivery to any reader.
+    - `to_sequence`: the sequence of the first event after it, if known: several events may share a microsecond.
     """
 
     stream: str
@@ -88,6 +89,7 @@ class Delivery:
     reader: int = 0
     shared: bool = False
     read_us: int = 0
+    to_sequence: int | None = None
 
     @property
     def first(self) -> bool:

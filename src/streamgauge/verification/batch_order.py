@@ -7,7 +7,8 @@ time within a batch, and `ingest_time` holds the real event time. Such flows hav
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,14 @@ from streamgauge.dataflow.nodes import Distinct, Flow, RunningAggregate
 from streamgauge.engines.duckdb_oracle.lower import retained_rows
 from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed
+from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.latency.event_latency import ENGINE_BATCH
-from streamgauge.metrics.log.ingest_times import ends_and_stamps, stamps_of
+from streamgauge.metrics.log.ingest_times import stamps_of
 from streamgauge.metrics.log.live_figures import Ints
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.verification.regenerated_input import RegeneratedInput
+from streamgauge.transports.spi import Delivery
+from streamgauge.verification.regenerated_input import RegeneratedInput, Watch
 from streamgauge.verification.spool import ReceivedResults
 
 BATCH = "__batch"
@@ -46,25 +49,45 @@ def depends_on_batches(flow: Flow) -> bool:
 
 
 class BatchNumbers:
-    """The number of the batch in which a query read each event."""
+    """The number of the batch in which a query read each event, by the event's sequence in its partition."""
 
     def __init__(self, trial_log: TrialLog) -> None:
+        self._plan = trial_log.plan
         self._reads: dict[tuple[str, int], tuple[Ints, Ints]] = {}
         for partition, log in enumerate(trial_log.deliveries):
             for stream in {part.stream for part in log}:
                 parts = (part for part in log if part.stream == stream and part.reader == 0 and not part.again)
-                # One more, because 0 stands for events that were never read.
-                self._reads[stream, partition] = ends_and_stamps(parts, lambda part: part.batch + 1)
+                self._reads[stream, partition] = self._ends_and_batches(partition, parts)
 
-    def of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
-        """The batch of each event, for ascending event times; `NEVER_READ` for those that no batch read."""
+    def of(self, stream: str, partition: int, first: int, last: int) -> Ints:
+        """The batch of each event with sequences [first, last); `NEVER_READ` for those that no batch read."""
         nothing = np.zeros(0, np.int64)
-        numbers = stamps_of(*self._reads.get((stream, partition), (nothing, nothing)), event_times_us)
+        sequences = np.arange(first, last, dtype=np.int64)
+        numbers = stamps_of(*self._reads.get((stream, partition), (nothing, nothing)), sequences)
         return np.where(numbers > 0, numbers - 1, NEVER_READ)
+
+    def _ends_and_batches(self, partition: int, parts: Iterable[Delivery]) -> tuple[Ints, Ints]:
+        """The sequence after each read, and its batch + 1, because 0 stands for events that were never read."""
+        ordered = sorted(parts, key=attrgetter("from_us"))
+        ends = [self._end_of(partition, part) for part in ordered]
+        return np.array(ends, np.int64), np.array([part.batch + 1 for part in ordered], np.int64)
+
+    def _end_of(self, partition: int, part: Delivery) -> int:
+        if part.to_us <= self._plan.start_us:
+            return 0  # a read of an earlier plan, whose sequences are others
+        if part.to_sequence is not None:
+            return part.to_sequence
+        return self._plan.count_before(self._plan.number_of(part.stream), partition, part.to_us)
 
 
 class InputInBatchOrder(RegeneratedInput):
     """The planned input with an event time that sorts by batch, and the real event time as ingest time."""
+
+    def __init__(
+        self, plan: Plan, numbers: BatchNumbers, columns: dict[str, tuple[str, ...]], watch: Watch | None
+    ) -> None:
+        super().__init__(plan, None, columns, watch)
+        self._numbers = numbers
 
     @classmethod
     def like(cls, source: RegeneratedInput, record: TrialRecord) -> InputInBatchOrder:
@@ -77,9 +100,9 @@ class InputInBatchOrder(RegeneratedInput):
         }
         return cls(record.trial_log.plan, BatchNumbers(logs[0]), columns, source.watch)
 
-    def _with_ingest(self, stream: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         times = batch.column(EVENT_TIME).to_numpy()
-        numbers = self._ingest.of(self._plan.streams[stream].name, partition, times)
+        numbers = self._numbers.of(self._plan.streams[stream].name, partition, first, first + batch.num_rows)
         ordered = numbers << TIME_BITS | (times - self._plan.start_us)
         place = batch.schema.get_field_index(EVENT_TIME)
         return batch.set_column(place, EVENT_TIME, pa.array(ordered)).append_column(INGEST_TIME, pa.array(times))

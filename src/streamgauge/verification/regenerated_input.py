@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
 from streamgauge.loadgen.plan import Plan
-from streamgauge.metrics.log.live_figures import Ints
+from streamgauge.metrics.log.ingest_times import IngestTimes
 
 ROWS_MAX = 262_144
 
@@ -17,15 +17,8 @@ Watch = Callable[[int, int, int, pa.RecordBatch], None]
 """Called with each regenerated batch: stream number, partition, first sequence number, events."""
 
 
-class Stamps(Protocol):
-    """A number for each event of a place, such as its ingest time."""
-
-    def of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
-        """For ascending event times, shape (n,)."""
-
-
 class RegeneratedInput:
-    """The planned events, regenerated, with the ingest times of the delivery log.
+    """The planned events, regenerated, with the ingest times of the delivery log, or those that a subclass gives.
 
     `shared` are relations with the precomputed rows of operators over all of these events.
     """
@@ -33,7 +26,7 @@ class RegeneratedInput:
     def __init__(
         self,
         plan: Plan,
-        ingest: Stamps,
+        ingest: IngestTimes | None,
         columns: dict[str, tuple[str, ...]],
         watch: Watch | None = None,
         shared: Mapping[str, str] | None = None,
@@ -47,7 +40,7 @@ class RegeneratedInput:
         for index, stream in enumerate(self._plan.streams):
             if stream.name not in self.columns:
                 continue
-            empty = self._with_ingest(index, 0, self._make(index, 0, 0, 0))
+            empty = self._with_ingest(index, 0, 0, self._make(index, 0, 0, 0))
             readers[stream.name] = pa.RecordBatchReader.from_batches(empty.schema, self._batches(index, from_us, to_us))
         return readers
 
@@ -66,7 +59,7 @@ class RegeneratedInput:
                 batch = self._make(stream, partition, low, min(last, low + ROWS_MAX))
                 if self.watch is not None:
                     self.watch(stream, partition, low, batch)
-                yield self._with_ingest(stream, partition, batch)
+                yield self._with_ingest(stream, partition, low, batch)
 
     def _make(self, stream: int, partition: int, first: int, last: int) -> pa.RecordBatch:
         columns = self.columns[self._plan.streams[stream].name]
@@ -74,9 +67,11 @@ class RegeneratedInput:
         names += [EVENT_TIME] if EVENT_TIME not in names else []
         return self._plan.batch(stream, partition, first, last, names)
 
-    def _with_ingest(self, stream: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The events with their ingest times; `first` is the sequence of the first one."""
         name = self._plan.streams[stream].name
         if INGEST_TIME not in self.columns[name]:
             return batch
+        assert self._ingest is not None
         ingest_times = self._ingest.of(name, partition, batch.column(EVENT_TIME).to_numpy())
         return batch.append_column(INGEST_TIME, pa.array(ingest_times))

@@ -193,3 +193,12 @@ def test_samples_are_events_of_the_last_plan() -> None:
     few = {place: at for place, at, _ in offsets.samples(later.start_us, later.start_us + 5000, 10)}
     assert all(len(set(at)) == len(at) < 10 for at in few.values())
     assert all(at == times == [] for _, at, times in offsets.samples(later.start_us, later.start_us, 10))
+
+
+def test_a_read_ends_at_a_sequence_of_its_plan() -> None:
+    """Which tells events of one microsecond apart; sequences begin anew with each plan."""
+    offsets, _ = begun()
+    ((first,),) = offsets.deliveries([read(300)])
+    offsets.begin(plan_from(START + 20 * US), [{"ads": 400, "purchases": 0}])
+    *_, last = offsets.deliveries([read(420, 1)])[0]
+    assert (first.to_sequence, last.to_sequence) == (300, 20)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -160,8 +159,26 @@ def test_the_first_row_of_a_key_is_that_of_the_first_batch_that_had_one(
 def test_the_batch_of_an_event_is_that_which_read_it(over_broker: Callable[..., Case]) -> None:
     """Events behind the last read have none."""
     log = over_broker(UPDATES).record.trial_log
-    numbers = BatchNumbers(log)
-    times = np.array([START, START + US, START + 2 * US, START + 30 * US])
-    assert numbers.of("purchases", 0, times).tolist() == [0, 1, 2, NEVER_READ]
-    assert numbers.of("purchases", 1, times - LAG_US).tolist()[1:] == [1, 2, NEVER_READ]
-    assert numbers.of("nothing", 0, times).tolist() == [NEVER_READ] * 4
+    numbers, plan = BatchNumbers(log), log.plan
+    for partition, lag_us in ((0, 0), (1, LAG_US)):
+        total = plan.count_before(0, partition, plan.end_us)
+        batches = numbers.of("purchases", partition, 0, total)
+        times = plan.event_times(0, partition, 0, total)
+        for batch in (1, 7):
+            inside = times[batches == batch]
+            assert START + batch * US - lag_us <= inside[0] <= inside[-1] < START + (batch + 1) * US - lag_us
+        assert (batches[times >= START + 20 * US] == NEVER_READ).all()
+    assert numbers.of("nothing", 0, 2, 6).tolist() == [NEVER_READ] * 4
+
+
+def test_a_read_may_end_between_events_of_one_microsecond(over_broker: Callable[..., Case]) -> None:
+    """Then its offset tells them apart. One of an earlier plan has other sequences."""
+    log = over_broker(UPDATES).record.trial_log
+    of_partition = log.deliveries[0]
+    place = next(at for at, each in enumerate(of_partition) if (each.batch, each.stream) == (3, "purchases"))
+    part = of_partition[place]
+    after = log.plan.count_before(0, 0, part.to_us)
+    of_partition[place] = replace(part, to_sequence=after + 2)
+    assert BatchNumbers(log).of("purchases", 0, after - 1, after + 3).tolist() == [3, 3, 3, 4]
+    of_partition.insert(0, replace(part, from_us=START - US, to_us=START, to_sequence=5000, batch=0))
+    assert BatchNumbers(log).of("purchases", 0, 0, 1).tolist() == [0]

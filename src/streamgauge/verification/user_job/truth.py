@@ -26,6 +26,7 @@ from streamgauge.diff import compare as answers
 from streamgauge.metrics.latency.event_latency import LatencyRule
 from streamgauge.metrics.latency.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
+from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight import user_job_reference
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -201,17 +202,21 @@ class _Compared:
 class _OverBroker(RegeneratedInput):
     """The planned input as a job reads it from a broker: without ingest times."""
 
-    def _with_ingest(self, stream: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.append_column(INGEST_TIME, pa.nulls(batch.num_rows, pa.int64()))
 
 
 class _WithBatches(_OverBroker):
     """It, with the batch that read each event."""
 
-    def _with_ingest(self, stream: int, partition: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        times = batch.column(EVENT_TIME).to_numpy()
-        numbers = self._ingest.of(self._plan.streams[stream].name, partition, times)
-        return super()._with_ingest(stream, partition, batch).append_column(BATCH, pa.array(numbers))
+    def __init__(self, trial_log: TrialLog, columns: dict[str, tuple[str, ...]]) -> None:
+        super().__init__(trial_log.plan, None, columns)
+        (query, *_) = trial_log.queries() or ("",)
+        self._numbers = BatchNumbers(trial_log.of_query(query))
+
+    def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        numbers = self._numbers.of(self._plan.streams[stream].name, partition, first, first + batch.num_rows)
+        return super()._with_ingest(stream, partition, first, batch).append_column(BATCH, pa.array(numbers))
 
 
 def _input(resolved: ResolvedExperiment, record: TrialRecord, by_batch: bool) -> RegeneratedInput:
@@ -219,9 +224,8 @@ def _input(resolved: ResolvedExperiment, record: TrialRecord, by_batch: bool) ->
     if resolved.sees_deliveries:
         return RegeneratedInput(plan, IngestTimes(trial_log), resolved.columns)
     if not by_batch:
-        return _OverBroker(plan, IngestTimes(trial_log), resolved.columns)
-    (query, *_) = trial_log.queries() or ("",)
-    return _WithBatches(plan, BatchNumbers(trial_log.of_query(query)), resolved.columns)
+        return _OverBroker(plan, None, resolved.columns)
+    return _WithBatches(trial_log, resolved.columns)
 
 
 def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path, by_batch: bool) -> dict[str, Path]:

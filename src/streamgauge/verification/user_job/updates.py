@@ -172,9 +172,9 @@ def compared_batch_ends(record: TrialRecord, limit: int, by_batch: bool = False)
     the measured span.
     """
     ends = {batch: end for (_, batch), end in record.trial_log.batch_ends().items()}  # of one query
-    committed = sorted(
-        {commit.batch for commit in record.trial_log.commits if commit.batch in ends}, key=ends.__getitem__
-    )
+    # Of partitions that are read unevenly, a later batch may end at an earlier time.
+    read = {commit.batch for commit in record.trial_log.commits if commit.batch in ends}
+    committed = sorted(read, key=lambda batch: batch if by_batch else ends[batch])
     if not committed:
         return []
     earlier = committed[:-1]

@@ -331,6 +331,52 @@ def test_moments_are_spread_over_the_measured_span(make: Any, measured_s: tuple[
     assert native_updates.compared_batch_ends(record, 3) == [*inside, (19, None)]
 
 
+def over_broker(asked: Case, lag_us: int = 300_000) -> list[pa.Table]:
+    """Makes it a trial over a broker, in which partition 1 is read less far until the last batch; its updates."""
+    experiment = asked.resolved.experiment.model_copy(update={"transport": "kafka"})
+    asked.resolved = replace(asked.resolved, experiment=experiment)
+    trial_log, tables = asked.record.trial_log, []
+    log, plan = trial_log.deliveries[1], trial_log.plan
+    log[:] = [
+        replace(
+            part, from_us=max(part.from_us - lag_us, plan.start_us),
+            to_us=part.to_us - (lag_us if part is not log[-1] else 0),
+        )
+        for part in log
+    ]  # fmt: skip
+    for batch in range(len(log)):
+        ends = [deliveries[batch].to_us for deliveries in trial_log.deliveries]
+        counts = [plan.count_before(0, partition, end) for partition, end in enumerate(ends)]
+        names = ["user_id", "event_time"]
+        read = pa.Table.from_batches([plan.batch(0, each, 0, count, names) for each, count in enumerate(counts)])
+        with duckdb.connect() as connection:
+            connection.register("purchases", read)
+            tables.append(connection.sql(UPDATES).to_arrow_table())
+    return tables
+
+
+def test_updates_over_a_broker_are_of_what_their_batches_had_read(case: Callable[..., Case]) -> None:
+    """Of each partition its own prefix, which no event time gives."""
+    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    tables = over_broker(asked)
+    asked.receive(*tables)
+    found = asked.verify()
+    assert faults(found) == {}
+    assert found.expected == 20 * 100
+    tables[9] = tables[9].set_column(1, "n", tables[10].column("n"))
+    asked.receive(*tables)
+    assert faults(asked.verify())["wrong"] >= 90
+
+
+def test_batches_of_a_broker_are_in_their_own_order(make: Any) -> None:
+    """A batch may read only a partition that is behind, and so end before an earlier one."""
+    record = make.story().record()
+    for log in record.trial_log.deliveries:
+        log[7] = replace(log[7], to_us=log[5].to_us)
+    ends = native_updates.compared_batch_ends(record, 30, by_batch=True)
+    assert ends == [*((batch, batch + 1) for batch in range(19)), (19, None)]
+
+
 def test_an_update_that_came_twice_is_a_duplicate(case: Callable[..., Case]) -> None:
     asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
     rows = updates(asked)
