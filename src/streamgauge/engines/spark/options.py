@@ -37,8 +37,8 @@ SETTINGS = (
     Setting(
         "watermark_delay",
         "auto",
-        "how far behind the latest event the watermark stays; auto: 1 second over a broker with several partitions, "
-        "which are read at no common event time, else 0 seconds",
+        "how far behind the latest event the watermark stays; auto: 1 second over a broker with several partitions "
+        "or a union of streams, which are read at no common event time, else 0 seconds",
     ),
     Setting(
         "source",

@@ -14,6 +14,9 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.transports.spi import Delivery
 
+Place = tuple[str, int]
+"""A stream and its partition."""
+
 
 class Cuts(NamedTuple):
     """The ascending event times at which all readers of a committed batch ended, and the number of batches without one.
@@ -32,29 +35,33 @@ def cuts(trial_log: TrialLog) -> Cuts:
     return Cuts(common, sum(len(each) > 1 for each in reached))
 
 
-def read_skew_us(trial_log: TrialLog, from_us: int, to_us: int) -> int:
+def read_skew_us(trial_log: TrialLog, from_us: int, to_us: int, across_streams: bool = False) -> int:
     """The largest event-time distance between a read event and an earlier unread one of its stream.
 
     Compared after each batch of the span, because partitions without a common frontier differ. 0 if there was none.
+    `across_streams`: the earlier one may be of another stream, which a union puts under the same watermark.
     """
-    logs: dict[tuple[str, str], dict[int, list[Delivery]]] = defaultdict(lambda: defaultdict(list))
+    logs: dict[tuple[str, str], dict[Place, list[Delivery]]] = defaultdict(lambda: defaultdict(list))
     for partition, log in enumerate(trial_log.deliveries):
         for part in log:
-            logs[part.query, part.stream][partition].append(part)
-    several = ((stream, of) for (_, stream), of in logs.items() if len(of) > 1)
-    return max((_skew_us(trial_log.plan, stream, of, from_us, to_us) for stream, of in several), default=0)
+            logs[part.query, "" if across_streams else part.stream][part.stream, partition].append(part)
+    several = (of for of in logs.values() if len(of) > 1)
+    return max((_skew_us(trial_log.plan, of, from_us, to_us) for of in several), default=0)
 
 
-def _skew_us(plan: Plan, stream: str, logs: Mapping[int, list[Delivery]], from_us: int, to_us: int) -> int:
+def _skew_us(plan: Plan, logs: Mapping[Place, list[Delivery]], from_us: int, to_us: int) -> int:
     ends = {
-        partition: {part.batch: part.to_us for part in sorted(log, key=lambda part: (part.batch, part.to_us))}
-        for partition, log in logs.items()
+        place: {part.batch: part.to_us for part in sorted(log, key=lambda part: (part.batch, part.to_us))}
+        for place, log in logs.items()
     }
     when_us = {part.batch: part.when_us for log in logs.values() for part in log}
-    number, so_far, most_us = plan.number_of(stream), dict.fromkeys(logs, 0), 0
+    so_far, most_us = dict.fromkeys(logs, 0), 0
     for batch in sorted(when_us):
-        so_far = {partition: max(end, ends[partition].get(batch, 0)) for partition, end in so_far.items()}
+        so_far = {place: max(end, ends[place].get(batch, 0)) for place, end in so_far.items()}
         if from_us <= when_us[batch] < to_us and min(so_far.values()):
-            latest_us = max(plan.last_before(number, partition, end) or 0 for partition, end in so_far.items())
+            latest_us = max(
+                plan.last_before(plan.number_of(stream), partition, end) or 0
+                for (stream, partition), end in so_far.items()
+            )
             most_us = max(most_us, latest_us - min(so_far.values()))
     return most_us

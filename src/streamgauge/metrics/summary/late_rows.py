@@ -23,7 +23,7 @@ def late_rows(progress: Iterable[BatchProgress], since_us: int) -> int | None:
 
 def late_rows_in_words(rows: int, record: TrialRecord, is_user_job: bool) -> str:
     """A warning about late rows with the skew that was read, and the least delay that keeps rows of such a skew."""
-    skew_us = read_skew_us(record.trial_log, record.spans.start_us, record.spans.end_us)
+    skew_us = read_skew_us(record.trial_log, record.spans.start_us, record.spans.end_us, across_streams=True)
     delay = f"{max(1, math.ceil(skew_us / STEP_US)) / 10:g} seconds"
     option = f'withWatermark(..., "{delay}")' if is_user_job else f'--option watermark_delay="{delay}"'
     return (

@@ -8,6 +8,8 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import source, tumble
 from streamgauge.engines.spark.validate import check
 from streamgauge.engines.spark.watermark import delay_of, delay_us
 from streamgauge.engines.spi import StartRequest
@@ -31,6 +33,16 @@ def test_it_waits_where_partitions_come_apart(
     assert delay_of(asked, transport, partitions) == delay
     wanted = StartRequest(None, {"watermark_delay": asked}, None, "common", transport=transport, partitions=partitions)
     assert delay_us(wanted) == round(seconds * 1e6)
+
+
+def test_it_waits_for_streams_that_a_union_brings_together() -> None:
+    """Of one partition each. A join has a watermark for each of its streams, and waits for the least."""
+    (one, other), window = (source(name, Schema.of(k="int")) for name in ("one", "other")), tumble("2s")
+    united = one.union(other).window(window, keys="k").aggregate(n="count(*)").sink("n")
+    joined = one.join(other, window=window, on="k").sink("pairs")
+    alone = one.union(one.select(k="k + 1")).window(window, keys="k").aggregate(n="count(*)").sink("n")
+    assert [delay_of("auto", "kafka", 1, flow) for flow in (united, joined, alone)] == ["1 second", *["0 seconds"] * 2]
+    assert delay_of("auto", "flight", 1, united) == "0 seconds"
 
 
 def test_the_tail_is_longer_by_it() -> None:

@@ -61,5 +61,7 @@ def test_how_far_apart_partitions_were_read(make: Any) -> None:
     others = [[*reads[0], part("ads", 0, 9, 5, 4.1, 2)], reads[1]]
     several = read_skew_us(journal_of(make, *others, streams=2), START, START + 5 * US)
     assert several == pytest.approx(US * 5 // 4, abs=3000)
+    across = read_skew_us(journal_of(make, *others, streams=2), START, START + 5 * US, across_streams=True)
+    assert across == pytest.approx(US * 25 // 4, abs=9000)
     even = [[part("purchases", 0, 1, 5, 1.1, 0)], [part("purchases", 0, 1, 5, 1.1, 0)]]
     assert read_skew_us(journal_of(make, *even), START, START + 5 * US) == 0

@@ -25,14 +25,14 @@ class HeldRows:
         self._rows = [schema.empty_table() for schema in schemas]
         self._released_us: int | None = None
         self.late = 0
-        """The rows that were dropped because they came too late."""
+        """The rows of the last batch that were dropped because they came too late."""
 
     def __len__(self) -> int:
         return sum(len(rows) for rows in self._rows)
 
     def release(self, sides: Sequence[pa.Table], watermark_us: int) -> list[pa.Table]:
         """Holds the rows of a batch. Returns those before the watermark, by input, with rows held earlier."""
-        released = []
+        released, self.late = [], 0
         for number, fresh in enumerate(sides):
             times = fresh.column(TIME).to_numpy()
             if self._released_us is not None and (in_time := times >= self._released_us).sum() < len(times):
@@ -46,16 +46,16 @@ class HeldRows:
         return released
 
     def to_bytes(self) -> bytes:
-        """The held rows, how far rows were released, and how many were late."""
+        """The held rows, and how far rows were released."""
         blocks = [_written(rows) for rows in self._rows]
         released_us = -(2**63) if self._released_us is None else self._released_us
-        sizes = json.dumps([self.late, *(len(block) for block in blocks)]).encode()
+        sizes = json.dumps([len(block) for block in blocks]).encode()
         return b"".join([_HEADER.pack(released_us, len(sizes)), sizes, *blocks])
 
     def restore(self, state: bytes) -> None:
         released_us, header = _HEADER.unpack_from(state)
         start = _HEADER.size + header
-        self.late, *sizes = json.loads(state[_HEADER.size : start])
+        sizes = json.loads(state[_HEADER.size : start])
         self._released_us = None if released_us == -(2**63) else released_us
         for number, size in enumerate(sizes):
             self._rows[number] = pa.ipc.open_stream(state[start : start + size]).read_all()

@@ -17,6 +17,7 @@ watermark moves.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from typing import Any
 
 import pandas as pd
@@ -31,10 +32,20 @@ from streamgauge.dataflow.nodes import Node, Process, Source
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
 from streamgauge.engines.spark.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering import arrow_blocks
-from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, ONE_PANE_US, PACKED, SIDE, TIME, Packing
+from streamgauge.engines.spark.lowering.arrow_blocks import (
+    BLOCK,
+    BUCKET,
+    ONE_PANE_US,
+    PACKED,
+    ROWS,
+    SIDE,
+    TIME,
+    Packing,
+)
 from streamgauge.engines.spark.lowering.chaining import CHAINED, ChainSpec
 from streamgauge.engines.spark.lowering.held_rows import HeldRows
 from streamgauge.engines.spark.lowering.panes import MARK
+from streamgauge.engines.spark.observe.query_progress import LATE_ROWS_OF
 from streamgauge.engines.spark.watermark import NONE
 
 Batches = Iterator[pa.RecordBatch]
@@ -43,6 +54,12 @@ PackedSource = tuple[Source, Packing]
 BLOCKS = f"{BLOCK} binary"
 STATE = "snapshot binary"
 HELD_STATE = f"{STATE}, held binary"
+LATE = "_late"
+"""In a row without a block: how many rows a bucket dropped as late in a batch."""
+_NEVER_LATE_US = 7_258_118_400_000_000
+"""The time of blocks whose rows are held, the year 2200: Spark would drop whole blocks, and count each as one row."""
+_OBSERVED = count(1)
+"""Numbers for unique names, because a query may read a process twice."""
 IDS_TRIED = 16
 """Candidate ids per bucket, to find one that Spark's hash sends to the intended partition."""
 
@@ -71,12 +88,22 @@ def process(
     spread = F.element_at(F.array(*map(F.lit, _bucket_ids(packed, buckets))), F.col(BUCKET) + 1)
     # Without leading underscores, because pandas drops such names in named tuples.
     gathered = packed.select(spread.alias("bucket"), F.col(SIDE).alias("side"), F.col(BLOCK).alias("block"), TIME)
+    schema_ = BLOCKS if chain is None else CHAINED
     results = gathered.groupBy("bucket").transformWithStateInPandas(
-        Bucket(node, chain, held), BLOCKS if chain is None else CHAINED, "append", "eventTime"
+        Bucket(node, chain, held), f"{schema_}, {LATE} bigint" if held else schema_, "append", "eventTime"
     )
+    if held:
+        results = _with_late_rows_counted(results, node)
     if chain is not None:
         return results
     return _timed(results.mapInArrow(_unpack, _ddl(column_layouts(node).results, node)), marked=True)
+
+
+def _with_late_rows_counted(results: DataFrame, node: Process) -> DataFrame:
+    """The blocks; the numbers of late rows go to the reports on batches."""
+    name = f"{LATE_ROWS_OF}{node.name}, {next(_OBSERVED)}"
+    observed = results.observe(name, F.coalesce(F.sum(LATE), F.lit(0)).alias(LATE))
+    return observed.where(F.col(BLOCK).isNotNull()).drop(LATE)
 
 
 def _stateless(node: Process, frame: DataFrame) -> DataFrame:
@@ -131,11 +158,11 @@ def _packed_inputs(
             united = united.unionByName(frame)
         return united.withWatermark(TIME, NONE), False
     frames = [lower(input_) for input_ in node.inputs]
-    packed = [_packed(frame, number, node, buckets, uneven or NONE) for number, frame in enumerate(frames)]
+    held = uneven is not None and not all(_is_marked(frame) for frame in frames)
+    packed = [_packed(frame, number, node, buckets, uneven or NONE, held) for number, frame in enumerate(frames)]
     united = packed[0]
     for frame in packed[1:]:
         united = united.unionByName(frame)
-    held = uneven is not None and not all(_is_marked(frame) for frame in frames)
     return united.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK)), held
 
 
@@ -161,12 +188,16 @@ def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
     return source, Packing(number, retained, tuple(names[key] for key in keys), EVENT_TIME, buckets, ONE_PANE_US)
 
 
-def _packed(frame: DataFrame, number: int, node: Process, buckets: int, delay: str) -> DataFrame:
+def _packed(frame: DataFrame, number: int, node: Process, buckets: int, delay: str, held: bool) -> DataFrame:
+    """The rows of an input as blocks. If they are held, their watermark is that of rows, and no block is late."""
     marked = _is_marked(frame)
+    frame = frame.withWatermark(TIME, delay) if held and not marked else frame
     by_key = F.pmod(F.hash(*columns(node.keys)), F.lit(buckets))
     bucket = (F.lit(0) if node.is_broadcast(number) else by_key).alias(BUCKET)
     rows = _rows(frame, column_layouts(node).sides[number], bucket).mapInArrow(_packer(number, buckets), PACKED)
     packed = _spread_broadcast(rows, node, number, buckets)
+    if held:
+        return packed.withColumn(TIME, F.timestamp_micros(F.lit(_NEVER_LATE_US)).alias(TIME, metadata=MARK))
     if marked:
         return packed.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK))
     return packed.withWatermark(TIME, delay)
@@ -251,17 +282,25 @@ class Bucket(StatefulProcessor):
         if saved is not None:
             held.restore(bytes(saved[1]))
         released = held.release(sides, watermark_us)
+        if held.late:
+            yield self._late_rows(held.late)
         # Only a class that states times itself has results without rows.
         if self._node.identity or any(len(rows) for rows in released):
             yield from self._results(instance, released, watermark_us)
         self._state.update((instance.snapshot(), held.to_bytes()))
 
     def _results(self, instance: OperatorRuntime, sides: list[pa.Table], watermark_us: int) -> Iterator[pd.DataFrame]:
+        more = {LATE: 0} if self._holds else {}
         for results in instance.advance(sides, watermark_us):
             if len(results) and self._chain is not None:
-                yield self._chain.blocks(results)
+                yield self._chain.blocks(results).assign(**more)
             elif len(results):
-                yield pd.DataFrame({BLOCK: [arrow_blocks.block(results)]})
+                yield pd.DataFrame({BLOCK: [arrow_blocks.block(results)]}).assign(**more)
+
+    def _late_rows(self, number: int) -> pd.DataFrame:
+        """A row without a block, for the count."""
+        empty = {BLOCK: [None]} if self._chain is None else {BUCKET: [0], TIME: [0], BLOCK: [None], ROWS: [0]}
+        return pd.DataFrame({**empty, LATE: [number]})
 
     def _wake_later(self, timer_values: Any) -> None:
         self._handle.registerTimer(timer_values.getCurrentWatermarkInMs() + 1)

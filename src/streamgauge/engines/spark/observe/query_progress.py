@@ -17,12 +17,13 @@ _DURATIONS = {
 }  # fmt: skip
 _DROPPED = "numRowsDroppedByWatermark"
 _WHOLE = "triggerExecution"
+LATE_ROWS_OF = "late rows of "
+"""The beginning of the names of observed metrics with late rows that operators in Python dropped."""
 
 
 def batch_progress(report: Mapping[str, Any]) -> BatchProgress:
     """The batch of one report."""
     start_us = round(datetime.fromisoformat(report["timestamp"]).timestamp() * US)
-    operators = report.get("stateOperators")
     took_us = {name: round(MS * took_ms) for name, took_ms in report.get("durationMs", {}).items()}
     return BatchProgress(
         query=report.get("name") or "",
@@ -30,5 +31,15 @@ def batch_progress(report: Mapping[str, Any]) -> BatchProgress:
         start_us=start_us,
         end_us=start_us + took_us[_WHOLE] if _WHOLE in took_us else None,
         steps_us={step: took_us[name] for step, name in _DURATIONS.items() if name in took_us},
-        late_rows=sum(operator.get(_DROPPED, 0) for operator in operators) if operators else None,
+        late_rows=_late_rows(report),
     )
+
+
+def _late_rows(report: Mapping[str, Any]) -> int | None:
+    """The rows that operators dropped as late; None if no operator of the query has a state."""
+    operators = report.get("stateOperators")
+    if not operators:
+        return None
+    observed = (report.get("observedMetrics") or {}).items()
+    by_python = [row for name, row in observed if name.startswith(LATE_ROWS_OF)]
+    return sum(each.get(_DROPPED, 0) for each in operators) + sum(sum(row.values()) for row in by_python)

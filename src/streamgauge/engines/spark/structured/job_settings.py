@@ -76,7 +76,7 @@ class JobSettings:
     def watermark_delay(self) -> str:
         """In Spark's format."""
         requested = self.options.get("watermark_delay", NONE)
-        return delay_of(requested, self.job.edges.transport, len(self.job.edges.inputs))
+        return delay_of(requested, self.job.edges.transport, len(self.job.edges.inputs), self.job.flow)
 
     @property
     def uneven(self) -> bool:

@@ -16,7 +16,7 @@ from streamgauge.dataflow.nodes import Process
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
 from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, TIME
-from streamgauge.engines.spark.lowering.process_operator import Bucket
+from streamgauge.engines.spark.lowering.process_operator import LATE, Bucket
 from streamgauge.workloads.dspbench.sensors.spike_detection import MovingAverage, truth
 
 READINGS = source("sensors", Schema.of(device="int", value="double"))
@@ -104,3 +104,18 @@ def test_a_bucket_holds_rows_until_the_watermark_and_gives_them_in_order(skew_ms
     instance = OperatorRuntime(node)
     (expected,) = instance.advance([rows_of(np.arange(1000), wanted)], 10**9)
     assert pa.concat_tables(results).combine_chunks().equals(expected.combine_chunks())
+
+
+def test_late_rows_are_counted_and_not_passed_on() -> None:
+    """A row without a block has their number, for this batch alone; other rows state none."""
+    wanted = column_layouts(node_of()).sides[0]
+    handle, late = Handle(), list[list[int]]()
+    for times, watermark_us in (([100, 200], 150_000), ([10, 120, 300], 250_000), ([400], 350_000)):
+        bucket = Bucket(node_of(), None, held=True)
+        bucket.init(handle)
+        rows = rows_of(np.array(times), wanted)
+        frame = pd.DataFrame({"side": [0], "block": [arrow_blocks.block(rows)]})
+        given = list(bucket.handleInputRows(0, iter([frame]), Watermark(watermark_us)))
+        assert all((part[BLOCK].isna() == (part[LATE] > 0)).all() for part in given)
+        late.append([number for part in given for number in part[LATE] if number])
+    assert late == [[], [2], []]

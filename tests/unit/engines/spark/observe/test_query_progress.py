@@ -41,6 +41,14 @@ def test_rows_that_operators_dropped_as_late_are_summed() -> None:
     assert batch_progress(report(stateOperators=[])).late_rows is None
 
 
+def test_late_rows_of_operators_in_python_are_added() -> None:
+    """They hold rows themselves, so Spark drops none of them. Other observed metrics are not rows."""
+    counted = {"late rows of average, 1": {"_late": 5}, "late rows of sum, 2": {"_late": 0}}
+    observed = counted | {"rows of average": {"n": 9}}
+    operators = [{"numRowsDroppedByWatermark": 2}]
+    assert batch_progress(report(stateOperators=operators, observedMetrics=observed)).late_rows == 7
+
+
 def test_a_report_may_lack_name_and_durations() -> None:
     """The only query has no name (null), and an idle one no durations."""
     assert batch_progress(report(name=None)) == BatchProgress("", 7, START_US + 250_000)
