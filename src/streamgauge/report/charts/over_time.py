@@ -1,4 +1,4 @@
-"""The charts over a run's time: rates, backlog, latencies, resources.
+"""The charts over a run's time: rates, backlog, consumer lag, latencies, resources.
 
 Each function gives a `Figure`, or None if there is nothing to draw.
 
@@ -52,13 +52,14 @@ class _Panel:
 
 
 def over_time(timeline: Timeline | None) -> Figure | None:
-    """Offered and ingested, backlog, both latencies and the output frontier on one time axis; phases as bands."""
+    """Offered and ingested, backlog, lag, both latencies and the output frontier on one time axis; phases as bands."""
     if timeline is None:
         return None
     return figure(
         "over-time",
-        "Offered, ingested, backlog and latency over time",
-        "Charts over one time axis: rates, backlog, latencies by second of event time, and the lag of the output.",
+        "Offered, ingested, backlog, consumer lag and latency over time",
+        "Charts over one time axis: rates, backlog, consumer lag, latencies by second of event time, and how far the "
+        "output is behind.",
         lambda width: stack(_drawn(_time_panels(timeline), timeline, width)),
         _time_keys(timeline),
         [_bin_note(timeline), _cut_note(timeline)],
@@ -89,6 +90,10 @@ def _time_keys(timeline: Timeline) -> list[Key]:
         Key("ingested, per point", "ingested", "area"),
         Key("backlog", "backlog", "area"),
     ]
+    if timeline.known("lag_events"):
+        keys.append(Key("consumer lag, all partitions", "lag", "area"))
+    if timeline.known("lag_most"):
+        keys.append(Key("consumer lag of the partition with most", "lag", "dash"))
     if timeline.known("event_time_us_p50", "event_time_us_p99"):
         keys.append(Key("event time p99 (thin: p50)", "event-time"))
     if timeline.known("processing_time_us_p50", "processing_time_us_p99"):
@@ -100,6 +105,8 @@ def _time_keys(timeline: Timeline) -> list[Key]:
 
 def _time_panels(timeline: Timeline) -> list[_Panel]:
     panels = [_rate_panel(timeline), _backlog_panel(timeline)]
+    if timeline.known("lag_events"):
+        panels.append(_lag_panel(timeline))
     if timeline.known(*LATENCIES):
         panels.append(_latency_panel(timeline))
     if timeline.known("frontier_lag_us"):
@@ -141,6 +148,14 @@ def _plan_missed(timeline: Timeline) -> bool:
 def _backlog_panel(timeline: Timeline) -> _Panel:
     area = _area(timeline.rows("backlog_events"), "backlog", opacity=0.35, line=True)
     return _Panel("backlog (events)", (area,), timeline.top("backlog_events"), 90, amounts)
+
+
+def _lag_panel(timeline: Timeline) -> _Panel:
+    """The sum over all partitions; of several also the one with most, which a sum may hide."""
+    layers = [_area(timeline.rows("lag_events"), "lag", opacity=0.25, line=True)]
+    if timeline.known("lag_most"):
+        layers.append(draw_line(timeline.rows("lag_most"), "lag", dash=DASH))
+    return _Panel("consumer lag (events)", tuple(layers), timeline.top("lag_events"), 90, amounts)
 
 
 def _latency_panel(timeline: Timeline) -> _Panel:

@@ -21,7 +21,8 @@ from streamgauge.report.document_blocks import Figure, Key
 COLOURS = {
     name: f"var(--{name})"
     for name in (
-        *("offered", "ingested", "backlog", "frontier", "event-time", "processing-time", "sut", "driver", "network"),
+        *("offered", "ingested", "backlog", "lag", "frontier", "event-time", "processing-time"),
+        *("sut", "driver", "network"),
         *("latest-offset", "wal-commit", "query-planning", "add-batch", "commit-offsets", "rest"),
         *("sustained", "not-sustained", "undecided", "ink", "muted", "grid", "shade", "fault"),
     )

@@ -82,6 +82,7 @@ def of(series: pa.Table) -> Timeline | None:
     named = [field.name for field in series.schema if field.name not in ("time_us", "phase", "lag_by_partition")]
     raw = {name: _floats(series, name) for name in named}
     raw["handed_out_mean"] = _smooth(raw["handed_out"])
+    raw["lag_most"] = _most(series, "lag_by_partition")
     raw["off_plan"] = abs(np.cumsum(raw["planned"] - raw["offered"]))
     second = (time_us - start_us) / US
     bin_s = max(1, int(np.ceil((second[-1] + 1) / POINTS_MAX)))
@@ -95,6 +96,12 @@ def of(series: pa.Table) -> Timeline | None:
 def _floats(series: pa.Table, name: str) -> Floats:
     column = series.column(name).combine_chunks().cast(pa.float64())
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _most(series: pa.Table, name: str) -> Floats:
+    """The greatest value of each list; NaN for lists of one value, or without values."""
+    lists = series.column(name).to_pylist()
+    return np.array([max(each) if each and len(each) > 1 else np.nan for each in lists], np.float64)
 
 
 def _reduce(name: str, values: Floats, edges: NDArray[np.int64]) -> Floats:

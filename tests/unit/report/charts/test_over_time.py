@@ -42,9 +42,24 @@ def test_time_chart_has_units_and_phases(make_series: Table) -> None:
     figure = over_time.over_time(timeline.of(make_series()))
     assert figure is not None
     shown = texts(figure.wide)
-    for text in ("rate (events/s)", "backlog (events)", "latency by second of event time (s)", "warm-up", "measured"):
+    panels = ("rate (events/s)", "backlog (events)", "consumer lag (events)", "latency by second of event time (s)")
+    for text in (*panels, "warm-up", "measured"):
         assert text in shown
     assert shown.count("seconds since the run's start") == 1
+
+
+def test_the_lag_of_the_worst_partition_is_drawn_beside_the_sum(make_series: Table) -> None:
+    """Only of several partitions; and a series without lag has no such panel."""
+    kept = make_series()
+    shares = [[lag // 4, lag - lag // 4] for lag in kept.column("lag_events").to_pylist()]
+    several = replaced(kept, "lag_by_partition", shares)
+    single = replaced(kept, "lag_by_partition", [[sum(each)] for each in shares])
+    none = replaced(kept, "lag_events", [None] * kept.num_rows)
+    drawn = [one for table in (several, single, none) if (one := over_time.over_time(timeline.of(table)))]
+    labels = [[key.label for key in one.keys if "lag" in key.label] for one in drawn]
+    total, most = "consumer lag, all partitions", "consumer lag of the partition with most"
+    assert labels == [[total, most], [total], []]
+    assert ["consumer lag (events)" in texts(one.wide) for one in drawn] == [True, True, False]
 
 
 def test_cut_axis_is_said(make_series: Table) -> None:

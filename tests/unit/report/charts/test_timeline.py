@@ -71,3 +71,11 @@ def test_unknown_values_break_or_skip() -> None:
     assert not line.known("lag_events")
     assert line.top("lag_events") == 0.0
     assert line.top("lag_events", "backlog_events") == pytest.approx(3.0)
+
+
+def test_the_most_of_several_partitions_is_known() -> None:
+    """Of one partition there is no other; a run of before has no lists."""
+    line = timeline.of(table(lag_by_partition=[[1, 5, 2], None, [7], []]))
+    assert line is not None
+    assert np.isnan(line.columns["lag_most"]).tolist() == [False, True, True, True]
+    assert line.columns["lag_most"][0] == 5.0
