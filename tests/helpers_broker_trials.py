@@ -57,10 +57,11 @@ def started(
     transport: str = "kafka",
     options: Mapping[str, str] | None = None,
     tuning: str = "tuned",
+    warmup: str = "4s",
     **parameters: str,
 ) -> Iterator[tuple[ResolvedExperiment, TestBed, RunFolder]]:
     """Generators, a recorder, the engine and what stands between, running; ended at the end."""
-    load = {"rate": rate, "warmup": "4s", "bound": bound, "generators": generators}
+    load = {"rate": rate, "warmup": warmup, "bound": bound, "generators": generators}
     asked: dict[str, Any] = {"engine": engine, "transport": transport, "load": load, "out": str(root), "tuning": tuning}
     asked |= {"transport_options": transport_options or {}, "options": options or {}, "partitions": partitions}
     resolved = check(build({"workload": workload, "parameters": parameters, **asked}))

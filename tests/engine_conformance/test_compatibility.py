@@ -6,18 +6,15 @@ from itertools import product
 
 import pytest
 
+from streamgauge.config.options_and_settings import build
 from streamgauge.engines.registry import streaming_engines
 from streamgauge.preflight.compatibility import incompatibility
+from streamgauge.preflight.validate import check
 from streamgauge.transports.registry import NAMES
 from streamgauge.workloads.registry import names
 
-OVER_KAFKA = {
-    "ads_analytics", "click_analytics", "count", "filter", "identity", "log_processing", "sentiment_analysis",
-    "stamped_text", "throughput", "trending_topics", "windowed_aggregation", "windowed_join", "word_count",
-    "yahoo_streaming",
-}  # fmt: skip
-"""By name, because a table that is made from the code would show no loss."""
 IN_REAL_TIME = {"count", "filter", "identity", "stamped_text", "throughput", "windowed_aggregation"}
+"""By name, because a table that is made from the code would show no loss."""
 IN_DSTREAMS = {
     "ads_analytics", "count", "filter", "identity", "stamped_text", "throughput", "trending_topics",
     "windowed_aggregation", "windowed_join", "word_count", "yahoo_streaming",
@@ -40,7 +37,15 @@ def test_a_pair_is_let_through_or_refused_with_a_way_out(workload: str) -> None:
 def test_what_is_meant_to_run_is_let_through() -> None:
     """No engine has lost a workload, and none has one that it is not known to run."""
     assert streaming_engines() == ("spark", "spark-rtm", "spark-dstream", "known")
-    assert {name for name in names() if not incompatibility(name, "spark", "kafka")} == OVER_KAFKA
+    assert {name for name in names() if not incompatibility(name, "spark", "kafka")} == set(names())
     assert {name for name in names() if not incompatibility(name, "spark-rtm", "kafka")} == IN_REAL_TIME
     assert {name for name in names() if not incompatibility(name, "spark-dstream", "flight")} == IN_DSTREAMS
     assert {name for name in names() if not incompatibility(name, "spark-dstream", "socket")} == OVER_SOCKETS
+
+
+@pytest.mark.parametrize("workload", names())
+def test_every_workload_may_have_several_partitions_over_kafka(workload: str) -> None:
+    """With the defaults of everything else."""
+    load = {"rate": "1k", "generators": 2}
+    asked = {"workload": workload, "transport": "kafka", "partitions": 4, "load": load}
+    assert check(build(asked), new_folder=False).partitions == 4

@@ -38,7 +38,6 @@ from tests.helpers_broker_trials import (
 from tests.helpers_restart import Restart
 from tests.unit.transports.kafka.helpers_secured_broker import PASSWORD, wanting_a_log_in
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
 GONE_S = 20.0
 
 
@@ -126,20 +125,14 @@ def test_one_spark_and_one_broker_carry_trial_after_trial(tmp_path: Path) -> Non
 
 
 WINDOWS = {"range": "2s", "slide": "1s", "packs": "200"}
-IDIOMATIC: tuple[dict[str, Any], ...] = (
-    {"windowed_join": WINDOWS, "windowed_aggregation": WINDOWS},
-    {"word_count": {}},  # updates and several streams do not go together over a broker
-)
+IDIOMATIC: dict[str, Any] = {"windowed_join": WINDOWS, "windowed_aggregation": WINDOWS, "word_count": {}}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("parts", IDIOMATIC, ids=("windows", "updates"))
 @on_a_broker
-def test_what_a_user_would_write_is_right_over_a_broker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: dict[str, Any]
-) -> None:
+def test_what_a_user_would_write_is_right_over_a_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The profile `idiomatic`: whole events in JSON, Kafka's own client settings, plain windows and join, updates."""
-    workload = together(parts)
+    workload = together(IDIOMATIC)
     monkeypatch.setitem(registry._all(), workload.name, workload)
     with started(tmp_path, workload.name, "4k", tuning="idiomatic") as (resolved, testbed, folder):
         judged = trial(resolved, testbed, folder)
@@ -150,17 +143,29 @@ def test_what_a_user_would_write_is_right_over_a_broker(
     assert settings["sink"] == "Spark's own for Kafka: Kafka's own defaults"
 
 
+OF_KEYS_AND_UPDATES = {
+    "log_processing": {"lines_per_second": "20"},
+    "spike_detection": {"moving_average_window": "20", "devices": "40"},
+}
+
+
 @pytest.mark.long
 @on_a_broker
-def test_answers_are_right_across_a_restart_on_brokers_of_ones_own(tmp_path: Path, restart: Restart) -> None:
+def test_answers_are_right_across_a_restart_on_brokers_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restart: Restart
+) -> None:
     """Spark is killed in mid-trial, and begins the batch that it was at anew: what it had sent of that counts once.
+
+    Of two partitions, updates are of what was read of each, and a keyed process goes on with the rows that it held.
 
     The broker wants a name and a password of every client: no file of the run has the password, and no topic is left.
     """
     with wanting_a_log_in(tmp_path) as (brokers, client, topics):
         options = {"brokers": brokers, "client": str(client)}
-        parameters = {"lines_per_second": "20"}
-        with started(tmp_path / "runs", "log_processing", "3k", transport_options=options, **parameters) as started_:
+        workload = together(OF_KEYS_AND_UPDATES)
+        monkeypatch.setitem(registry._all(), workload.name, workload)
+        asked: dict[str, Any] = {"partitions": 2, "transport_options": options}
+        with started(tmp_path / "runs", workload.name, "4k", **asked) as started_:
             resolved, testbed, folder = started_
             judged = trial(resolved, testbed, folder, on_progress=restart.once(testbed))
             assert topics.names()
