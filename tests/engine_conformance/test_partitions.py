@@ -7,6 +7,9 @@ updates of two partitions is in `tests/real/broker/test_spark_kafka.py`.
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from streamgauge.loadgen.random.key_hash import partitions_of
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.workloads import registry
 from tests.helpers_application_variants import together
-from tests.helpers_broker_trials import WINDOW, check_answers, on_a_broker, require_jars, started, trial
+from tests.helpers_broker_trials import WINDOW, InMidTrial, check_answers, on_a_broker, require_jars, started, trial
 
 pytestmark = pytest.mark.long
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -28,8 +31,10 @@ GROUPS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "windows": (
         "6k", {"windowed_join": WINDOW, "windowed_aggregation": WINDOW, "yahoo_streaming": {"window": "1s"}},
     ),
-    "updates": ("5k", {"count": {"packs": "50"}, "word_count": {}, "log_processing": {"lines_per_second": "20"}}),
-    "rows": ("6k", {"identity": {}, "filter": {"above": "50"}, "stamped_text": {}, "throughput": {}}),
+    "updates": ("5k", {"word_count": {}, "log_processing": {"lines_per_second": "20"}}),
+    "counts": ("5k", {"count": {"packs": "50"}}),
+    "rows": ("6k", {"identity": {}, "stamped_text": {}, "throughput": {}}),
+    "filter": ("5k", {"filter": {"above": "50"}}),
     "processes": (
         "6k",
         {
@@ -129,16 +134,25 @@ def check(judged: TrialResult, partitions: int) -> None:
 
 @on_a_broker
 def test_rows_behind_the_watermark_are_counted(tmp_path: Path) -> None:
-    """Without a delay, rows of a partition that is read later are dropped. A warning has the delay that keeps them."""
+    """Without a delay, rows of partitions that come later are dropped: their generator stands still for a while. A
+    warning has the delay that keeps them.
+    """
     load: dict[str, Any] = {"generators": 2, "partitions": 4, "options": {"watermark_delay": "0 seconds"}}
     parameters = {"moving_average_window": "20", "devices": "40"}
     with started(tmp_path, "spike_detection", "5k", **load, **parameters) as (resolved, testbed, folder):
-        judged = trial(resolved, testbed, folder)
+        stopped = InMidTrial(lambda: stand_still(testbed._generators[1].pid))
+        judged = trial(resolved, testbed, folder, on_progress=stopped)
+    assert stopped.record
     found = judged.result.verification
     assert found is not None
     assert found.late_rows
     assert any(f"dropped {found.late_rows:,} rows as late" in warning for warning in judged.result.warnings)
     assert any("--option watermark_delay=" in warning for warning in judged.result.warnings)
+
+
+def stand_still(process: int) -> None:
+    os.kill(process, signal.SIGSTOP)
+    threading.Timer(1.5, os.kill, (process, signal.SIGCONT)).start()
 
 
 @on_a_broker
