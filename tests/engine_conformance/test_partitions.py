@@ -51,6 +51,8 @@ GROUPS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "calls": ("4k", {"voipstream": {}}),
     "grid": ("4k", {"smart_grid": GRID}),
 }  # fmt: skip
+STALL_S = 5.0
+"""Longer than a batch takes on a busy machine; otherwise no batch would end apart."""
 USER_JOBS = {"revenue": "5k", "enrich": "5k", "rewards": "2k"}
 COUNTS = """
 from pyspark.sql import functions as F
@@ -152,7 +154,7 @@ def test_rows_behind_the_watermark_are_counted(tmp_path: Path) -> None:
 
 def stand_still(process: int) -> None:
     os.kill(process, signal.SIGSTOP)
-    threading.Timer(1.5, os.kill, (process, signal.SIGCONT)).start()
+    threading.Timer(STALL_S, os.kill, (process, signal.SIGCONT)).start()
 
 
 @on_a_broker
