@@ -144,7 +144,7 @@ def test_rows_behind_the_watermark_are_counted(tmp_path: Path) -> None:
     with started(tmp_path, "spike_detection", "5k", **load, **parameters) as (resolved, testbed, folder):
         stopped = InMidTrial(lambda: stand_still(testbed._generators[1].pid))
         judged = trial(resolved, testbed, folder, on_progress=stopped)
-    assert stopped.record
+    assert stopped.done
     found = judged.result.verification
     assert found is not None
     assert found.late_rows
