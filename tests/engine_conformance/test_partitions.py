@@ -16,7 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.harness.testbed import TestBed
 from streamgauge.loadgen.random.key_hash import partitions_of
+from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.workloads import registry
 from tests.helpers_application_variants import together
@@ -51,8 +54,10 @@ GROUPS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "calls": ("4k", {"voipstream": {}}),
     "grid": ("4k", {"smart_grid": GRID}),
 }  # fmt: skip
-STALL_S = 5.0
-"""Longer than a batch takes on a busy machine; otherwise no batch would end apart."""
+BATCHES = 3
+"""Without a generator: after these the watermark is past what it sends late."""
+STALL_S = 25.0
+"""At most; a process that does not answer for 30 s has failed."""
 USER_JOBS = {"revenue": "5k", "enrich": "5k", "rewards": "2k"}
 COUNTS = """
 from pyspark.sql import functions as F
@@ -136,13 +141,13 @@ def check(judged: TrialResult, partitions: int) -> None:
 
 @on_a_broker
 def test_rows_behind_the_watermark_are_counted(tmp_path: Path) -> None:
-    """Without a delay, rows of partitions that come later are dropped: their generator stands still for a while. A
-    warning has the delay that keeps them.
+    """Without a delay, rows behind the watermark are dropped: their generator stands still while batches go on.
+    A warning has the delay that keeps them.
     """
     load: dict[str, Any] = {"generators": 2, "partitions": 4, "options": {"watermark_delay": "0 seconds"}}
     parameters = {"moving_average_window": "20", "devices": "40"}
     with started(tmp_path, "spike_detection", "5k", **load, **parameters) as (resolved, testbed, folder):
-        stopped = InMidTrial(lambda: stand_still(testbed._generators[1].pid))
+        stopped = InMidTrial(lambda: stand_still(testbed))
         judged = trial(resolved, testbed, folder, on_progress=stopped)
     assert stopped.done
     found = judged.result.verification
@@ -152,9 +157,24 @@ def test_rows_behind_the_watermark_are_counted(tmp_path: Path) -> None:
     assert any("--option watermark_delay=" in warning for warning in judged.result.warnings)
 
 
-def stand_still(process: int) -> None:
+def stand_still(testbed: TestBed) -> None:
+    """Stops a generator until the engine has ended some batches without it."""
+    process, before = testbed._generators[1].pid, batches_of(testbed)
     os.kill(process, signal.SIGSTOP)
-    threading.Timer(STALL_S, os.kill, (process, signal.SIGCONT)).start()
+
+    def go_on() -> None:
+        wait_until(lambda: batches_of(testbed) >= before + BATCHES, STALL_S, 0.1)
+        os.kill(process, signal.SIGCONT)
+
+    threading.Thread(target=go_on).start()
+
+
+def batches_of(testbed: TestBed) -> int:
+    """The batches that Spark has committed to its checkpoint."""
+    engine = testbed.engine
+    assert isinstance(engine, SparkEngine)
+    assert engine._scratch is not None
+    return len(list((engine._scratch.path / "checkpoint").glob("*/commits/[0-9]*")))
 
 
 @on_a_broker
