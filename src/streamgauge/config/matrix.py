@@ -15,7 +15,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from streamgauge.config.options_and_settings import SETTINGS, Experiment, Matrix, build, setting_of
+from streamgauge.config.options_and_settings import SETTINGS, Experiment, Matrix, build, flat_name, setting_of
 from streamgauge.config.setting_info import NAME_VALUE
 from streamgauge.core.errors import InputError, Problem, attempt, near
 
@@ -177,7 +177,7 @@ def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
         if isinstance(value, Mapping) and value:
             yield from _leaves(value, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", value
+            yield flat_name(f"{prefix}{name}"), value
 
 
 def _unknown(setting: str, name: str, value: Any, command: str) -> Problem | None:

@@ -329,6 +329,14 @@ TABLES = {
 """The settings that a file may also write as keys of one table, such as `engine.parallelism`."""
 
 
+def flat_name(name: str) -> str:
+    """The dotted name of a setting, of one that `TABLES` lists too."""
+    table, _, key = name.partition(".")
+    first, dot, rest = key.partition(".")
+    flat = TABLES.get(table, {}).get(first)
+    return name if flat is None else f"{flat}{dot}{rest}"
+
+
 def _without_tables(values: dict[str, Any]) -> dict[str, Any]:
     """The values with the keys of `TABLES` as settings. A key that is no setting stays, and is refused."""
     flat = dict(values)

@@ -54,6 +54,17 @@ def nested(settings: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
+def test_settings_of_the_engine_and_the_transport_may_stand_in_tables() -> None:
+    """As outside of a matrix: `engine.parallelism` is `parallelism`."""
+    cells = expand(asked(engine={"parallelism": [1, 2]}, transport={"partitions": [4]}, exclude=[
+        {"engine": {"parallelism": 2}, "transport": {"partitions": 4}}
+    ]))  # fmt: skip
+    assert settings_of(cells) == [{"parallelism": 1, "partitions": 4}]
+    assert [(cell.experiment.parallelism, cell.experiment.partitions) for cell in cells] == [(1, 4)]
+    with pytest.raises(InputError, match="parallelism: must be given once"):
+        expand(asked(engine={"parallelism": [1, 2]}, parallelism=[1]))
+
+
 @given(st.data())
 def test_exclude_takes_out_and_include_adds(data: st.DataObject) -> None:
     """As a loop over all combinations does."""
