@@ -113,13 +113,14 @@ MAY_IMPORT: dict[str, str] = {
     "verdict.criteria": "config core results stats verdict",
     "trial": (
         "artifacts config core dataflow engines harness loadgen metrics metrics.latency metrics.log "
-        "metrics.summary preflight results stats system transports verdict verdict.criteria "
+        "metrics.summary preflight results stats system transports trial.prometheus verdict verdict.criteria "
         "verification verification.user_job workloads"
     ),
+    "trial.prometheus": "config core metrics.log metrics.summary results trial",
     "studies": "",
     "studies.capacity": (
-        "artifacts config core dataflow engines metrics.log metrics.summary preflight results system trial verdict "
-        "verdict.criteria"
+        "artifacts config core dataflow engines metrics.log metrics.summary preflight results system trial "
+        "trial.prometheus verdict verdict.criteria"
     ),
     "studies.compare": "artifacts core metrics.latency results stats verdict",
     "studies.latency_breakdown": (

@@ -360,6 +360,21 @@ def _default(info: Any) -> str:
     return code(str(info.default).lower() if info.is_switch else info.default)
 
 
+def metrics() -> str:
+    """Every metric for Prometheus."""
+    from streamgauge.trial.prometheus.endpoint import METRICS
+
+    rows = [
+        (
+            code(f"streamgauge_{info.name}{'_total' * (info.kind == 'counter')}"),
+            ", ".join(map(code, info.labels)),
+            info.text,
+        )
+        for info in METRICS
+    ]
+    return table(("metric", "labels", "value"), rows)
+
+
 def check_list() -> str:
     """The checks of `verdict.criteria` with the limits that stand there."""
     from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
@@ -584,6 +599,7 @@ def makers() -> dict[str, Callable[[], str]]:
         "words of engines": words_of_engines, "transport options": transport_options, "pairs": pairs,
         "packages": packages, "tuning profiles": tuning_profiles,
         "commands": command_list, "exit codes": exit_codes, "experiment keys": experiment_keys, "checks": check_list,
+        "metrics": metrics,
         "causes": partial(codes_of, "Cause"), "warning codes": partial(codes_of, "WarningCode"),
         "search ends": partial(codes_of, "SearchEnd"),
         "published latencies": published_latencies, "application brackets": application_brackets,

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from streamgauge.cli.commands import EXITS, SHORTHANDS, MatrixRequest, Shorthand, perform, perform_file
-from streamgauge.cli.parse import build_experiment
+from streamgauge.cli.parse import build_experiment, one_option_a_side
 from streamgauge.cli.typer_parameters import AsJson, PrintToml, Verbose, parameters_of
 from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.core.errors import InputError, StreamgaugeError, near
@@ -30,7 +30,7 @@ class _Commands(TyperGroup):
             meant = f"run {args[0]}" if args[0].endswith(".py") else near(args[0], self.commands)
             hint = f" Did you mean '{meant}'?" if meant else ""
             ctx.fail(f"No such command '{args[0]}'.{hint} The commands: {', '.join(self.commands)}.")
-        return super().resolve_command(ctx, args)
+        return super().resolve_command(ctx, one_option_a_side(args))
 
 
 app = typer.Typer(

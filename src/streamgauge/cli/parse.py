@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from streamgauge.config.options_and_settings import SETTINGS, Experiment, build
+from streamgauge.config.options_and_settings import SETTINGS, SIDES, Experiment, build
 from streamgauge.config.setting_info import NAME_VALUE
 from streamgauge.core.errors import InputError, Problem, attempt
+
+CPUS = SETTINGS["cpus"].flag
 
 
 def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
@@ -29,6 +31,19 @@ def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
     if problems:
         raise InputError(problems)
     return pairs
+
+
+def one_option_a_side(arguments: Sequence[str]) -> list[str]:
+    """`--cpus driver=0 sut=1` as `--cpus driver=0 --cpus sut=1`: an option takes one value, as in a file's table."""
+    found: list[str] = []
+    of_cpus = False
+    for argument in arguments:
+        is_side = argument.partition("=")[0] in SIDES and "=" in argument
+        if of_cpus and is_side and found[-1] != CPUS:
+            found.append(CPUS)
+        found.append(argument)
+        of_cpus = argument.partition("=")[0] == CPUS or (of_cpus and is_side)
+    return found
 
 
 def build_experiment(command: str, workload: str, words: Mapping[str, Any], workload_from: str = "") -> Experiment:

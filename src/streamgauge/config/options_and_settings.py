@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from streamgauge.config.setting_info import COMMANDS, NAME_VALUE, Command, SettingInfo, setting, settings_of
 from streamgauge.core.clock import US
+from streamgauge.core.cpu_sets import format_cpus, parse_cpus
 from streamgauge.core.errors import InputError, Problem, attempt, choices_of, nearest, rule_of
 from streamgauge.core.plugin_options import CLIENT_FILE, TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share, parse_whole
@@ -96,6 +97,38 @@ def _list_of(parse: Callable[[Any], Any]) -> BeforeValidator:
         return tuple(dict.fromkeys(values))
 
     return BeforeValidator(read)
+
+
+CPUS_EXAMPLE = "driver=0 sut=1"
+CPUS_WAY_OUT = f"--cpus {CPUS_EXAMPLE}"
+SIDES = ("driver", "sut")
+"""Both sides of `--cpus`."""
+
+
+def _cpu_sets(given: Any) -> Any:
+    """Processors by side, as text in one form. A table that is not one is left to pydantic."""
+    if not isinstance(given, dict) or not given:
+        return given
+    problems: list[Problem] = []
+    if set(given) != set(SIDES):
+        rule, sides = "must name the processors of driver and sut, both and no other", ", ".join(map(str, given))
+        problems.append(Problem("cpus", rule, sides, CPUS_WAY_OUT))
+    texts = {
+        str(side): format_cpus(cpus)
+        for side, text in given.items()
+        if (cpus := attempt(partial(parse_cpus, text, f"cpus.{side}", CPUS_WAY_OUT), problems))
+    }
+    if problems:
+        raise InputError(problems)
+    return texts
+
+
+def _are_separate(given: Any) -> bool:
+    """Whether `cpus` gives both sides processors of their own; False if it is absent or refused."""
+    sets = attempt(partial(_cpu_sets, given), [])
+    if not isinstance(sets, dict) or set(sets) != set(SIDES):
+        return False
+    return not set(parse_cpus(sets["driver"])) & set(parse_cpus(sets["sut"]))
 
 
 def _as_list(given: Any) -> list[Any]:
@@ -290,6 +323,10 @@ class Experiment(ConfigModel):
     isolation: Literal["shared", "pinned"] = setting(
         "shared", "shared: driver and engine use the same cores; pinned: separate cores", "HOW"
     )
+    cpus: Annotated[dict[str, str], BeforeValidator(_cpu_sets)] = setting(
+        {}, "processors of both sides instead of --isolation, such as driver=0 sut=1-3", NAME_VALUE, repeatable=True,
+        only=("run", "sustain", "anatomy"), default_text="by --isolation", example=CPUS_EXAMPLE,
+    )  # fmt: skip
     load: Load = Load()
     limits: tuple[str, ...] = _run_and_sustain(
         (), 'a latency limit: "event_time_p99<=2s"; repeatable', "RULE", flag="--limit", repeatable=True,
@@ -299,6 +336,10 @@ class Experiment(ConfigModel):
     port: Annotated[int | None, Field(ge=1024, le=65000)] = _run_and_sustain(
         None, "first port on which the driver listens", "N", default_text="free ports", example="5000"
     )
+    prometheus: Annotated[int | None, Field(ge=1024, le=65535)] = _run_and_sustain(
+        None, "port on loopback from which Prometheus can read the figures of the run", "PORT", default_text="none",
+        example="9464",
+    )  # fmt: skip
     out: str | None = _all_commands(
         None, "folder for run folders", "DIR", default_text="runs", example="DIR",
         per_command={"generate": {
@@ -312,8 +353,13 @@ class Experiment(ConfigModel):
     @model_validator(mode="before")
     @classmethod
     def _with_defaults_of_command(cls, values: Any) -> Any:
-        """Fills in the command's default rate and duration. Takes settings out of the tables of `TABLES`."""
+        """Fills in the command's default rate and duration, and the isolation that `cpus` states.
+
+        Takes settings out of the tables of `TABLES`.
+        """
         values = _without_tables(values) if isinstance(values, dict) else values
+        if isinstance(values, dict) and _are_separate(values.get("cpus")):
+            values = {**values, "isolation": "pinned"}
         load = values.get("load", {}) if isinstance(values, dict) else None
         if not isinstance(load, dict) or values.get("command") not in COMMANDS:
             return values

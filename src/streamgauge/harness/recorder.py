@@ -38,6 +38,7 @@ Key = tuple[str, int, int, int, str]
 """(query, batch, partition, attempt, sink)."""
 
 SAMPLE_ROWS = 2048
+LATENCY_SHARES = (0.5, 0.9, 0.99)
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ class Ledger:
 
 def _commit_of(query: str, batch: int, sink: str, committed_us: int, taken: list[Staged]) -> Commit:
     sample = [value for staged in taken for value in staged.sample_us]
+    p50, p90, p99 = np.quantile(sample, LATENCY_SHARES).tolist() if sample else (None, None, None)
     return Commit(
         query,
         batch,
@@ -140,8 +142,10 @@ def _commit_of(query: str, batch: int, sink: str, committed_us: int, taken: list
         emitted_us=max((staged.last_us for staged in taken), default=0),
         rows=sum(staged.rows for staged in taken),
         frontier_us=max((staged.frontier_us for staged in taken), default=0),
-        latency_us_p50=float(np.median(sample)) if sample else None,
+        latency_us_p50=p50,
         paths=[staged.path for staged in taken if staged.rows],
+        latency_us_p90=p90,
+        latency_us_p99=p99,
     )
 
 

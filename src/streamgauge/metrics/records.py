@@ -39,7 +39,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """The accepted results of one sink in one batch: time, rows, their largest event time, and their files."""
+    """The accepted results of one sink in one batch: time, rows, their largest event time, and their files.
+
+    The latencies are those of a sample of the rows, for the views of a running trial.
+    """
 
     query: str
     batch: int
@@ -50,6 +53,8 @@ class Commit:
     frontier_us: int
     latency_us_p50: float | None
     paths: list[str]
+    latency_us_p90: float | None = None
+    latency_us_p99: float | None = None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from streamgauge.engines.registry import capabilities, entry, streaming_engines
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
 from streamgauge.loadgen.rate_profile import RATE_MAX_PER_S, parse_profile
 from streamgauge.preflight.memory_budget import QUEUE_BYTES, Budget
+from streamgauge.preflight.processors import assigned_cpus, processor_problems
 from streamgauge.preflight.resolved_experiment import (
     ResolvedExperiment,
     input_tail_us,
@@ -49,7 +50,7 @@ from streamgauge.preflight.tuning import tuning_problems
 from streamgauge.preflight.user_data import idle_parameters, with_user_data
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.user_job import get as get_workload
-from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
+from streamgauge.system.machine import at_most_half, cpus, memory_bytes
 from streamgauge.transports import registry as transports
 from streamgauge.workloads.registry import Job, Workload
 
@@ -68,7 +69,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     load = experiment.load
     if load.duration > 0 and load.rate <= RATE_MAX_PER_S:
         attempt(lambda: parse_profile(load.profile, load.rate, load.duration), problems)
-    driver, sut = split_cpus() if experiment.isolation == "pinned" else (None, None)
+    driver, sut = assigned_cpus(experiment)
     budget = _budget(experiment, engine, problems)
     many = _transport_for_defaults(experiment, engine) in transports.STAMPS
     default_generators = budget.default_generators(len(sut or cpus())) if many else 1
@@ -81,7 +82,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     problems += [
         *reproduce.unsupported_settings(experiment), *_text_problems(experiment),
         *_transport_problems(experiment, engine if _may_run(workload, engine) else None, partitions),
-        *_load_problems(experiment),
+        *_prometheus_problems(experiment, partitions), *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
         *budget.problems(processes),
         *(tuning_problems(experiment, engine, _engines_with_profile(experiment.tuning)) if engine else []),
@@ -104,7 +105,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         bytes_max=bytes_max,
         tail_us=input_tail_us(flow) + entry(engine.name).watermark_delay_us(request),
         reach_us=reach_us(flow), limits=tuple(limits),
-        driver_cpus=tuple(driver) if driver else None, sut_cpus=tuple(sut) if sut else None,
+        driver_cpus=driver, sut_cpus=sut,
     )  # fmt: skip
     if problems := list(queue_problems(resolved)):
         raise InputError(problems)
@@ -292,6 +293,7 @@ def _request_problems(request: StartRequest, engine: Capabilities) -> list[Probl
     return problems
 
 
+LOOPBACK = "127.0.0.1"
 NUL = "\0"
 """The system refuses it in paths and addresses with an error that does not name the setting."""
 
@@ -340,6 +342,17 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None, par
             return
 
 
+def _prometheus_problems(experiment: Experiment, partitions: int) -> Iterator[Problem]:
+    port, first, way_out = experiment.prometheus, experiment.port, "--prometheus with another port"
+    if port is None:
+        return
+    if first is not None and first <= port <= first + partitions:
+        rule = f"must differ from the driver's own ports, {first} to {first + partitions}"
+        yield Problem("prometheus", rule, port, way_out)
+    elif reason := _port_problem(LOOPBACK, port):
+        yield Problem("prometheus", f"must be free on {LOOPBACK} ({reason})", port, way_out)
+
+
 def _port_problem(host: str, port: int) -> str:
     with socket.socket() as probe:
         # Servers bind like this too, so a connection that has just ended does not block the port.
@@ -361,8 +374,7 @@ def _load_problems(experiment: Experiment) -> Iterator[Problem]:
     for setting, rate in (("load.rate", load.rate), ("search.start_rate", experiment.search.start_rate)):
         if rate is not None and rate > RATE_MAX_PER_S:
             yield Problem(setting, "must be at most 1G events/s", rate, f"{SETTINGS[setting].flag} 1M")
-    if experiment.isolation == "pinned" and len(cpus()) < 2:
-        yield Problem("isolation", "pinned needs at least two processors", len(cpus()), "--isolation shared")
+    yield from processor_problems(experiment)
 
 
 def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[Problem]) -> Budget:

@@ -375,7 +375,8 @@ class Result(ResultPart):
     experiment: dict[str, Any]
     """The whole experiment, defaults included."""
     environment: dict[str, Any] = Field(default_factory=dict)
-    """Processor, memory, system, versions, number of generators, chunk length."""
+    """Processor, memory, system, versions, number of generators, chunk length, and the processors of both sides:
+    `driver_cpus`, `sut_cpus` and `shared_cpus`."""
     settings: dict[str, str] = Field(default_factory=dict)
     """Settings of the engine and the transport in force."""
     changed_settings: tuple[str, ...] = ()

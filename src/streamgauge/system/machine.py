@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib import metadata
@@ -23,6 +23,15 @@ GIT_S = 10.0
 def cpus() -> list[int]:
     """The processors this process may use."""
     return sorted(os.sched_getaffinity(0))
+
+
+def allowed_cpus(pids: Iterable[int]) -> tuple[int, ...]:
+    """The processors that any of these processes may use; empty if none of them exists."""
+    found: set[int] = set()
+    for pid in pids:
+        with suppress(OSError):
+            found |= os.sched_getaffinity(pid)
+    return tuple(sorted(found))
 
 
 def split_cpus() -> tuple[list[int], list[int]]:

@@ -63,3 +63,13 @@ Observer = Callable[[TrialEvent], object]
 
 def unobserved(_: TrialEvent) -> None:
     """Ignores all events."""
+
+
+def to_each(*observers: Observer) -> Observer:
+    """An observer that passes every event on to all of these."""
+
+    def observe(event: TrialEvent) -> None:
+        for observer in observers:
+            observer(event)
+
+    return observe

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.clock import US
+from streamgauge.core.cpu_sets import format_cpus
 from streamgauge.engines.registry import entry
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.batch_frontiers import read_skew_us
@@ -19,7 +20,7 @@ from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.causes import Cause, WarningCode
 from streamgauge.results.run import Caution, Result
 from streamgauge.results.verdict import Verdict
-from streamgauge.system.machine import cpus, environment
+from streamgauge.system.machine import allowed_cpus, cpus, environment
 from streamgauge.transports.registry import transport
 from streamgauge.trial.duplicate_work import duplicate_work, redelivered_share, times
 from streamgauge.verdict.criteria.driver import SCHEDULE_DELAY_US_MAX
@@ -38,6 +39,7 @@ def build_result(
     load = resolved.experiment.load.model_copy(update={"rate": rate_per_s})
     experiment = resolved.experiment.model_copy(update={"load": load})
     start = datetime.fromtimestamp(record.spans.start_us / US, UTC)
+    driver_cpus, sut_cpus = resolved.driver_cpus or tuple(cpus()), _sut_cpus(resolved, testbed)
     settings, is_own_default = testbed.engine.settings(), entry(experiment.engine).is_own_default
     return Result(
         run_id=folder.read_result().run_id,
@@ -53,8 +55,9 @@ def build_result(
             "partitions": resolved.partitions,
             "parallelism": experiment.parallelism,
             "chunk_ms": resolved.chunk_for(rate_per_s) / 1000,
-            "driver_cpus": list(resolved.driver_cpus or cpus()),
-            "sut_cpus": list(resolved.sut_cpus or cpus()),
+            "driver_cpus": list(driver_cpus),
+            "sut_cpus": list(sut_cpus),
+            "shared_cpus": sorted(set(driver_cpus) & set(sut_cpus)),
         },
         settings={**settings, **transport(experiment.transport).in_force(resolved.transport_options)},
         changed_settings=tuple(name for name, value in settings.items() if not is_own_default(name, value)),
@@ -72,7 +75,20 @@ def build_result(
         job_files=dict(resolved.workload.files),
         notes=input_notes(resolved.workload, data),
         folder=str(folder.path),
-    ).warned(*cautions(resolved, record, rate_per_s))
+    ).warned(*_shared_cores(driver_cpus, sut_cpus), *cautions(resolved, record, rate_per_s))
+
+
+def _sut_cpus(resolved: ResolvedExperiment, testbed: TestBed) -> tuple[int, ...]:
+    """The processors that the SUT's processes may use; as planned, if they have ended."""
+    in_force = allowed_cpus(pid for _, role, pid in testbed.processes() if role == "sut")
+    return in_force or resolved.sut_cpus or tuple(cpus())
+
+
+def _shared_cores(driver_cpus: Collection[int], sut_cpus: Collection[int]) -> Iterator[Caution]:
+    if shared := set(driver_cpus) & set(sut_cpus):
+        cores = f"core {format_cpus(shared)}" if len(shared) == 1 else f"cores {format_cpus(shared)}"
+        sentence = f"driver and SUT share {cores}, so these figures hold only for this arrangement"
+        yield Caution(WarningCode.SHARED_CORES, sentence)
 
 
 def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> Iterator[Caution]:
@@ -80,9 +96,6 @@ def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: floa
     bound_s, cut = resolved.bound_s(rate_per_s)
     if cut:
         yield Caution(WarningCode.QUEUE_CUT_BY_MEMORY, f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
-    if resolved.experiment.isolation == "shared":
-        sentence = "driver and SUT share the same cores, so these figures hold only for this arrangement"
-        yield Caution(WarningCode.SHARED_CORES, sentence)
     if resolved.generators > len(cpus()):
         sentence = f"{resolved.generators_in_words}, so they wait for each other. Use fewer --generators"
         yield Caution(WarningCode.MORE_GENERATORS_THAN_CORES, sentence)

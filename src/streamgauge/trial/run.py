@@ -28,6 +28,7 @@ from streamgauge.trial.conductor import TrialConductor, probes
 from streamgauge.trial.events import Observer, unobserved
 from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.observers import OnResult, ignore
+from streamgauge.trial.prometheus.endpoint import exported
 from streamgauge.trial.trial_result import TrialResult
 
 STOPPED_AT_START = "stopped at its start, before the measurement"
@@ -99,14 +100,15 @@ def run_judged(
     resolved = check(with_absolute_paths(experiment))
     require_machine(resolved)
     ceiling = _offerable(resolved)
-    folder = create_folder(resolved)
     judged: TrialResult | None = None
-    try:
-        judged = _conducted(resolved, folder, observe, ceiling, beside or {})
-        result = judged.result
-    except KeyboardInterrupt:
-        result = interrupted_result(folder, "Run it again and do not use the figures here.")
-    on_result(folder, describe(resolved.flow))
+    with exported(resolved.experiment, observe) as observe_all:
+        folder = create_folder(resolved)
+        try:
+            judged = _conducted(resolved, folder, observe_all, ceiling, beside or {})
+            result = judged.result
+        except KeyboardInterrupt:
+            result = interrupted_result(folder, "Run it again and do not use the figures here.")
+        on_result(folder, describe(resolved.flow))
     return result, judged
 
 

@@ -12,7 +12,7 @@ from typer.main import get_command
 from streamgauge.cli import app
 from tests.unit.cli.helpers_commands import command
 
-HEAVY = ("pyspark", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy")
+HEAVY = ("pyspark", "prometheus_client", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy")
 
 
 def loaded_by(code: str) -> set[str]:

@@ -69,6 +69,24 @@ def test_a_port_that_another_listens_on_is_busy() -> None:
     assert validate._port_problem("127.0.0.1", 0) == ""
 
 
+def test_a_busy_port_for_prometheus_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On loopback, whatever address the driver listens on."""
+    busy = {("127.0.0.1", 9464): "Address already in use"}
+    monkeypatch.setattr(validate, "_port_problem", lambda host, port: busy.get((host, port), ""))
+    (problem,) = refused(GOOD | {"prometheus": 9464, "bind": "127.0.0.2"})
+    assert (problem.setting, problem.got) == ("prometheus", 9464)
+    assert problem.rule == "must be free on 127.0.0.1 (Address already in use)"
+    assert problem.way_out.startswith("--prometheus")
+
+
+@pytest.mark.parametrize("port", [5000, 5002])
+def test_prometheus_cannot_have_a_port_of_the_driver(port: int) -> None:
+    """The recorder has the first one, and each generator one more."""
+    (problem,) = refused(GOOD | {"prometheus": port, "port": 5000, "load": {"generators": 2}})
+    assert (problem.setting, problem.got) == ("prometheus", port)
+    assert problem.rule == "must differ from the driver's own ports, 5000 to 5002"
+
+
 def test_a_port_whose_last_connections_are_not_forgotten_yet_is_free() -> None:
     """After a kill the system keeps them for a minute; who listens there again is let."""
     with socket.socket() as server, socket.socket() as client:

@@ -258,7 +258,7 @@ def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
         raise KeyboardInterrupt
 
     testbed: Any = SimpleNamespace(
-        engine=SimpleNamespace(batch_progress=evidence, settings=dict),
+        engine=SimpleNamespace(batch_progress=evidence, settings=dict), processes=list,
         clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop"),
     )  # fmt: skip
     monkeypatch.setattr(trial, "PhaseRunner", lambda *_, **__: SimpleNamespace(conduct=lambda: record))
@@ -318,8 +318,9 @@ def looked_at_once(
         settings=dict, batch_progress=lambda timeout_s: [], operator_row_counts=lambda timeout_s: OperatorCounts()
     )
     testbed: Any = SimpleNamespace(
-        engine=engine, clock=SimpleNamespace(now_us=lambda: START + 12 * US), reached_us=0, folder=tmp_path
-    )
+        engine=engine, clock=SimpleNamespace(now_us=lambda: START + 12 * US), reached_us=0, folder=tmp_path,
+        processes=list,
+    )  # fmt: skip
     resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     kind = SearchTrial if in_search else JudgedTrial
     return TrialConductor(resolved, testbed).run(folder, kind(resolved, 1000.0, fresh=True, duration_s=30.0)), folder
@@ -377,7 +378,7 @@ def concluded(
     resolved = check(build(values))
     folder = RunFolder.create(tmp_path, "windowed_aggregation", "spark", datetime.now(UTC))
     testbed: Any = SimpleNamespace(
-        engine=SimpleNamespace(settings=dict), clock=SimpleNamespace(now_us=lambda: NOW),
+        engine=SimpleNamespace(settings=dict), clock=SimpleNamespace(now_us=lambda: NOW), processes=list,
         folder=tmp_path, append_latencies_us=lambda *_: [],
     )  # fmt: skip
 
@@ -474,7 +475,7 @@ def stopped(
     folder = again or RunFolder.create(tmp_path / "runs", "a", "b", datetime.now(UTC))
     asked.record.interrupted, asked.record.drained = True, False
     clock = SimpleNamespace(now_us=lambda: NOW)
-    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path)
+    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path, processes=list)
     asked_for = JudgedTrial(asked.resolved, 1000.0, fresh=True, duration_s=10.0, **settings)
     return TrialConductor(asked.resolved, testbed).conclude(
         folder, asked_for, asked.record, conclusion.EngineReport()
@@ -603,10 +604,32 @@ def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
     """The digests of a user job's files go into its result, as the experiment does."""
     resolved = check(build({"workload": "filter", "engine": "known"}))
     resolved = replace(resolved, workload=replace(resolved.workload, files={"job.py": "a" * 64}))
-    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))
+    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), processes=list)
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     record = make.story().record(engine_failed="gone")
     assert build_result(resolved, testbed, folder, record, 1000.0, None).job_files == {"job.py": "a" * 64}
+
+
+@pytest.mark.parametrize(("asked", "in_force", "expected", "warned"), [
+    ({}, {}, ([0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3]), "share cores 0-3,"),
+    ({"cpus": {"driver": "0", "sut": "1-3"}}, {}, ([0], [1, 2, 3], []), ""),
+    ({"cpus": {"driver": "0", "sut": "1-3"}}, {7: {1, 2}, 8: {3}}, ([0], [1, 2, 3], []), ""),
+    ({"cpus": {"driver": "0", "sut": "1"}}, {7: {1}, 8: {0, 1}}, ([0], [0, 1], [0]), "share core 0,"),
+    ({"cpus": {"driver": "0-1", "sut": "1-3"}}, {7: {1, 2, 3}}, ([0, 1], [1, 2, 3], [1]), "share core 1,"),
+])  # fmt: skip
+def test_a_result_says_which_cores_both_sides_share(
+    asked: dict[str, Any], in_force: dict[int, set[int]], expected: Any, warned: str, make: Any, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """As the system has them in force, executors of a cluster included; as planned, if the processes have ended."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: in_force.get(pid, {0, 1, 2, 3}))
+    resolved = check(build({"workload": "filter", "engine": "known", **asked}))
+    processes = [("runner", "driver", 1), *(("sut", "sut", pid) for pid in in_force)]
+    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), processes=lambda: processes)
+    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    result = build_result(resolved, testbed, folder, make.story().record(engine_failed="gone"), 1000.0, None)
+    assert tuple(result.environment[f"{side}_cpus"] for side in ("driver", "sut", "shared")) == expected
+    assert [warned in warning for warning in result.warnings if "share core" in warning] == [True] * bool(warned)
 
 
 def test_a_result_says_its_profile_and_what_is_not_the_engines_own(make: Any, tmp_path: Path) -> None:
@@ -614,7 +637,7 @@ def test_a_result_says_its_profile_and_what_is_not_the_engines_own(make: Any, tm
     asked = {"workload": "filter", "tuning": "idiomatic", "transport": "kafka", "load": {"generators": 1}}
     resolved = check(build(asked))
     in_force = {"source": "rows", "trigger": "2 seconds", "spark.ui.enabled": "false"}
-    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=lambda: in_force))
+    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=lambda: in_force), processes=list)
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     result = build_result(resolved, testbed, folder, make.story().record(engine_failed="gone"), 1000.0, None)
     assert (result.tuning, result.changed_settings) == ("idiomatic", ("trigger", "spark.ui.enabled"))
@@ -628,7 +651,7 @@ def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path
     resolved = check(build({"workload": "filter", "engine": "known", "parameters": {"data": str(file)}}))
     record = make.story().record(engine_failed="gone")
     record.trial_log.plan = replace(record.trial_log.plan, streams=resolved.streams(1000.0))
-    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict))
+    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), processes=list)
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     result = build_result(resolved, testbed, folder, record, 1000.0, None)
     (data,) = result.data

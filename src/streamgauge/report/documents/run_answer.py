@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 
+from streamgauge.core.cpu_sets import format_cpus
 from streamgauge.core.formatting import (
     NONE,
     format_count,
@@ -120,7 +121,7 @@ def _facts(result: Result) -> list[Fact]:
 def _rate_facts(result: Result) -> list[Fact]:
     if result.rate is None:
         return []
-    isolation = f"isolation: {result.isolation}"
+    isolation = f"isolation: {result.isolation}{_cores(result)}"
     if narrative.measured_s(result) is None and result.search is None:
         rates = [narrative.nothing_measured(result)]
     else:
@@ -128,6 +129,12 @@ def _rate_facts(result: Result) -> list[Fact]:
         rates = [f"offered {format_rate(offered, 'events/s')}", f"ingested {format_rate(ingested, 'events/s')}"]
     parts = [*rates, f"tuning: {result.tuning}", isolation, _generators(result, result.rate)]
     return [Fact("rate", tuple(filter(None, parts)), strong=tuple(range(len(rates))))]
+
+
+def _cores(result: Result) -> str:
+    """The cores of both sides, if they are not the same."""
+    driver, sut = (result.environment.get(f"{side}_cpus") or () for side in ("driver", "sut"))
+    return f" (driver {format_cpus(driver)}, SUT {format_cpus(sut)})" if driver and sut and driver != sut else ""
 
 
 def _generators(result: Result, rate: Rates) -> str:

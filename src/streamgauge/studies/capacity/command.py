@@ -33,10 +33,12 @@ from streamgauge.studies.capacity.search_observer import SearchObserver
 from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind, warm_up
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, probes
+from streamgauge.trial.events import Observer
 from streamgauge.trial.extension_policy import SearchTrial
 from streamgauge.trial.observers import OnResult, ignore
 from streamgauge.trial.phases import DRAIN_INTERVALS
 from streamgauge.trial.progress import snapshots
+from streamgauge.trial.prometheus.endpoint import exported
 from streamgauge.trial.run import ceiling_of, create_folder, interrupted_result, require_machine
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.verdict.collect_evidence import draining_at_start
@@ -56,9 +58,10 @@ class Sustain:
         view: SearchObserver,
         ceiling_per_s: float,
         on_result: OnResult = ignore,
+        observe: Observer | None = None,
     ) -> None:
         self.resolved, self.folder, self.view, self.ceiling_per_s = resolved, folder, view, ceiling_per_s
-        self.on_result = on_result
+        self.on_result, self.observe = on_result, observe or snapshots(view.trial_progress)
         self._stack = ExitStack()
         self._conductor: TrialConductor | None = None
         self._drained_per_s: float | None = None
@@ -127,8 +130,8 @@ class Sustain:
             self.folder.path / "engine",
         )
         test_bed = TrialConductor.on_test_bed(
-            resolved, engine, folder / f"start-{self._engine_starts}", snapshots(self.view.trial_progress),
-            ceiling_per_s=self.ceiling_per_s,
+            resolved, engine, folder / f"start-{self._engine_starts}",
+            self.observe, ceiling_per_s=self.ceiling_per_s,
         )  # fmt: skip
         conductor = self._conductor = self._stack.enter_context(test_bed)
         note = f"starting {resolved.experiment.engine}, start {self._engine_starts}"
@@ -287,7 +290,10 @@ def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserve
     except KeyboardInterrupt:
         return _finish(resolved, folder, interrupted_result(folder, f"to go on: {resuming(folder)}"), view, on_result)
     view.header(header(resolved, ceiling))
-    with Sustain(resolved, folder, view, ceiling, on_result) as work:
+    with (
+        exported(experiment, snapshots(view.trial_progress)) as observe,
+        Sustain(resolved, folder, view, ceiling, on_result, observe) as work,
+    ):
         machine = replay(work.settings(), outcomes) if outcomes else Search(work.settings())
         work.skip(outcomes)
         for trial in machine.result().trials:

@@ -20,8 +20,8 @@ from streamgauge.studies.capacity.strategy import TrialOutcome
 from streamgauge.system.lock import try_lock
 
 _SEARCH_SETTINGS = "must be the search's own with --resume"
-_FREE = ("out", "search.resume", "search.trials_max")
-"""Settings that --resume may change: it may allow more trials."""
+_FREE = ("out", "search.resume", "search.trials_max", "prometheus")
+"""Settings that --resume may change: it may allow more trials, and export figures to another port."""
 MEMO, CEILING, LOCK = "search.jsonl", "ceiling.json", ".searching"
 
 
@@ -114,6 +114,7 @@ def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
         problems.insert(0, Problem("workload", _SEARCH_SETTINGS, experiment.workload, "leave WORKLOAD out"))
     if problems:
         raise InputError(problems)
+    previous = previous.model_copy(update={"prometheus": experiment.prometheus})
     made = len(recorded(folder))
     if any(setting.name == "search.trials_max" for setting in reproduce.settings(given)):
         more = {"trials_max": experiment.search.trials_max}

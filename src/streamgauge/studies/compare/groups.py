@@ -195,10 +195,13 @@ _IRRELEVANT = (
     "workload",
     "engine",
     "isolation",
+    "cpus.driver",
+    "cpus.sut",
     "tuning",
     "out",
     "bind",
     "port",
+    "prometheus",
     "keep_results",
     "load.start",
 )

@@ -1,0 +1,1 @@
+"""The metrics endpoint: what Prometheus can read of a running trial."""

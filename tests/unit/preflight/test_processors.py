@@ -1,0 +1,58 @@
+"""The processors of driver and SUT by `--cpus` and `--isolation`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from streamgauge.config.options_and_settings import build
+from streamgauge.preflight.validate import check
+from tests.unit.helpers_requests import GOOD, refused
+
+pytestmark = pytest.mark.usefixtures("quiet")
+
+
+@pytest.fixture(autouse=True)
+def four_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+
+
+@pytest.mark.parametrize(("given", "driver", "sut", "isolation"), [
+    ({"cpus": {"driver": "0", "sut": "1-3"}}, (0,), (1, 2, 3), "pinned"),
+    ({"cpus": {"driver": 0, "sut": "2,3"}}, (0,), (2, 3), "pinned"),
+    ({"cpus": {"driver": "0-1", "sut": "1-3"}}, (0, 1), (1, 2, 3), "shared"),
+    ({"isolation": "pinned"}, (0,), (1, 2, 3), "pinned"),
+    ({}, None, None, "shared"),
+])  # fmt: skip
+def test_each_side_gets_its_processors(given: dict[str, Any], driver: Any, sut: Any, isolation: str) -> None:
+    """Processors that are separate are an isolation; shared ones are none."""
+    resolved = check(build(GOOD | given))
+    assert (resolved.driver_cpus, resolved.sut_cpus) == (driver, sut)
+    assert resolved.experiment.isolation == isolation
+
+
+@pytest.mark.parametrize(("given", "setting", "says"), [
+    ({"cpus": {"driver": "0", "sut": "3-4"}}, "cpus.sut", "0-3; 4 is not among them"),
+    ({"cpus": {"driver": "0"}}, "cpus", "both"),
+    ({"cpus": {"driver": "0", "sut": "1", "broker": "2"}}, "cpus", "no other"),
+    ({"cpus": {"driver": "all", "sut": "1"}}, "cpus", "such as 0, 1-3"),
+    ({"cpus": {"driver": "", "sut": "1"}}, "cpus", "such as 0, 1-3"),
+    ({"cpus": {"driver": "0-1", "sut": "1-3"}, "isolation": "pinned"}, "cpus", "must not share processors (1)"),
+    ({"cpus": {"driver": "0", "sut": "1"}, "command": "generate"}, "cpus.driver", "is not a setting of generate"),
+])  # fmt: skip
+def test_other_processors_are_refused(given: dict[str, Any], setting: str, says: str) -> None:
+    problem, *_ = refused(GOOD | given)
+    assert problem.setting == setting
+    assert says in problem.rule
+    assert "--cpus" in problem.way_out
+
+
+def test_a_default_number_of_generators_follows_the_sut_s_processors() -> None:
+    assert check(build(GOOD | {"load": {}, "cpus": {"driver": "0", "sut": "1-3"}})).generators == 3
+
+
+def test_a_text_that_is_no_table_is_refused() -> None:
+    problem, *_ = refused(GOOD | {"cpus": "0-1"})
+    assert problem.setting == "cpus"
