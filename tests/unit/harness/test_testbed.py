@@ -248,7 +248,7 @@ def test_generators_are_halted_beside_one_that_is_gone(testbed: TestBed, resolve
     testbed._generators[0].kill()
     with pytest.raises(DriverError, match="generator 0"):
         testbed.halt()
-    assert wait_until(lambda: testbed._generators[1].ask("status")["ended"], TIMEOUT_S)
+    assert wait_until(lambda: testbed._generators[1].ask("status")[0]["ended"], TIMEOUT_S)
 
 
 @pytest.mark.parametrize("name", ["generator 1", "recorder"])
