@@ -138,6 +138,7 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts config core dataflow dataflow.expressions engines.duckdb_oracle engines.spark "
         "engines.spark.user_job loadgen preflight results stats system trial"
     ),
+    "studies.scalability": "",
     "studies.selftest": (
         "config core engines.synthetic harness metrics.log preflight results studies.capacity system trial"
     ),

@@ -1,0 +1,161 @@
+"""Laws fitted to capacities over resources: a straight line, and the Universal Scalability Law, with intervals.
+
+The line is that of Ehrenstein 2020, figure 5. The law is Gunther's: capacity(n) = rate n / (1 + contention (n - 1) +
+coherency n (n - 1)), fitted to logarithms, because the error of a capacity is a share of it.
+
+Intervals are by bootstrap. Each replicate adds to the fitted values residuals drawn from those of the fit, enlarged for
+the parameters that the fit spent, and moves each capacity within its bracket: the true one lies between the load that
+held and the next one that did not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+Floats = NDArray[np.float64]
+REPLICATES = 400
+CONFIDENCE = 0.95
+_COHERENCY_MAX = 10.0
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """A measured capacity: `low` held and `high` did not. Repetitions are brackets of the same resources."""
+
+    resources: float
+    low: float
+    high: float
+
+    @property
+    def middle(self) -> float:
+        return math.sqrt(self.low * self.high)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ScalingLaw:
+    """A fitted law: its parameters by name, and one set of parameters for each replicate."""
+
+    name: str
+    parameters: dict[str, Estimate]
+    r_squared: float
+    _values: Floats
+    _replicates: Floats
+    _law: Callable[[Floats, Floats], Floats]
+
+    def at(self, resources: float) -> Estimate:
+        """The capacity that the law expects. Beyond the measured levels the interval is all that is known."""
+        where = np.array([float(resources)])
+        replicates = np.array([self._law(values, where)[0] for values in self._replicates])
+        return _estimate(float(self._law(self._values, where)[0]), replicates)
+
+    @property
+    def peak(self) -> Estimate | None:
+        """The resources beyond which capacity falls, by the Universal Scalability Law; None if it never falls."""
+        if "coherency" not in self.parameters or not self.parameters["coherency"].value > 0:
+            return None
+        peaks = np.array([_peak(values) for values in self._replicates])
+        return _estimate(_peak(self._values), peaks)
+
+
+def fit_line(brackets: Sequence[Bracket]) -> ScalingLaw | str:
+    """capacity = intercept + slope * resources; or why there is none."""
+    return _fit("linear", ("intercept", "slope"), brackets, _line, _solve_line, multiplicative=False)
+
+
+def fit_universal_law(brackets: Sequence[Bracket]) -> ScalingLaw | str:
+    """The Universal Scalability Law; or why there is none."""
+    names = ("rate", "contention", "coherency")
+    return _fit("universal", names, brackets, _universal, _solve_universal, multiplicative=True)
+
+
+def _fit(
+    name: str,
+    names: Sequence[str],
+    brackets: Sequence[Bracket],
+    law: Callable[[Floats, Floats], Floats],
+    solve: Callable[[Floats, Floats], Floats],
+    multiplicative: bool,
+) -> ScalingLaw | str:
+    levels = {bracket.resources for bracket in brackets}
+    if len(levels) < len(names):
+        return f"needs capacities of at least {len(names)} levels of resources, and has {len(levels)}"
+    if any(not 0 < bracket.low <= bracket.high < math.inf for bracket in brackets):
+        return "needs capacities above zero that a load exceeded"
+    forward, backward = (np.log, np.exp) if multiplicative else (np.asarray, np.asarray)
+    x = np.array([float(bracket.resources) for bracket in brackets])
+    y = np.array([bracket.middle for bracket in brackets])
+    values = solve(x, y)
+    residuals = forward(y) - forward(law(values, x))
+    spare = len(y) - len(names)
+    enlarged = residuals * math.sqrt(len(y) / spare) if spare else residuals
+    draw = np.random.default_rng(1)
+    lows, highs = (np.array([getattr(bracket, end) for bracket in brackets]) for end in ("low", "high"))
+    replicates = []
+    for _ in range(REPLICATES):
+        moved = forward(lows * (highs / lows) ** draw.random(len(y))) - forward(y)
+        again = backward(forward(law(values, x)) + draw.choice(enlarged, len(y)) + moved)
+        replicates.append(solve(x, np.maximum(again, 1e-12)))
+    drawn = np.array(replicates)
+    total = float(np.sum((forward(y) - forward(y).mean()) ** 2))
+    return ScalingLaw(
+        name=name,
+        parameters={one: _estimate(float(values[n]), drawn[:, n]) for n, one in enumerate(names)},
+        r_squared=1 - float(np.sum(residuals**2)) / total if total else math.nan,
+        _values=values,
+        _replicates=drawn,
+        _law=law,
+    )
+
+
+def _estimate(value: float, replicates: Floats) -> Estimate:
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(replicates, (tail, 1 - tail))
+    return Estimate(value, min(float(low), value), max(float(high), value))
+
+
+def _line(values: Floats, n: Floats) -> Floats:
+    line: Floats = values[0] + values[1] * n
+    return line
+
+
+def _solve_line(x: Floats, y: Floats) -> Floats:
+    slope, intercept = np.polyfit(x, y, 1)
+    return np.array([intercept, slope])
+
+
+def _universal(values: Floats, n: Floats) -> Floats:
+    rate, contention, coherency = values
+    law: Floats = rate * n / (1 + contention * (n - 1) + coherency * n * (n - 1))
+    return law
+
+
+def _solve_universal(x: Floats, y: Floats) -> Floats:
+    start = math.log(float(np.median(y / x)))
+
+    def residuals(values: Floats) -> Floats:
+        made: Floats = np.log(_universal(np.array([math.exp(values[0]), values[1], values[2]]), x)) - np.log(y)
+        return made
+
+    bounds = ([-math.inf, 0.0, 0.0], [math.inf, 1.0, _COHERENCY_MAX])
+    found = least_squares(residuals, [start, 0.05, 0.001], bounds=bounds, x_scale=[1.0, 0.1, 0.01]).x
+    return np.array([math.exp(found[0]), found[1], found[2]])
+
+
+def _peak(values: Floats) -> float:
+    _, contention, coherency = values
+    return math.sqrt((1 - contention) / coherency) if coherency > 0 else math.inf

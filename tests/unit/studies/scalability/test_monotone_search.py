@@ -1,0 +1,154 @@
+"""The search for demand and capacity against a linear scan, and where others give up."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.studies.scalability.monotone_search import (
+    Capacity,
+    Demand,
+    Grid,
+    Outcome,
+    Point,
+    capacities,
+    combine,
+    contradictions,
+    demands,
+    hardest_last,
+    next_point,
+)
+
+
+@st.composite
+def systems(draw: st.DrawFn) -> tuple[Grid, list[int]]:
+    """A grid, and for each level how many loads it sustains: no fewer with more resources."""
+    loads, levels = draw(st.integers(1, 24)), draw(st.integers(1, 9))
+    sustained = sorted(draw(st.lists(st.integers(0, loads), min_size=levels, max_size=levels)))
+    return Grid(tuple(1000.0 * n for n in range(1, loads + 1)), tuple(float(2**n) for n in range(levels))), sustained
+
+
+def searched(grid: Grid, sustained: list[int], undecided: frozenset[Point] = frozenset()) -> dict[Point, Outcome]:
+    """The outcomes of every trial that the search asks for."""
+    outcomes: dict[Point, Outcome] = {}
+    while (point := next_point(grid, outcomes)) is not None:
+        assert point not in outcomes
+        held = point.load < sustained[point.resources]
+        outcomes[point] = "undecided" if point in undecided else "held" if held else "failed"
+    return outcomes
+
+
+def scanned(grid: Grid, sustained: list[int]) -> tuple[list[float | None], list[float | None]]:
+    """(capacity of each level, demand of each load) by trying every point in turn."""
+    by_level = [
+        max((load for place, load in enumerate(grid.loads) if place < count), default=None) for count in sustained
+    ]
+    by_load = [
+        min((level for level, count in zip(grid.resources, sustained, strict=True) if place < count), default=None)
+        for place in range(len(grid.loads))
+    ]
+    return by_level, by_load
+
+
+@given(systems())
+def test_it_finds_what_a_linear_scan_finds(system: tuple[Grid, list[int]]) -> None:
+    """Both metrics, from at most log2(loads + 1) trials a level; every end is decided."""
+    grid, sustained = system
+    outcomes = searched(grid, sustained)
+    found = capacities(grid, outcomes)
+    assert ([one.load for one in found], [one.resources for one in demands(grid, outcomes)]) == scanned(grid, sustained)
+    assert len(outcomes) <= len(grid.resources) * math.ceil(math.log2(len(grid.loads) + 1))
+    assert all(one.decided for one in found)
+    for one, count in zip(found, sustained, strict=True):
+        assert one.refused == (grid.loads[count] if count < len(grid.loads) else None)
+
+
+@given(systems(), st.data())
+def test_it_goes_on_from_what_was_tried(system: tuple[Grid, list[int]], data: st.DataObject) -> None:
+    """A search that was killed tries only what is missing, and so ends with the same outcomes."""
+    grid, sustained = system
+    whole = searched(grid, sustained)
+    kept = dict(list(whole.items())[: data.draw(st.integers(0, len(whole)))])
+    while (point := next_point(grid, kept)) is not None:
+        kept[point] = whole[point]
+    assert kept == whole
+
+
+@given(systems(), st.data())
+def test_noise_neither_loops_nor_reverses_levels(system: tuple[Grid, list[int]], data: st.DataObject) -> None:
+    """Whatever trials find, the search ends, and capacity does not fall with more resources."""
+    grid, _ = system
+    outcomes: dict[Point, Outcome] = {}
+    while (point := next_point(grid, outcomes)) is not None:
+        outcomes[point] = data.draw(st.sampled_from(["held", "failed", "undecided"]))
+    loads = [one.load or 0.0 for one in capacities(grid, outcomes)]
+    assert loads == sorted(loads)
+    assert len(outcomes) <= len(grid.loads) * len(grid.resources)
+
+
+@given(systems())
+def test_a_capacity_that_an_undecided_trial_bounds_is_not_decided(system: tuple[Grid, list[int]]) -> None:
+    """The load above it may hold."""
+    grid, sustained = system
+    first_failing = frozenset(Point(count, level) for level, count in enumerate(sustained))
+    outcomes = searched(grid, sustained, first_failing)
+    for one, count in zip(capacities(grid, outcomes), sustained, strict=True):
+        assert one.load == (grid.loads[count - 1] if count else None)
+        assert one.decided == (count == len(grid.loads))
+
+
+@pytest.mark.parametrize(
+    ("sustained", "expected"),
+    [
+        ([0, 0, 2, 3], [None, None, 2000.0, 3000.0]),
+        ([0, 1, 1, 4], [None, 1000.0, 1000.0, 4000.0]),
+        ([0, 0, 0, 0], [None] * 4),
+        ([4, 4, 4, 4], [4000.0] * 4),
+    ],
+)
+def test_levels_that_sustain_nothing_do_not_end_the_search(
+    sustained: list[int], expected: list[float | None]
+) -> None:
+    """Theodolite starts a level's capacity search at the previous level's answer. Where that level sustained nothing,
+    its list of loads is empty, and its bisection gives up.
+    """
+    grid = Grid((1000.0, 2000.0, 3000.0, 4000.0), (1.0, 2.0, 4.0, 8.0))
+    assert [one.load for one in capacities(grid, searched(grid, sustained))] == expected
+
+
+def test_a_load_that_no_level_sustains_has_no_demand_and_others_have() -> None:
+    """The same in the other direction."""
+    grid = Grid((1000.0, 2000.0, 3000.0), (1.0, 2.0))
+    assert demands(grid, searched(grid, [0, 2])) == (Demand(1000.0, 2.0), Demand(2000.0, 2.0), Demand(3000.0, None))
+
+
+def test_what_no_load_exceeded_is_a_lower_bound() -> None:
+    """It has no refused load, and what follows from a lower level was not measured."""
+    grid = Grid((1000.0,), (1.0, 2.0, 4.0))
+    found = capacities(grid, searched(grid, [1, 1, 1]))
+    assert found[1] == Capacity(2.0, 1000.0, None, measured=True, decided=True)
+    assert found[2] == Capacity(4.0, 1000.0, None, measured=False, decided=True)
+    assert [one.measured for one in found] == [True, True, False]
+
+
+def test_repetitions_decide_by_majority() -> None:
+    """Without one nothing is decided."""
+    assert combine(["held", "failed", "held"]) == "held"
+    assert combine(["failed", "failed", "undecided"]) == "failed"
+    assert combine(["held", "failed"]) == "undecided"
+    assert combine([]) == "undecided"
+
+
+def test_outcomes_that_no_monotone_system_has_are_found() -> None:
+    """A load that held with 1 core failed with 2: one trial is wrong."""
+    outcomes: dict[Point, Outcome] = {Point(1, 0): "held", Point(1, 1): "failed", Point(2, 1): "failed"}
+    assert list(contradictions(outcomes)) == [(Point(1, 0), Point(1, 1))]
+
+
+def test_smaller_periods_are_harder() -> None:
+    """Each value once."""
+    assert hardest_last([10, 1000, 100, 10], "smaller") == (1000, 100, 10)
+    assert hardest_last([4, 1, 2], "larger") == (1, 2, 4)

@@ -1,0 +1,87 @@
+"""Laws fitted to capacities of known laws: their parameters, and how often intervals hold them. All figures are made up."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from streamgauge.studies.scalability.scaling_laws import Bracket, ScalingLaw, fit_line, fit_universal_law
+
+LEVELS = (1, 2, 4, 8, 16)
+
+
+def law(n: float, rate: float = 1e5, contention: float = 0.0, coherency: float = 0.0) -> float:
+    return rate * n / (1 + contention * (n - 1) + coherency * n * (n - 1))
+
+
+def brackets(width: float = 1.001, noise: float = 0.0, seed: int = 0, **parameters: float) -> list[Bracket]:
+    draw = np.random.default_rng(seed)
+    middles = [law(n, **parameters) * math.exp(noise * draw.normal()) for n in LEVELS]
+    # Where the true capacity lies in its bracket is chance.
+    starts = draw.random(len(LEVELS))
+    pairs = zip(LEVELS, middles, starts, strict=True)
+    return [Bracket(n, middle * width**-start, middle * width ** (1 - start)) for n, middle, start in pairs]
+
+
+def fitted(found: ScalingLaw | str) -> ScalingLaw:
+    assert isinstance(found, ScalingLaw), found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("contention", "coherency"), [(0.0, 0.0), (0.1, 0.0), (0.05, 0.005)], ids=["linear", "contended", "coherent"]
+)
+def test_the_universal_law_is_found(contention: float, coherency: float) -> None:
+    """Of exact capacities within their brackets' width."""
+    found = fitted(fit_universal_law(brackets(contention=contention, coherency=coherency)))
+    assert found.parameters["rate"].value == pytest.approx(1e5, rel=0.01)
+    assert found.parameters["contention"].value == pytest.approx(contention, abs=0.005)
+    assert found.parameters["coherency"].value == pytest.approx(coherency, abs=5e-4)
+    assert found.r_squared > 0.999
+
+
+def test_the_peak_of_a_coherent_system_is_found() -> None:
+    """Beyond it more resources cost capacity; a contended system has none in sight."""
+    peak = fitted(fit_universal_law(brackets(contention=0.05, coherency=0.01))).peak
+    assert peak is not None
+    assert peak.low <= math.sqrt(0.95 / 0.01) <= peak.high
+    contended = fitted(fit_universal_law(brackets(contention=0.1))).peak
+    assert contended is None or contended.high > 50
+
+
+def test_a_straight_line_is_found() -> None:
+    """With the capacity that it expects elsewhere."""
+    found = fitted(fit_line(brackets()))
+    assert found.parameters["slope"].value == pytest.approx(1e5, rel=0.01)
+    assert found.at(32).value == pytest.approx(32e5, rel=0.01)
+    assert found.peak is None
+
+
+@pytest.mark.parametrize("width", [1.05, 1.3])
+def test_intervals_hold_the_true_parameters(width: float) -> None:
+    """95 % intervals of 40 simulated studies each; a wide bracket widens them."""
+    inside = 0
+    for seed in range(40):
+        found = fitted(fit_universal_law(brackets(width, 0.02, seed, contention=0.1, coherency=0.002)))
+        estimate = found.at(12)
+        inside += estimate.low <= law(12, contention=0.1, coherency=0.002) <= estimate.high
+    assert inside >= 34
+
+
+def test_an_interval_widens_beyond_the_measured_levels() -> None:
+    """An extrapolation is worth its interval."""
+    found = fitted(fit_universal_law(brackets(1.1, 0.03, 3, contention=0.05, coherency=0.002)))
+    near, far = (found.at(n) for n in (8, 64))
+    assert (far.high - far.low) / far.value > 2 * (near.high - near.low) / near.value
+
+
+def test_too_little_to_fit_is_said() -> None:
+    """Not even an interval could be given."""
+    two = brackets()[:2]
+    assert fit_universal_law(two) == "needs capacities of at least 3 levels of resources, and has 2"
+    assert isinstance(fit_line(two), ScalingLaw)
+    assert fit_line(two[:1]) == "needs capacities of at least 2 levels of resources, and has 1"
+    open_ended = [*brackets()[:4], Bracket(16, 1e6, math.inf)]
+    assert fit_universal_law(open_ended) == "needs capacities above zero that a load exceeded"
