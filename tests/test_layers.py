@@ -138,7 +138,7 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts config core dataflow dataflow.expressions engines.duckdb_oracle engines.spark "
         "engines.spark.user_job loadgen preflight results stats system trial"
     ),
-    "studies.scalability": "",
+    "studies.scalability": "artifacts config core preflight results studies.capacity studies.matrix system trial",
     "studies.selftest": (
         "config core engines.synthetic harness metrics.log preflight results studies.capacity system trial"
     ),
@@ -151,7 +151,7 @@ MAY_IMPORT: dict[str, str] = {
     "cli": (
         "artifacts config core engines preflight report report.documents report.terminal results "
         "studies.capacity studies.compare studies.latency_breakdown studies.matrix studies.operator_profile "
-        "studies.selftest system trial workloads"
+        "studies.scalability studies.selftest system trial workloads"
     ),
     "__main__": "cli",
 }

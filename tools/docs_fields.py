@@ -22,6 +22,7 @@ from streamgauge.results.comparison import Comparison
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.results.profile import OperatorProfile
 from streamgauge.results.run import Result
+from streamgauge.results.scalability import ScaleResult
 
 FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     "result.json": (Result, (
@@ -31,6 +32,7 @@ FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     "characterization.json": (OperatorProfile, ("input, operators, ways, apply, applied, thesis, memory",)),
     "anatomy.json": (LatencyBreakdown, ("trials",)),
     "matrix.json": (MatrixResult, ("cells",)),
+    "scale.json": (ScaleResult, ("cells", "capacities, demands, fits, published")),
     "compare --json": (Comparison, ("a, not_the_same, figures, gates",)),
 }  # fmt: skip
 """File to its model, and to the tables of what its top-level fields hold."""

@@ -324,8 +324,10 @@ def exit_codes() -> str:
 
     ends = [
         (EXITS["sustained"], "sustained. `compare`: B keeps every `--fail-if`. `selftest`: every item holds"),
+        (EXITS["sustained"], "`scale`: every cell is decided"),
         (EXITS["not_sustained"], "not sustained"), (EXITS["undecided"], "undecided"),
         (EXITS["interrupted"], "interrupted"),
+        (1, "`scale`: a cell is not decided, or answers are wrong"),
         (1, "`compare`: a `--fail-if` fails or is unknown"), (1, "`selftest`: an item does not hold"),
         (errors.InputError.exit_code, "a command, setting, file or user job cannot be used. Nothing was measured"),
         (EXITS["invalid"], "invalid"),

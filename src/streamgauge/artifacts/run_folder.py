@@ -10,7 +10,7 @@
         report.html         made from these files (see report/)
         engine/             output of the SUT: logs, batches.parquet
         trials/NN/          a study's trials, each a run folder
-        cells/NNN/          a matrix's cells, each with a run folder or the folder of a study
+        cells/NNN/          the cells of a matrix or of scale, each with a run folder or the folder of a study
 
 The driver writes each file beside its place, syncs and renames it, so a file is complete or absent. Logs and
 `search.jsonl`, which gets a line per trial, are exceptions. A run that is killed at any time leaves a readable folder.
@@ -39,12 +39,13 @@ from streamgauge.results.causes import Cause
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.results.profile import OperatorProfile, ProfileRequest
 from streamgauge.results.run import Result, Verification
+from streamgauge.results.scalability import ScaleResult
 from streamgauge.results.verdict import Verdict
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-StudyResult = LatencyBreakdown | MatrixResult | OperatorProfile
+StudyResult = LatencyBreakdown | MatrixResult | OperatorProfile | ScaleResult
 
 STARTED = "The run has no verdict: it is still running, or it was killed."
 
@@ -57,11 +58,12 @@ class Study(NamedTuple):
     model: type[StudyResult]
 
 
-CHARACTERIZATION, ANATOMY, MATRIX = "characterization.json", "anatomy.json", "matrix.json"
+CHARACTERIZATION, ANATOMY, MATRIX, SCALE = "characterization.json", "anatomy.json", "matrix.json", "scale.json"
 STUDIES = {
     CHARACTERIZATION: Study("characterize", "a characterization, which has no trial", OperatorProfile),
     ANATOMY: Study("anatomy", "an anatomy, whose trials are below it", LatencyBreakdown),
     MATRIX: Study("experiment", "a matrix, whose cells are below it", MatrixResult),
+    SCALE: Study("scale", "a scalability study, whose trials are below it", ScaleResult),
 }
 """The kinds of studies by the file in their folder that replaces result.json."""
 _FILES = (
@@ -277,8 +279,8 @@ def read_study(folder: Path, file: str) -> StudyResult:
     study = STUDIES[file]
     try:
         stored = json.loads((folder / file).read_bytes())
-        # A breakdown can be shown from its first trial on, a matrix even before its first cell, a profile only whole.
-        if stored["finished"] or stored.get("trials") or file == MATRIX:
+        # A breakdown can be shown from its first trial on, a grid even before its first cell, a profile only whole.
+        if stored["finished"] or stored.get("trials") or file in (MATRIX, SCALE):
             return study.model.model_validate(stored)
         rule = f"must hold {study.what.partition(',')[0]} with something to show: this one was not finished"
         way_out = f"streamgauge {study.command} {stored['workload']}"

@@ -99,10 +99,13 @@ def _as_interrupt(*_: object) -> NoReturn:
 def _add(name: str, shorthand: Shorthand) -> None:
     """Registers the command `name` with an option for each of its settings."""
 
-    def call(workload: str, json_: bool, print_toml: bool, verbose: bool = False, **words: Any) -> None:
-        perform(build_experiment(name, workload, words, shorthand.workload_from), json_, verbose, print_toml)
+    def call(
+        workload: str, json_: bool, print_toml: bool, verbose: bool = False, dry_run: bool = False, **words: Any
+    ) -> None:
+        experiment = build_experiment(name, workload, words, shorthand.workload_from)
+        perform(experiment, json_, verbose, print_toml, dry_run)
 
-    parameters = parameters_of(name, shorthand.workload_from, shorthand.verbose)
+    parameters = parameters_of(name, shorthand.workload_from, shorthand.verbose, shorthand.plan is not None)
     call.__signature__ = Signature(list(parameters))  # type: ignore[attr-defined]
     app.command(name, help=shorthand.help, short_help=shorthand.short_help)(call)
 
@@ -230,11 +233,11 @@ def compare(
 def report(
     run_folder: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="folder of a run, of a trial, of characterize, of anatomy or of a matrix"),
+        typer.Argument(metavar="RUN", help="folder of a run, of a trial, or of another command that has a report"),
     ],
     json_: AsJson = False,
 ) -> None:
-    """Write the HTML report of a run, a characterization, an anatomy or a matrix again, from its folder."""
+    """Write the HTML report of a run or of a study again, from its folder."""
     from streamgauge.artifacts.run_folder import RUN, RunFolder
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.studies import rerender_study

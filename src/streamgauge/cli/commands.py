@@ -21,12 +21,17 @@ EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "
 """Exit code by verdict."""
 
 
-def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bool) -> None:
-    """Performs an experiment. With `print_toml` it only checks the experiment and prints it as a file."""
+def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bool, dry_run: bool = False) -> None:
+    """Performs an experiment. With `print_toml` it only checks the experiment and prints it as a file.
+
+    With `dry_run` it only shows the plan of a command that has one.
+    """
     shorthand = SHORTHANDS[experiment.command]
     if print_toml:
         shorthand.check(experiment)
         print(to_toml(experiment), end="")
+    elif dry_run and shorthand.plan is not None:
+        shorthand.plan(experiment, as_json)
     else:
         with _failure_as_json(as_json):
             shorthand.perform(experiment, as_json, verbose)
@@ -44,7 +49,10 @@ class MatrixRequest:
 def perform_file(file: Path | None, request: MatrixRequest, as_json: bool, verbose: bool, print_toml: bool) -> None:
     """Performs an experiment file: its command once, or for each cell of its matrix."""
     experiment = _requested(file, request.resume)
-    if request.dry_run or (print_toml and experiment.matrix is not None):
+    has_plan = experiment.matrix is None and SHORTHANDS[experiment.command].plan is not None
+    if has_plan and request.dry_run:
+        perform(experiment, as_json, verbose, print_toml, dry_run=True)
+    elif request.dry_run or (print_toml and experiment.matrix is not None):
         from streamgauge.studies.matrix.command import plan_matrix
 
         _show_plan(experiment, plan_matrix(experiment, request.cells, request.resume), as_json, print_toml)
@@ -192,6 +200,33 @@ def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
         tell(f"note  {note}")
 
 
+def _check_scale(experiment: Experiment) -> None:
+    from streamgauge.studies.scalability.command import plan_scale
+
+    plan_scale(experiment)
+
+
+def _plan_scale(experiment: Experiment, as_json: bool) -> None:
+    from streamgauge.report.studies import show_scale_plan
+    from streamgauge.studies.scalability.command import plan_scale
+
+    plan = plan_scale(experiment)
+    print(plan.to_json()) if as_json else show_scale_plan(plan)
+
+
+def _scale(experiment: Experiment, as_json: bool, verbose: bool) -> None:
+    """Exits with 0 if every cell is decided; a load that is not sustained is a result here."""
+    from streamgauge.report.documents.run import write_page
+    from streamgauge.report.studies import show_scale, write_study_page
+    from streamgauge.report.terminal.scalability import ScaleView
+    from streamgauge.studies.scalability.command import exit_code, scale
+
+    with ScaleView() as view:
+        result = scale(experiment, view, write_page, write_study_page)
+    print(result.to_json()) if as_json else show_scale(result)
+    sys.exit(exit_code(result))
+
+
 def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     """Exits with 3 if a trial is invalid; a rate that is not sustained is a result here."""
     from streamgauge.report.documents.run import write_page
@@ -241,6 +276,7 @@ class Shorthand:
         perform: performs an experiment; arguments: experiment, as JSON, every check.
         workload_from: setting that names a run folder; with it the workload argument is optional.
         verbose: whether the command has `--verbose`.
+        plan: shows what the command would run, for `--dry-run`; arguments: experiment, as JSON.
     """
 
     help: str
@@ -249,6 +285,7 @@ class Shorthand:
     short_help: str | None = None
     workload_from: str = ""
     verbose: bool = False
+    plan: Callable[[Experiment, bool], None] | None = None
 
 
 SHORTHANDS = {
@@ -259,6 +296,10 @@ SHORTHANDS = {
     "sustain": Shorthand(
         "Search for the highest sustained rate: bracket, bisect, confirm on a fresh engine.", _check, _sustain,
         "Search for the highest sustained rate", "search.resume", verbose=True,
+    ),
+    "scale": Shorthand(
+        "Find the capacity of each level of resources, and the demand of each load.",
+        _check_scale, _scale, "Find capacity and demand", "search.resume", plan=_plan_scale,
     ),
     "generate": Shorthand(
         "Write the planned input as Parquet, without an engine.", _check, _generate, workload_from="load.of"

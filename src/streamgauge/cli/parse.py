@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from streamgauge.config.options_and_settings import SETTINGS, SIDES, Experiment, build
+from streamgauge.config.options_and_settings import SETTINGS, SIDES, Experiment, build, read
 from streamgauge.config.setting_info import NAME_VALUE
 from streamgauge.core.errors import InputError, Problem, attempt
 
@@ -81,10 +82,13 @@ def _with_brokers(words: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _workload_of(run: str | None, setting: str) -> str:
-    """The workload that the experiment of a run folder names, which `setting` gave."""
+    """The workload that the experiment of a run folder, or of a study's, names, which `setting` gave."""
     if run is None:
         raise InputError(Problem("workload", "must be given", "", "streamgauge workloads lists them"))
-    from streamgauge.artifacts.run_folder import RunFolder
+    from streamgauge.artifacts.run_folder import SCALE, RunFolder
+
+    if (Path(run) / SCALE).is_file():
+        return read(Path(run) / "experiment.toml").workload
 
     try:
         result = RunFolder.open(run).read_result()

@@ -18,6 +18,9 @@ Verbose = Annotated[
 PrintToml = Annotated[
     bool, typer.Option("--print-toml", help="print the experiment as a TOML file and stop  [default: off]")
 ]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="show how many trials and minutes it takes at most, and stop  [default: off]")
+]
 BROKERS = SettingInfo(
     "brokers", None, "addresses of your own brokers, for --transport kafka", "HOST:PORT,...", "--brokers",
     default_text="the run starts a broker",
@@ -25,7 +28,7 @@ BROKERS = SettingInfo(
 """Shorthand for `--transport-option brokers=...`."""
 
 
-def parameters_of(command: str, workload_from: str, verbose: bool) -> Iterator[Parameter]:
+def parameters_of(command: str, workload_from: str, verbose: bool, dry_run: bool) -> Iterator[Parameter]:
     """The arguments and options of a command, for Typer.
 
     Order: the workload, required options, the command's own settings, the load, the rest.
@@ -37,6 +40,8 @@ def parameters_of(command: str, workload_from: str, verbose: bool) -> Iterator[P
         if info.name == "transport_options":
             yield _option(BROKERS)
         yield _option(info)
+    if dry_run:
+        yield _parameter("dry_run", DryRun, False)
     yield _parameter("json_", AsJson, False)
     if verbose:
         yield _parameter("verbose", Verbose, False)

@@ -45,10 +45,11 @@ def expand(experiment: Experiment) -> tuple[Cell, ...]:
     """
     matrix = experiment.matrix or Matrix()
     combinations = _combinations(matrix, experiment.command)
-    base = experiment.model_dump(mode="json", exclude_none=True, exclude={"matrix"})
+    base = values_of(experiment, "matrix")
     problems: dict[int, list[Problem]] = {number: [] for number in range(1, len(combinations) + 1)}
     experiments = [
-        attempt(partial(_build, base, settings), problems[number]) for number, settings in enumerate(combinations, 1)
+        attempt(partial(with_settings, base, settings), problems[number])
+        for number, settings in enumerate(combinations, 1)
     ]
     if found := merge_problems(problems):
         raise InputError(found)
@@ -98,6 +99,25 @@ def value_of(experiment: Experiment, setting: str) -> Any:
     section, key = _place(setting) or ("", setting)
     values = getattr(experiment, section) if section else experiment
     return values.get(key) if isinstance(values, Mapping) else getattr(values, key, None)
+
+
+def values_of(experiment: Experiment, *without: str) -> dict[str, Any]:
+    """The values that build the experiment, without some of its sections."""
+    return experiment.model_dump(mode="json", exclude_none=True, exclude=set(without))
+
+
+def with_settings(base: Mapping[str, Any], settings: Settings) -> Experiment:
+    """An experiment from plain values, with some dotted settings changed. One InputError holds every problem."""
+    values = copy.deepcopy(dict(base))
+    for name, value in settings.items():
+        section, key = _place(name) or ("", name)
+        (values.setdefault(section, {}) if section else values)[key] = value
+    return build(values)
+
+
+def is_setting(name: str) -> bool:
+    """Whether an experiment has such a dotted setting, which may be an entry of a table."""
+    return _place(name) is not None
 
 
 def merge_problems(by_cell: Mapping[int, Sequence[Problem]]) -> list[Problem]:
@@ -236,14 +256,6 @@ def _repeated(pairs: Sequence[tuple[Settings, Experiment]]) -> Iterator[Problem]
             rule, way_out = "must not have a cell twice", "leave one out; repeat = 2 runs every cell twice"
             yield Problem("matrix", rule, dict(settings), way_out)
         seen.add(text)
-
-
-def _build(base: Mapping[str, Any], settings: Settings) -> Experiment:
-    values = copy.deepcopy(dict(base))
-    for name, value in settings.items():
-        section, key = _place(name) or ("", name)
-        (values.setdefault(section, {}) if section else values)[key] = value
-    return build(values)
 
 
 def _quoted(value: Any) -> str:

@@ -18,6 +18,7 @@ from streamgauge.config.setting_info import COMMANDS, NAME_VALUE, Command, Setti
 from streamgauge.core.clock import US
 from streamgauge.core.cpu_sets import format_cpus, parse_cpus
 from streamgauge.core.errors import InputError, Problem, attempt, choices_of, nearest, rule_of
+from streamgauge.core.formatting import format_value
 from streamgauge.core.plugin_options import CLIENT_FILE, TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share, parse_whole
 from streamgauge.results.profile import Weights
@@ -55,7 +56,7 @@ def _with_name(problem: Problem, name: str) -> Problem:
     return Problem(name, problem.rule, problem.got, way_out)
 
 
-TUNABLE = ("run", "sustain", "anatomy", "characterize")
+TUNABLE = ("run", "sustain", "scale", "anatomy", "characterize")
 """The commands that start an engine."""
 Rate = Annotated[float, BeforeValidator(parse_rate)]
 Duration = Annotated[float, BeforeValidator(parse_duration)]
@@ -142,8 +143,10 @@ class ConfigModel(BaseModel):
 
 
 _all_commands = partial(setting, only=COMMANDS)
-_run_and_sustain = partial(setting, only=("run", "sustain"))
+_judged = partial(setting, only=("run", "sustain", "scale"))
+_searches = partial(setting, only=("sustain", "scale"))
 _sustain_only = partial(setting, only=("sustain",))
+_scale_only = partial(setting, only=("scale",))
 _generate_only = partial(setting, only=("generate",))
 _anatomy_only = partial(setting, only=("anatomy",))
 _characterize_only = partial(setting, only=("characterize",))
@@ -154,14 +157,21 @@ class Load(ConfigModel):
 
     rate: Rate = setting(
         "100k", "events per second of all streams together: 100k, 1.5M", "RATE",
-        only=("run", "generate", "characterize"),
-        per_command={"characterize": {
-            "default": "10k", "help": "events per second of event time, which sets how full windows are: 10k",
-        }},
+        only=("run", "scale", "generate", "characterize"),
+        per_command={
+            "scale": {"help": "events per second where --load is another dimension: 100k"},
+            "characterize": {
+                "default": "10k", "help": "events per second of event time, which sets how full windows are: 10k",
+            },
+        },
     )  # fmt: skip
     duration: Duration = setting(
         "60s", "length of the measured span, without warm-up and tail: 60s, 2m", "TIME",
-        per_command={"sustain": {"default": "30s"}, "anatomy": {"default": "30s"}},
+        per_command={
+            "sustain": {"default": "30s"},
+            "scale": {"default": None, "default_text": "30s; 360s with --criterion ehrenstein"},
+            "anatomy": {"default": "30s"},
+        },
     )  # fmt: skip
     warmup: Duration | None = setting(
         None, "length of the warm-up before the measured span", "TIME", example="45s",
@@ -188,15 +198,15 @@ class Load(ConfigModel):
         default_text="none",
     )  # fmt: skip
     chunk: Duration | None = setting(
-        None, "event time per record batch", "TIME", only=("run", "sustain", "anatomy"), example="50ms",
+        None, "event time per record batch", "TIME", only=("run", "sustain", "scale", "anatomy"), example="50ms",
         default_text="50ms; 10ms below 200k/s with batches less than 1s apart; a fifth of both in real-time mode",
     )  # fmt: skip
-    bound: Duration = _run_and_sustain("30s", "limit of the driver's queue, in seconds of input", "TIME")
-    memory: str | None = _run_and_sustain(
+    bound: Duration = _judged("30s", "limit of the driver's queue, in seconds of input", "TIME")
+    memory: str | None = _judged(
         None, "limit of the driver's queue, in bytes", "SIZE",
         default_text="4GiB, at most half of the memory with the generators",
     )  # fmt: skip
-    frontier: Literal["common", "free"] = _run_and_sustain(
+    frontier: Literal["common", "free"] = _judged(
         "common", "where batches end; common: all partitions at one event time; free: each partition at its own", "HOW"
     )
 
@@ -204,15 +214,49 @@ class Load(ConfigModel):
 class Search(ConfigModel):
     """The search for the highest sustained rate."""
 
-    tolerance: Annotated[Share, Field(gt=0, lt=1)] = _sustain_only("5%", "relative width of the result: 5%", "SHARE")
+    tolerance: Annotated[Share, Field(gt=0, lt=1)] = _searches(
+        "5%", "relative width of the result: 5%", "SHARE",
+        per_command={"scale": {"help": "greatest step between loads of a range A..B: 5%"}},
+    )  # fmt: skip
     quick: bool = _sustain_only(False, "skip the confirmation on a fresh engine; the result says so")
     start_rate: Rate | None = _sustain_only(
         None, "rate of the first trial", "RATE", default_text="found by an overload trial"
     )
-    resume: str | None = _sustain_only(
+    resume: str | None = _searches(
         None, "folder of an interrupted search to continue", "RUN", default_text="a new search"
     )
     trials_max: Annotated[int, Field(ge=3)] = _sustain_only("16", "most trials of the search", "N")
+
+
+def _loads(given: Any) -> tuple[str, ...]:
+    """Loads as text, because only their dimension says how they are read."""
+    texts = given.split(",") if isinstance(given, str) else _as_list(given)
+    return tuple(format_value(text).strip() for text in texts)
+
+
+class Scale(ConfigModel):
+    """The grid of a scalability study: levels of resources, and loads in ascending difficulty."""
+
+    resources: Annotated[tuple[int, ...], _list_of(partial(_parsed_whole, 1, 4096))] = _scale_only(
+        (), "levels of resources, such as 1,2,4", "N,N", default_text="required", example="1,2,4"
+    )
+    loads: Annotated[tuple[str, ...], BeforeValidator(_loads)] = _scale_only(
+        (), "loads from easy to hard: a range such as 4096..131072, or a list", "LOAD..LOAD",
+        default_text="required", example="4096..131072",
+    )  # fmt: skip
+    load: str = _scale_only(
+        "rate", "dimension of the loads: rate (events per second), or a parameter of the workload", "NAME"
+    )
+    resource: str = _scale_only("parallelism", "setting that the levels of resources set", "NAME")
+    repeat: Annotated[int, Field(ge=1, le=99)] = _scale_only(
+        "1", "trials of each cell; more than half of them decide", "N"
+    )
+    criterion: Literal["slope", "ehrenstein"] = _scale_only(
+        "slope",
+        "slope: the checks of a run; ehrenstein: over 360 s after 180 s of warm-up, the lag grows by less than 100 "
+        "records, mean over partitions",
+        "HOW",
+    )
 
 
 class Anatomy(ConfigModel):
@@ -286,6 +330,7 @@ class Experiment(ConfigModel):
     command: Command = "run"
     workload: str
     search: Search = Search()
+    scale: Scale | None = None
     anatomy: Anatomy | None = None
     characterize: Characterize | None = None
     matrix: Matrix | None = None
@@ -325,18 +370,18 @@ class Experiment(ConfigModel):
     )
     cpus: Annotated[dict[str, str], BeforeValidator(_cpu_sets)] = setting(
         {}, "processors of both sides instead of --isolation, such as driver=0 sut=1-3", NAME_VALUE, repeatable=True,
-        only=("run", "sustain", "anatomy"), default_text="by --isolation", example=CPUS_EXAMPLE,
+        only=("run", "sustain", "scale", "anatomy"), default_text="by --isolation", example=CPUS_EXAMPLE,
     )  # fmt: skip
     load: Load = Load()
-    limits: tuple[str, ...] = _run_and_sustain(
+    limits: tuple[str, ...] = _judged(
         (), 'a latency limit: "event_time_p99<=2s"; repeatable', "RULE", flag="--limit", repeatable=True,
         default_text="none", example='"event_time_p99<=2s"',
     )  # fmt: skip
-    bind: str = _run_and_sustain("127.0.0.1", "address on which the driver listens", "ADDRESS")
-    port: Annotated[int | None, Field(ge=1024, le=65000)] = _run_and_sustain(
+    bind: str = _judged("127.0.0.1", "address on which the driver listens", "ADDRESS")
+    port: Annotated[int | None, Field(ge=1024, le=65000)] = _judged(
         None, "first port on which the driver listens", "N", default_text="free ports", example="5000"
     )
-    prometheus: Annotated[int | None, Field(ge=1024, le=65535)] = _run_and_sustain(
+    prometheus: Annotated[int | None, Field(ge=1024, le=65535)] = _judged(
         None, "port on loopback from which Prometheus can read the figures of the run", "PORT", default_text="none",
         example="9464",
     )  # fmt: skip
@@ -347,7 +392,7 @@ class Experiment(ConfigModel):
         }},
     )  # fmt: skip
     keep_results: bool = setting(
-        False, "store every result as results[-SINK].parquet", only=("run", "sustain", "generate")
+        False, "store every result as results[-SINK].parquet", only=("run", "sustain", "scale", "generate")
     )
 
     @model_validator(mode="before")
@@ -365,6 +410,10 @@ class Experiment(ConfigModel):
             return values
         command = values["command"]
         defaults = {name: SETTINGS[f"load.{name}"].in_command(command).default for name in ("rate", "duration")}
+        if command == "scale":
+            scale = values.get("scale")
+            criterion = str(scale.get("criterion")) if isinstance(scale, dict) else ""
+            defaults |= CRITERION_SPANS.get(criterion, CRITERION_SPANS["slope"])
         return {**values, "load": {**defaults, **load}}
 
 
@@ -398,6 +447,9 @@ def _without_tables(values: dict[str, Any]) -> dict[str, Any]:
             flat[name] = value
     return flat
 
+
+CRITERION_SPANS = {"slope": {"duration": "30s"}, "ehrenstein": {"warmup": "180s", "duration": "360s"}}
+"""The spans of a trial by the criterion of `scale`, unless others are given."""
 
 SETTINGS = {info.name: info for info in settings_of(Experiment)}
 """Every setting with a command-line option, by dotted name."""

@@ -8,10 +8,10 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field
 
-Command = Literal["run", "sustain", "generate", "anatomy", "characterize"]
+Command = Literal["run", "sustain", "scale", "generate", "anatomy", "characterize"]
 """The commands that are shorthand for an experiment."""
 COMMANDS: tuple[str, ...] = get_args(Command)
-LOAD_COMMANDS = ("run", "sustain", "generate", "anatomy")
+LOAD_COMMANDS = ("run", "sustain", "scale", "generate", "anatomy")
 """The commands that take most settings."""
 NAME_VALUE = "NAME=VALUE"
 """The metavar of a setting that is a table: the option is repeated for each entry."""

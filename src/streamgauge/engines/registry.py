@@ -64,10 +64,10 @@ def _spark_dstream() -> EnginePlugin:
 def _synthetic() -> EnginePlugin:
     from streamgauge.engines.synthetic.settings import CAPABILITIES, check, interval, is_own_default
 
-    def make(cpus: Sequence[int] | None, _: int | None) -> Engine:
+    def make(cpus: Sequence[int] | None, instances: int | None) -> Engine:
         from streamgauge.engines.synthetic.engine import SyntheticEngine
 
-        return SyntheticEngine(cpus)
+        return SyntheticEngine(cpus, instances)
 
     return EnginePlugin(CAPABILITIES, check, interval, make=make, is_own_default=is_own_default)
 

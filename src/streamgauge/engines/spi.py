@@ -53,6 +53,7 @@ class Capabilities:
     - `early_firing`: windows give intermediate values as updates, and no final one.
     - `has_batch_ids`: whether results belong to numbered batches.
     - `sets_parallelism`: whether the engine can be started on a requested number of cores.
+    - `simulated`: whether its capacity is what its options state, whatever the machine.
     - `profiles`: name to tuning profile; the defaults of `settings` are those of the profile `tuned`.
     """
 
@@ -73,6 +74,7 @@ class Capabilities:
     early_firing: bool = False
     has_batch_ids: bool = True
     sets_parallelism: bool = False
+    simulated: bool = False
     profiles: Mapping[str, TuningProfile] = field(default_factory=lambda: {TUNED: TuningProfile()})
 
 

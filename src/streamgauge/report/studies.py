@@ -1,4 +1,4 @@
-"""Shows an operator profile, a latency breakdown or a matrix: in the terminal, and as the page of its folder."""
+"""Shows the result of a study: in the terminal, and as the page of its folder."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from rich.console import Console
 
 from streamgauge.artifacts.run_folder import OUT, RUN, STUDIES, Place, RunFolder, StudyResult, read_study, write_text
 from streamgauge.report.document_blocks import Document
-from streamgauge.report.documents import breakdown, matrix, profile
+from streamgauge.report.documents import breakdown, matrix, profile, scalability
 from streamgauge.report.html.render import render
 from streamgauge.report.terminal.console import console, say, show, show_result
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import MatrixPlan, MatrixResult
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
+from streamgauge.results.scalability import ScalePlan, ScaleResult
 
 
 def show_characterization(study: OperatorProfile, apply: bool = False, on: Console | None = None) -> None:
@@ -45,6 +46,16 @@ def show_plan(plan: MatrixPlan, on: Console | None = None) -> None:
     show(matrix.plan_document(plan), on=on)
 
 
+def show_scale(study: ScaleResult, on: Console | None = None) -> None:
+    """The capacity of each level, and the fitted laws; each trial was shown as it ended."""
+    show(scalability.document(study), f"{study.folder}/report.html", on=on)
+
+
+def show_scale_plan(plan: ScalePlan, on: Console | None = None) -> None:
+    """How long a scalability study takes at most."""
+    show(scalability.plan_document(plan), on=on)
+
+
 def write_study_page(study: StudyResult) -> None:
     """The page of a study, beside its file."""
     _write(Path(study.folder), study, OUT)
@@ -63,6 +74,8 @@ def rerender_study(path: Path) -> Path | None:
 def _document(study: StudyResult) -> Document:
     if isinstance(study, MatrixResult):
         return matrix.document(study)
+    if isinstance(study, ScaleResult):
+        return scalability.document(study)
     return breakdown.document(study) if isinstance(study, LatencyBreakdown) else profile.document(study)
 
 

@@ -104,6 +104,7 @@ def test_every_field_says_how_it_is_asked_for() -> None:
     sections: dict[str, type[BaseModel]] = {
         "load": experiment.Load,
         "search": experiment.Search,
+        "scale": experiment.Scale,
         "anatomy": experiment.Anatomy,
         "characterize": experiment.Characterize,
     }
@@ -126,8 +127,8 @@ def test_a_default_is_read_as_it_is_typed(command: str) -> None:
         section, _, key = info.name.rpartition(".")
         if isinstance(info.default, str):
             (typed.setdefault(section, {}) if section else typed)[key] = info.default
-    assert experiment.build(typed).model_dump(exclude={"anatomy", "characterize"}) == nothing.model_dump(
-        exclude={"anatomy", "characterize"}
+    assert experiment.build(typed).model_dump(exclude={"scale", "anatomy", "characterize"}) == nothing.model_dump(
+        exclude={"scale", "anatomy", "characterize"}
     )
 
 

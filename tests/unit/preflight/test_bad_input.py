@@ -64,7 +64,6 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"parallelism": 0}, "parallelism", "0"),
     ({"parallelism": "all"}, "parallelism", "all"),
     ({"parallelism": 2, "master": "local[4]"}, "parallelism", "2"),
-    ({"engine": "known", "parallelism": 2}, "parallelism", "2"),
     ({"load": {"generators": 257}}, "load.generators", "257"),
     ({"load": {"generators": "two"}}, "load.generators", "two"),
     ({"load": {"seed": -1}}, "load.seed", "-1"),

@@ -26,8 +26,8 @@ class SyntheticEngine:
 
     capabilities = CAPABILITIES
 
-    def __init__(self, on_cpus: Sequence[int] | None = None) -> None:
-        self._cpus = on_cpus
+    def __init__(self, on_cpus: Sequence[int] | None = None, instances: int | None = None) -> None:
+        self._cpus, self._instances = on_cpus, instances or 1
         self._child: Child | None = None
         self._settings: dict[str, str] = {}
 
@@ -39,7 +39,7 @@ class SyntheticEngine:
         log = folder / "known.log"
         with Scratch("known") as private:
             path = Path(private) / "job.pkl"
-            path.write_bytes(pickle.dumps(SyntheticJob(flow, edges, options)))
+            path.write_bytes(pickle.dumps(SyntheticJob(flow, edges, options, self._instances)))
             environment = {"OMP_NUM_THREADS": "1"}
             self._child = Child(
                 "known", "streamgauge.engines.synthetic.main", [str(path)], log, self._cpus, environment

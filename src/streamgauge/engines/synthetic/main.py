@@ -47,6 +47,7 @@ class SyntheticJob:
     flow: Flow
     edges: Edges
     options: dict[str, str]
+    instances: int = 1
 
 
 class Sut:
@@ -59,7 +60,8 @@ class Sut:
         keys = last.keys if isinstance(last, WindowAggregate) else ()
         self._faults = Faults(self._options.fault, self._options.fault_every, self._options.clock_skew_us, keys)
         self._clock = Clock.fixed_now()
-        self._pace = Pace(self._options.capacity_per_s, self._clock.now_us, self._options.jitter)
+        capacity_per_s = self._options.scaling.capacity(self._options.capacity_per_s, job.instances)
+        self._pace = Pace(capacity_per_s, self._clock.now_us, self._options.jitter)
         self._locations = [edge.location for edge in job.edges.inputs]
         self._token = job.edges.output.token
         self._cuts: deque[int] = deque()

@@ -13,11 +13,16 @@ from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.plugin_options import Setting, problems_of
 from streamgauge.core.units import parse_duration, parse_rate
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
+from streamgauge.engines.synthetic.scaling import ScalingOptions
 
 FAULTS = ("none", "drop", "double", "alter", "late", "invent", "untime")
 
 SETTINGS = (
-    Setting("capacity", "100k", "events per second that it works off, exactly"),
+    Setting("capacity", "100k", "events per second that one instance works off, exactly"),
+    Setting("contention", "0", "share of the work that instances do one after the other; --parallelism sets instances"),
+    Setting("coherency", "0", "share of the work by which each instance waits for each other one"),
+    Setting("knee", "0", "instances beyond this number add nothing; 0: each adds its part"),
+    Setting("noise", "0", "standard deviation of the capacity from start to start, as a share of it"),
     Setting("batch", "0s", "time from one micro-batch to the next; 0s reads on continuously"),
     Setting("stall", "none", "LENGTH@AFTER: sleeps once, so long after its first event by event time, such as 2s@12s"),
     Setting("jitter", "0", "share of its time by which a batch may end early or late, by chance; the pace stays"),
@@ -36,6 +41,8 @@ CAPABILITIES = Capabilities(
     runs_streams=True,
     computes_truth=False,
     settings=SETTINGS,
+    sets_parallelism=True,
+    simulated=True,
 )
 
 
@@ -52,6 +59,7 @@ class SyntheticOptions:
     """The parsed options. `clock_skew_us` is added to every latency by shifting the times in results."""
 
     capacity_per_s: float
+    scaling: ScalingOptions
     batch_us: int
     stall: Stall | None
     jitter: float
@@ -107,6 +115,12 @@ def read_options(options: dict[str, str]) -> SyntheticOptions:
         capacity_per_s=read(
             "capacity", lambda text: parse_rate(text, "option capacity", way_out="--option capacity=100k")
         ),
+        scaling=ScalingOptions(
+            contention=read("contention", lambda text: _share("contention", text)),
+            coherency=read("coherency", lambda text: _share("coherency", text)),
+            knee=read("knee", _knee),
+            noise=read("noise", lambda text: _share("noise", text)),
+        ),
         batch_us=read("batch", lambda text: _time_us("batch", text, "1s")),
         stall=read("stall", _stall),
         jitter=read("jitter", lambda text: _share("jitter", text)),
@@ -144,6 +158,13 @@ def _every(text: str) -> int:
     if not (text.isdecimal() and 1 <= int(text) <= 10**9):
         rule = "must be a whole number from 1 to 1000000000"
         raise InputError(Problem("option fault_every", rule, text, "--option fault_every=1000"))
+    return int(text)
+
+
+def _knee(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= 10**6):
+        rule = "must be a whole number from 0 to 1000000"
+        raise InputError(Problem("option knee", rule, text, "--option knee=4"))
     return int(text)
 
 

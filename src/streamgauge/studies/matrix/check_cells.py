@@ -72,7 +72,8 @@ def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, float | None]:
 
 def _unsuitable(experiment: Experiment) -> Iterator[Problem]:
     if experiment.command not in _CHECKS:
-        rule = f"must be {', '.join(_CHECKS)} with a matrix, because {experiment.command} measures nothing"
+        why = "has a grid of its own" if experiment.command == "scale" else "measures nothing"
+        rule = f"must be {', '.join(_CHECKS)} with a matrix, because {experiment.command} {why}"
         yield Problem("command", rule, experiment.command, 'command = "run"')
     if experiment.search.resume is not None:
         rule = "must not be given with a matrix, which resumes as a whole"

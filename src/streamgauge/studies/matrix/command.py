@@ -29,7 +29,7 @@ from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixPlan, MatrixResult, PlannedCell
 from streamgauge.studies.matrix.check_cells import CheckedCell, check_cells, require_same_files
 from streamgauge.studies.matrix.perform import Observers, perform
-from streamgauge.studies.matrix.table import write_tables
+from streamgauge.studies.matrix.table import TABLES, cells_table, write_tables
 from streamgauge.system.lock import try_lock
 from streamgauge.system.machine import environment
 from streamgauge.trial.observers import OnResult, OnStudy, ignore
@@ -196,7 +196,7 @@ def _run_cell(cell: Cell, folder: Path, observers: Observers) -> MatrixCell:
 
 
 def _write(folder: Path, result: MatrixResult, cells: dict[int, Cell], on_study: OnStudy) -> None:
-    write_tables(folder, result, cells)
+    write_tables(folder, TABLES, cells_table(result, cells))
     write_study(folder, MATRIX, result)
     on_study(result)
 

@@ -1,4 +1,4 @@
-"""The table of a matrix: one row a cell, as cells.parquet and cells.csv.
+"""The table of a study: one row a cell, as Parquet and CSV; that of a matrix is cells.parquet and cells.csv.
 
 Columns: number, the varied settings by their dotted names, repetition, and every field of `CellFigures`. A setting has
 its value in force, as in `experiment` of result.json: rates in events per second, times in seconds.
@@ -7,7 +7,7 @@ its value in force, as in `experiment` of result.json: rates in events per secon
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,31 +19,35 @@ from streamgauge.config.matrix import Cell, value_of
 from streamgauge.core.formatting import format_value
 from streamgauge.results.matrix import CellFigures, MatrixResult
 
-PARQUET, CSV = "cells.parquet", "cells.csv"
+TABLES = "cells"
 
 
-def write_tables(folder: Path, result: MatrixResult, cells: Mapping[int, Cell]) -> None:
-    """Writes both files. `cells`: every cell of the matrix by its number."""
-    table = cells_table(result, cells)
-    write_table(folder / PARQUET, table)
+def write_tables(folder: Path, name: str, table: pa.Table) -> None:
+    """Writes both files."""
+    write_table(folder / f"{name}.parquet", table)
     text = io.BytesIO()
     pyarrow.csv.write_csv(table, text)
-    write_text(folder / CSV, text.getvalue().decode(), OUT)
+    write_text(folder / f"{name}.csv", text.getvalue().decode(), OUT)
 
 
 def cells_table(result: MatrixResult, cells: Mapping[int, Cell]) -> pa.Table:
-    """The cells that were run, by number."""
+    """The cells that were run, by number. `cells`: every cell of the matrix by its number."""
     rows = result.cells
-    columns: dict[str, pa.Array] = {"number": pa.array([row.number for row in rows], pa.int64())}
-    for name in result.varied:
-        columns[name] = _setting([value_of(cells[row.number].experiment, name) for row in rows])
-    columns["repetition"] = pa.array([row.repetition for row in rows], pa.int64())
+    columns = {"number": [row.number for row in rows]}
+    columns |= {name: [value_of(cells[row.number].experiment, name) for row in rows] for name in result.varied}
+    columns["repetition"] = [row.repetition for row in rows]
+    return rows_table(columns, rows)
+
+
+def rows_table(first: Mapping[str, list[Any]], rows: Sequence[CellFigures]) -> pa.Table:
+    """The rows with every figure, behind other columns."""
+    columns = {name: _column(values) for name, values in first.items()}
     for name, field in CellFigures.model_fields.items():
         columns[name] = pa.array([getattr(row, name) for row in rows], _type(field.annotation))
     return pa.table(columns)
 
 
-def _setting(values: list[Any]) -> pa.Array:
+def _column(values: list[Any]) -> pa.Array:
     """Numbers stay numbers if all values are; everything else is text. None stays null."""
     kinds = {type(value) for value in values if value is not None}
     for accepted, type_ in (({bool}, pa.bool_()), ({int}, pa.int64()), ({int, float}, pa.float64())):

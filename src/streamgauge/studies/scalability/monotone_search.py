@@ -3,9 +3,9 @@
 demand(load) is the fewest resources that sustain it, capacity(resources) the highest load that they sustain (Ehrenstein
 2020, later Theodolite). Both follow from the highest sustained load of each level of resources.
 
-The search assumes that more resources sustain no less. It bisects the loads of the middle level first. Lower levels then
-need no load above that level's capacity, and higher levels none below it. A level that sustains nothing bounds its
-neighbours like any other: it does not end the search.
+The search assumes that more resources sustain no less. It bisects the loads of the middle level first. Lower levels
+then need no load above that level's capacity, and higher levels none below it. A level that sustains nothing bounds
+its neighbours like any other: it does not end the search.
 
 The search is a function of the outcomes so far, so it goes on after a kill, and repetitions or further points may be
 added at any time.
@@ -13,11 +13,13 @@ added at any time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, NamedTuple
 
 Outcome = Literal["held", "failed", "undecided"]
+DECIDED: tuple[Outcome, ...] = ("held", "failed")
 
 
 class Point(NamedTuple):
@@ -95,9 +97,23 @@ def demands(grid: Grid, outcomes: Outcomes) -> tuple[Demand, ...]:
     )
 
 
+def trials_max(grid: Grid) -> int:
+    """The most points that the search can need."""
+
+    @cache
+    def most(levels: int, loads: int) -> int:
+        """Of so many levels whose capacity is one of `loads` + 1 places."""
+        if not levels or not loads:
+            return 0
+        below, above = levels // 2, levels - levels // 2 - 1
+        return loads.bit_length() + max(most(below, n) + most(above, loads - n) for n in range(loads + 1))
+
+    return most(len(grid.resources), len(grid.loads))
+
+
 def combine(outcomes: Sequence[Outcome]) -> Outcome:
     """The outcome of a point's repetitions: what more than half of them found."""
-    for outcome in ("held", "failed"):
+    for outcome in DECIDED:
         if 2 * outcomes.count(outcome) > len(outcomes):
             return outcome
     return "undecided"
@@ -156,8 +172,3 @@ def _capacity(grid: Grid, outcomes: Outcomes, level: int, best: int) -> Capacity
         measured=outcomes.get(Point(best, level)) == "held",
         decided=above >= len(grid.loads) or next((one for one in tried if one), None) == "failed",
     )
-
-
-def hardest_last(values: Iterable[float], harder: Literal["larger", "smaller"]) -> tuple[float, ...]:
-    """The values of a load dimension in ascending difficulty. A smaller window period is harder than a larger one."""
-    return tuple(sorted(set(values), reverse=harder == "smaller"))

@@ -73,12 +73,12 @@ class ScalingLaw:
 
 
 def fit_line(brackets: Sequence[Bracket]) -> ScalingLaw | str:
-    """capacity = intercept + slope * resources; or why there is none."""
+    """capacity = intercept + slope * resources; or why it cannot be fitted."""
     return _fit("linear", ("intercept", "slope"), brackets, _line, _solve_line, multiplicative=False)
 
 
 def fit_universal_law(brackets: Sequence[Bracket]) -> ScalingLaw | str:
-    """The Universal Scalability Law; or why there is none."""
+    """The Universal Scalability Law; or why it cannot be fitted."""
     names = ("rate", "contention", "coherency")
     return _fit("universal", names, brackets, _universal, _solve_universal, multiplicative=True)
 

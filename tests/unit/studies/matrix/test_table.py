@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from streamgauge.config.matrix import expand, varied
 from streamgauge.config.options_and_settings import build
 from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult
-from streamgauge.studies.matrix.table import write_tables
+from streamgauge.studies.matrix.table import TABLES, cells_table, write_tables
 
 
 def written(folder: Path, matrix: dict[str, Any], *figures: CellFigures) -> tuple[pa.Table, list[dict[str, str]]]:
@@ -25,7 +25,7 @@ def written(folder: Path, matrix: dict[str, Any], *figures: CellFigures) -> tupl
         command="run", workload="windowed_aggregation", engine="spark", varied=varied(cells), planned=len(cells),
         environment={}, start_time="", folder=str(folder), cells=tuple(rows),
     )  # fmt: skip
-    write_tables(folder, result, {cell.number: cell for cell in cells})
+    write_tables(folder, TABLES, cells_table(result, {cell.number: cell for cell in cells}))
     with (folder / "cells.csv").open(newline="") as lines:
         return pq.read_table(folder / "cells.parquet"), list(csv.DictReader(lines))
 

@@ -18,8 +18,8 @@ from streamgauge.studies.scalability.monotone_search import (
     combine,
     contradictions,
     demands,
-    hardest_last,
     next_point,
+    trials_max,
 )
 
 
@@ -60,7 +60,7 @@ def test_it_finds_what_a_linear_scan_finds(system: tuple[Grid, list[int]]) -> No
     outcomes = searched(grid, sustained)
     found = capacities(grid, outcomes)
     assert ([one.load for one in found], [one.resources for one in demands(grid, outcomes)]) == scanned(grid, sustained)
-    assert len(outcomes) <= len(grid.resources) * math.ceil(math.log2(len(grid.loads) + 1))
+    assert len(outcomes) <= trials_max(grid) <= len(grid.resources) * math.ceil(math.log2(len(grid.loads) + 1))
     assert all(one.decided for one in found)
     for one, count in zip(found, sustained, strict=True):
         assert one.refused == (grid.loads[count] if count < len(grid.loads) else None)
@@ -105,13 +105,12 @@ def test_a_capacity_that_an_undecided_trial_bounds_is_not_decided(system: tuple[
     [
         ([0, 0, 2, 3], [None, None, 2000.0, 3000.0]),
         ([0, 1, 1, 4], [None, 1000.0, 1000.0, 4000.0]),
+        ([0, 0, 0, 4], [None, None, None, 4000.0]),
         ([0, 0, 0, 0], [None] * 4),
         ([4, 4, 4, 4], [4000.0] * 4),
     ],
 )
-def test_levels_that_sustain_nothing_do_not_end_the_search(
-    sustained: list[int], expected: list[float | None]
-) -> None:
+def test_levels_that_sustain_nothing_do_not_end_the_search(sustained: list[int], expected: list[float | None]) -> None:
     """Theodolite starts a level's capacity search at the previous level's answer. Where that level sustained nothing,
     its list of loads is empty, and its bisection gives up.
     """
@@ -146,9 +145,3 @@ def test_outcomes_that_no_monotone_system_has_are_found() -> None:
     """A load that held with 1 core failed with 2: one trial is wrong."""
     outcomes: dict[Point, Outcome] = {Point(1, 0): "held", Point(1, 1): "failed", Point(2, 1): "failed"}
     assert list(contradictions(outcomes)) == [(Point(1, 0), Point(1, 1))]
-
-
-def test_smaller_periods_are_harder() -> None:
-    """Each value once."""
-    assert hardest_last([10, 1000, 100, 10], "smaller") == (1000, 100, 10)
-    assert hardest_last([4, 1, 2], "larger") == (1, 2, 4)

@@ -1,4 +1,4 @@
-"""Laws fitted to capacities of known laws: their parameters, and how often intervals hold them. All figures are made up."""
+"""Laws fitted to capacities of known laws: their parameters, and how often intervals hold them. Figures are made up."""
 
 from __future__ import annotations
 

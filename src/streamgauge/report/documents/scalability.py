@@ -1,0 +1,347 @@
+"""A scalability study as a document: capacity of each level, demand of each load, fits, and every trial; its plan."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from streamgauge.core.formatting import (
+    NONE,
+    format_count,
+    format_digits,
+    format_duration,
+    format_rate,
+    format_us,
+    format_value,
+)
+from streamgauge.report.charts import scalability as charts
+from streamgauge.report.document_blocks import (
+    Cell,
+    Column,
+    Document,
+    Drawing,
+    Fact,
+    Paragraph,
+    Section,
+    Table,
+    blocks,
+    environment_table,
+    numbers,
+    table,
+    texts,
+)
+from streamgauge.results import labels
+from streamgauge.results.scalability import Capacity, Figure, Fit, ScaleCell, ScalePlan, ScaleResult
+
+Format = Callable[[float], str]
+_LAWS = {"linear": "straight line", "universal": "Universal Scalability Law"}
+_PARAMETERS = {
+    "intercept": "with no resources",
+    "slope": "for each unit of resources",
+    "rate": "one unit of resources",
+    "contention": "contention: share of the work that is serial",
+    "coherency": "coherency: share by which units wait for each other",
+}
+
+
+def document(result: ScaleResult) -> Document:
+    """The answer, its charts, and every trial."""
+    return Document(
+        name=result.workload,
+        on=f"scale of {short(result.dimension)} over {result.resource} on {result.engine}",
+        title=f"{result.workload}, scalability",
+        headline=headline(result),
+        style="" if result.finished else "interrupted",
+        meta=(" · ".join((result.start_time, result.folder)),),
+        lead=tuple(_lead(result)),
+        facts=tuple(_facts(result)),
+        remarks=tuple(_remarks(result)),
+        sections=(
+            *([_answer(result)] if result.finished else []),
+            *([Section("fits", "Fitted laws", tuple(_fit_blocks(result)), "Laws")] if result.fits else []),
+            Section("trials", "Trials", (_grid(result), _trials(result)), "Trials"),
+            Section("environment", "Environment", (environment_table(result.environment),), "Environment"),
+        ),
+    )
+
+
+def plan_document(plan: ScalePlan) -> Document:
+    """How many trials and minutes a study takes at most."""
+    levels, loads = ", ".join(map(str, plan.resources)), _listed(plan.loads, plan.load_unit)
+    lead = (
+        Paragraph(f"{plan.resource}: {levels}", terminal=True),
+        Paragraph(f"{plan.dimension}: {loads}", terminal=True),
+    )
+    return Document(
+        name=plan.workload,
+        on="scale",
+        title=f"{plan.workload}, plan of a scalability study",
+        headline=(
+            f"at most {plan.trials_max} trials for {plan.cells:,} cells, about {_minutes(plan.seconds_max)} min; "
+            f"{_minutes(plan.seconds_extended)} min if every trial is extended"
+        ),
+        lead=lead,
+        remarks=(Paragraph("nothing was started", "note", terminal=True),),
+    )
+
+
+def headline(result: ScaleResult) -> str:
+    """`capacity: 1: 8.19 k/s, 2: 16.4 k/s, 4: >= 32.8 k/s`."""
+    if wrong := next((cell for cell in result.cells if cell.wrong_answers), None):
+        where = f"{short(result.resource)} {wrong.resources} and {load_text(wrong.load, result.load_unit)}"
+        return f"ended: with {where} the answers are wrong, although the system keeps up"
+    if not result.finished:
+        return f"not finished: {len(result.cells)} trials"
+    found = ", ".join(f"{one.resources}: {capacity_of(result, one)}" for one in result.capacities)
+    return f"{_extreme(result)} by {short(result.resource)}: {found}"
+
+
+def cell_line(result: ScaleResult, cell: ScaleCell) -> str:
+    """`trial 3   2 with 8.19 k/s   sustained   ingested 8.19 k/s   event time p50 12 ms   41 s   reason`."""
+    ingested = f"ingested {format_rate(cell.ingested_per_s)}" if cell.ingested_per_s is not None else ""
+    latency = f"event time p50 {format_us(cell.event_time_p50_us)}" if cell.event_time_p50_us is not None else ""
+    load = load_text(cell.load, result.load_unit)
+    parts = [
+        f"trial {cell.number}",
+        f"{short(result.resource)} {cell.resources}, {short(result.dimension)} {load}",
+        f"repetition {cell.repetition}" if cell.repetition > 1 else "",
+        labels.VERDICTS[cell.outcome],
+        ingested,
+        latency,
+        format_duration(cell.seconds),
+        "" if cell.outcome == "sustained" and cell.lag_growth is None else brief(cell),
+    ]
+    return "   ".join(part for part in parts if part)
+
+
+def brief(cell: ScaleCell) -> str:
+    """Why a trial ended so, without its outcome and without the figures in parentheses."""
+    sentence, before = cell.sentence.removeprefix(f"{labels.VERDICTS[cell.outcome]}: "), ""
+    while sentence != before:
+        before, sentence = sentence, re.sub(r" ?\([^()]*\)", "", sentence)
+    return sentence
+
+
+def capacity_of(result: ScaleResult, one: Capacity) -> str:
+    """A capacity as text; `>=` if the level may sustain more, `<=` where smaller is harder."""
+    if one.load is None:
+        return "none" if one.decided else "unknown"
+    return (f"{_at_least(result)} " if one.is_bound else "") + load_text(one.load, result.load_unit)
+
+
+def _at_least(result: ScaleResult) -> str:
+    return "<=" if result.loads[0] > result.loads[-1] else ">="
+
+
+def load_text(load: float, unit: str) -> str:
+    if unit == "events/s":
+        return format_rate(load)
+    return format_us(1e6 * load) if unit == "s" else format_value(load)
+
+
+def short(setting: str) -> str:
+    """A setting's name without its section."""
+    return setting.rpartition(".")[2]
+
+
+def _extreme(result: ScaleResult) -> str:
+    """What a capacity is, in the words of its dimension: `capacity`, `greatest height`, `smallest period`."""
+    if result.load_unit == "events/s":
+        return "capacity"
+    return f"{'smallest' if result.loads[0] > result.loads[-1] else 'greatest'} {short(result.dimension)}"
+
+
+def _lead(result: ScaleResult) -> Iterator[Paragraph]:
+    criterion = {
+        "slope": "a load is sustained if all checks of its run hold",
+        "ehrenstein": "a load is sustained if the lag grows by less than 100 records, mean over partitions",
+    }[result.criterion]
+    again = f"; {result.repeat} trials decide a cell" if result.repeat > 1 else ""
+    yield Paragraph(f"{result.resource}: {', '.join(map(str, result.resources))}; {criterion}{again}.")
+    for note in result.notes:
+        yield Paragraph(note, "warning", "note", terminal=True)
+
+
+def _facts(result: ScaleResult) -> Iterator[Fact]:
+    """What the terminal shows below the headline."""
+    seconds = sum(cell.seconds for cell in result.cells)
+    counts = Counter(str(cell.outcome) for cell in result.cells)
+    ended = ", ".join(f"{counts[value]} {label}" for value, label in labels.VERDICTS.items() if counts[value])
+    cells = f"{len(result.cells)} for {len(result.loads) * len(result.resources)} cells"
+    yield Fact("trials", (cells, ended, format_duration(seconds)))
+    for fit in result.fits:
+        yield Fact(_LAWS[fit.law], tuple(_fit_words(fit, result)))
+
+
+def _fit_words(fit: Fit, result: ScaleResult) -> Iterator[str]:
+    if fit.reason:
+        yield f"none: {fit.reason}"
+        return
+    if fit.law == "linear":
+        yield f"{_quantity('slope', fit.parameters['slope'], result)} for each unit"
+    else:
+        yield "contention " + _quantity("contention", fit.parameters["contention"], result)
+        yield "coherency " + _quantity("coherency", fit.parameters["coherency"], result)
+    if fit.peak is not None:
+        yield f"peak at {format_digits(fit.peak.value)} ({_interval(fit.peak, format_digits)})"
+
+
+def _remarks(result: ScaleResult) -> Iterator[Paragraph]:
+    for cell in result.cells:
+        if cell.wrong_answers:
+            text = f"trial {cell.number} has {cell.wrong_answers}. Correct the job first: a lower load would hide this."
+            yield Paragraph(text, "unusable", terminal=True)
+    if not result.decided:
+        command = f"streamgauge scale --resume {result.folder}"
+        what = "goes on" if not result.finished else "repeats the cells that are not decided"
+        yield Paragraph(f"`{command}` {what}.", "advice", "next", terminal=True)
+    for sentence in result.contradictions:
+        text = f"{sentence}: one of both trials misleads. Use --repeat 3."
+        yield Paragraph(text, "warning", "contradiction", terminal=True)
+    bounds = [one for one in result.capacities if one.is_bound and one.load is not None]
+    if any(one.refused is None for one in bounds):
+        text = f"`{_at_least(result)}`: no load exceeded this capacity. Give harder --loads to find its end."
+        yield Paragraph(text, "note", terminal=True)
+
+
+def _answer(result: ScaleResult) -> Section:
+    parts = blocks(
+        Drawing(lambda: charts.capacity(result)),
+        _capacities(result),
+        Drawing(lambda: charts.demand(result)),
+        _demands(result),
+        _published(result) if result.published else None,
+    )
+    return Section("answer", "Capacity and demand", parts, "Capacity")
+
+
+def _capacities(result: ScaleResult) -> Table:
+    columns = (*texts(short(result.resource)), *numbers(_extreme(result), "not sustained"), *texts("shown by"))
+    rows = [
+        (
+            str(one.resources),
+            Cell(capacity_of(result, one), style="sustained" if one.load is not None else ""),
+            NONE if one.refused is None else load_text(one.refused, result.load_unit),
+            ("a trial" if one.measured else "a lower level") if one.load is not None else NONE,
+        )
+        for one in result.capacities
+    ]
+    return table("Capacity: the hardest load that each level sustains", columns, rows)
+
+
+def _demands(result: ScaleResult) -> Table:
+    """One row for each run of loads with the same demand."""
+    rows: list[tuple[str, str]] = []
+    first = last = result.demands[0]
+    for one in (*result.demands[1:], None):
+        if one is not None and one.resources == first.resources:
+            last = one
+            continue
+        loads = [load_text(load, result.load_unit) for load in dict.fromkeys((first.load, last.load))]
+        rows.append((" to ".join(loads), "none of them" if first.resources is None else str(first.resources)))
+        if one is not None:
+            first = last = one
+    columns = (*texts(f"load: {short(result.dimension)}"), *numbers(f"least {short(result.resource)}"))
+    return table("Demand: the least resources that sustain each load", columns, rows)
+
+
+def _published(result: ScaleResult) -> Table:
+    rows = [(str(one.resources), format_rate(one.per_s)) for one in result.published]
+    notes = ("Ehrenstein 2020, figure 5: topology 1 on Kafka Streams, four nodes, doublings only. Other hardware.",)
+    return table("Published, beside", (*texts("instances"), *numbers("sustained messages")), rows, notes=notes)
+
+
+def _fit_blocks(result: ScaleResult) -> Iterator[Table | Paragraph]:
+    for fit in result.fits:
+        if fit.reason:
+            yield Paragraph(f"{_LAWS[fit.law]}: no fit, because it {fit.reason}.")
+            continue
+        figures = {_PARAMETERS[name]: (one, _format(name, result)) for name, one in fit.parameters.items()}
+        if fit.peak is not None:
+            figures["resources beyond which capacity falls"] = (fit.peak, format_digits)
+        rows = [(label, format_(one.value), _interval(one, format_)) for label, (one, format_) in figures.items()]
+        r_squared = f"R² {format_digits(fit.r_squared)}. " if fit.r_squared is not None else ""
+        notes = (f"{r_squared}Beyond the greatest level a law is a guess within its interval.",)
+        yield table(_LAWS[fit.law], (*texts("parameter"), *numbers("value", "95 % interval")), rows, notes=notes)
+
+
+def _quantity(name: str, one: Figure, result: ScaleResult) -> str:
+    format_ = _format(name, result)
+    return f"{format_(one.value)} ({_interval(one, format_)})"
+
+
+def _format(parameter: str, result: ScaleResult) -> Format:
+    """How a parameter of a law is written: a share, or a load."""
+    unit = result.load_unit if result.load_unit == "events/s" else ""
+
+    def as_share(value: float) -> str:
+        return f"{format_digits(round(100 * value, 2))} %"
+
+    def as_load(value: float) -> str:
+        return ("-" if value < 0 else "") + load_text(abs(value), unit)
+
+    return as_share if parameter in ("contention", "coherency") else as_load
+
+
+def _interval(one: Figure, format_: Format) -> str:
+    return f"{format_(one.low)} to {'more' if one.high is None else format_(one.high)}"
+
+
+def _grid(result: ScaleResult) -> Table:
+    """Loads over levels, with how each tried cell ended."""
+    by_cell: dict[tuple[float, int], list[ScaleCell]] = {}
+    for cell in result.cells:
+        by_cell.setdefault((cell.load, cell.resources), []).append(cell)
+    tried = [load for load in reversed(result.loads) if any((load, level) in by_cell for level in result.resources)]
+    columns = (*texts(short(result.dimension)), *texts(*(f"{short(result.resource)} {n}" for n in result.resources)))
+    rows: list[tuple[Cell | str, ...]] = [
+        (load_text(load, result.load_unit), *(_ended(by_cell.get((load, level), ())) for level in result.resources))
+        for load in tried
+    ]
+    return table("Tried cells; the others follow from them", columns, rows)
+
+
+def _ended(cells: Sequence[ScaleCell]) -> Cell:
+    if not cells:
+        return Cell("")
+    counts = Counter(cell.outcome for cell in cells)
+    outcome = counts.most_common(1)[0][0]
+    several = f" {counts[outcome]} of {len(cells)}" if len(cells) > 1 else ""
+    return Cell(labels.VERDICTS[outcome] + several, style=outcome)
+
+
+def _trials(result: ScaleResult) -> Table:
+    columns = (
+        *texts("trial"), *numbers(short(result.resource), short(result.dimension)), *texts("outcome"),
+        *numbers("ingested", "event time p50", "p99", "most backlog", "SUT CPU", "took"), Column("why", prose=True),
+    )  # fmt: skip
+    rows: list[tuple[Cell | str, ...]] = [
+        (
+            Cell(str(cell.number), link=cell.report),
+            str(cell.resources),
+            load_text(cell.load, result.load_unit),
+            Cell(labels.VERDICTS[cell.outcome], style=cell.outcome),
+            format_rate(cell.ingested_per_s),
+            format_us(cell.event_time_p50_us),
+            format_us(cell.event_time_p99_us),
+            format_count(cell.backlog_max),
+            NONE if cell.sut_cpu_percent is None else f"{format_digits(cell.sut_cpu_percent)} %",
+            format_duration(cell.seconds),
+            brief(cell) or NONE,
+        )
+        for cell in result.cells
+    ]
+    notes = ("`trials.csv` and `trials.parquet` hold these and further figures, one row a trial.",)
+    return table("Every trial, in its order", columns, rows, notes=notes)
+
+
+def _listed(loads: Sequence[float], unit: str) -> str:
+    texts_ = [load_text(load, unit) for load in loads]
+    if len(texts_) <= 6:
+        return ", ".join(texts_)
+    return f"{', '.join(texts_[:3])}, ... {texts_[-1]} ({len(texts_)} loads)"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.1f}" if seconds < 600 else f"{seconds / 60:.0f}"

@@ -1,0 +1,148 @@
+"""The answer of a scalability study from its trials: outcomes, capacities, demands, fits and contradictions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamgauge.core.formatting import format_value
+from streamgauge.results.scalability import Capacity, Demand, Figure, Fit, FittedPoint, ScaleCell, ScaleResult
+from streamgauge.studies.scalability import monotone_search as search
+from streamgauge.studies.scalability.criteria import OUTCOMES
+from streamgauge.studies.scalability.monotone_search import DECIDED, Grid, Outcome, Point
+from streamgauge.studies.scalability.scaling_laws import Bracket, Estimate, ScalingLaw, fit_line, fit_universal_law
+
+INVALID_MAX = 2
+"""Invalid trials of a cell, after which it stays undecided."""
+CURVE_POINTS = 33
+PEAK_MAX = 10.0
+"""A peak further beyond the greatest level, as a multiple of it, is out of sight."""
+EXTRAPOLATED = 2.0
+"""How far a fitted curve goes, as a multiple of the greatest level."""
+
+
+def grid_of(result: ScaleResult) -> Grid:
+    return Grid(result.loads, tuple(map(float, result.resources)))
+
+
+def outcomes_of(result: ScaleResult) -> dict[Point, Outcome]:
+    """The outcome of each cell that has enough trials."""
+    found = {point: _outcome(cells, result.repeat) for point, cells in _by_point(result).items()}
+    return {point: outcome for point, outcome in found.items() if outcome is not None}
+
+
+def next_point(result: ScaleResult) -> Point | None:
+    """The cell to try next; None once the search is finished, or if answers were wrong.
+
+    A lower load would only hide that fault, because a trial then has too few results to show it.
+    """
+    return None if has_wrong_answers(result) else search.next_point(grid_of(result), outcomes_of(result))
+
+
+def without_undecided(result: ScaleResult) -> tuple[ScaleCell, ...]:
+    """The trials without those that decided nothing or gave wrong answers: a resumed study makes them again."""
+    outcomes = outcomes_of(result)
+    kept = [
+        cell
+        for point, cells in _by_point(result).items()
+        for cell in cells
+        if (cell.outcome in OUTCOMES or outcomes.get(point) in DECIDED) and not cell.wrong_answers
+    ]
+    return tuple(sorted(kept, key=lambda cell: cell.number))
+
+
+def has_wrong_answers(result: ScaleResult) -> bool:
+    return any(cell.wrong_answers for cell in result.cells)
+
+
+def answered(result: ScaleResult) -> ScaleResult:
+    """The result with everything that follows from its trials."""
+    grid, outcomes = grid_of(result), outcomes_of(result)
+    update: dict[str, Any] = {"contradictions": tuple(_contradictions(result, outcomes))}
+    finished = search.next_point(grid, outcomes) is None and not has_wrong_answers(result)
+    if finished:
+        capacities = tuple(
+            Capacity(
+                resources=round(one.resources), load=one.load, refused=one.refused, measured=one.measured,
+                decided=one.decided,
+            )
+            for one in search.capacities(grid, outcomes)
+        )  # fmt: skip
+        update |= {
+            "capacities": capacities,
+            "demands": tuple(
+                Demand(load=one.load, resources=None if one.resources is None else round(one.resources))
+                for one in search.demands(grid, outcomes)
+            ),
+            "fits": _fits(result, capacities),
+        }
+    decided = finished and "undecided" not in outcomes.values()
+    return result.model_copy(update={**update, "finished": finished, "decided": decided})
+
+
+def _by_point(result: ScaleResult) -> Mapping[Point, list[ScaleCell]]:
+    """The trials of each cell that ended, in their order."""
+    found: dict[Point, list[ScaleCell]] = {}
+    for cell in result.cells:
+        if cell.outcome != "interrupted":
+            point = Point(result.loads.index(cell.load), result.resources.index(cell.resources))
+            found.setdefault(point, []).append(cell)
+    return found
+
+
+def _outcome(cells: Sequence[ScaleCell], repeat: int) -> Outcome | None:
+    """The outcome of a cell's trials; None if it needs another one."""
+    outcomes = [OUTCOMES.get(cell.outcome, "undecided") for cell in cells if cell.outcome != "invalid"]
+    for decided in DECIDED:
+        if 2 * outcomes.count(decided) > repeat:
+            return decided
+    if len(outcomes) >= repeat:
+        return search.combine(outcomes)
+    return "undecided" if len(cells) - len(outcomes) >= INVALID_MAX else None
+
+
+def _contradictions(result: ScaleResult, outcomes: Mapping[Point, Outcome]) -> list[str]:
+    def words(point: Point) -> str:
+        return f"{format_value(result.loads[point.load])} with {result.resources[point.resources]}"
+
+    pairs = search.contradictions(outcomes)
+    return [f"{words(held)} was sustained, and {words(failed)} was not" for held, failed in pairs]
+
+
+def _fits(result: ScaleResult, capacities: Sequence[Capacity]) -> tuple[Fit, ...]:
+    """Both laws, where a harder load is a larger number."""
+    if result.loads[0] > result.loads[-1]:
+        return ()
+    brackets = [
+        Bracket(float(one.resources), one.load, one.refused)
+        for one in capacities
+        if one.load is not None and one.refused is not None and one.decided
+    ]
+    fitted = {"linear": fit_line(brackets), "universal": fit_universal_law(brackets)}
+    return tuple(_fit(name, law, result.resources) for name, law in fitted.items())
+
+
+def _fit(name: str, law: ScalingLaw | str, resources: Sequence[int]) -> Fit:
+    if isinstance(law, str):
+        return Fit(law=name, reason=law)
+    where = np.geomspace(resources[0], EXTRAPOLATED * resources[-1], CURVE_POINTS)
+    curve = tuple(FittedPoint(resources=float(n), **_figure(law.at(float(n)))) for n in where)
+    peak = law.peak if law.peak is not None and law.peak.value <= PEAK_MAX * resources[-1] else None
+    return Fit(
+        law=name,
+        parameters={parameter: Figure(**_figure(estimate)) for parameter, estimate in law.parameters.items()},
+        r_squared=_finite(law.r_squared),
+        peak=Figure(**_figure(peak)) if peak is not None else None,
+        curve=curve,
+    )
+
+
+def _figure(estimate: Estimate) -> dict[str, Any]:
+    return {"value": estimate.value, "low": estimate.low, "high": _finite(estimate.high)}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,164 @@
+"""A scalability study before it runs: its axes, and the trial of each cell, checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from streamgauge.config import reproduce
+from streamgauge.config.matrix import Cell, values_of, with_settings
+from streamgauge.config.options_and_settings import Experiment, Scale
+from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.core.formatting import format_value
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
+from streamgauge.results.scalability import ScalePlan
+from streamgauge.studies.matrix.check_cells import CheckedCell, check_cells
+from streamgauge.studies.scalability.axes import RATE, Axis, load_axis, resource_axis
+from streamgauge.studies.scalability.criteria import EHRENSTEIN, ENDS_MIN, end_s
+from streamgauge.studies.scalability.monotone_search import Grid, Point, trials_max
+from streamgauge.system.machine import cpus
+
+TRIALS_MAX = 1000
+"""At a minute each, the trials of the largest study take most of a day."""
+PARALLELISM = "parallelism"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study that can start. `checked`: the trials whose settings were checked, one for each load and level."""
+
+    experiment: Experiment
+    scale: Scale
+    loads: Axis
+    resources: Axis
+    checked: tuple[CheckedCell, ...]
+
+    @property
+    def grid(self) -> Grid:
+        return Grid(self.loads.numbers, self.resources.numbers)
+
+    @property
+    def resolved(self) -> ResolvedExperiment:
+        """The first of the trials."""
+        return self.checked[0].resolved
+
+    @cached_property
+    def trials_max(self) -> int:
+        """The most trials, without repeated invalid ones."""
+        return trials_max(self.grid) * self.scale.repeat
+
+    @property
+    def trial_s(self) -> float:
+        """Estimated time of the longest trial."""
+        return max(one.seconds or 0.0 for one in self.checked)
+
+    def trial(self, point: Point) -> Experiment:
+        """The run of a cell."""
+        return _trial(self.experiment, self.loads, self.resources, point)
+
+    def plan(self) -> ScalePlan:
+        spare = spare_s(self.experiment.load.duration)
+        return ScalePlan(
+            workload=self.experiment.workload, resource=self.resources.setting,
+            resources=tuple(map(round, self.resources.numbers)), dimension=self.loads.setting,
+            load_unit=self.loads.unit, loads=self.loads.numbers,
+            cells=len(self.loads.numbers) * len(self.resources.numbers), trials_max=self.trials_max,
+            seconds_max=self.trials_max * self.trial_s,
+            seconds_extended=self.trials_max * (self.trial_s + spare),
+        )  # fmt: skip
+
+    def notes(self) -> Iterator[str]:
+        """What to know of the figures before they are measured."""
+        engine, processors = self.experiment.engine, len(cpus())
+        if self.resolved.engine.simulated:
+            yield f"simulated: the engine {engine} has the capacity that its options state, and needs no cores"
+        elif self.resources.setting == PARALLELISM and (most := self.resources.numbers[-1]) > processors:
+            yield (
+                f"{most:g} cores were asked for, and this machine has {processors} processors: higher levels share them"
+            )
+
+
+def study_of(experiment: Experiment) -> Study:
+    """The study, ready to start. Raises InputError with every problem of any trial."""
+    scale = experiment.scale or Scale()
+    problems: list[Problem] = [*reproduce.unsupported_settings(experiment)]
+    resources = attempt(partial(resource_axis, scale), problems)
+    loads = attempt(partial(load_axis, scale, experiment.search.tolerance), problems)
+    if resources is not None and loads is not None:
+        problems += _grid_problems(experiment, scale, loads, resources)
+    if problems or resources is None or loads is None:
+        raise InputError(problems)
+    study = Study(experiment, scale, loads, resources, _checked(experiment, loads, resources))
+    if problems := list(_span_problems(study)):
+        raise InputError(problems)
+    return study
+
+
+def _trial(experiment: Experiment, loads: Axis, resources: Axis, point: Point) -> Experiment:
+    base: dict[str, Any] = {**values_of(experiment, "matrix", "scale", "search"), "command": "run"}
+    settings = {loads.setting: loads.values[point.load], resources.setting: resources.values[point.resources]}
+    return with_settings(base, settings)
+
+
+def _checked(experiment: Experiment, loads: Axis, resources: Axis) -> tuple[CheckedCell, ...]:
+    """Every load with the least resources, and the least and the greatest load with every level.
+
+    Raises:
+        InputError: with each problem once, and a cell that has it unless all have.
+    """
+    points = [Point(load, 0) for load in range(len(loads.values))]
+    points += [Point(load, level) for level in range(1, len(resources.values)) for load in {0, len(loads.values) - 1}]
+    found: list[CheckedCell] = []
+    problems: dict[tuple[str, str], tuple[Problem, list[Point]]] = {}
+    for number, point in enumerate(points, 1):
+        of_cell: list[Problem] = []
+        settings = {loads.setting: loads.values[point.load], resources.setting: resources.values[point.resources]}
+        trial = attempt(partial(_trial, experiment, loads, resources, point), of_cell)
+        if trial is not None:
+            cells = [Cell(number, settings, 1, trial)]
+            found += attempt(partial(check_cells, cells), of_cell) or ()
+        for problem in of_cell:
+            problems.setdefault((problem.setting, problem.rule), (problem, []))[1].append(point)
+    if problems:
+        raise InputError([_located(one, at, len(points), loads, resources) for one, at in problems.values()])
+    return tuple(found)
+
+
+def _located(problem: Problem, at: list[Point], of: int, loads: Axis, resources: Axis) -> Problem:
+    if len(at) == of:
+        return problem
+    load, level = format_value(loads.values[at[0].load]), format_value(resources.values[at[0].resources])
+    more = f", and {len(at) - 1} more cell{'s' * (len(at) > 2)}" if len(at) > 1 else ""
+    rule = f"{problem.rule} (load {load} with {level}{more})"
+    return Problem(problem.setting, rule, problem.got, problem.way_out)
+
+
+def _span_problems(study: Study) -> Iterator[Problem]:
+    """A criterion that compares two ends needs a span with both of them in one phase."""
+    least_s, duration_s = ENDS_MIN * end_s(study.resolved.interval_s), study.experiment.load.duration
+    if study.scale.criterion == EHRENSTEIN and duration_s < least_s:
+        rule = (
+            f"must be at least {least_s} s with the criterion ehrenstein, so that both ends of the lag "
+            "lie in the same phase of the batches"
+        )
+        yield Problem("load.duration", rule, f"{duration_s:g} s", "--duration 360s, or --criterion slope")
+
+
+def _grid_problems(experiment: Experiment, scale: Scale, loads: Axis, resources: Axis) -> Iterator[Problem]:
+    if resources.setting == loads.setting:
+        rule = "must be another setting than --resource"
+        yield Problem("scale.load", rule, scale.load, "--load rate")
+    if (trials := trials_max(Grid(loads.numbers, resources.numbers)) * scale.repeat) > TRIALS_MAX:
+        rule, got = f"must need at most {TRIALS_MAX:,} trials", f"up to {trials:,} trials"
+        yield Problem("scale.repeat", rule, got, "--repeat 1, fewer levels, or a larger --tolerance")
+    if loads.setting == RATE and "rate" in _given(experiment):
+        rule = "must not be given with loads in events per second"
+        yield Problem("load.rate", rule, experiment.load.rate, "leave --rate out, or name another --load")
+
+
+def _given(experiment: Experiment) -> set[str]:
+    """The settings of the load that differ from their defaults."""
+    names = (setting.name for setting in reproduce.settings(experiment.model_dump(mode="json")))
+    return {name.removeprefix("load.") for name in names if name.startswith("load.")}

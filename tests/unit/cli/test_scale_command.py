@@ -1,0 +1,86 @@
+"""`streamgauge scale`: its options, refusals and exit codes. No engine is started."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from streamgauge.results.scalability import ScaleResult
+from streamgauge.studies.scalability import command
+from tests.unit.cli.helpers_commands import Asked
+from tests.unit.studies.scalability.helpers_scale import LAWS, simulated
+
+WORDS = ("scale", "identity", "--engine", "known", "--warmup", "1s", "--duration", "4s")
+GRID = ("--resources", "1,2,4", "--loads", "4096..131072x2")
+
+
+def test_the_answer_stands_in_the_terminal_and_on_a_page(
+    stand: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked
+) -> None:
+    """With each trial, the capacity of each level, and the laws."""
+    monkeypatch.setattr(command, "perform", simulated(LAWS["linear"], 20_000)[0])
+    done = asked(*WORDS, *GRID)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "capacity by parallelism: 1: 16.4 k/s, 2: 32.8 k/s, 4: 65.5 k/s" in done.stderr
+    assert "note   simulated: the engine known" in done.stderr
+    assert "parallelism 2, rate 32.8 k/s   sustained" in done.stderr
+    assert "at most" in done.stderr
+    (folder,) = (stand / "runs").iterdir()
+    assert (folder / "report.html").exists()
+    again = asked("report", str(folder))
+    assert (again.returncode, again.stdout.strip()) == (0, str(folder / "report.html"))
+
+
+def test_the_result_is_json(stand: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+    """A capacity that no load exceeded is a lower bound, and exit code 0."""
+    monkeypatch.setattr(command, "perform", simulated(LAWS["linear"], 1e6)[0])
+    done = asked(*WORDS, *GRID, "--json")
+    result = ScaleResult.model_validate_json(done.stdout)
+    assert done.returncode == 0
+    assert [(one.load, one.refused) for one in result.capacities] == [(131072, None)] * 3
+    assert "1: >= 131 k/s" in asked("scale", "--resume", result.folder).stderr
+
+
+def test_a_dry_run_counts_trials_and_minutes(stand: Path, asked: Asked) -> None:
+    """For people and for programs; nothing is written."""
+    told, found = asked(*WORDS, *GRID, "--dry-run"), asked(*WORDS, *GRID, "--dry-run", "--json")
+    assert (told.returncode, told.stdout) == (0, "")
+    plan = json.loads(found.stdout)
+    assert f"at most {plan['trials_max']} trials for 18 cells" in told.stderr
+    assert plan["loads"] == [4096 * 2**n for n in range(6)]
+    assert list(stand.iterdir()) == []
+
+
+def test_a_file_does_the_same(stand: Path, asked: Asked) -> None:
+    """`--print-toml` prints it; a dry run of it too."""
+    shown = asked(*WORDS, *GRID, "--print-toml")
+    assert shown.returncode == 0
+    (stand / "asked.toml").write_text(shown.stdout)
+    plans = [asked(*words, "--dry-run", "--json").stdout for words in ((*WORDS, *GRID), ("experiment", "asked.toml"))]
+    assert plans[0] == plans[1] != ""
+
+
+@pytest.mark.parametrize(
+    ("words", "setting"),
+    [
+        (("--resources", "1,two", "--loads", "1k..2k"), "--resources"),
+        (("--resources", "1,2", "--loads", "slow..fast"), "--loads"),
+        (("--resources", "1,2"), "--loads"),
+        (("--loads", "1k..2k"), "--resources"),
+        ((*GRID, "--criterion", "paper"), "--criterion"),
+        ((*GRID, "--criterion", "ehrenstein", "--duration", "2s"), "--duration"),
+        ((*GRID, "--repeat", "0"), "--repeat"),
+        (("--resources", "1,2", "--loads", "1..1e30"), "--loads"),
+        ((*GRID, "--resource", "cores"), "--resource"),
+    ],
+)
+def test_bad_input_is_one_message(stand: Path, asked: Asked, words: tuple[str, ...], setting: str) -> None:
+    """Exit code 2; it names the option, the rule, the value and a way out; nothing is written."""
+    done = asked(*WORDS, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"error: {setting}: " in done.stderr
+    assert (done.stderr.count("got:"), done.stderr.count("try:")) == (1, 1)
+    assert "nothing was started" in done.stderr
+    assert list(stand.iterdir()) == []

@@ -1,0 +1,127 @@
+"""A scalability study shown: its page, its charts, and its lines in the terminal."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from streamgauge.report.charts import scalability as charts
+from streamgauge.report.documents.scalability import capacity_of, cell_line, document, headline
+from streamgauge.report.html.render import render
+from streamgauge.report.studies import show_scale
+from streamgauge.results.scalability import Capacity, ScaleCell, ScaleResult
+from streamgauge.studies.scalability.answer import answered
+from streamgauge.studies.scalability.published import ehrenstein
+
+
+def cell(number: int, resources: int, load: float, outcome: Any = "sustained", **more: Any) -> ScaleCell:
+    report = f"cells/{number:03d}/run/report.html"
+    values = {"verdict": outcome, "report": report, "seconds": 95.0, "sentence": "why <1 %"}
+    return ScaleCell(number=number, resources=resources, load=load, repetition=1, outcome=outcome, **{**values, **more})
+
+
+def study(*cells: ScaleCell, **changes: Any) -> ScaleResult:
+    values: dict[str, Any] = {
+        "workload": "identity", "engine": "spark", "transport": "flight", "parameters": {}, "options": {},
+        "resource": "parallelism", "resources": (1, 2, 4), "dimension": "load.rate", "load_unit": "events/s",
+        "loads": (1e4, 2e4, 4e4, 8e4), "criterion": "slope", "repeat": 1, "environment": {"cpus": 2},
+        "start_time": "2026-01-01T00:00:00+00:00", "folder": "runs/s", "published": ehrenstein(),
+    }  # fmt: skip
+    return answered(ScaleResult(**{**values, **changes, "cells": cells}))
+
+
+LINEAR = (
+    cell(1, 2, 2e4), cell(2, 2, 4e4, "not_sustained"), cell(3, 1, 1e4), cell(4, 1, 2e4, "not_sustained"),
+    cell(5, 4, 4e4), cell(6, 4, 8e4, "not_sustained"),
+)  # fmt: skip
+
+
+def words(page: str) -> str:
+    return " ".join(page.split())
+
+
+def test_the_page_has_capacity_demand_fits_and_trials() -> None:
+    """With the paper's figures beside, and each trial's own report."""
+    result = study(*LINEAR)
+    assert result.decided
+    page = words(render(document(result)))
+    assert "capacity by parallelism: 1: 10 k/s, 2: 20 k/s, 4: 40 k/s" in page
+    assert '<a href="cells/003/run/report.html">3</a>' in page
+    assert "why &lt;1 %" in page
+    assert "Universal Scalability Law" in page
+    assert "Ehrenstein 2020, figure 5" in page
+    assert "65.5 k/s" in page
+    assert "8.19 k/s" in page
+    assert page.count("<svg") >= 4
+
+
+def test_smaller_periods_have_a_demand_and_no_law() -> None:
+    """The words are those of the dimension."""
+    result = study(
+        cell(1, 2, 1.0), cell(2, 2, 0.1, "not_sustained"), cell(3, 1, 1.0), cell(4, 4, 0.1), cell(5, 4, 0.01),
+        resources=(1, 2, 4), dimension="parameters.period", load_unit="s", loads=(1.0, 0.1, 0.01), published=(),
+    )  # fmt: skip
+    assert headline(result) == "smallest period by parallelism: 1: 1 s, 2: 1 s, 4: <= 10 ms"
+    assert charts.capacity(result) is None
+    assert charts.demand(result) is not None
+    assert "Ehrenstein" not in render(document(result))
+
+
+def test_nothing_sustained_has_no_chart_and_no_fit() -> None:
+    """The page says why."""
+    failing = [(2, 2e4), (2, 1e4), (4, 2e4), (4, 1e4)]
+    result = study(*(cell(number, *of, "not_sustained") for number, of in enumerate(failing, 1)))
+    assert result.finished
+    assert headline(result).endswith("1: none, 2: none, 4: none")
+    assert charts.capacity(result) is charts.demand(result) is None
+    assert "no fit, because it needs capacities" in render(document(result))
+
+
+def test_a_lower_bound_is_shown_as_one() -> None:
+    """Also where the load above is undecided."""
+    result = study()
+    bound = Capacity(resources=1, load=1e4, refused=None, measured=True, decided=True)
+    open_end = Capacity(resources=1, load=1e4, refused=2e4, measured=True, decided=False)
+    known = Capacity(resources=1, load=1e4, refused=2e4, measured=True, decided=True)
+    nothing = Capacity(resources=1, load=None, refused=1e4, measured=False, decided=True)
+    shown = [capacity_of(result, one) for one in (bound, open_end, known, nothing)]
+    assert shown == [">= 10 k/s", ">= 10 k/s", "10 k/s", "none"]
+
+
+def test_a_trial_is_a_line() -> None:
+    """The reason only where it is not sustained, or another criterion decided."""
+    result = study()
+    assert cell_line(result, cell(3, 2, 2e4, ingested_per_s=2e4)) == (
+        "trial 3   parallelism 2, rate 20 k/s   sustained   ingested 20 k/s   1 min 35 s"
+    )
+    assert cell_line(result, cell(3, 2, 2e4, "undecided")).endswith("undecided   1 min 35 s   why <1 %")
+    assert cell_line(result, cell(3, 2, 2e4, lag_growth=3.0)).endswith("why <1 %")
+
+
+def test_what_to_do_next_is_said() -> None:
+    """An unfinished study goes on, an undecided cell is repeated, and contradictions are named."""
+
+    def shown(result: ScaleResult) -> str:
+        told = io.StringIO()
+        show_scale(result, Console(file=told, width=250))
+        return words(told.getvalue())
+
+    assert "streamgauge scale --resume runs/s goes on" in shown(study(*LINEAR[:3]))
+    undecided = study(*LINEAR[:3], cell(4, 1, 2e4, "undecided"), *LINEAR[4:])
+    assert "streamgauge scale --resume runs/s repeats the cells that are not decided" in shown(undecided)
+    contradicting = study(*LINEAR, cell(7, 4, 1e4, "not_sustained"))
+    assert "one of both trials misleads. Use --repeat 3" in shown(contradicting)
+    assert "next" not in shown(study(*LINEAR))
+    wrong = study(cell(1, 2, 2e4, "not_sustained", wrong_answers="3 missing of 10 expected results"))
+    assert "ended: with parallelism 2 and 20 k/s the answers are wrong, although the system keeps up" in shown(wrong)
+    assert "trial 1 has 3 missing of 10 expected results. Correct the job first" in shown(wrong)
+    assert "no load exceeded this capacity" in shown(study(*LINEAR[:5], cell(6, 4, 8e4)))
+
+
+def test_a_logarithmic_axis_has_few_labels() -> None:
+    """1, 2 and 5 in each decade, or only 1 where there are many."""
+    assert charts.log_ticks(900, 6000) == [1000, 2000, 5000]
+    assert charts.log_ticks(0.009, 0.3) == [0.01, 0.02, 0.05, 0.1, 0.2]
+    assert charts.log_ticks(1, 1e6) == [10.0**n for n in range(7)]

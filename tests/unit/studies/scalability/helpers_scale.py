@@ -1,0 +1,70 @@
+"""Scalability studies whose trials are simulated by a law: nothing is started. All figures are made up."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from streamgauge.config.options_and_settings import Experiment, build
+from streamgauge.engines.synthetic.scaling import ScalingOptions
+from streamgauge.results.matrix import CellFigures
+from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
+from streamgauge.studies.matrix.perform import Observers
+
+LOADS, RESOURCES = "1k..64k", "1,2,4,8"
+LAWS = {
+    "linear": ScalingOptions(),
+    "contended": ScalingOptions(contention=0.2),
+    "coherent": ScalingOptions(contention=0.05, coherency=0.005),
+    "knee": ScalingOptions(knee=4),
+}
+
+
+def asked(out: Path | None = None, of_load: dict[str, Any] | None = None, **scale: Any) -> Experiment:
+    load = {"warmup": "1s", "duration": "4s", **(of_load or {})}
+    values = {"command": "scale", "workload": "identity", "engine": "known", "load": load}
+    of = {"resources": RESOURCES, "loads": LOADS, **scale}
+    return build({**values, **({"out": str(out)} if out else {}), "scale": of})
+
+
+class Seen:
+    """An observer that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[int, int]] = []
+        self.cells: list[ScaleCell] = []
+
+    def begin(self, result: ScaleResult, plan: ScalePlan) -> None:
+        self.begun.append((len(result.cells), plan.trials_max))
+
+    def progress(self, snapshot: Any) -> None:
+        """Ignored."""
+
+    def cell(self, result: ScaleResult, cell: ScaleCell) -> None:
+        assert result.cells[-1] == cell
+        self.cells.append(cell)
+
+
+Perform = Callable[[Experiment, Observers], CellFigures]
+
+
+def simulated(law: ScalingOptions, of_one_per_s: float = 7000.0, seed: int = 1) -> tuple[Perform, list[Experiment]]:
+    """A stand-in for `perform`, whose trials hold up to the capacity of a law, and the experiments given to it."""
+    chance, given = random.Random(seed), list[Experiment]()
+
+    def perform(experiment: Experiment, observers: Observers) -> CellFigures:
+        given.append(experiment)
+        assert experiment.parallelism is not None
+        held = experiment.load.rate <= law.capacity(of_one_per_s, experiment.parallelism, chance)
+        return made(experiment, "sustained" if held else "not_sustained")
+
+    return perform, given
+
+
+def made(experiment: Experiment, verdict: Any) -> CellFigures:
+    folder = Path(experiment.out or "") / "run"
+    folder.mkdir(exist_ok=True)
+    (folder / "report.html").touch()
+    return CellFigures(verdict=verdict, folder=str(folder), ingested_per_s=experiment.load.rate, sentence="said so")

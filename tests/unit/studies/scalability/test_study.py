@@ -1,0 +1,79 @@
+"""A study before it runs: its trials, how many there are at most, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamgauge.config.options_and_settings import build
+from streamgauge.core.errors import InputError
+from streamgauge.studies.scalability.monotone_search import Point
+from streamgauge.studies.scalability.study import study_of
+from tests.unit.studies.scalability.helpers_scale import asked
+
+
+def test_a_trial_is_a_run_of_its_cell() -> None:
+    """With its load and resources, and without the study's own settings."""
+    study = study_of(asked(loads="1k..4kx2"))
+    trial = study.trial(Point(2, 1))
+    assert (trial.command, trial.load.rate, trial.parallelism, trial.scale) == ("run", 4000, 2, None)
+    assert trial.search == build({"workload": "identity"}).search
+
+
+def test_a_plan_counts_trials_and_seconds() -> None:
+    """Fewer than there are cells; repetitions count."""
+    one, three = study_of(asked()).plan(), study_of(asked(repeat=3)).plan()
+    assert one.trials_max < one.cells / 5
+    assert three.trials_max == 3 * one.trials_max
+    assert one.seconds_max == pytest.approx(one.trials_max * study_of(asked()).trial_s)
+    assert one.seconds_extended > one.seconds_max
+
+
+def test_simulated_capacities_are_said_to_be_so() -> None:
+    """And cores that the machine does not have."""
+    (note,) = study_of(asked()).notes()
+    assert note.startswith("simulated: ")
+    (note,) = study_of(asked_of_spark("1,4096")).notes()
+    assert "4096 cores were asked for" in note
+    assert list(study_of(asked_of_spark("1")).notes()) == []
+
+
+def asked_of_spark(resources: str) -> Any:
+    scale = {"resources": resources, "loads": "1k,2k"}
+    return build({"command": "scale", "workload": "identity", "scale": scale})
+
+
+def test_ehrensteins_criterion_has_its_own_spans() -> None:
+    """Unless others are given."""
+    paper = build({"command": "scale", "workload": "identity", "scale": {"criterion": "ehrenstein"}})
+    assert (paper.load.warmup, paper.load.duration) == (180, 360)
+    assert asked(criterion="ehrenstein").load.duration == 4
+    assert build({"command": "scale", "workload": "identity"}).load.duration == 30
+
+
+@pytest.mark.parametrize(
+    ("scale", "load", "setting", "rule"),
+    [
+        ({"criterion": "ehrenstein"}, {"duration": "3s"}, "load.duration", "must be at least 20 s"),
+        ({"repeat": 99, "loads": "1..1e9"}, {}, "scale.repeat", "must need at most 1,000 trials"),
+        ({}, {"rate": "5k"}, "load.rate", "must not be given with loads in events per second"),
+        ({"load": "period"}, {}, "set period", "is not a parameter"),
+        ({"resource": "load.rate"}, {}, "scale.load", "must be another setting"),
+        ({"resource": "options.capacities"}, {}, "option capacities", "is not an option of known"),
+    ],
+)
+def test_what_cannot_be_is_refused(scale: dict[str, Any], load: dict[str, Any], setting: str, rule: str) -> None:
+    """Before anything is started."""
+    with pytest.raises(InputError) as refused:
+        study_of(asked(of_load=load, **scale))
+    (problem,) = refused.value.problems
+    assert problem.setting == setting
+    assert rule in problem.rule
+
+
+def test_a_problem_of_some_cells_names_one() -> None:
+    """With the number of the others."""
+    with pytest.raises(InputError) as refused:
+        study_of(asked(loads="1k,1e12"))
+    assert any("(load 1000000000000 with 1, and 3 more cells)" in one.rule for one in refused.value.problems)
