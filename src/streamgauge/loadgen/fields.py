@@ -34,6 +34,7 @@ from streamgauge.loadgen.random.distributions import (
     sampler,
     sampler_of_column,
 )
+from streamgauge.loadgen.random.key_hash import partitions_of_numbers
 from streamgauge.loadgen.random.philox import PhiloxBits, empty
 
 EventNumbers = Callable[[], npt.NDArray[np.int64]]
@@ -166,6 +167,23 @@ class Key(FieldSpec):
         if type(self).column is not Key.column:
             return None
         return partition_shares(self.distribution, self.domain, partitions, self.exponent)
+
+
+@dataclass(frozen=True)
+class RoundRobinKey(Key):
+    """A key of 0..domain-1 in turn: event n of a stream has key n modulo `domain`, however the stream is partitioned.
+
+    So every key comes at one fixed frequency, its share of the rate.
+    """
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
+        return self.of_events(bits, first, last, lambda: np.arange(first, last, dtype=np.int64))
+
+    def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> npt.NDArray[np.int32]:
+        return (numbers() % self.domain).astype(np.int32)
+
+    def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16]:
+        return partitions_of_numbers(self.domain, partitions)
 
 
 @dataclass(frozen=True)
@@ -303,6 +321,23 @@ class OwnNumber(FieldSpec):
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
         return np.arange(first, last, dtype=np.int64) + event_id_base(bits.stream, bits.partition)
+
+
+@dataclass(frozen=True)
+class RecordTime(FieldSpec):
+    """The event time as an attribute of the record itself, in microseconds since the epoch.
+
+    The plan makes it. Without a plan, event n is at n microseconds.
+    """
+
+    spark_type: ClassVar[str] = "bigint"
+
+    @property
+    def row_bytes(self) -> float:
+        return 8
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
+        return np.arange(first, last, dtype=np.int64)
 
 
 def sum_to_one(shares: Iterable[float]) -> bool:

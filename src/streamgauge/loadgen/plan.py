@@ -21,7 +21,7 @@ from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, event_id_base
 from streamgauge.core.schema import arrow_type
 from streamgauge.core.units import PARTITION_BITS, SEQUENCE_BITS, STREAM_BITS
-from streamgauge.loadgen.fields import SHARES_RULE, FieldSpec, StreamSpec, sum_to_one
+from streamgauge.loadgen.fields import SHARES_RULE, FieldSpec, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.partitioning import Assignment, ByKeyShare, ByRow, RoundRobin, Shares
 from streamgauge.loadgen.random.distributions import TABLE_DOMAIN_MAX
 from streamgauge.loadgen.random.philox import BLOCK_EVENTS, PhiloxBits, empty
@@ -189,8 +189,13 @@ class Plan:
         schemas = [stream.schema.types() for stream in self.streams]
         return tuple({name: arrow_type(type_) for name, type_ in types.items()} | lineage for types in schemas)
 
+    @cached_property
+    def _fields(self) -> tuple[dict[str, FieldSpec], ...]:
+        """The fields of each stream by name."""
+        return tuple({field.name: field for field in stream.fields} for stream in self.streams)
+
     def _column(self, stream: int, partition: int, name: str, first: int, last: int) -> pa.Array:
-        if name == EVENT_TIME:
+        if name == EVENT_TIME or isinstance(self._fields[stream].get(name), RecordTime):
             return pa.array(self.event_times(stream, partition, first, last))
         if name == EVENT_ID:
             base = event_id_base(stream, partition)
