@@ -54,6 +54,7 @@ MAY_IMPORT: dict[str, str] = {
     "workloads.dspbench.web": "core dataflow dataflow.operators loadgen loadgen.datasets workloads workloads.helpers",
     "workloads.helpers": "core dataflow dataflow.operators loadgen.random",
     "workloads.micro": "core dataflow loadgen loadgen.datasets loadgen.random workloads",
+    "workloads.scalability": "core dataflow loadgen loadgen.random workloads",
     "workloads.yahoo": "core dataflow loadgen workloads",
     "jobs": "core loadgen",
     "diff": "core",

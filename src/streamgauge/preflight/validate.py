@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import os
 import socket
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,6 +54,8 @@ from streamgauge.preflight.user_job import get as get_workload
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes
 from streamgauge.transports import registry as transports
 from streamgauge.workloads.registry import Job, Workload
+
+_ROUNDING = 1e-6
 
 
 def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment:
@@ -200,7 +203,25 @@ def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload
     if built:
         attempt(built.check_rules, problems)
         problems += idle_parameters(workload, parameters, experiment.load.rate, built)
+    problems += _fixed_rate_problems(experiment, workload.fixed_rate(parameters))
     return workload, parameters, built.flow if built else None
+
+
+SEARCHING = ("sustain", "anatomy")
+"""The commands that try several rates."""
+
+
+def _fixed_rate_problems(experiment: Experiment, fixed: float | None) -> Iterator[Problem]:
+    """A rate that contradicts the one that the workload's parameters fix."""
+    rate = experiment.load.rate
+    if fixed is None:
+        return
+    if experiment.command in SEARCHING:
+        rule = f"fixes the rate at {fixed:.10g} events/s, and {experiment.command} tries several"
+        yield Problem("set frequency", rule, experiment.parameters.get("frequency"), "leave --set frequency out")
+    elif not math.isclose(rate, fixed, rel_tol=_ROUNDING):
+        rule = f"must be the frequency times the number of keys: {fixed:.10g} events/s"
+        yield Problem("load.rate", rule, f"{rate:.10g}", f"--rate {fixed:.10g}, or leave --set frequency out")
 
 
 def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | None:

@@ -37,6 +37,11 @@ File = Annotated[str, _OfUser()]
 NO_RULES: Mapping[str, str] = MappingProxyType({})
 
 
+def any_rate(parameters: Any) -> float | None:
+    """Of workloads whose parameters fix no rate."""
+    return None
+
+
 def double(number: float) -> str:
     """A number as an exact double literal for an expression; 0.03 alone would be a decimal."""
     text = repr(float(number))
@@ -96,6 +101,7 @@ class Workload:
     - `files`: name to SHA-256 of user files that determine the workload; empty for built-in ones.
     - `features`: what it requires of an engine. `features_with`: {feature: (parameter, value)} for features that depend
       on a parameter.
+    - `fixed_rate`: the total rate (events per second) that its parameters fix, or None.
     """
 
     extra_names: ClassVar[tuple[str, ...]] = ("data",)
@@ -113,6 +119,7 @@ class Workload:
     files: Mapping[str, str] = field(default_factory=dict)
     features: tuple[Feature, ...] = ()
     features_with: Mapping[Feature, tuple[str, Any]] = field(default_factory=dict)
+    fixed_rate: Callable[[Any], float | None] = any_rate
 
     def exercises(self) -> dict[str, Feature]:
         """Every feature by name, followed by the setting that it needs."""

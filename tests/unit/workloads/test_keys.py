@@ -13,7 +13,8 @@ from streamgauge.workloads.registry import Job, get, names
 
 KEYED = (
     "ads_analytics", "bargain_index", "click_analytics", "count", "fraud_detection", "machine_outlier",
-    "reinforcement_learner", "smart_grid", "spike_detection", "traffic_monitoring", "voipstream",
+    "reinforcement_learner", "scalability_hierarchical", "scalability_hopping", "scalability_sink",
+    "scalability_tumbling", "smart_grid", "spike_detection", "traffic_monitoring", "voipstream",
     "windowed_aggregation", "windowed_join", "yahoo_streaming",
 )  # fmt: skip
 

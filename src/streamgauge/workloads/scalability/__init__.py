@@ -1,0 +1,1 @@
+"""The four topologies of Ehrenstein 2020 (later Theodolite), for studies of scalability."""

@@ -1,0 +1,58 @@
+"""Overlapping windows: statistics of each sensor and time attribute by hopping window (Ehrenstein 2020, benchmark 4).
+
+The time attribute is the second of the record's own time modulo 7, a weekday whose week takes seven seconds. It
+multiplies the keys by seven. A window of `range` starts every `period`, so each measurement is in range / period
+windows.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.dataflow.builder import hop, source
+from streamgauge.workloads.features import Feature
+from streamgauge.workloads.registry import Job, Seconds, Workload
+from streamgauge.workloads.scalability.measurements import SOURCE, Keys, measurements, rate_of_keys
+
+WEEKDAYS = 7
+STATISTICS = {
+    "measurements": "count(*)",
+    "total": "sum(watts)",
+    "lowest": "min(watts)",
+    "highest": "max(watts)",
+}
+
+
+class HoppingParameters(Keys):
+    """Keys and window."""
+
+    range: Seconds = Field(5.0, gt=0, le=86_400, description="length of a window")
+    period: Seconds = Field(1.0, ge=0.001, le=86_400, description="time from one window's start to the next")
+
+
+def build(parameters: HoppingParameters, rate_per_s: float) -> Job:
+    if parameters.period > parameters.range:
+        rule = f"must be at most the range ({parameters.range:g}s), or events between windows would be in none"
+        raise InputError(Problem("set period", rule, f"{parameters.period:g}s", f"--set period={parameters.range:g}s"))
+    measured = measurements(parameters.keys)
+    by_weekday = source(measured.name, measured.schema).select(
+        sensor_id="sensor_id",
+        weekday=f"unix_seconds(timestamp_micros(measured_us)) % {WEEKDAYS}",
+        watts="watts",
+        name="select_key",
+    )
+    windows = by_weekday.window(hop(parameters.range, parameters.period), keys=("sensor_id", "weekday"))
+    return Job(windows.aggregate(STATISTICS).sink("weekdays"), (measured,))
+
+
+WORKLOAD = Workload(
+    name="scalability_hopping",
+    title="scalability: hopping windows",
+    summary="count, sum, minimum and maximum of each sensor and second modulo 7 by hopping window",
+    source=f"{SOURCE}, benchmark 4",
+    parameters=HoppingParameters,
+    build=build,
+    features=(Feature.WINDOW,),
+    fixed_rate=rate_of_keys,
+)

@@ -1,0 +1,79 @@
+"""Keys in turn at a fixed frequency, the record's own time, and the frequency that contradicts a rate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from streamgauge.config.options_and_settings import build
+from streamgauge.core.errors import InputError
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.rate_profile import parse_profile
+from streamgauge.preflight.validate import check
+from streamgauge.workloads.scalability.measurements import WATTS_MAX, measurements
+
+START, COLUMNS = 1_700_000_000_000_000, ["sensor_id", "watts", "measured_us", "event_time"]
+TOPOLOGIES = ("scalability_sink", "scalability_hierarchical", "scalability_tumbling", "scalability_hopping")
+
+
+def rows_of(partitions: int, keyed: bool, sensors: int = 40, rate: float = 400.0) -> dict[str, np.ndarray]:
+    """All events of ten seconds, in the order of time."""
+    spec = measurements(sensors)
+    plan = Plan((spec,), parse_profile("constant", rate, 10.0), START, 10.0, partitions, 1, keyed)
+    batches = [plan.batch(0, part, 0, plan.count_before(0, part, plan.end_us), COLUMNS) for part in range(partitions)]
+    columns = {name: np.concatenate([batch.column(name).to_numpy() for batch in batches]) for name in COLUMNS}
+    order = np.argsort(columns["event_time"], kind="stable")
+    return {name: column[order] for name, column in columns.items()}
+
+
+@pytest.mark.parametrize(("partitions", "keyed"), [(1, False), (4, False), (1, True), (4, True)])
+def test_each_sensor_measures_at_a_fixed_frequency(partitions: int, keyed: bool) -> None:
+    """Evenly spread: 40 sensors at 400/s are each heard ten times a second, however many partitions there are."""
+    rows = rows_of(partitions, keyed)
+    assert rows["sensor_id"].tolist() == [number % 40 for number in range(4000)]
+    for sensor in (0, 17, 39):
+        times = rows["event_time"][rows["sensor_id"] == sensor]
+        assert np.abs(np.diff(times) - 100_000).max() <= 1
+
+
+def test_a_record_has_its_own_time() -> None:
+    """That of the plan, also where partitions have the events of their keys."""
+    for keyed in (False, True):
+        rows = rows_of(3, keyed)
+        assert (rows["measured_us"] == rows["event_time"]).all()
+        assert 0 <= rows["watts"].min() < rows["watts"].max() <= WATTS_MAX
+
+
+@pytest.mark.parametrize("partitions", [2, 5])
+def test_one_key_for_many_partitions(partitions: int) -> None:
+    """All events are in one partition, and the others are empty."""
+    assert len(rows_of(partitions, True, sensors=1)["sensor_id"]) == 4000
+
+
+@pytest.mark.parametrize("name", TOPOLOGIES)
+def test_a_frequency_that_contradicts_the_rate_is_refused(name: str) -> None:
+    """With both ways out; the default frequency follows from the rate."""
+    tree = {"height": 2} if name == "scalability_hierarchical" else {"keys": 100}
+    asked = {"workload": name, "parameters": {**tree, "frequency": 2}}
+    check(build({**asked, "load": {"rate": "200"}}), new_folder=False)
+    check(build({"workload": name, "parameters": tree, "load": {"rate": "12345"}}), new_folder=False)
+    with pytest.raises(InputError, match="must be the frequency times the number of keys: 200 events/s") as refused:
+        check(build({**asked, "load": {"rate": "201"}}), new_folder=False)
+    (problem,) = refused.value.problems
+    assert (problem.setting, problem.way_out) == ("load.rate", "--rate 200, or leave --set frequency out")
+
+
+@pytest.mark.parametrize("command", ["sustain", "anatomy"])
+def test_a_search_over_rates_takes_no_frequency(command: str) -> None:
+    """Each trial has another rate."""
+    asked = {"command": command, "workload": "scalability_sink", "parameters": {"frequency": 1}}
+    with pytest.raises(InputError, match=f"fixes the rate at 1000 events/s, and {command} tries several"):
+        check(build(asked), new_folder=False)
+
+
+@pytest.mark.parametrize("value", ["-1", "inf", "nan", "often"])
+def test_a_frequency_is_a_number(value: str) -> None:
+    """Of at least 0."""
+    asked = {"workload": "scalability_sink", "parameters": {"frequency": value}}
+    with pytest.raises(InputError, match="frequency"):
+        check(build(asked), new_folder=False)
