@@ -51,6 +51,9 @@ Relations = Mapping[str, str]
 # The width of a join's time buckets in window ranges. Wide buckets repeat fewer rows; narrow ones give fewer pairs.
 _BUCKET_RANGES = 4
 
+PANES_MAX = 100
+"""Windows of an event up to which a row for each pane and window costs less than frames."""
+
 
 def sql(flow: Flow, relations: Relations, points: str | None = None) -> str:
     """DuckDB SQL that computes the results of a flow with one sink.
@@ -162,7 +165,10 @@ def _(node: Where, relations: Relations) -> str:
 def _(node: WindowAggregate, relations: Relations) -> str:
     parts = _divisible(node)
     rows = lower(node.input, relations)
-    grouped = _each_window(node, rows) if parts is None else _by_panes(node, rows, parts)
+    if parts is None:
+        grouped = _each_window(node, rows)
+    else:
+        grouped = (_by_panes if node.window.panes <= PANES_MAX else _by_frames)(node, rows, parts)
     aggregates = quoted(name for name, _ in node.aggregates)
     return f"SELECT {quoted(node.keys)}, {_window_columns(node.window)}, {aggregates} FROM ({grouped})"
 
@@ -339,6 +345,28 @@ def _by_panes(node: WindowAggregate, rows: str, parts: list[tuple[str, Checked]]
     panes = f"SELECT {keys}, {pane} AS __pane, {partial} FROM ({rows}) GROUP BY {keys}, __pane"
     combined = ", ".join(_combined(name, check) for name, check in parts)
     return f"SELECT {keys}, __w, {combined} FROM ({_windows_of(node.window, '__pane', panes)}) GROUP BY {keys}, __w"
+
+
+def _by_frames(node: WindowAggregate, rows: str, parts: list[tuple[str, Checked]]) -> str:
+    """Aggregates each pane once, then every window over a frame of panes, without a row for each pane and window.
+
+    A window that is not empty is listed once, at its first pane.
+    """
+    keys, reach, slide = quoted(node.keys), node.window.range_us, node.window.slide_us
+    partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
+    pane = _floor(TIME, math.gcd(reach, slide))
+    panes = f"SELECT {keys}, {pane} AS __at, {partial} FROM ({rows}) GROUP BY {keys}, __at"
+    by_key = f"PARTITION BY {keys} ORDER BY __at"
+    before = f"greatest(lag(__at) OVER ({by_key}), __at - {reach})"
+    spans = f"SELECT {keys}, __at, coalesce({before}, __at - {reach}) AS __before FROM __panes"
+    starts = f"range({_floor('__before', slide)} + {slide}, __at + 1, {slide})"
+    windows = f"SELECT {keys}, __w AS __at, __w FROM (SELECT {keys}, unnest({starts}) AS __w FROM ({spans}))"
+    combined = ", ".join(_combined(name, check, " OVER __frame") for name, check in parts)
+    return (
+        f"WITH __panes AS MATERIALIZED ({panes}) SELECT {keys}, __w, {combined}"
+        f" FROM (SELECT * FROM __panes UNION ALL BY NAME {windows})"
+        f" WINDOW __frame AS ({by_key} RANGE BETWEEN CURRENT ROW AND {reach - 1} FOLLOWING) QUALIFY __w IS NOT NULL"
+    )
 
 
 def _sides(left: str, right: str) -> tuple[str, str]:
