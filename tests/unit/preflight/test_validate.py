@@ -116,7 +116,7 @@ def test_names_of_operators_are_looked_at_where_the_flow_is_refused(parameters: 
     assert (unknown.setting, unknown.rule) == ("option bukets", "is not an option of spark")
     assert lowering.setting == "option lowering.agg"
     assert "this flow's operators are purchases, aggregate (checked without" in lowering.rule
-    assert lowering.way_out == "--option lowering.aggregate=auto|panes|window"
+    assert lowering.way_out == "--option lowering.aggregate=auto|panes|sliding|window"
     assert len(refused(GOOD | {"parameters": parameters, "options": {"lowering.aggregate": "panes"}})) == 1
 
 

@@ -16,7 +16,7 @@ from streamgauge.system.machine import at_most_half, memory_bytes
 
 LOWERING = "lowering."
 LOWERINGS: dict[type[Node], tuple[str, ...]] = {
-    WindowAggregate: ("auto", "panes", "window"),
+    WindowAggregate: ("auto", "panes", "sliding", "window"),
     WindowJoin: ("auto", "stream_stream", "packed"),
 }
 """The lowerings of each node kind, default first; `--option lowering.<operator>` chooses."""
@@ -70,8 +70,9 @@ SETTINGS = (
     Setting(
         "lowering.aggregate",
         "auto",
-        "how the windowed aggregate of that name is done; auto: by panes where every value can be joined from parts, "
-        "unless lowering is plain",
+        "how the windowed aggregate of that name is done; panes: Spark adds up parts and joins them; sliding: a "
+        "process in Python does, for windows that overlap often; auto: sliding from 100 windows of an event, panes "
+        "where every value can be joined from parts or windows do not overlap, unless lowering is plain",
         LOWERINGS[WindowAggregate],
     ),
     Setting(

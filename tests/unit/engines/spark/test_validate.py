@@ -139,11 +139,11 @@ def test_a_lowering_is_chosen_by_its_operators_name() -> None:
     assert problems({"lowering.aggregate": "window"}, flow=REVENUE) == []
     assert problems({"lowering.per_pack": "panes"}, flow=NAMED) == []
     problem = refused({"lowering.per_pack": "fast"}, flow=NAMED)
-    assert problem.rule == "must be one of auto, panes, window"
+    assert problem.rule == "must be one of auto, panes, sliding, window"
 
 
 @pytest.mark.parametrize(
-    ("flow", "way_out"), [(NAMED, "--option lowering.per_pack=auto|panes|window"), (PLAIN, "leave it out")]
+    ("flow", "way_out"), [(NAMED, "--option lowering.per_pack=auto|panes|sliding|window"), (PLAIN, "leave it out")]
 )
 def test_a_lowering_of_no_operator_is_refused(flow: Flow, way_out: str) -> None:
     """With the operators that the flow has."""

@@ -15,7 +15,15 @@ from pyspark.sql import functions as F
 from streamgauge.dataflow.nodes import Node, RunningAggregate, Source, Window, WindowAggregate
 from streamgauge.engines.spark.columns import column, columns
 from streamgauge.engines.spark.dstream.state import Batch, Closing, StateStore, closing
-from streamgauge.engines.spark.lowering.dataframe import TIME, WINDOW, Lowering, aggregated, lowering_of, window_of
+from streamgauge.engines.spark.lowering.dataframe import (
+    TIME,
+    WINDOW,
+    Lowering,
+    aggregated,
+    lowering_of,
+    window_of,
+    with_borders,
+)
 from streamgauge.engines.spark.lowering.panes import merged_aggregates, panes_of, windows_of
 from streamgauge.engines.spark.parallelism import SETTING
 
@@ -43,13 +51,14 @@ class BatchLowering(Lowering):
         return self.lower(node)
 
     def _windows(self, node: WindowAggregate) -> DataFrame:
-        by_panes = lowering_of(node, self._choices) == "panes"
+        by_panes = lowering_of(node, self._choices, structured=False) == "panes"
         rows = self.lower(node.input)
         part = panes_of(rows, node, TIME) if by_panes else rows
         pending, ends = self._with_state(node.name, part, node.window)
         if by_panes:
-            return _closed(windows_of(pending, node, TIME, WINDOW), ends)
-        return aggregated(_closed(pending.withColumn(WINDOW, window_of(node.window)), ends), node, WINDOW)
+            return with_borders(_closed(windows_of(pending, node, TIME, WINDOW), ends))
+        closed = _closed(pending.withColumn(WINDOW, window_of(node.window)), ends)
+        return with_borders(aggregated(closed, node, WINDOW))
 
     def _windowed(self, node: Node, window: Window) -> DataFrame:
         pending, ends = self._with_state(node.name, self.lower(node), window)

@@ -30,6 +30,7 @@ class DStreamSettings(JobSettings):
 
     declared: tuple[Setting, ...] = SETTINGS
     packs = False
+    structured = False
 
     def _adapter(self, edges: Edges, options: Mapping[str, str]) -> FlightAdapter:
         """Flight's over a socket too: only the input comes from sockets."""

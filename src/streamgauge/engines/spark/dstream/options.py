@@ -162,8 +162,8 @@ def _set_twice(options: Mapping[str, str]) -> Iterator[Problem]:
         rule = "must be 1: a batch needs the state of earlier batches"
         yield Problem(f"option {_JOBS_AT_ONCE}", rule, options[_JOBS_AT_ONCE], "leave it out")
     for name, value in options.items():
-        if name.startswith(LOWERING) and value == "packed":
-            yield Problem(f"option {name}", "must not be packed in DStreams", value, "leave it out")
+        if name.startswith(LOWERING) and value in ("packed", "sliding"):
+            yield Problem(f"option {name}", f"must not be {value} in DStreams", value, "leave it out")
 
 
 def _frontier(request: StartRequest) -> Iterator[Problem]:

@@ -40,10 +40,11 @@ from streamgauge.engines.spark.lowering.chaining import ChainSpec, chain_into, c
 from streamgauge.engines.spark.lowering.distinct import first_of_all, first_of_each_window
 from streamgauge.engines.spark.lowering.interval_join import interval_join
 from streamgauge.engines.spark.lowering.mergeable import is_mergeable
-from streamgauge.engines.spark.lowering.panes import by_panes
+from streamgauge.engines.spark.lowering.panes import by_panes, tumbling_by_panes
 from streamgauge.engines.spark.lowering.partial_aggregation import RowView, partial_aggregates
 from streamgauge.engines.spark.lowering.queries import Query, last_shared, operator_of, steps_to
 from streamgauge.engines.spark.lowering.shared_scan import fuse_aggregates, project_branches
+from streamgauge.engines.spark.lowering.sliding import WINDOWS_FROM, sliding
 from streamgauge.engines.spark.lowering.top_n import top_n
 from streamgauge.engines.spark.observe.native_row_counts import natively_counted
 from streamgauge.engines.spark.watermark import NONE
@@ -52,13 +53,18 @@ TIME = "_time"
 WINDOW = "_window"
 
 
-def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str]) -> str:
-    """The lowering of an operator: the one requested by its name, else the best one."""
+def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str], structured: bool = True) -> str:
+    """The lowering of an operator: the one requested by its name, else the best one.
+
+    `structured`: whether Structured Streaming runs it, which can close panes and keep a process's state.
+    """
     if (choice := choices.get(node.name, "auto")) != "auto":
         return choice
     if isinstance(node, WindowJoin):
         return "stream_stream"
-    return "panes" if is_mergeable(node) else "window"
+    if structured and node.window.panes >= WINDOWS_FROM and sliding(node) is not None:
+        return "sliding"
+    return "panes" if is_mergeable(node) or (structured and node.window.panes == 1) else "window"
 
 
 class Probe(Protocol):
@@ -174,9 +180,7 @@ class Lowering:
 
     @_lowered.register
     def _(self, node: WindowAggregate) -> DataFrame:
-        keys = columns(node.keys)
-        rows = self._windows(node)
-        return rows.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates), *_window_time())
+        return self._windows(node).select(*columns(schema.columns(node)), TIME)
 
     @_lowered.register
     def _(self, node: RunningAggregate) -> DataFrame:
@@ -185,10 +189,15 @@ class Lowering:
         return self._values(node)
 
     def _windows(self, node: WindowAggregate) -> DataFrame:
-        """Keys, window and aggregates of the windows that have closed."""
-        if lowering_of(node, self._choices) == "panes":
-            return by_panes(self._marked(node.input), node, TIME, WINDOW)
-        return aggregated(self._marked(node.input), node, window_of(node.window).alias(WINDOW))
+        """The columns of the windows that have closed, and `_time`."""
+        way = lowering_of(node, self._choices)
+        if way == "sliding":
+            return self._processed(_sliding(node), held=self._delay != NONE)
+        if way == "panes" and node.window.panes == 1:
+            return tumbling_by_panes(self._marked(node.input), node, TIME)
+        if way == "panes":
+            return with_borders(by_panes(self._marked(node.input), node, TIME, WINDOW))
+        return with_borders(aggregated(self._marked(node.input), node, window_of(node.window).alias(WINDOW)))
 
     def _values(self, node: RunningAggregate) -> DataFrame:
         """Keys and aggregates over all events so far."""
@@ -260,15 +269,18 @@ class Lowering:
     def _(self, node: Process) -> DataFrame:
         return self._processed(node)
 
-    def _processed(self, node: Process, chain: ChainSpec | None = None) -> DataFrame:
+    def _processed(self, node: Process, chain: ChainSpec | None = None, held: bool = False) -> DataFrame:
+        """`held`: whether rows wait for the watermark, even if batches are cut at one event time."""
         from streamgauge.engines.spark.lowering.process_operator import process
 
         chained_blocks, before = None, node.inputs[0]
         if isinstance(before, Process) and before in self._chained:
             blocks = self._processed(before, chain_into(node, self._buckets))
             chained_blocks = self._probe.behind(before.name, blocks, ROWS)
-        uneven = self._delay if self._uneven else None
-        return process(node, self.lower, self._read_packed, self._buckets, chained_blocks, chain, uneven)
+        held = held or self._uneven
+        read_packed = None if held else self._read_packed
+        delay = self._delay if held else None
+        return process(node, self.lower, read_packed, self._buckets, chained_blocks, chain, delay)
 
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))
@@ -293,6 +305,21 @@ def aggregated(frame: DataFrame, node: WindowAggregate | RunningAggregate, *more
 
 def window_of(window: Window) -> Any:
     return F.window(TIME, f"{window.range_us} microseconds", f"{window.slide_us} microseconds")
+
+
+def with_borders(windows: DataFrame) -> DataFrame:
+    """Windows with `window_start` and `window_end`, and `_time`, the last microsecond."""
+    return windows.select("*", *_borders(), *_window_time())
+
+
+def _sliding(node: WindowAggregate) -> Process:
+    process = sliding(node)
+    if process is None:
+        raise EngineError(
+            f"lowering.{node.name}=sliding reduces counts, sums, minima and maxima of single columns, and {node.name} "
+            f"has others: use --option lowering.{node.name}=window"
+        )
+    return process
 
 
 def _borders() -> list[Any]:

@@ -2,7 +2,7 @@
 
 Spark's `window` makes a row for every window and groups by a struct, which its fast hash map does not support. Here
 events are grouped by the end of their pane, a plain timestamp, and a second aggregate merges closed panes to windows.
-This works only for mergeable aggregates (sum, count, min, max).
+This works only for mergeable aggregates (sum, count, min, max), or if windows do not overlap.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.core.errors import EngineError
+from streamgauge.core.lineage_columns import WINDOW_END, WINDOW_START
 from streamgauge.core.units import backquote
 from streamgauge.dataflow.nodes import RunningAggregate, WindowAggregate
 from streamgauge.engines.spark.columns import columns
@@ -30,6 +31,19 @@ def by_panes(marked: DataFrame, node: WindowAggregate, time: str, window: str) -
             f"use --option lowering.{node.name}=window"
         )
     return windows_of(panes_of(marked, node, time), node, time, window)
+
+
+def tumbling_by_panes(marked: DataFrame, node: WindowAggregate, time: str) -> DataFrame:
+    """The columns of windows that do not overlap, and `time`: each is its only pane, so nothing is merged."""
+    panes = panes_of(marked, node, time)
+    end = F.col(time)
+    borders = {
+        WINDOW_START: F.timestamp_micros(F.unix_micros(end) - F.lit(node.window.range_us)),
+        WINDOW_END: F.timestamp_micros(F.unix_micros(end)),
+    }
+    inside = F.timestamp_micros(F.unix_micros(end) - F.lit(1)).alias(time, metadata=MARK)
+    aggregates = columns(name for name, _ in node.aggregates)
+    return panes.select(*columns(node.keys), *(at.alias(name) for name, at in borders.items()), *aggregates, inside)
 
 
 def panes_of(marked: DataFrame, node: WindowAggregate, time: str) -> DataFrame:

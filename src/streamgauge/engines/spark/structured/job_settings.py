@@ -47,6 +47,8 @@ class JobSettings:
     """Whether one task per operator gets all rows in event order."""
     packs = True
     """Whether joins can be packed; false over a broker, and with a free frontier."""
+    structured = True
+    """Whether Structured Streaming runs the job."""
 
     def __init__(self, job: SparkJob) -> None:
         self.job = job
@@ -118,7 +120,7 @@ class JobSettings:
         )
         if not self.local and self.options.get("python_workers") == UNCHANGED:
             conf[f"spark.executorEnv.{VARIABLE}"] = UNCHANGED
-        if needs_rocksdb(self.job.flow, self._tuned_state):
+        if needs_rocksdb(self.job.flow, self._tuned_state) or self._slides:
             conf = with_rocksdb(conf, self._tuned_state)
         conf |= UNCHECKED_OPERATIONS if keeps_first_rows(self.job.flow) and not self.in_order else {}
         conf |= PROBE_SETTINGS if self.probed else {}
@@ -132,7 +134,7 @@ class JobSettings:
         """The options in force. Values chosen by streamgauge are marked `(auto)`."""
         settings = {name: value for name, value in self.options.items() if not name.startswith(LOWERING)}
         settings.pop("lowering", None)  # each operator's own follows
-        if not needs_rocksdb(self.job.flow):
+        if not (needs_rocksdb(self.job.flow) or self._slides):
             settings.pop("state_store", None)
         if self.local:
             settings["driver_memory"] += ", full size from the start" if settings.get("heap") != "grows" else ""
@@ -149,8 +151,15 @@ class JobSettings:
         for node in operators:
             if isinstance(node, WindowAggregate | WindowJoin):
                 requested = chosen.get(node.name, "auto")
-                settings[LOWERING + node.name] = _with_choice(lowering_of(node, lowerings), requested)
+                settings[LOWERING + node.name] = _with_choice(lowering_of(node, lowerings, self.structured), requested)
         return settings
+
+    @property
+    def _slides(self) -> bool:
+        """Whether a window aggregate is a keyed process, whose state Spark keeps in RocksDB only."""
+        lowerings = self.lowerings
+        windows = (node for node in graph.operators(self.job.flow) if isinstance(node, WindowAggregate))
+        return any(lowering_of(node, lowerings, self.structured) == "sliding" for node in windows)
 
     @property
     def _tuned_state(self) -> bool:

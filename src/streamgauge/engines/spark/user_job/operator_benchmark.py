@@ -34,12 +34,12 @@ from pyspark.sql import functions as F
 from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import Node, Process, Source, UserJobNode
+from streamgauge.dataflow.nodes import Node, Process, Source, UserJobNode, WindowAggregate
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
 from streamgauge.engines.spark.columns import column, ddl
 from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
-from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering
+from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering, lowering_of
 from streamgauge.engines.spark.options import JVM_OPTIONS, defaults, lowerings_in_force, split
 from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import LocalSession, end_session, open_checked
@@ -292,6 +292,8 @@ class Timing:
         if operator.name in self._natives:
             return UserJobTimer(session, operator, self._natives[operator.name], self._clock)
         choices = lowerings_in_force([operator.node], self._own_options, packs=True)
+        if isinstance(operator.node, WindowAggregate) and lowering_of(operator.node, choices) == "sliding":
+            choices = {operator.node.name: "panes"}  # a process keeps state, which batches do not have
         return SparkTimer(session, operator, choices, int(self._own_options["buckets"]), self._clock)
 
     def slice(self, number: int) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.core.schema import Schema
-from streamgauge.dataflow.builder import hop, source
-from streamgauge.dataflow.nodes import WindowAggregate, WindowJoin
+from streamgauge.dataflow.builder import hop, source, tumble
+from streamgauge.dataflow.nodes import Window, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.lowering.dataframe import Lowering, lowering_of
 from streamgauge.engines.spark.options import CAPABILITIES
 
@@ -28,6 +28,7 @@ def test_what_spark_says_it_runs_is_what_is_lowered() -> None:
         ("avg(price)", {}, "window"),
         ("sum(price)", {"aggregate": "window"}, "window"),
         ("sum(price)", {"other": "window"}, "panes"),
+        ("sum(price)", {"aggregate": "sliding"}, "sliding"),
     ],
 )
 def test_an_aggregate_goes_by_panes_where_it_can(aggregate: str, asked: dict[str, str], way: str) -> None:
@@ -35,6 +36,25 @@ def test_an_aggregate_goes_by_panes_where_it_can(aggregate: str, asked: dict[str
     node = BOUGHT.window(hop(2, 1), keys="pack").aggregate(found=aggregate).node
     assert isinstance(node, WindowAggregate)
     assert lowering_of(node, asked) == way
+
+
+@pytest.mark.parametrize(
+    ("window", "aggregate", "structured", "way"),
+    [
+        (hop(100, 1), "sum(price)", True, "sliding"),
+        (hop(99, 1), "sum(price)", True, "panes"),
+        (hop(100, 1), "sum(price * 2)", True, "panes"),
+        (hop(100, 1), "avg(price)", True, "window"),
+        (hop(100, 1), "sum(price)", False, "panes"),
+        (tumble(1), "avg(price)", True, "panes"),
+        (tumble(1), "avg(price)", False, "window"),
+    ],
+)
+def test_the_best_way_depends_on_the_overlap(window: Window, aggregate: str, structured: bool, way: str) -> None:
+    """A process from 100 windows of an event; tumbling windows are their only panes. DStreams have neither."""
+    node = BOUGHT.window(window, keys="pack").aggregate(found=aggregate).node
+    assert isinstance(node, WindowAggregate)
+    assert lowering_of(node, {}, structured) == way
 
 
 def test_a_join_is_sparks_own_unless_asked_otherwise() -> None:
