@@ -10,7 +10,10 @@ from streamgauge.dataflow.nodes import Process
 from streamgauge.workloads import registry
 from streamgauge.workloads.registry import names
 
-PROBES = {"identity", "filter", "count", "windowed_aggregation", "windowed_join", "stamped_text"}
+PROBES = {
+    "identity", "filter", "count", "windowed_aggregation", "windowed_join", "stamped_text", "scalability_sink",
+    "scalability_hierarchical", "scalability_tumbling", "scalability_hopping",
+}  # fmt: skip
 
 
 def test_every_application_has_a_floor() -> None:

@@ -38,7 +38,11 @@ def test_bounds_are_told(made: dict[str, Any], word: str) -> None:
 
 def test_programs_with_a_table_of_their_own_are_made_by_name_alone() -> None:
     """Without a name all others are made, and it must be the name of a program."""
-    assert set(programs()) - set(chosen(None, sorted(programs()))) == {"applications", "tuning_profiles"} == set(APART)
+    assert (
+        set(programs()) - set(chosen(None, sorted(programs())))
+        == {"applications", "topologies", "tuning_profiles"}
+        == set(APART)
+    )
     assert chosen("applications", sorted(programs())) == ["applications"]
 
 

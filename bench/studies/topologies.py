@@ -1,0 +1,92 @@
+"""The four topologies of Ehrenstein 2020: whether each holds its floor, and what overlapping windows cost.
+
+Floors: one run of each topology at its floor, for 60 s. The value is the rate if the run was sustained, and 0 if not.
+
+- sink and tumbling windows: 0.5 M/s with 1000 keys;
+- hierarchical aggregation: 0.1 M/s with 100,000 sensors in 11,111 groups;
+- hopping windows of a minute: 0.2 M/s with 60 windows of each event, 1 k/s with 6000 and 10 keys.
+
+Cost curve: hopping windows of a minute at 1 k/s with 10 keys, with more and more windows of each event, by each
+lowering: the CPU of the engine. `window` is Spark's own, `panes` merges panes in Spark, `sliding` reduces them in a
+process. A lowering that is not sustained ends its curve. A run takes three minutes, so all take about an hour. Run
+alone: `python -m bench.studies.topologies`, or parts of it by words of their names: `... topologies floor hopping`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from bench.support.row import Row, row
+from bench.support.run_command import Asked, if_sustained
+
+HOPPING = "scalability_hopping"
+RANGE = ("--set", "range=60s")
+LOWERINGS = ("window", "panes", "sliding")
+WINDOWS = (6, 60, 120, 300, 600, 1200, 6000)
+"""Windows of each event in the cost curve; the period is a minute divided by it."""
+
+
+class Floor(NamedTuple):
+    """A topology at the rate that it must sustain."""
+
+    name: str
+    asked: Asked
+    rate_per_s: float
+
+
+FLOORS = (
+    Floor("sink", Asked("scalability_sink", "500k"), 500e3),
+    Floor("tumbling", Asked("scalability_tumbling", "500k"), 500e3),
+    Floor(
+        "hierarchical, 11,111 groups", Asked("scalability_hierarchical", "100k", more=("--set", "height=5")), 100e3
+    ),
+    Floor("hopping, 60 windows", Asked(HOPPING, "200k", more=(*RANGE, "--set", "period=1s")), 200e3),
+    Floor(
+        "hopping, 6000 windows", Asked(HOPPING, "1k", more=(*RANGE, "--set", "period=10ms", "--set", "keys=10")), 1e3
+    ),
+)  # fmt: skip
+
+
+def floor_rows(words: Sequence[str]) -> Iterator[Row]:
+    """One row for each floor whose name has all of the words."""
+    for each in FLOORS:
+        name = f"topologies: floor of {each.name}"
+        if all(word in name for word in words):
+            held = if_sustained(each.asked) is not None
+            yield row(name, [each.rate_per_s if held else 0.0], "events/s", each.rate_per_s)
+
+
+def curve_rows(words: Sequence[str]) -> Iterator[Row]:
+    """The engine's CPU for each lowering and number of windows, up to the first that is not sustained."""
+    for lowering in LOWERINGS:
+        for windows in WINDOWS:
+            name = f"topologies: cost of hopping, {lowering}, {windows} windows"
+            if not all(word in name for word in words):
+                continue
+            result = if_sustained(_on_curve(lowering, windows))
+            if result is None:
+                yield row(name, [float("nan")], "cores", note="not sustained")
+                break
+            yield row(name, [cores_of(result)], "cores")
+
+
+def _on_curve(lowering: str, windows: int) -> Asked:
+    period = ("--set", f"period={60_000 / windows:g}ms", "--set", "keys=10")
+    return Asked(HOPPING, "1k", more=(*RANGE, *period, "--option", f"lowering.aggregate={lowering}"))
+
+
+def cores_of(result: dict[str, Any]) -> float:
+    """Cores that the engine's processes used in the measured span, on average."""
+    sut = (each for each in result["processes"] if each["role"] == "sut")
+    return sum(float(each["cpu_percent_mean"]) for each in sut) / 100
+
+
+def main(words: Sequence[str] = ()) -> list[Row]:
+    return [*floor_rows(words), *curve_rows(words)]
+
+
+if __name__ == "__main__":
+    for each in main(sys.argv[1:]):
+        print(each)
