@@ -1,0 +1,113 @@
+"""The four topologies of Ehrenstein 2020 on a real Spark, in memory and over a broker, each result verified."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.workloads import registry
+from tests import helpers_broker_trials as broker
+from tests.engine_conformance.helpers_spark_trials import check_answers, check_ways, started
+from tests.helpers_application_variants import together
+
+SENSORS = {"keys": "100"}
+Topologies = dict[str, dict[str, str]]
+GROUPS: dict[str, tuple[str, Topologies, dict[str, str], dict[str, int]]] = {
+    "defaults": (
+        "20k",
+        {
+            "scalability_sink": SENSORS,
+            "scalability_hierarchical": {"height": "2", "range": "1s"},
+            "scalability_tumbling": {**SENSORS, "range": "1s"},
+            "scalability_hopping": {**SENSORS, "range": "2s", "period": "1s"},
+        },
+        {},
+        {"records": 80_000, "groups": 30, "statistics": 300, "weekdays": 600},
+    ),
+    "other ways": (
+        "10k",
+        {
+            "scalability_sink": {**SENSORS, "sink": "log"},
+            "scalability_hierarchical": {"height": "2", "range": "1s", "aggregation": "flat"},
+            "scalability_hopping": {**SENSORS, "range": "2s", "period": "10ms"},
+        },
+        {},
+        {"records": 40_000, "groups": 30, "weekdays": 60_000},
+    ),
+    "high tree": (
+        "10k",
+        {"scalability_hierarchical": {"height": "4", "children": "4", "range": "1s"}},
+        {},
+        {"groups": 200},
+    ),
+    "panes": (
+        "5k",
+        {"scalability_hopping": {"keys": "5", "range": "2s", "period": "10ms"}},
+        {"lowering.aggregate": "panes"},
+        {"weekdays": 3_000},
+    ),
+    "windows": (
+        "5k",
+        {"scalability_hopping": {"keys": "5", "range": "2s", "period": "50ms"}},
+        {"lowering.aggregate": "window"},
+        {"weekdays": 600},
+    ),
+}  # fmt: skip
+IN_MAKE_TEST = "defaults"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name != IN_MAKE_TEST)) for name in GROUPS]
+)
+def test_every_topology_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Several of them beside each other, over one stream of measurements."""
+    rate, topologies, options, rows_least = GROUPS[name]
+    workload = together(topologies)
+    monkeypatch.setitem(registry._all(), workload.name, workload)
+    with started(tmp_path, workload.name, rate, {}, options) as running:
+        judged = running.trial(1)
+    check_answers(judged, sum(rows_least.values()))
+    check_ways(judged)
+    assert judged.verified is not None
+    matched = {sink.name: sink.verification.matched for sink in judged.verified.sinks}
+    assert matched.keys() == rows_least.keys()
+    assert all(matched[sink] >= least for sink, least in rows_least.items()), matched
+
+
+@pytest.fixture(scope="module")
+def jars() -> None:
+    broker.require_jars("spark")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("partitions", [1, 4])
+@broker.on_a_broker
+def test_every_topology_is_right_over_a_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
+) -> None:
+    """Each sensor has one partition. With several, windows wait for the watermark's delay."""
+    topologies: dict[str, dict[str, Any]] = {
+        **GROUPS["defaults"][1],
+        "scalability_hopping": {**SENSORS, "range": "2s", "period": "20ms"},
+    }
+    workload = together(topologies)
+    monkeypatch.setitem(registry._all(), workload.name, workload)
+    load: dict[str, Any] = {"generators": min(2, partitions), "partitions": partitions}
+    with broker.started(tmp_path, workload.name, "5k", **load) as (resolved, testbed, folder):
+        judged = broker.trial(resolved, testbed, folder)
+    found = judged.result.verification
+    assert found is not None
+    assert found.judged
+    assert found.fault_count == 0, (found.sentence, found.examples, judged.result.warnings)
+    assert found.matched == found.expected > 30_000
+    assert not found.late_rows
+    assert judged.record.drained
+
+
+def test_every_topology_is_verified_on_spark() -> None:
+    """None is forgotten above."""
+    tried = {name for _, topologies, _, _ in GROUPS.values() for name in topologies}
+    assert tried == {name for name in registry.names() if name.startswith("scalability_")}
