@@ -71,6 +71,8 @@ FLOWS: dict[str, Flow] = {
     .window(hop("4s", "2s"), keys="k")
     .aggregate(n="sum(n)")
     .sink("out"),
+    "tumbling, any aggregate": A.window(tumble("2s"), keys="k").aggregate(mean="avg(v)", n="count(*)", most="max(v)")
+    .sink("out"),
     "session": A.window(session("1s"), keys="k").aggregate(n="count(*)", most="max(v)").sink("out"),
     "distinct": A.distinct(keys=("k", "v")).sink("out"),
     "distinct of words": WORDS.distinct(keys="word").select(k="k", word="word").sink("out"),
@@ -384,6 +386,26 @@ def test_a_keyed_process_goes_on_over_batches(spark_with_state: Any, tmp_path: P
     """As a stream it is the oracle's answer, though events of one key come in several batches and instances."""
     flow = with_lineage(STATEFUL[name])
     batches = streamed(spark_with_state, flow, tmp_path)
+    assert len([batch for batch in batches if batch]) > 1, "one batch proves nothing"
+    assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
+
+
+SLIDING: dict[str, Flow] = {
+    "of a source": A.window(hop("4s", "2s"), keys="k").aggregate(n="count(*)", total="sum(v)", most="max(v)").sink("out"),
+    "of computed rows": WORDS.window(hop("4s", "0.5s"), keys=("k", "word")).aggregate(n="count(*)", least="min(v)")
+    .sink("out"),
+    "before a window": A.window(hop("2s", "1s"), keys=("k", "v")).aggregate(n="count(*)")
+    .window(tumble("4s"), keys="k").aggregate(most="max(n)").sink("out"),
+    "as auto does": A.window(hop("4s", "0.02s"), keys="k").aggregate(n="count(*)", total="sum(v)").sink("out"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLIDING)
+def test_windows_of_a_process_are_the_oracles_answer(spark_with_state: Any, tmp_path: Path, name: str) -> None:
+    """Every window once, of rows that the source packs and of computed ones, and with a window after it."""
+    flow = with_lineage(SLIDING[name])
+    choices = {} if name == "as auto does" else {"aggregate": "sliding"}
+    batches = streamed(spark_with_state, flow, tmp_path, choices)
     assert len([batch for batch in batches if batch]) > 1, "one batch proves nothing"
     assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
 
