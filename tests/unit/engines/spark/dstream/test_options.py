@@ -113,6 +113,10 @@ def test_batches_are_cut_at_one_event_time() -> None:
             {"workload": "windowed_join", "options": {"lowering.join": "packed"}},
             "lowering.join: must not be packed in DStreams",
         ),
+        (
+            {"workload": "windowed_aggregation", "options": {"lowering.aggregate": "sliding"}},
+            "lowering.aggregate: must not be sliding in DStreams",
+        ),
         ({"workload": "identity", "options": {"batch_interval": "20s"}}, "at least 3 times the engine's interval"),
     ],
 )
