@@ -53,6 +53,15 @@ GROUPS: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
     "texts": ("3k", {"sentiment_analysis": {}, "spam_filter": {}}),
     "calls": ("4k", {"voipstream": {}}),
     "grid": ("4k", {"smart_grid": GRID}),
+    "topologies": (
+        "5k",
+        {
+            "scalability_sink": {"keys": "100"},
+            "scalability_hierarchical": {"height": "2", "range": "1s"},
+            "scalability_tumbling": {"keys": "100", "range": "1s"},
+            "scalability_hopping": {"keys": "100", "range": "2s", "period": "20ms"},
+        },
+    ),
 }  # fmt: skip
 BATCHES = 3
 """Without a generator: after these the watermark is past what it sends late."""

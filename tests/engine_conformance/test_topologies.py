@@ -1,14 +1,12 @@
-"""The four topologies of Ehrenstein 2020 on a real Spark, in memory and over a broker, each result verified."""
+"""The four topologies of Ehrenstein 2020 on a real Spark, each result verified. Over a broker: `test_partitions.py`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from streamgauge.workloads import registry
-from tests import helpers_broker_trials as broker
 from tests.engine_conformance.helpers_spark_trials import check_answers, check_ways, started
 from tests.helpers_application_variants import together
 
@@ -75,36 +73,6 @@ def test_every_topology_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     matched = {sink.name: sink.verification.matched for sink in judged.verified.sinks}
     assert matched.keys() == rows_least.keys()
     assert all(matched[sink] >= least for sink, least in rows_least.items()), matched
-
-
-@pytest.fixture(scope="module")
-def jars() -> None:
-    broker.require_jars("spark")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("partitions", [1, 4])
-@broker.on_a_broker
-def test_every_topology_is_right_over_a_broker(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int
-) -> None:
-    """Each sensor has one partition. With several, windows wait for the watermark's delay."""
-    topologies: dict[str, dict[str, Any]] = {
-        **GROUPS["defaults"][1],
-        "scalability_hopping": {**SENSORS, "range": "2s", "period": "20ms"},
-    }
-    workload = together(topologies)
-    monkeypatch.setitem(registry._all(), workload.name, workload)
-    load: dict[str, Any] = {"generators": min(2, partitions), "partitions": partitions}
-    with broker.started(tmp_path, workload.name, "5k", **load) as (resolved, testbed, folder):
-        judged = broker.trial(resolved, testbed, folder)
-    found = judged.result.verification
-    assert found is not None
-    assert found.judged
-    assert found.fault_count == 0, (found.sentence, found.examples, judged.result.warnings)
-    assert found.matched == found.expected > 30_000
-    assert not found.late_rows
-    assert judged.record.drained
 
 
 def test_every_topology_is_verified_on_spark() -> None:
