@@ -391,7 +391,8 @@ def test_a_keyed_process_goes_on_over_batches(spark_with_state: Any, tmp_path: P
 
 
 SLIDING: dict[str, Flow] = {
-    "of a source": A.window(hop("4s", "2s"), keys="k").aggregate(n="count(*)", total="sum(v)", most="max(v)").sink("out"),
+    "of a source": A.window(hop("4s", "2s"), keys="k").aggregate(n="count(*)", total="sum(v)", most="max(v)")
+    .sink("out"),
     "of computed rows": WORDS.window(hop("4s", "0.5s"), keys=("k", "word")).aggregate(n="count(*)", least="min(v)")
     .sink("out"),
     "before a window": A.window(hop("2s", "1s"), keys=("k", "v")).aggregate(n="count(*)")
