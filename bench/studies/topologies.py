@@ -8,16 +8,20 @@ Floors: one run of each topology at its floor, for 60 s. The value is the rate i
 
 Cost curve: hopping windows of a minute at 1 k/s with 10 keys, with more and more windows of each event, by each
 lowering: the CPU of the engine. `window` is Spark's own, `panes` merges panes in Spark, `sliding` reduces them in a
-process. A lowering that is not sustained ends its curve. A run takes three minutes, so all take about an hour. Run
-alone: `python -m bench.studies.topologies`, or parts of it by words of their names: `... topologies floor hopping`.
+process. A lowering that is not sustained ends its curve.
+
+    python -m bench.studies.topologies                          all; a run takes three minutes, so about an hour
+    python -m bench.studies.topologies --only sink,sliding      some floors, or the curves of some lowerings
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from bench.__main__ import chosen, met, plain
 from bench.support.row import Row, row
 from bench.support.run_command import Asked, if_sustained
 
@@ -31,45 +35,43 @@ WINDOWS = (6, 60, 120, 300, 600, 1200, 6000)
 class Floor(NamedTuple):
     """A topology at the rate that it must sustain."""
 
-    name: str
+    what: str
     asked: Asked
     rate_per_s: float
 
 
-FLOORS = (
-    Floor("sink", Asked("scalability_sink", "500k"), 500e3),
-    Floor("tumbling", Asked("scalability_tumbling", "500k"), 500e3),
-    Floor(
+FLOORS = {
+    "sink": Floor("sink", Asked("scalability_sink", "500k"), 500e3),
+    "tumbling": Floor("tumbling windows", Asked("scalability_tumbling", "500k"), 500e3),
+    "hierarchical": Floor(
         "hierarchical, 11,111 groups", Asked("scalability_hierarchical", "100k", more=("--set", "height=5")), 100e3
     ),
-    Floor("hopping, 60 windows", Asked(HOPPING, "200k", more=(*RANGE, "--set", "period=1s")), 200e3),
-    Floor(
+    "hopping_60": Floor("hopping, 60 windows", Asked(HOPPING, "200k", more=(*RANGE, "--set", "period=1s")), 200e3),
+    "hopping_6000": Floor(
         "hopping, 6000 windows", Asked(HOPPING, "1k", more=(*RANGE, "--set", "period=10ms", "--set", "keys=10")), 1e3
     ),
-)  # fmt: skip
+}  # fmt: skip
+"""By the name that `--only` takes."""
+EVERY = (*FLOORS, *LOWERINGS)
 
 
-def floor_rows(words: Sequence[str]) -> Iterator[Row]:
-    """One row for each floor whose name has all of the words."""
-    for each in FLOORS:
-        name = f"topologies: floor of {each.name}"
-        if all(word in name for word in words):
-            held = if_sustained(each.asked) is not None
-            yield row(name, [each.rate_per_s if held else 0.0], "events/s", each.rate_per_s)
+def floor_row(floor: Floor) -> Row:
+    """The rate if it was sustained, else 0."""
+    held = if_sustained(floor.asked) is not None
+    return row(
+        f"topologies: floor of {floor.what}", [floor.rate_per_s if held else 0.0], "events/s", floor.rate_per_s
+    )
 
 
-def curve_rows(words: Sequence[str]) -> Iterator[Row]:
-    """The engine's CPU for each lowering and number of windows, up to the first that is not sustained."""
-    for lowering in LOWERINGS:
-        for windows in WINDOWS:
-            name = f"topologies: cost of hopping, {lowering}, {windows} windows"
-            if not all(word in name for word in words):
-                continue
-            result = if_sustained(_on_curve(lowering, windows))
-            if result is None:
-                yield row(name, [float("nan")], "cores", note="not sustained")
-                break
-            yield row(name, [cores_of(result)], "cores")
+def curve_rows(lowering: str) -> Iterator[Row]:
+    """The engine's CPU by number of windows, up to the first that is not sustained."""
+    for windows in WINDOWS:
+        name = f"topologies: cost of hopping, {lowering}, {windows} windows"
+        result = if_sustained(_on_curve(lowering, windows))
+        if result is None:
+            yield row(name, [float("nan")], "cores", note="not sustained")
+            return
+        yield row(name, [cores_of(result)], "cores")
 
 
 def _on_curve(lowering: str, windows: int) -> Asked:
@@ -83,10 +85,23 @@ def cores_of(result: dict[str, Any]) -> float:
     return sum(float(each["cpu_percent_mean"]) for each in sut) / 100
 
 
-def main(words: Sequence[str] = ()) -> list[Row]:
-    return [*floor_rows(words), *curve_rows(words)]
+def main(only: Sequence[str] = EVERY) -> list[Row]:
+    """The rows of these floors and lowerings."""
+    floors = [floor_row(floor) for name, floor in FLOORS.items() if name in only]
+    curves = [each for lowering in LOWERINGS if lowering in only for each in curve_rows(lowering)]
+    return floors + curves
+
+
+def command(arguments: Sequence[str] | None = None) -> int:
+    """Prints the table; 1 if a floor is missed."""
+    parser = argparse.ArgumentParser(prog="python -m bench.studies.topologies", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--only", metavar="NAME,...", help=f"of {', '.join(EVERY)}")
+    only = parser.parse_args(arguments).only
+    rows = main(EVERY if only is None else chosen(only, EVERY))
+    print(plain(rows))
+    return 1 if any(met(each, "floor") is False for each in rows) else 0
 
 
 if __name__ == "__main__":
-    for each in main(sys.argv[1:]):
-        print(each)
+    sys.exit(command())

@@ -21,12 +21,10 @@ def settings_of(asked: Asked) -> dict[str, Any]:
     return {"workload": asked.workload, "parameters": of_flag["--set"], "options": of_flag["--option"], "load": load}
 
 
-@pytest.mark.parametrize(
-    "asked", [each.asked for each in topologies.FLOORS], ids=[each.name for each in topologies.FLOORS]
-)
-def test_every_floor_can_be_run(asked: Asked) -> None:
+@pytest.mark.parametrize("name", topologies.FLOORS)
+def test_every_floor_can_be_run(name: str) -> None:
     """Its settings pass the check before a run."""
-    check(build(settings_of(asked)), new_folder=False)
+    check(build(settings_of(topologies.FLOORS[name].asked)), new_folder=False)
 
 
 @pytest.mark.parametrize("windows", topologies.WINDOWS)
@@ -54,5 +52,38 @@ def test_the_cost_is_the_engines_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
         {"role": "driver", "cpu_percent_mean": 20.0},
     ]
     monkeypatch.setattr(topologies, "if_sustained", lambda asked: {"processes": processes})
-    rows = topologies.main(["hopping", "sliding"])
+    rows = topologies.main(["sliding"])
     assert [each["value"] for each in rows] == [1.5] * len(topologies.WINDOWS)
+
+
+@pytest.mark.parametrize(("only", "cases"), [("sink", 1), ("hopping_60,tumbling", 2), ("sink, panes", 1 + 7)])
+def test_some_can_be_run_by_their_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], only: str, cases: int
+) -> None:
+    """And no other; the table has a line for each, and a floor that is met gives exit code 0."""
+    ran: list[Asked] = []
+
+    def sustained(asked: Asked) -> dict[str, Any]:
+        ran.append(asked)
+        return {"processes": []}
+
+    monkeypatch.setattr(topologies, "if_sustained", sustained)
+    assert topologies.command(["--only", only]) == 0
+    assert len(ran) == cases == len(capsys.readouterr().out.splitlines()) - 1
+
+
+def test_a_missed_floor_shows_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1, also if other floors are met."""
+    monkeypatch.setattr(
+        topologies, "if_sustained", lambda asked: {} if asked.workload == "scalability_sink" else None
+    )
+    assert topologies.command(["--only", "sink"]) == 0
+    assert topologies.command(["--only", "sink,tumbling"]) == 1
+
+
+def test_a_name_that_is_none_of_them_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the names that there are."""
+    with pytest.raises(SystemExit) as ended:
+        topologies.command(["--only", "sinc"])
+    assert ended.value.code == 2
+    assert "sink, tumbling, hierarchical" in capsys.readouterr().err
