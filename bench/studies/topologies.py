@@ -58,9 +58,7 @@ EVERY = (*FLOORS, *LOWERINGS)
 def floor_row(floor: Floor) -> Row:
     """The rate if it was sustained, else 0."""
     held = if_sustained(floor.asked) is not None
-    return row(
-        f"topologies: floor of {floor.what}", [floor.rate_per_s if held else 0.0], "events/s", floor.rate_per_s
-    )
+    return row(f"topologies: floor of {floor.what}", [floor.rate_per_s if held else 0.0], "events/s", floor.rate_per_s)
 
 
 def curve_rows(lowering: str) -> Iterator[Row]:

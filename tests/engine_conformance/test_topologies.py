@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from streamgauge.workloads import registry
-from tests.engine_conformance.helpers_spark_trials import check_answers, check_ways, started
+from tests.engine_conformance.helpers_spark_trials import check_ways, started
 from tests.helpers_application_variants import together
+from tests.helpers_broker_trials import check_results
 
 SENSORS = {"keys": "100"}
 Topologies = dict[str, dict[str, str]]
@@ -67,7 +68,7 @@ def test_every_topology_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(registry._all(), workload.name, workload)
     with started(tmp_path, workload.name, rate, {}, options) as running:
         judged = running.trial(1)
-    check_answers(judged, sum(rows_least.values()))
+    check_results(judged, sum(rows_least.values()))
     check_ways(judged)
     assert judged.verified is not None
     matched = {sink.name: sink.verification.matched for sink in judged.verified.sinks}

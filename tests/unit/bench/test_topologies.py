@@ -74,9 +74,7 @@ def test_some_can_be_run_by_their_names(
 
 def test_a_missed_floor_shows_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """1, also if other floors are met."""
-    monkeypatch.setattr(
-        topologies, "if_sustained", lambda asked: {} if asked.workload == "scalability_sink" else None
-    )
+    monkeypatch.setattr(topologies, "if_sustained", lambda asked: {} if asked.workload == "scalability_sink" else None)
     assert topologies.command(["--only", "sink"]) == 0
     assert topologies.command(["--only", "sink,tumbling"]) == 1
 

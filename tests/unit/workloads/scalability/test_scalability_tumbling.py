@@ -24,10 +24,10 @@ def test_statistics_of_each_window(seed: int) -> None:
         for row in results("scalability_tumbling", measurements, range="3s")
     }
     assert found.keys() == expected.keys()
-    for key, watts in expected.items():
+    for key, values in expected.items():
         row = found[key]
         assert row["window_end"] - row["window_start"] == 3 * S
-        assert (row["measurements"], row["total"]) == (len(watts), sum(watts))
-        assert (row["lowest"], row["highest"]) == (min(watts), max(watts))
-        assert row["mean"] == pytest.approx(statistics.fmean(watts))
-        assert row["variance"] == pytest.approx(statistics.pvariance(watts), abs=1e-6)
+        assert (row["measurements"], row["total"]) == (len(values), sum(values))
+        assert (row["lowest"], row["highest"]) == (min(values), max(values))
+        assert row["mean"] == pytest.approx(statistics.fmean(values))
+        assert row["variance"] == pytest.approx(statistics.pvariance(values), abs=1e-6)
