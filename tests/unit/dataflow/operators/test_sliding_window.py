@@ -46,7 +46,8 @@ def table_of(readings: list[Reading]) -> pa.Table:
         "k": pa.array(keys, pa.int32()),
         "room": pa.array([None if key is None else f"r{key % 2}" for key, *_ in readings], pa.string()),
         "n": pa.array(values, pa.int32()), "x": pa.array(values, pa.float64()),
-        "event_time": pa.array(times, pa.int64()), "ingest_time": pa.array([time + 7 for time in times], pa.int64()),
+        "event_time": pa.array(times, pa.int64()),
+        "ingest_time": pa.array([time + 7 for *_, time in readings], pa.int64()),
         "_time": pa.array(times, pa.int64()),
     })  # fmt: skip
 
