@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.config import options_and_settings as experiment
+from streamgauge.config.matrix import expand
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
@@ -36,8 +37,9 @@ def test_good_input_is_ready() -> None:
     "path", sorted((Path(__file__).parents[3] / "experiments").glob("*.toml")), ids=lambda p: p.stem
 )
 def test_the_experiments_there_are_pass(path: Path) -> None:
-    """Bounds and spans of all of them."""
-    check_experiment(experiment.read(path))
+    """Bounds and spans of all of them, in every cell of a matrix."""
+    for cell in expand(experiment.read(path)):
+        check_experiment(cell.experiment)
 
 
 def test_all_that_cannot_be_built_is_said_at_once() -> None:
