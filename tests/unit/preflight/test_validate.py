@@ -194,11 +194,11 @@ def test_an_option_that_spark_would_choke_on_is_refused_before_the_start(name: s
     ("command", "asked", "settings", "takers"),
     [
         ("sustain", {"load": {"profile": "step:200k@15s"}}, {"load.profile"}, "run and generate"),
-        ("sustain", {"load": {"rate": "1k"}}, {"load.rate"}, "run and generate and characterize"),
+        ("sustain", {"load": {"rate": "1k"}}, {"load.rate"}, "run and scale and generate and characterize"),
         ("run", {"search": {"quick": True, "start_rate": "1k"}}, {"search.quick", "search.start_rate"}, "sustain"),
         ("run", {"load": {"start": "2026-01-31T12:00:00", "of": "x"}}, {"load.start", "load.of"}, "generate"),
-        ("generate", {"limits": ["p99<=2s"]}, {"limits"}, "run and sustain"),
-        ("generate", {"load": {"chunk": "20ms"}}, {"load.chunk"}, "run and sustain and anatomy"),
+        ("generate", {"limits": ["p99<=2s"]}, {"limits"}, "run and sustain and scale"),
+        ("generate", {"load": {"chunk": "20ms"}}, {"load.chunk"}, "run and sustain and scale and anatomy"),
     ],
 )  # fmt: skip
 def test_what_a_command_does_not_take_is_not_passed_over(
