@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from streamgauge.core.plugin_options import TUNED, Setting
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import UserJobNode, WindowAggregate, WindowJoin
+from streamgauge.dataflow.nodes import Source, UserJobNode, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.batch_interval import interval_of
 from streamgauge.engines.spark.io.registry import adapter_for
 from streamgauge.engines.spark.io.spi import TransportAdapter
@@ -80,10 +80,10 @@ class JobSettings:
         requested = self.options.get("watermark_delay", NONE)
         return delay_of(requested, self.job.edges.transport, len(self.job.edges.inputs), self.job.flow)
 
-    @property
-    def uneven(self) -> bool:
-        """Whether a batch reads partitions or streams up to different event times."""
-        several = len(self.job.edges.inputs) > 1 or len(graph.sources(self.job.flow)) > 1
+    def is_uneven(self, query: Query) -> bool:
+        """Whether a batch of a query reads partitions or streams up to different event times."""
+        sources = {node for sink in query.sinks for node in graph.walk(sink.input) if isinstance(node, Source)}
+        several = len(self.job.edges.inputs) > 1 or len(sources) > 1
         return not self.adapter.reads_evenly and several
 
     @property

@@ -68,7 +68,7 @@ class QueryBuilder:
             settings.watermark_delay,
             self._counting.probes,
             settings.in_order,
-            settings.uneven,
+            settings.is_uneven(query),
         )
         return lowering.output(query)
 

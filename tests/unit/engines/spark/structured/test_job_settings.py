@@ -7,6 +7,7 @@ import pytest
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, hop, source
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.structured.job import SparkJob
 from streamgauge.engines.spark.structured.job_settings import JobSettings
 from streamgauge.engines.spi import Edge, Edges
@@ -55,6 +56,18 @@ def test_a_join_is_sparks_own_where_it_cannot_be_packed(
     """Over a broker, without a common event time, with a delay, by keys that are texts, or of computed columns."""
     found = in_force(join.sink("out"), Edges((), Edge("", ""), {}, **edges), **options)
     assert found == {"trigger": "2 seconds (auto)", "lowering.join": "stream_stream (auto)"}
+
+
+@pytest.mark.parametrize(
+    ("transport", "partitions", "uneven"), [("kafka", 1, [False, True]), ("kafka", 2, [True, True]), ("flight", 2, [])]
+)
+def test_a_query_reads_unevenly_by_its_own_streams(transport: str, partitions: int, uneven: list[bool]) -> None:
+    """Over a broker, with several partitions or streams. The streams of other queries do not count."""
+    flow = Flow((*BOUGHT.sink("rows").sinks, *MATCHES.sink("matches").sinks))
+    edges = Edges((Edge("", ""),) * partitions, Edge("", ""), {}, transport=transport)
+    settings = JobSettings(SparkJob(flow, edges, {}, "local[1]", "", ""))
+    found = [settings.is_uneven(Query(sink.name, (sink,))) for sink in flow.sinks]
+    assert found == (uneven or [False, False])
 
 
 def test_a_plain_join_is_sparks_own() -> None:
