@@ -311,7 +311,7 @@ class TrialLog:
         None if a batch was read before all earlier reads were committed. For engines that read only after a commit,
         this excludes the batch durations, which vary while an engine keeps up.
         """
-        reads = sorted((batch.read_us, batch.end_us) for _, batch in self.running.firsts())
+        reads = sorted((batch.read_us, self.running.reached_by(number)) for number, batch in self.running.firsts())
         times, ends = np.array(reads, np.int64).reshape(-1, 2).T
         committed_us, frontiers = self._output_frontier()
         at_reads = frontiers[np.searchsorted(committed_us, times)]

@@ -59,6 +59,7 @@ def test_a_straight_line_is_found() -> None:
     assert found.peak is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1.05, 1.3])
 def test_intervals_hold_the_true_parameters(width: float) -> None:
     """95 % intervals of 40 simulated studies each; a wide bracket widens them."""
