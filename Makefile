@@ -30,7 +30,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for about 2 minutes, and write its report
 	@$(BIN)/python -m bench.support.demo
 
-test: setup ## about 13 minutes on 2 cores: unit tests, then those that start processes, Spark or a broker
+test: setup ## about 15 minutes on 2 cores: unit tests, then those that start processes, Spark or a broker
 	$(UNIT_TESTS)
 	$(PROCESS_TESTS)
 
@@ -38,7 +38,7 @@ test-long: setup ## what make test leaves out for its time: further tests, most 
 	$(PYTEST) -m "long"
 	$(UNIT_TESTS) --hypothesis-profile many
 
-test-fast: setup ## unit tests only (3 minutes on 2 cores)
+test-fast: setup ## unit tests only (4 minutes on 2 cores)
 	$(UNIT_TESTS)
 
 check: setup ## lint, types (tests too) and layers

@@ -118,9 +118,9 @@ MAY_IMPORT: dict[str, str] = {
         "verification verification.user_job workloads"
     ),
     "trial.prometheus": "config core metrics.log metrics.summary results trial",
-    "studies": "",
+    "studies": "artifacts core system",
     "studies.capacity": (
-        "artifacts config core dataflow engines metrics.log metrics.summary preflight results system trial "
+        "artifacts config core dataflow engines metrics.log metrics.summary preflight results studies system trial "
         "trial.prometheus verdict verdict.criteria"
     ),
     "studies.compare": "artifacts core metrics.latency results stats verdict",
@@ -132,14 +132,16 @@ MAY_IMPORT: dict[str, str] = {
         "studies.latency_breakdown transports trial"
     ),
     "studies.matrix": (
-        "artifacts config core preflight results studies.capacity studies.latency_breakdown studies.operator_profile "
-        "system trial"
+        "artifacts config core preflight results studies studies.capacity studies.latency_breakdown "
+        "studies.operator_profile system trial"
     ),
     "studies.operator_profile": (
         "artifacts config core dataflow dataflow.expressions engines.duckdb_oracle engines.spark "
         "engines.spark.user_job loadgen preflight results stats system trial"
     ),
-    "studies.scalability": "artifacts config core preflight results studies.capacity studies.matrix system trial",
+    "studies.scalability": (
+        "artifacts config core preflight results studies studies.capacity studies.matrix system trial"
+    ),
     "studies.selftest": (
         "config core engines.synthetic harness metrics.log preflight results studies.capacity system trial"
     ),

@@ -62,8 +62,12 @@ def columns(node: Node) -> dict[str, str]:
     return dict(_cached(node))
 
 
-def plain_columns(node: Node) -> tuple[Source, tuple[tuple[str, str], ...]] | None:
-    """(source, (name, source column) pairs) if a node only selects and renames source columns, else None."""
+def plain_columns(node: Node, keys: Iterable[str] = ()) -> tuple[Source, tuple[tuple[str, str], ...]] | None:
+    """(source, (name, source column) pairs) if a node only selects and renames source columns, and its `keys` are
+    integers; else None.
+    """
+    if any(columns(node)[key] not in ("int", "bigint") for key in keys):
+        return None
     if isinstance(node, Source):
         return node, tuple((name, name) for name in columns(node))
     if not isinstance(node, Select) or (inner := plain_columns(node.input)) is None:

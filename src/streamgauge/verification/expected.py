@@ -186,10 +186,10 @@ def _compare_whole(
     source: RegeneratedInput,
     compared: Comparison,
 ) -> None:
-    spec, connection = _diff_spec(resolved, record), compared.connection
     if _by_batch(resolved):
         _compare_by_batch(resolved, record, received, source, compared)
         return
+    spec, connection = _diff_spec(resolved, record), compared.connection
     if resolved.hides_reads and isinstance(resolved.flow.sink.input, RunningAggregate):
         relations = _planned(resolved, record, source, connection)
         empty = _empty_results(resolved)

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -107,7 +106,7 @@ def test_prometheus_has_the_figures_of_a_run(query: Query, exported: int, tmp_pa
         assert wait_until(lambda: query('streamgauge_phase{phase="measured"} == 1') != {}, STARTED_S, 0.2)
         listening = [one for one in psutil.Process(process.pid).net_connections("tcp") if one.status == "LISTEN"]
         assert [(at.laddr.ip, at.laddr.port) for at in listening] == [(HOST, exported)]
-        time.sleep(3)
+        assert wait_until(lambda: query('streamgauge_phase{phase="measured"} offset 3s == 1') != {}, STARTED_S, 0.2)
         assert query("rate(streamgauge_offered_events_total[3s])")[()] == pytest.approx(RATE, rel=0.3)
         lag = query("streamgauge_lag_events")
         assert set(lag) == {(str(partition), "purchases") for partition in range(GENERATORS)}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.results.matrix import MatrixResult
-from streamgauge.studies.matrix import command
+from streamgauge.studies.matrix import perform as cell_runner
 from tests.unit.cli.helpers_commands import Asked
 from tests.unit.studies.matrix.helpers_matrix import performing
 
@@ -49,7 +49,7 @@ def test_the_exit_code_is_that_of_the_worst_cell(
     monkeypatch: pytest.MonkeyPatch, asked: Asked, three: str, verdicts: tuple[Any, ...], code: int
 ) -> None:
     """A rate that is not sustained is a result here; a cell without a decision is none."""
-    monkeypatch.setattr(command, "perform", performing(*verdicts)[0])
+    monkeypatch.setattr(cell_runner, "perform", performing(*verdicts)[0])
     done = asked("experiment", three, "--json")
     assert done.returncode == code
     result = MatrixResult.model_validate_json(done.stdout)
@@ -60,12 +60,12 @@ def test_the_exit_code_is_that_of_the_worst_cell(
 
 def test_named_cells_decide_the_exit_code(monkeypatch: pytest.MonkeyPatch, asked: Asked, three: str) -> None:
     """That others are missing is not their failure; without --json the answer stands on stderr."""
-    monkeypatch.setattr(command, "perform", performing("sustained")[0])
+    monkeypatch.setattr(cell_runner, "perform", performing("sustained")[0])
     done = asked("experiment", three, "--cells", "2")
     assert (done.returncode, done.stdout) == (0, "")
     assert "1 of 3 cells: 1 sustained" in done.stderr
     (folder,) = Path("runs").iterdir()
-    monkeypatch.setattr(command, "perform", performing("sustained", "sustained")[0])
+    monkeypatch.setattr(cell_runner, "perform", performing("sustained", "sustained")[0])
     again = asked("experiment", "--resume", str(folder))
     assert again.returncode == 0
     assert "3 of 3 cells: 3 sustained" in again.stderr

@@ -273,9 +273,7 @@ def reads_blocks(transport: str, frontier: str) -> bool:
 
 def _is_packable(join: WindowJoin) -> bool:
     """Whether the reader can pack both sides, so that no row of them becomes one of Spark's."""
-    kinds = [schema.columns(side)[key] for side in (join.left, join.right) for key in join.keys]
-    plain = schema.plain_columns(join.left) and schema.plain_columns(join.right)
-    return plain is not None and all(kind in ("int", "bigint") for kind in kinds)
+    return all(schema.plain_columns(side, join.keys) for side in (join.left, join.right))
 
 
 def chosen_lowerings(nodes: Iterable[Node], options: Mapping[str, str]) -> dict[str, str]:

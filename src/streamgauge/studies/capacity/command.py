@@ -31,6 +31,7 @@ from streamgauge.studies.capacity.saturation_probe import SaturationResult, prob
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.studies.capacity.search_observer import SearchObserver
 from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind, warm_up
+from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, probes
 from streamgauge.trial.events import Observer
@@ -270,14 +271,14 @@ def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = 
     experiment, folder = saved_search.resumed(experiment)
     with ExitStack() as lock:
         if folder is not None:
-            lock.enter_context(saved_search.exclusive(folder))
+            lock.enter_context(exclusive(folder.path, "search.resume", "a search"))
         resolved = check(experiment, new_folder=folder is None)
         if folder is not None:
             saved_search.require_same_job(resolved, folder)
         require_machine(resolved)
         if folder is None:
             folder = create_folder(resolved)
-            lock.enter_context(saved_search.exclusive(folder))
+            lock.enter_context(exclusive(folder.path, "search.resume", "a search"))
         return _search(resolved, folder, view, on_result)
 
 

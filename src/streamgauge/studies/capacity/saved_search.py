@@ -1,10 +1,10 @@
-"""What a search stores in its folder to be resumed: the outcomes of its trials, the generators' ceiling, and a lock."""
+"""What a search stores in its folder to be resumed: the outcomes of its trials and the generators' ceiling."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,12 +17,11 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.user_job import changed_files
 from streamgauge.studies.capacity.strategy import TrialOutcome
-from streamgauge.system.lock import try_lock
 
 _SEARCH_SETTINGS = "must be the search's own with --resume"
 _FREE = ("out", "search.resume", "search.trials_max", "prometheus")
 """Settings that --resume may change: it may allow more trials, and export figures to another port."""
-MEMO, CEILING, LOCK = "search.jsonl", "ceiling.json", ".searching"
+MEMO, CEILING = "search.jsonl", "ceiling.json"
 
 
 def stored_ceiling(folder: RunFolder, measure: Callable[[], float]) -> float:
@@ -71,20 +70,6 @@ def remember(folder: RunFolder, outcome: TrialOutcome) -> None:
 def _line(outcome: TrialOutcome) -> str:
     """One line of the memo."""
     return json.dumps(asdict(outcome)) + "\n"
-
-
-@contextmanager
-def exclusive(folder: RunFolder) -> Iterator[None]:
-    """InputError if another process searches in the folder, because both would overwrite each other's findings."""
-    path = folder.path / LOCK
-    with ExitStack() as stack:
-        with disk(path):
-            locked = stack.enter_context(try_lock(path))
-        if not locked:
-            rule = "must be a search that has ended, but another process is still running this one"
-            way_out = f"wait for it, or end it with Ctrl-C, and then --resume {folder.path}"
-            raise InputError(Problem("search.resume", rule, str(folder.path), way_out))
-        yield
 
 
 def require_same_job(resolved: ResolvedExperiment, folder: RunFolder) -> None:

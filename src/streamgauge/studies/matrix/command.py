@@ -13,29 +13,27 @@ A matrix that is killed keeps every cell that ended; `--resume` runs the others.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from streamgauge.artifacts.run_folder import MATRIX, OUT, disk, new_folder, read_study, write_study, write_text
+from streamgauge.artifacts.run_folder import MATRIX, OUT, new_folder, read_study, write_study, write_text
 from streamgauge.config.matrix import Cell, expand, run_order, select, varied
 from streamgauge.config.options_and_settings import Experiment, Matrix, read, to_toml
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.preflight.user_data import with_absolute_paths
-from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixPlan, MatrixResult, PlannedCell
+from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
+from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.check_cells import CheckedCell, check_cells, require_same_files
-from streamgauge.studies.matrix.perform import Observers, perform
+from streamgauge.studies.matrix.perform import Observers, perform_within
 from streamgauge.studies.matrix.table import TABLES, cells_table, write_tables
-from streamgauge.system.lock import try_lock
 from streamgauge.system.machine import environment
 from streamgauge.trial.observers import OnResult, OnStudy, ignore
 from streamgauge.trial.run import require_machine
 
-LOCK = ".running"
 REPEATABLE = ("invalid", "undecided")
 """Verdicts of ended cells that `--resume` runs again if `--cells` names them."""
 
@@ -94,7 +92,7 @@ def run_matrix(
     with ExitStack() as alone:
         if resume is not None:
             folder = Path(resume)
-            alone.enter_context(_exclusive(folder))
+            alone.enter_context(exclusive(folder, "--resume", "a matrix"))
             result = _read(folder)
             chosen = tuple(_missing(chosen, result, named=numbers is not None))
             checked = check_cells(chosen)
@@ -104,7 +102,7 @@ def run_matrix(
             checked = check_cells(chosen)
             _require_machine(checked)
             folder, result = _begin(experiment, cells, checked)
-            alone.enter_context(_exclusive(folder))
+            alone.enter_context(exclusive(folder, "--resume", "a matrix"))
         by_number = {cell.number: cell for cell in cells}
         _write(folder, result, by_number, on_study)
         observer.begin(result, len(chosen))
@@ -178,38 +176,12 @@ def _read(folder: Path) -> MatrixResult:
 
 
 def _run_cell(cell: Cell, folder: Path, observers: Observers) -> MatrixCell:
-    """The row of a cell. Ctrl-C makes it interrupted; its folder may then hold figures so far."""
-    place, started = folder / "cells" / f"{cell.number:03d}", time.monotonic()
-    with disk(place):
-        place.mkdir(parents=True, exist_ok=True)
-    try:
-        figures = perform(cell.experiment.model_copy(update={"out": str(place)}), observers)
-    except KeyboardInterrupt:
-        figures = CellFigures(verdict="interrupted", sentence="stopped before its end")
-    report = Path(figures.folder, "report.html")
-    update = {
-        "seconds": round(time.monotonic() - started, 1),
-        "folder": os.path.relpath(figures.folder, folder) if figures.folder else "",
-        "report": os.path.relpath(report, folder) if figures.folder and report.exists() else "",
-    }
-    return MatrixCell.of(cell.number, dict(cell.settings), cell.repetition, figures.model_copy(update=update))
+    """The row of a cell."""
+    figures = perform_within(folder, cell.number, cell.experiment, observers)
+    return MatrixCell.of(cell.number, dict(cell.settings), cell.repetition, figures)
 
 
 def _write(folder: Path, result: MatrixResult, cells: dict[int, Cell], on_study: OnStudy) -> None:
     write_tables(folder, TABLES, cells_table(result, cells))
     write_study(folder, MATRIX, result)
     on_study(result)
-
-
-@contextmanager
-def _exclusive(folder: Path) -> Iterator[None]:
-    """InputError if another process runs the matrix in the folder, because both would overwrite each other's cells."""
-    path = folder / LOCK
-    with ExitStack() as stack:
-        with disk(path):
-            mine = stack.enter_context(try_lock(path))
-        if not mine:
-            rule = "must be a matrix that has ended, but another process is still running this one"
-            way_out = f"wait for it, or end it with Ctrl-C, and then --resume {folder}"
-            raise InputError(Problem("--resume", rule, str(folder), way_out))
-        yield

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.artifacts.run_folder import RunFolder, disk
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import MachineError, StreamgaugeError
 from streamgauge.core.trial_snapshot import TrialSnapshot
@@ -46,6 +49,24 @@ def perform(experiment: Experiment, observers: Observers) -> CellFigures:
         raise
     except StreamgaugeError as error:
         return CellFigures(verdict="invalid", sentence=" ".join(str(error).split()), folder=error.folder)
+
+
+def perform_within(study: Path, number: int, experiment: Experiment, observers: Observers) -> CellFigures:
+    """Runs a cell in `cells/NNN` of a study's folder. Ctrl-C makes it interrupted; it may then have figures so far."""
+    place, started = study / "cells" / f"{number:03d}", time.monotonic()
+    with disk(place):
+        place.mkdir(parents=True, exist_ok=True)
+    try:
+        figures = perform(experiment.model_copy(update={"out": str(place)}), observers)
+    except KeyboardInterrupt:
+        figures = CellFigures(verdict="interrupted", sentence="stopped before its end")
+    report = Path(figures.folder, "report.html")
+    update = {
+        "seconds": round(time.monotonic() - started, 1),
+        "folder": os.path.relpath(figures.folder, study) if figures.folder else "",
+        "report": os.path.relpath(report, study) if figures.folder and report.exists() else "",
+    }
+    return figures.model_copy(update=update)
 
 
 def figures_of(result: Result) -> CellFigures:

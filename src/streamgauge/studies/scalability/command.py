@@ -12,26 +12,23 @@ A study that is killed keeps every trial that ended; `--resume` goes on, and rep
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from streamgauge.artifacts.run_folder import OUT, SCALE, disk, new_folder, read_study, write_study, write_text
+from streamgauge.artifacts.run_folder import OUT, SCALE, new_folder, read_study, write_study, write_text
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Experiment, Scale, read, to_toml
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.preflight.user_data import with_absolute_paths
-from streamgauge.results.matrix import CellFigures
 from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
+from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.check_cells import require_same_files
-from streamgauge.studies.matrix.perform import Observers, perform
+from streamgauge.studies.matrix.perform import Observers, perform_within
 from streamgauge.studies.matrix.table import rows_table, write_tables
 from streamgauge.studies.scalability.answer import answered, next_point, outcomes_of, without_undecided
 from streamgauge.studies.scalability.axes import RATE
@@ -39,13 +36,12 @@ from streamgauge.studies.scalability.criteria import judge
 from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.published import ehrenstein
 from streamgauge.studies.scalability.study import PARALLELISM, Study, study_of
-from streamgauge.system.lock import try_lock
 from streamgauge.system.machine import environment
 from streamgauge.trial.observers import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show
 from streamgauge.trial.run import require_machine
 
-LOCK = ".running"
+RESUME, STUDY = "search.resume", "a study"
 TABLES = "trials"
 COLUMNS = ("number", "resources", "load", "repetition", "outcome", "lag_growth")
 """Columns of the tables before those of `CellFigures`."""
@@ -80,12 +76,12 @@ def scale(
     resume, experiment = experiment.search.resume, requested(experiment)
     with ExitStack() as alone:
         if resume is not None:
-            alone.enter_context(_exclusive(Path(resume)))
+            alone.enter_context(exclusive(Path(resume), RESUME, STUDY))
         study = study_of(experiment)
         require_machine(study.resolved)
         if resume is None:
             result = _begin(study)
-            alone.enter_context(_exclusive(Path(result.folder)))
+            alone.enter_context(exclusive(Path(result.folder), RESUME, STUDY))
         else:
             stored = _read(Path(resume))
             require_same_files(study.checked, stored.job_files, resume)
@@ -161,31 +157,19 @@ def _read(folder: Path) -> ScaleResult:
 
 
 def _run(study: Study, result: ScaleResult, point: Point, show: Show, on_result: OnResult) -> ScaleCell:
-    """The trial of a cell. Ctrl-C makes it interrupted."""
+    """The trial of a cell."""
     folder = Path(result.folder)
     number = 1 + max((int(path.name) for path in (folder / "cells").glob("*") if path.name.isdecimal()), default=0)
-    place, started = folder / "cells" / f"{number:03d}", time.monotonic()
-    with disk(place):
-        place.mkdir(parents=True)
     load, resources = study.loads.numbers[point.load], round(study.resources.numbers[point.resources])
     count = len(result.cells) + 1
     which = f"trial {count} of at most {study.trials_max}" if count <= study.trials_max else f"trial {count}"
-    experiment = study.trial(point).model_copy(update={"out": str(place)})
-    try:
-        figures = perform(experiment, Observers(partial(_show, show, which), on_result))
-    except KeyboardInterrupt:
-        figures = CellFigures(verdict="interrupted", sentence="stopped before its end")
+    experiment = study.trial(point)
+    figures = perform_within(folder, number, experiment, Observers(partial(_show, show, which), on_result))
     judged = judge(study.scale.criterion, figures, experiment.load.duration, study.resolved.interval_s)
-    report = Path(figures.folder, "report.html")
-    update = {
-        "seconds": round(time.monotonic() - started, 1),
-        "sentence": judged.sentence,
-        "folder": os.path.relpath(figures.folder, folder) if figures.folder else "",
-        "report": os.path.relpath(report, folder) if figures.folder and report.exists() else "",
-    }
     repetition = 1 + sum((cell.load, cell.resources) == (load, resources) for cell in result.cells)
+    figures = figures.model_copy(update={"sentence": judged.sentence})
     return ScaleCell.of(
-        figures.model_copy(update=update), number=number, resources=resources, load=load, repetition=repetition,
+        figures, number=number, resources=resources, load=load, repetition=repetition,
         outcome=judged.outcome, lag_growth=judged.lag_growth, wrong_answers=judged.wrong_answers,
     )  # fmt: skip
 
@@ -203,17 +187,3 @@ def _store(result: ScaleResult, on_study: OnStudy) -> ScaleResult:
     write_study(folder, SCALE, result)
     on_study(result)
     return result
-
-
-@contextmanager
-def _exclusive(folder: Path) -> Iterator[None]:
-    """InputError if another process runs the study in the folder, because both would overwrite each other's trials."""
-    path = folder / LOCK
-    with ExitStack() as stack:
-        with disk(path):
-            mine = stack.enter_context(try_lock(path))
-        if not mine:
-            rule = "must be a study that has ended, but another process is still running this one"
-            way_out = f"wait for it, or end it with Ctrl-C, and then --resume {folder}"
-            raise InputError(Problem("search.resume", rule, str(folder), way_out))
-        yield

@@ -32,6 +32,7 @@ from streamgauge.studies.capacity.outcome import NOT_SEEN
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.studies.capacity.saved_search import CEILING, MEMO, recorded, stored_ceiling
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.system.lock import try_lock
 from streamgauge.trial import run as run_module
 from streamgauge.trial.extension_policy import SearchTrial
@@ -368,7 +369,7 @@ def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, left: 
 def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit) -> None:
     """Two at one folder would write over each other's trials; that of one that has ended is free."""
     memo = (study.path / MEMO).read_text()
-    with try_lock(study.path / saved_search.LOCK), pytest.raises(InputError, match=r"search\.resume.*\n.*wait for it"):
+    with try_lock(study.path / LOCK), pytest.raises(InputError, match=r"search\.resume.*\n.*wait for it"):
         sit(["undecided"] * 5, recorded(study))
     assert (study.path / MEMO).read_text() == memo
     assert sit(["undecided"] * 5).verdict.value == "undecided"

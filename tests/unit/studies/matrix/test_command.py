@@ -13,8 +13,9 @@ from streamgauge.artifacts.run_folder import MATRIX, read_study
 from streamgauge.config.options_and_settings import build, read, to_toml
 from streamgauge.core.errors import InputError, MachineError
 from streamgauge.results.matrix import MatrixResult
-from streamgauge.studies.matrix import command
-from streamgauge.studies.matrix.command import LOCK, plan_matrix, run_matrix, stored_experiment
+from streamgauge.studies.exclusive_folder import LOCK
+from streamgauge.studies.matrix import perform as cell_runner
+from streamgauge.studies.matrix.command import plan_matrix, run_matrix, stored_experiment
 from streamgauge.system.lock import try_lock
 from tests.unit.studies.matrix.helpers_matrix import Seen, asked, performing
 
@@ -25,7 +26,7 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def set_verdicts(*verdicts: Any) -> list[Any]:
         perform, given = performing(*verdicts)
-        monkeypatch.setattr(command, "perform", perform)
+        monkeypatch.setattr(cell_runner, "perform", perform)
         return given
 
     return set_verdicts

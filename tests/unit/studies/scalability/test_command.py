@@ -13,9 +13,11 @@ from streamgauge.config.options_and_settings import Experiment, build, read
 from streamgauge.core.errors import InputError, MachineError
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.scalability import ScaleResult
+from streamgauge.studies.exclusive_folder import LOCK
+from streamgauge.studies.matrix import perform as cell_runner
 from streamgauge.studies.matrix.perform import Observers
 from streamgauge.studies.scalability import command
-from streamgauge.studies.scalability.command import LOCK, exit_code, plan_scale, scale
+from streamgauge.studies.scalability.command import exit_code, plan_scale, scale
 from streamgauge.studies.scalability.criteria import Judged, judge
 from streamgauge.system.lock import try_lock
 from tests.unit.studies.scalability.helpers_scale import LAWS, Seen, asked, made, simulated
@@ -28,7 +30,7 @@ def test_the_capacity_of_a_known_law_is_found(tmp_path: Path, monkeypatch: pytes
     """Within one step of the loads, in no more trials than the plan says, and with the law's parameters."""
     law = LAWS[name]
     perform, given = simulated(law)
-    monkeypatch.setattr(command, "perform", perform)
+    monkeypatch.setattr(cell_runner, "perform", perform)
     result, seen = scale(asked(tmp_path), seen := Seen()), seen
     assert (result.finished, result.decided, exit_code(result)) == (True, True, 0)
     assert len(given) == len(result.cells) == len(seen.cells) <= plan_scale(asked()).trials_max
@@ -53,7 +55,7 @@ def test_the_capacity_of_a_known_law_is_found(tmp_path: Path, monkeypatch: pytes
 def test_a_noisy_system_is_found_by_repetitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Majorities of three, within the noise."""
     law = LAWS["linear"].__class__(noise=0.03)
-    monkeypatch.setattr(command, "perform", simulated(law)[0])
+    monkeypatch.setattr(cell_runner, "perform", simulated(law)[0])
     result = scale(asked(tmp_path, repeat=3), Seen())
     assert result.decided
     for one in result.capacities:
@@ -64,7 +66,7 @@ def test_a_noisy_system_is_found_by_repetitions(tmp_path: Path, monkeypatch: pyt
 
 def test_what_no_load_exceeds_is_a_lower_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is decided all the same; no law is fitted to it."""
-    monkeypatch.setattr(command, "perform", simulated(LAWS["linear"])[0])
+    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
     result = scale(asked(tmp_path, loads="1k..12k"), Seen())
     assert [(one.load, one.is_bound) for one in result.capacities][1:] == [(12000, True)] * 3
     assert (result.decided, exit_code(result)) == (True, 0)
@@ -78,7 +80,7 @@ def test_a_parameter_may_be_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyP
         slide = float(experiment.parameters["slide"].removesuffix("ms"))
         return made(experiment, "sustained" if slide * (experiment.parallelism or 1) >= 1000 else "not_sustained")
 
-    monkeypatch.setattr(command, "perform", perform)
+    monkeypatch.setattr(cell_runner, "perform", perform)
     experiment = build({
         "command": "scale", "workload": "windowed_aggregation", "engine": "known", "out": str(tmp_path),
         "load": {"rate": "2k", "warmup": "1s", "duration": "20s"}, "parameters": {"range": "4s"},
@@ -93,7 +95,7 @@ def test_a_parameter_may_be_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_study_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same answer as one that was not; the interrupted trial is made again."""
     whole, given = simulated(LAWS["contended"])
-    monkeypatch.setattr(command, "perform", whole)
+    monkeypatch.setattr(cell_runner, "perform", whole)
     expected = scale(asked(tmp_path / "whole"), Seen())
     count, perform = len(given), simulated(LAWS["contended"])[0]
     made_so_far: list[Experiment] = []
@@ -104,7 +106,7 @@ def test_a_study_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
             raise KeyboardInterrupt
         return perform(experiment, observers)
 
-    monkeypatch.setattr(command, "perform", stopping)
+    monkeypatch.setattr(cell_runner, "perform", stopping)
     stopped = scale(asked(tmp_path / "stopped"), Seen())
     assert (stopped.finished, exit_code(stopped), stopped.cells[-1].outcome) == (False, 1, "interrupted")
     resume = build({"command": "scale", "workload": "", "search": {"resume": stopped.folder}})
@@ -127,7 +129,7 @@ def test_what_decided_nothing_is_tried_again_after_a_resume(tmp_path: Path, monk
         figures = perform(experiment, observers)
         return figures.model_copy(update={"verdict": verdicts.get(experiment.load.rate, figures.verdict)})
 
-    monkeypatch.setattr(command, "perform", doubtful)
+    monkeypatch.setattr(cell_runner, "perform", doubtful)
     first = scale(asked(tmp_path, resources="1", loads="1k,2k,4k"), Seen())
     assert [(cell.load, cell.outcome) for cell in first.cells] == [
         (2000, "invalid"), (2000, "invalid"), (1000, "sustained")
@@ -147,7 +149,7 @@ def test_what_decided_nothing_is_tried_again_after_a_resume(tmp_path: Path, monk
 def test_wrong_answers_end_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lower load would only hide them. A resumed study makes the trial again."""
     perform, given = simulated(LAWS["linear"])
-    monkeypatch.setattr(command, "perform", perform)
+    monkeypatch.setattr(cell_runner, "perform", perform)
     wrong = Judged("not_sustained", "wrong", None, "3 missing of 10 expected results")
     monkeypatch.setattr(command, "judge", lambda *_: wrong)
     result = scale(asked(tmp_path), Seen())
@@ -161,7 +163,7 @@ def test_wrong_answers_end_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_folder_has_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result can be read back; the tables have a row for each trial, which name its folder."""
-    monkeypatch.setattr(command, "perform", simulated(LAWS["linear"])[0])
+    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
     result = scale(asked(tmp_path), Seen())
     (folder,) = tmp_path.iterdir()
     assert folder.name.endswith("-identity-scale")
@@ -179,7 +181,7 @@ def test_a_machine_that_lacks_something_ends_it(tmp_path: Path, monkeypatch: pyt
     def fail(*_: Any) -> Any:
         raise MachineError("the disk is full")
 
-    monkeypatch.setattr(command, "perform", fail)
+    monkeypatch.setattr(cell_runner, "perform", fail)
     with pytest.raises(MachineError):
         scale(asked(tmp_path), Seen())
     (folder,) = tmp_path.iterdir()
@@ -190,7 +192,7 @@ def test_a_machine_that_lacks_something_ends_it(tmp_path: Path, monkeypatch: pyt
 
 def test_two_processes_do_not_run_one_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They would overwrite each other's trials."""
-    monkeypatch.setattr(command, "perform", simulated(LAWS["linear"])[0])
+    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
     folder = Path(scale(asked(tmp_path), Seen()).folder)
     resume = build({"command": "scale", "workload": "", "search": {"resume": str(folder)}})
     with try_lock(folder / LOCK), pytest.raises(InputError, match="another process is still running"):
@@ -199,7 +201,7 @@ def test_two_processes_do_not_run_one_study(tmp_path: Path, monkeypatch: pytest.
 
 def test_other_settings_beside_a_resume_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each by its name; a folder of another kind too."""
-    monkeypatch.setattr(command, "perform", simulated(LAWS["linear"])[0])
+    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
     folder = scale(asked(tmp_path), Seen()).folder
     other = {"scale": {"resources": "1,2", "criterion": "ehrenstein"}, "load": {"seed": 2}}
     with pytest.raises(InputError) as refused:

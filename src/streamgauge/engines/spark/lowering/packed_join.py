@@ -78,9 +78,8 @@ def _sides(
 
 def _packing(side: Node, number: int, node: WindowJoin, buckets: int) -> tuple[Source, Packing] | None:
     """How the reader can pack a side; None if it is computed or its keys are not integers."""
-    source_columns = schema.plain_columns(side)
-    kinds = schema.columns(side)
-    if source_columns is None or any(kinds[key] not in ("int", "bigint") for key in node.keys):
+    source_columns = schema.plain_columns(side, node.keys)
+    if source_columns is None:
         return None
     source, columns = source_columns
     names = dict(columns)

@@ -176,10 +176,9 @@ def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
 
     Such blocks have `event_time` instead of `_time`, which are equal for source rows.
     """
-    source_columns = schema.plain_columns(node.inputs[number])
-    kinds = schema.columns(node.inputs[number])
     keys = () if node.is_broadcast(number) else node.keys
-    if source_columns is None or any(kinds[key] not in ("int", "bigint") for key in keys):
+    source_columns = schema.plain_columns(node.inputs[number], keys)
+    if source_columns is None:
         return None
     source, columns = source_columns
     names = {**dict(columns), EVENT_TIME: EVENT_TIME}
