@@ -14,9 +14,10 @@ Pure: no engine, no clock, no chance. The steps, in order:
 
 A trial is invalid if something disturbed the driver or took the system's CPUs. It is repeated once at the same rate. If
 it is invalid again, there is no upper end, and the rate that held is confirmed. If the rate lies far above what held,
-or is the first guess, a lower rate is tried first. At 90 %, an invalid trial ends nothing, because it proves nothing
-against the rate above. An undecided trial at 90 % is also repeated once, because a rate is worth little if a lower one
-cannot be shown to hold.
+or is the first guess, a lower rate is tried first. The guess of an overload trial is not repeated: the next is a width
+lower, because that guess is more often too high than disturbed. At 90 %, an invalid trial ends nothing, because it
+proves nothing against the rate above. An undecided trial at 90 % is also repeated once, because a rate is worth little
+if a lower one cannot be shown to hold.
 
 *Holds* means that the verdict is sustained. A trial that stays undecided after its extensions counts as "does not
 hold", because the search must go on and only proof may raise the answer. A trial whose span began while the backlog of
@@ -260,11 +261,14 @@ def _bracket(state: State, guess: float) -> TrialRequests:
     # A first step of one width: if it completes the bracket, that is narrow enough.
     first = 1 + state.settings.tolerance
     rate, step, backoff = guess, first, DriverStarvationBackoff(first)
+    from_overload = bool(state.trials)
     while True:
+        guessed, from_overload = from_overload, False
         try:
-            outcome = yield from _try(state, rate, "bracket")
+            outcome = yield from _try(state, rate, "bracket", repeat_invalid=not guessed)
         except SearchEnded as invalid:
-            rate, step = backoff.lower_rate(rate, state.low, invalid), first
+            lower = rate / first if guessed else backoff.lower_rate(rate, state.low, invalid)
+            rate, step = _within(state.settings, lower), first
             continue
         if state.low is not None and state.high is not None:
             return
@@ -409,28 +413,26 @@ def _confirm(state: State) -> TrialRequests:
         rate = _within(settings, rate / (1 + settings.tolerance))
 
 
-def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False) -> Trial:
+def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False, repeat_invalid: bool = True) -> Trial:
     """A trial, repeated once if it is undecided because the engine still drained the backlog of before."""
     first = not state.trials
-    outcome = yield from _run_trial(TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always))
+    request = TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always)
+    outcome = yield from _run_trial(request, repeat_invalid)
     if outcome.verdict == "undecided" and outcome.began_behind:
         outcome = yield from _run_trial(TrialRequest(rate, purpose, state.settings.fresh_always))
     state.note(outcome, rate)
     return outcome
 
 
-def _run_trial(request: TrialRequest) -> Trial:
+def _run_trial(request: TrialRequest, repeat_invalid: bool = True) -> Trial:
     """The outcome of a trial, repeated once if invalid; `SearchEnded` if it is invalid again."""
-    outcome = yield from _twice_if_invalid(request)
+    outcome = yield request
+    if repeat_invalid and _is_inconclusive(request, outcome):
+        outcome = yield request
     if _is_inconclusive(request, outcome):
         reason = f"invalid twice at {format_rate(request.rate_per_s)}: {outcome.why or 'no reason was given'}"
         raise SearchEnded(SearchEnd.INVALID_TWICE, reason)
     return outcome
-
-
-def _twice_if_invalid(request: TrialRequest) -> Trial:
-    outcome = yield request
-    return (yield request) if _is_inconclusive(request, outcome) else outcome
 
 
 def _is_inconclusive(request: TrialRequest, outcome: TrialOutcome) -> bool:

@@ -29,15 +29,15 @@ def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: 
     assert result.ended_by == {"invalid": SearchEnd.INVALID_TWICE, "interrupted": SearchEnd.INTERRUPTED}[verdict]
 
 
-@given(capacity=capacities, disturbed=st.sets(st.integers(1, 12)), cut=st.integers(0, 24))
+@given(capacity=capacities, disturbed=st.sets(st.integers(2, 12)), cut=st.integers(0, 24))
 def test_a_trial_that_was_disturbed_is_made_once_more(capacity: float, disturbed: set[int], cut: int) -> None:
     """The search asks the very same again, keeps both in its table, and finds what it would have found; killed at any
     moment, it goes on with what it would have asked next.
     """
     calm = Sut(capacity)
     calm_answer = search(calm, PLENTY)
-    # The overload trial drains, and is a guess all the same; what is disturbed is said of the others, one by one.
-    expected = [request for n, request in enumerate(calm.requests) for _ in range(2 if n and n in disturbed else 1)]
+    # The overload trial and the guess that it gave are not repeated.
+    expected = [request for n, request in enumerate(calm.requests) for _ in range(2 if n in disturbed else 1)]
     spoilt = [place for place in range(1, len(expected)) if expected[place - 1] == expected[place]]
     sut = Scripted(capacity, lambda rate, number, purpose: "invalid" if number in spoilt else None)
     answer, outcomes = search_with_outcomes(sut)
@@ -47,6 +47,21 @@ def test_a_trial_that_was_disturbed_is_made_once_more(capacity: float, disturbed
     rest = Scripted(capacity, lambda rate, number, purpose: "invalid" if number + cut in spoilt else None)
     assert search(rest, PLENTY, recorded=outcomes[:cut]) == answer
     assert rest.requests == expected[cut:]
+
+
+@given(capacity=capacities, flatters=st.floats(0.8, 2))
+def test_the_guess_of_an_overload_trial_that_was_disturbed_is_lowered_by_a_width(
+    capacity: float, flatters: float
+) -> None:
+    """One trial that proves nothing costs no second one at the same rate, and does not change what is found."""
+    sut = Scripted(capacity, lambda rate, number, purpose: "invalid" if number == 2 else None)
+    sut.flatters = flatters
+    result = search(sut, PLENTY)
+    guess, following = sut.requests[1].rate_per_s, sut.requests[2].rate_per_s
+    assert following == pytest.approx(max(guess / (1 + PLENTY.tolerance), PLENTY.floor_per_s))
+    assert result.confirmed
+    assert result.low is not None
+    assert result.low <= capacity < result.low * (1 + PLENTY.tolerance) ** 2
 
 
 @given(capacity=st.floats(1e3, 1e6), start=st.floats(0.05, 0.5), starved=st.floats(1.3, 8))
