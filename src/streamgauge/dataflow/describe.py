@@ -30,7 +30,7 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 
-_KINDS: dict[type, str] = {
+KINDS: dict[type, str] = {
     Source: "source",
     Select: "select",
     Where: "where",
@@ -48,7 +48,7 @@ _KINDS: dict[type, str] = {
     TopN: "top_n",
     Process: "process",
 }
-
+"""The kind of each node, in results and in the JSON form."""
 
 LETTERS_MAX = 160
 """The longest expression in a label."""
@@ -72,7 +72,7 @@ def _sink_row(sink: Sink) -> dict[str, Any]:
 def _row(node: Node) -> dict[str, Any]:
     return {
         "name": node.name,
-        "kind": _KINDS[type(node)],
+        "kind": KINDS[type(node)],
         "label": _label(node),
         "inputs": [input_.name for input_ in graph.inputs(node)],
         "columns": schema.columns(node),

@@ -7,7 +7,7 @@ Every expression is Spark SQL text. A node's `name` is the operator's name in re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import WINDOW_END, WINDOW_START
@@ -16,8 +16,14 @@ from streamgauge.core.value_types import ValueType
 from streamgauge.dataflow.operators.api import Processor
 from streamgauge.dataflow.static_table import Table
 
-Columns = tuple[tuple[str, str], ...]
+Expression = Annotated[str, "Spark SQL"]
+"""Spark SQL text over the columns of the node's input. The JSON form derives its rules from these types."""
+Columns = tuple[tuple[str, Expression], ...]
 """(output name, expression) pairs, in order."""
+OutputTypes = tuple[tuple[str, Annotated[str, "type"]], ...]
+"""(output name, Spark SQL type) pairs, in order."""
+Copies = tuple[tuple[str, Annotated[str, "column"]], ...]
+"""(output name, input column) pairs, in order."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class Where:
     """Row by row: keeps the rows for which `predicate` is true."""
 
     input: Node
-    predicate: str
+    predicate: Expression
     name: str = "where"
 
 
@@ -126,7 +132,7 @@ class Process:
     inputs: tuple[Node, ...]
     operator: type[Processor]
     reads: tuple[str, ...]
-    gives: Columns
+    gives: OutputTypes
     keys: tuple[str, ...] = ()
     parameters: tuple[tuple[str, Any], ...] = ()
     several: bool = False
@@ -134,7 +140,7 @@ class Process:
     broadcast: bool = False
     reach_us: int | None = None
     truth: str | None = None
-    lineage: Columns = ()
+    lineage: Copies = ()
     order: tuple[str, ...] = ()
     name: str = "process"
 
@@ -172,7 +178,7 @@ class Explode:
 
     input: Node
     column: str
-    array: str
+    array: Expression
     name: str = "explode"
     ordinal: str | None = None
 
@@ -277,7 +283,7 @@ class TopN:
 
     input: Node
     n: int
-    by: str
+    by: Expression
     ties: tuple[str, ...]
     keys: tuple[str, ...] = ()
     name: str = "top"
