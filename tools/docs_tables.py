@@ -95,6 +95,15 @@ def flow_of(name: str) -> str:
     )  # fmt: skip
 
 
+@functools.cache
+def dataflow_blocks() -> dict[str, str]:
+    """Tables and example of the JSON form of a flow."""
+    import runpy
+
+    blocks = runpy.run_path(str(Path(__file__).with_name("docs_dataflow.py")))["blocks"]()
+    return {name: block if isinstance(block, str) else table(*block) for name, block in blocks.items()}
+
+
 def features() -> str:
     """What workloads ask of an engine, by what each states of itself."""
     from streamgauge.workloads.features import MEANING
@@ -609,6 +618,8 @@ def makers() -> dict[str, Callable[[], str]]:
     for file in sorted(DATA.glob("*.csv")):
         found[f"results: {file.stem}"] = partial(results, file)
     found["results: tuning-profiles"] = partial(measured_profiles, DATA / "tuning-profiles.csv")
+    for name in dataflow_blocks():
+        found[name] = partial(dataflow_blocks().__getitem__, name)
     for name in field_tables():
         found[name] = partial(field_tables().__getitem__, name)
     found["coverage: summary"] = coverage_summary

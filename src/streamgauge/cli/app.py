@@ -14,10 +14,10 @@ import typer
 from typer.core import TyperGroup
 
 from streamgauge.cli.commands import EXITS, SHORTHANDS, MatrixRequest, Shorthand, perform, perform_file
-from streamgauge.cli.parse import build_experiment, one_option_a_side
+from streamgauge.cli.parse import build_experiment, one_option_a_side, pairs
 from streamgauge.cli.typer_parameters import AsJson, PrintToml, Verbose, parameters_of
 from streamgauge.config.options_and_settings import SETTINGS
-from streamgauge.core.errors import InputError, StreamgaugeError, near
+from streamgauge.core.errors import InputError, Problem, StreamgaugeError, near
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
 
@@ -141,11 +141,23 @@ def workloads(
         str, typer.Argument(metavar="WORKLOAD", help="describe this workload: streams, operators, parameters")
     ] = "",
     json_: AsJson = False,
-) -> None:
+    flow_json: Annotated[bool, typer.Option(
+        "--flow-json", help="print only the dataflow of WORKLOAD as JSON, for engines outside Python  [default: off]"
+    )] = False,
+    set_: Annotated[list[str] | None, typer.Option(
+        "--set", metavar="NAME=VALUE", help="with --flow-json: a parameter of the workload  [default: none]"
+    )] = None,
+) -> None:  # fmt: skip
     """List the workloads. With a name, describe its streams, operators and parameters."""
     from streamgauge.report.terminal.catalogue import show_workload, show_workloads
-    from streamgauge.workloads.registry import catalogue
+    from streamgauge.workloads.registry import RATE_PER_S, catalogue, get
 
+    if flow_json:
+        chosen = get(workload)
+        print(json.dumps(chosen.flow_document(chosen.read(pairs("--set", set_)), RATE_PER_S), indent=2))
+        return
+    if set_:
+        raise InputError(Problem("--set", "needs --flow-json", set_[0], f"--flow-json --set {set_[0]}"))
     rows = catalogue(name=workload)
     if json_:
         print(json.dumps(rows, indent=2))

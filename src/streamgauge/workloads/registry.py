@@ -18,6 +18,7 @@ from streamgauge.core.errors import InputError, Problem, choices_of, near, rule_
 from streamgauge.core.units import parse_duration
 from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.expressions.check import checked
+from streamgauge.dataflow.json_form.document import to_json
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.workloads.features import MEANING, Feature
@@ -34,6 +35,8 @@ class _OfUser:
 File = Annotated[str, _OfUser()]
 """A user file that determines the workload; empty means none."""
 
+RATE_PER_S = 100_000.0
+"""The rate at which workloads are described."""
 NO_RULES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -133,6 +136,13 @@ class Workload:
         except ValidationError as error:
             raise InputError([self._problem(item) for item in error.errors()]) from None
 
+    def flow_document(self, parameters: Parameters, rate_per_s: float) -> dict[str, Any]:
+        """The JSON form of the flow at these parameters, which engines outside Python read."""
+        job = self.build(parameters, rate_per_s)
+        keys = {stream.name: stream.key for stream in job.streams}
+        origin = {"name": self.name, "parameters": parameters.model_dump(mode="json"), "rate_per_s": rate_per_s}
+        return to_json(job.flow, keys, origin)
+
     def is_file(self, name: str) -> bool:
         """Whether a parameter, in any spelling, names a user file."""
         field_info = self.parameters.model_fields.get(self._plain(name))
@@ -186,7 +196,7 @@ def get(name: str) -> Workload:
     raise InputError(Problem("workload", rule, name, f"{meant} ({list_hint})" if meant else list_hint))
 
 
-def catalogue(rate_per_s: float = 100_000.0, name: str = "") -> list[dict[str, Any]]:
+def catalogue(rate_per_s: float = RATE_PER_S, name: str = "") -> list[dict[str, Any]]:
     """Workloads as plain data: name, title, summary, source, features, parameters, flow. `name` selects one."""
     chosen = [get(name)] if name else list(_all().values())
     return [_row(workload, rate_per_s) for workload in chosen]

@@ -54,6 +54,14 @@ def test_all_of_one_workload_where_it_is_named(asked: Asked) -> None:
     assert len(asked("workloads").stdout.splitlines()) < 5 * len(whole)
 
 
+def test_the_dataflow_of_a_workload_as_json(asked: Asked) -> None:
+    """One document on standard output, at the given parameters."""
+    document = json.loads(asked("workloads", "windowed_aggregation", "--flow-json", "--set", "range=12s").stdout)
+    assert document["workload"]["parameters"]["range"] == 12.0
+    assert document["nodes"][0]["window"] == {"range_us": 12_000_000, "slide_us": 4_000_000}
+    assert document["format_version"] == 1
+
+
 def test_print_toml_comes_back_as_it_went(stand: Path, asked: Asked) -> None:
     """The file that a command shows asks the same when it is read; nothing is started for it."""
     words = ["run", "windowed_aggregation", "--rate", "1.5M", "--duration", "2m", "--set", "range=10s", "--seed", "7",
