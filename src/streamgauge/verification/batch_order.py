@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
-from streamgauge.core.schema import quote, quoted
+from streamgauge.core.schema import quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Distinct, Flow, RunningAggregate
-from streamgauge.engines.duckdb_oracle.lower import retained_rows
+from streamgauge.engines.duckdb_oracle.lower import SPAN, TIME, by_spans
 from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed
 from streamgauge.loadgen.plan import Plan
@@ -37,7 +37,6 @@ TIME_BITS = 42
 """Bits of the event time since the plan's start: 50 days. The batch number has the 20 bits above."""
 NEVER_READ = 2**20 - 1
 """The batch of events that no batch has read. Greater than every batch number."""
-_RETAINED = {"retained": "retained"}
 
 
 def depends_on_batches(flow: Flow) -> bool:
@@ -124,24 +123,13 @@ def expect_by_batch(flow: Flow, record: TrialRecord, source: RegeneratedInput, c
         rows = oracle_sql(numbered, relations)
         connection.execute(f"CREATE TABLE expected AS SELECT {names}, {INGEST_TIME} AS {EVENT_TIME} FROM ({rows})")
         return
-    query, retained = retained_rows(numbered, relations, "retained")
-    connection.execute(query)
-    if not record.owes_all:
-        committed = max((commit.batch for commit in record.trial_log.commits), default=-1)
-        connection.execute(f"DELETE FROM retained WHERE {EVENT_TIME} >> {TIME_BITS} > {committed}")
-    keys = quoted(last.keys)
-    of_batch = f"GROUP BY {keys}, {EVENT_TIME} >> {TIME_BITS}"
+    committed = max((commit.batch for commit in record.trial_log.commits), default=-1)
+    last_batch = NEVER_READ if record.owes_all else committed
     connection.execute(
-        f"CREATE TABLE ends AS SELECT {keys}, max({EVENT_TIME}) AS {EVENT_TIME} FROM retained {of_batch}"
-    )
-    same = " AND ".join(
-        f"value.{quote(name)} IS NOT DISTINCT FROM ends.{quote(name)}" for name in (*last.keys, EVENT_TIME)
-    )
-    values = oracle_sql(retained, _RETAINED, "ends")
-    connection.execute(
-        f"CREATE TABLE expected AS SELECT value.* EXCLUDE ({EVENT_TIME}, {INGEST_TIME}), value.{INGEST_TIME} AS"
-        f" {EVENT_TIME}, value.{EVENT_TIME} >> {TIME_BITS} AS {BATCH}"
-        f" FROM ({values}) AS value JOIN ends ON {same}"
+        f"CREATE TABLE expected AS SELECT * EXCLUDE ({EVENT_TIME}, {INGEST_TIME}, {SPAN}),"
+        f" {INGEST_TIME} AS {EVENT_TIME}, {SPAN} AS {BATCH}"
+        f" FROM ({by_spans(numbered, relations, f'{TIME} >> {TIME_BITS}')})"
+        f" WHERE {SPAN} <= {last_batch}"
     )
 
 

@@ -26,7 +26,7 @@ from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow, Process, RunningAggregate
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.diff.sql import DUE
-from streamgauge.engines.duckdb_oracle.lower import last_of_spans, retained_rows
+from streamgauge.engines.duckdb_oracle.lower import SPAN, at_points, by_spans, span_number
 from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed, is_independent
 from streamgauge.metrics.latency.event_latency import LatencyRule
@@ -58,8 +58,6 @@ from streamgauge.verification.sink_comparison import (
 from streamgauge.verification.spool import ReceivedResults, results_file
 
 SLICE_US = 5 * US
-RETAINED_ROWS = {"kept": "kept"}
-"""The input rows of a running aggregate: stream name to table name."""
 BY_SQL = Truth("DuckDB, by SQL made from the flow", independent=True)
 BY_CLASSES = Truth(
     "DuckDB, by SQL made from the flow, and the flow's own classes over the whole input in order", independent=False
@@ -241,28 +239,27 @@ def _planned(
 def _expect_updates(
     resolved: ResolvedExperiment, record: TrialRecord, source: RegeneratedInput, connection: Any
 ) -> None:
-    """Creates `expected`: the right value for each update that came, and for each update that was due.
+    """Creates `expected`: the right value for each update that was due, and for each other update that came.
 
     Due is the value of each key at the end of each batch that contained the key. Otherwise an engine that emits fewer
     updates would choose when its latency is measured. If a trial ended early, the events offered after its last batch
-    form one more batch, which never came.
+    form one more batch, which never came. Other updates need a second pass over the events, of their keys only.
     """
-    keys = resolved.flow.sink.input.keys  # type: ignore[union-attr]
+    flow, columns = resolved.lineage_flow, (*resolved.flow.sink.input.keys, EVENT_TIME)  # type: ignore[union-attr]
     times, _ = cuts(record.trial_log)
     if times and not record.owes_all:
         times.append(max(times[-1], _measured_until(record)))
-    connection.register("cuts", pa.table({"cut": pa.array(times, pa.int64())}))
-    query, retained = retained_rows(resolved.lineage_flow, _planned(resolved, record, source, connection), "kept")
-    connection.execute(query)
-    connection.execute(f"CREATE TABLE due AS {last_of_spans(retained, RETAINED_ROWS, 'cuts')}")
-    columns = quoted([*keys, EVENT_TIME])
-    connection.execute(f"CREATE VIEW points AS SELECT {columns} FROM received UNION SELECT {columns} FROM due")
-    values = oracle_sql(retained, RETAINED_ROWS, "points")
-    same = " AND ".join(f"value.{quote(name)} IS NOT DISTINCT FROM due.{quote(name)}" for name in (*keys, EVENT_TIME))
+    values = by_spans(flow, _planned(resolved, record, source, connection), span_number(times))
     connection.execute(
-        f"CREATE TABLE expected AS SELECT value.*, due.{quote(EVENT_TIME)} IS NOT NULL AS {DUE}"
-        f" FROM ({values}) AS value LEFT JOIN due ON {same}"
+        f"CREATE TABLE expected AS SELECT * EXCLUDE ({SPAN}), {SPAN} < {len(times)} AS {DUE} FROM ({values})"
     )
+    same = " AND ".join(f"received.{quote(name)} IS NOT DISTINCT FROM expected.{quote(name)}" for name in columns)
+    connection.execute(
+        f"CREATE TABLE others AS SELECT DISTINCT {quoted(columns)} FROM received ANTI JOIN expected ON {same}"
+    )
+    if connection.execute("SELECT 1 FROM others LIMIT 1").fetchall():
+        values = at_points(flow, _planned(resolved, record, source, connection), "others")
+        connection.execute(f"INSERT INTO expected BY NAME SELECT *, false AS {DUE} FROM ({values})")
 
 
 def _compare_slices(

@@ -19,13 +19,11 @@ from streamgauge.core.schema import quote, quoted
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Flow, RunningAggregate
 from streamgauge.diff import compare as answers
-from streamgauge.engines.duckdb_oracle.lower import retained_rows
-from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
+from streamgauge.engines.duckdb_oracle.lower import SPAN, by_spans
 from streamgauge.verification.sink_comparison import Comparison, DiffSpec
 from streamgauge.verification.spool import ReceivedResults
 
 ARRIVAL = "__arrival"
-_RETAINED = {"retained": "retained"}
 _COUNT, _COUNT_ALL = re.compile(r"count\([^()]*\)"), "count(*)"
 
 
@@ -41,14 +39,8 @@ def compare_rising(
     last, connection = flow.sink.input, compared.connection
     assert isinstance(last, RunningAggregate)
     columns, keys = tuple(schema.columns(last)), quoted(last.keys)
-    query, retained = retained_rows(flow, relations, "retained")
-    connection.execute(query)
-    connection.execute(
-        f"CREATE TABLE ends AS SELECT {keys}, max({EVENT_TIME}) AS {EVENT_TIME} FROM retained GROUP BY {keys}"
-    )
-    values = oracle_sql(retained, _RETAINED, "ends")
-    same = _same("value", "ends", (*last.keys, EVENT_TIME))
-    connection.execute(f"CREATE TABLE expected AS SELECT value.* FROM ({values}) AS value JOIN ends ON {same}")
+    values = by_spans(flow, relations, "0")
+    connection.execute(f"CREATE TABLE expected AS SELECT * EXCLUDE ({SPAN}) FROM ({values})")
     schema_ = empty.schema if received.empty else received.schema.remove_metadata()
     arrivals = schema_.append(pa.field(ARRIVAL, pa.int64()))
     connection.register("arrived", pa.RecordBatchReader.from_batches(arrivals, _numbered(received)))

@@ -16,7 +16,7 @@ from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.early_firing import with_early_firing
 from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Window
-from streamgauge.engines.duckdb_oracle.lower import last_of_spans, retained_rows, sql
+from streamgauge.engines.duckdb_oracle.lower import by_spans, span_number, sql
 
 BOUGHT = source("purchases", Schema.of(pack="int", price="int"))
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9), st.integers(-20, 60)), max_size=40)
@@ -76,24 +76,16 @@ def test_the_last_value_of_a_window_is_its_result(rows: list[tuple[int, int, int
     assert sorted(last.values()) == sorted(answers(of, rows))
 
 
-def test_values_are_asked_for_where_they_are_due() -> None:
+def test_values_are_due_after_each_span() -> None:
     """By keys and windows, as for any running aggregate."""
     flow = with_lineage(with_early_firing(revenue(tumble(1))), ingest_time=False)
     connection = duckdb.connect()
     connection.execute(
         "CREATE TABLE purchases AS SELECT i % 2 AS pack, 1 AS price, i * 250000 AS event_time FROM range(8) t(i)"
     )
-    query, retained = retained_rows(flow, {"purchases": "purchases"}, "kept")
-    connection.execute(query)
-    connection.execute("CREATE TABLE cuts AS SELECT unnest([600000, 2000000]) AS cut")
-    due = connection.execute(last_of_spans(retained, {"kept": "kept"}, "cuts")).fetchall()
-    assert sorted((row[0], row[-1]) for row in due) == [
-        (0, 500000),
-        (0, 1500000),
-        (1, 250000),
-        (1, 750000),
-        (1, 1750000),
-    ]
+    values = by_spans(flow, {"purchases": "purchases"}, span_number([600000, 2000000]))
+    due = connection.execute(f"SELECT pack, event_time, __span FROM ({values})").fetchall()
+    assert sorted(due) == [(0, 500000, 0), (0, 1500000, 1), (1, 250000, 0), (1, 750000, 1), (1, 1750000, 1)]
 
 
 @pytest.mark.parametrize("seconds", [1, 8])

@@ -27,7 +27,6 @@ class Oracle:
         flow: Flow,
         inputs: Mapping[str, pa.RecordBatchReader | pa.Table | str],
         con: duckdb.DuckDBPyConnection,
-        points: str | None = None,
     ) -> duckdb.DuckDBPyRelation:
         """The results of a flow with one sink over `inputs`, as a lazy relation of `con`.
 
@@ -36,10 +35,10 @@ class Oracle:
         `inputs`: stream name to Arrow data, or to the name of a relation of `con`. Each has the fields that the flow
         needs (`dataflow.lineage.needed_columns`), `event_time` (BIGINT, us), and the lineage columns that the flow
         reads. A reader can be read only once, so a flow that reads a stream twice needs a table or relation.
-        `points`: see `lower.sql`. Raises InputError if a stream is missing.
+        Raises InputError if a stream is missing.
         """
         relations = {source.name: _relation(source.name, inputs, con) for source in graph.sources(flow)}
-        return con.sql(lower.sql(flow, computed(con, flow, relations), points))
+        return con.sql(lower.sql(flow, computed(con, flow, relations)))
 
 
 def _relation(

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import singledispatch
 
-from streamgauge.core.lineage_columns import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START
-from streamgauge.core.schema import Schema, quote, quoted
+from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import quote, quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.expressions import check as expressions
 from streamgauge.dataflow.expressions.check import Checked
@@ -45,7 +44,7 @@ from streamgauge.dataflow.nodes import (
 from streamgauge.dataflow.operators import reference_sql
 from streamgauge.engines.duckdb_oracle.static_table import relation_of
 
-TIME = "__time"
+TIME, SPAN = "__time", "__span"
 Relations = Mapping[str, str]
 
 # The width of a join's time buckets in window ranges. Wide buckets repeat fewer rows; narrow ones give fewer pairs.
@@ -55,53 +54,65 @@ PANES_MAX = 100
 """Windows of an event up to which a row for each pane and window costs less than frames."""
 
 
-def sql(flow: Flow, relations: Relations, points: str | None = None) -> str:
+def sql(flow: Flow, relations: Relations) -> str:
     """DuckDB SQL that computes the results of a flow with one sink.
 
     `relations` maps each stream to a relation or a bracketed query with the fields that the flow needs and
     `event_time` (BIGINT, us). `process_operator.computed` adds relations of processes without a truth.
-    A running aggregate gives its value at every event time. With `points`, a relation of keys and `event_time`, it
-    gives only the values at these times and the last value of each key, which is ten times faster for sums, counts,
-    minima and maxima.
+    A running aggregate gives its value at every event time; `by_spans` and `at_points` give fewer, and are faster.
     """
     last = flow.sink.input
-    names = quoted(schema.columns(last))
     relations, once = _read_once(last, relations)
-    if points is not None and isinstance(last, RunningAggregate) and _divisible(last) is not None:
-        return f"{once}SELECT {names} FROM ({_running_at(last, relations, points)})"
-    return f"{once}SELECT {names} FROM ({lower(last, relations)})"
+    return f"{once}SELECT {quoted(schema.columns(last))} FROM ({lower(last, relations)})"
 
 
-def last_of_spans(flow: Flow, relations: Relations, cuts: str) -> str:
-    """DuckDB SQL for the last event time of each key in each span: keys, `event_time`.
+def span_number(cuts: Sequence[int], first: int = 0) -> str:
+    """DuckDB SQL for the number of these ascending times that `__time` has reached, by bisection, plus `first`."""
+    if not cuts:
+        return str(first)
+    middle = len(cuts) // 2
+    low, high = span_number(cuts[:middle], first), span_number(cuts[middle + 1 :], first + middle + 1)
+    return f"CASE WHEN {TIME} < {cuts[middle]} THEN {low} ELSE {high} END"
 
-    The flow has one sink, a running aggregate. `cuts` is a relation with a column `cut`, the ends of the spans. Later
-    events are ignored.
+
+def by_spans(flow: Flow, relations: Relations, span: str) -> str:
+    """DuckDB SQL for the value of each key after each span that has rows of the key: results with `__span`.
+
+    The flow has one sink, a running aggregate. `span` is an integer of `__time` that rises with it. Aggregates that can
+    be merged cost one pass over the rows, whose result is as large as this one.
     """
     last = flow.sink.input
     assert isinstance(last, RunningAggregate)
     relations, once = _read_once(last, relations)
-    keys = quoted(last.keys)
+    keys, parts = quoted(last.keys), _divisible(last)
+    rows = f"SELECT *, {span} AS {SPAN} FROM ({lower(last.input, relations)})"
+    if parts is None:
+        return f"{once}SELECT {quoted(schema.columns(last))}, {SPAN} FROM ({_running(last, rows, SPAN)})"
+    partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
+    combined = ", ".join(_combined(name, check, " OVER running") for name, check in parts)
     return (
-        f"{once}SELECT {keys}, max({TIME}) AS {quote(EVENT_TIME)} FROM ({lower(last.input, relations)}) AS __rows"
-        f" ASOF JOIN {cuts} AS __cuts ON __rows.{TIME} < __cuts.cut GROUP BY {keys}, cut"
+        f"{once}SELECT {keys}, {combined}, {SPAN}"
+        f" FROM (SELECT {keys}, {SPAN}, {partial} FROM ({rows}) GROUP BY {keys}, {SPAN})"
+        f" WINDOW running AS (PARTITION BY {keys} ORDER BY {SPAN} ROWS UNBOUNDED PRECEDING)"
     )
 
 
-def retained_rows(flow: Flow, relations: Relations, table: str) -> tuple[str, Flow]:
-    """DuckDB SQL that stores the input of a flow's running aggregate in `table`, and the same aggregate over a stream
-    `table`. So several queries share the computation of that input.
+def at_points(flow: Flow, relations: Relations, points: str) -> str:
+    """DuckDB SQL for the results at `points`, a relation of keys and `event_time`; none where the key has no row.
+
+    The flow has one sink, a running aggregate. Rows of other keys are dropped first.
     """
     last = flow.sink.input
     assert isinstance(last, RunningAggregate)
-    available = schema.columns(last.input)
-    used = {EVENT_TIME, *last.keys} | expressions.columns_of_all(last.aggregates)
     relations, once = _read_once(last, relations)
-    names = quoted(name for name in available if name in used)
-    query = f"CREATE TABLE {quote(table)} AS {once}SELECT {names} FROM ({lower(last.input, relations)})"
-    fields = Schema.of(**{name: kind for name, kind in available.items() if name in used and name not in LINEAGE})
-    retained = Source(table, fields, tuple(name for name in LINEAGE if name in used and name in available))
-    return query, Flow((replace(flow.sink, input=replace(last, input=retained)),))
+    asked = f"SEMI JOIN {points} AS __asked ON {_same_keys(last)}"
+    rows = f"(SELECT __rows.* FROM ({lower(last.input, relations)}) AS __rows {asked})"
+    relations = {**relations, retained_name(last.input): rows}
+    values = lower(last, relations) if _divisible(last) is None else _running_at(last, relations, points)
+    return (
+        f"{once}SELECT {quoted(schema.columns(last))} FROM ({values}) AS __rows"
+        f" {asked} AND __rows.{TIME} = __asked.{quote(EVENT_TIME)}"
+    )
 
 
 def _read_once(last: Node, relations: Relations) -> tuple[Relations, str]:
@@ -176,16 +187,7 @@ def _(node: WindowAggregate, relations: Relations) -> str:
 @_lowered.register
 def _(node: RunningAggregate, relations: Relations) -> str:
     """The value at every event time over all rows of the key up to and including it. One row per time."""
-    available = schema.columns(node.input)
-    aggregates = ", ".join(
-        f"{expressions.checked(text, available, node.name).over} AS {quote(name)}" for name, text in node.aggregates
-    )
-    keys = quoted(node.keys)
-    return (
-        f"SELECT {keys}, {aggregates}, {TIME} FROM ({lower(node.input, relations)})"
-        f" WINDOW running AS (PARTITION BY {keys} ORDER BY {TIME} RANGE UNBOUNDED PRECEDING)"
-        f" QUALIFY lead({TIME}) OVER (PARTITION BY {keys} ORDER BY {TIME}) IS DISTINCT FROM {TIME}"
-    )
+    return _running(node, lower(node.input, relations), TIME)
 
 
 @_lowered.register
@@ -406,6 +408,20 @@ def _pairs_hopping(node: WindowJoin, left: str, right: str) -> str:
     return f"SELECT * FROM ({_windows_of(node.window, '__early', pairs)}) WHERE __late < __w + {reach}"
 
 
+def _running(node: RunningAggregate, rows: str, last_of: str) -> str:
+    """Values by window functions over all rows of the key: one row for each value of the column `last_of`."""
+    available = schema.columns(node.input)
+    aggregates = ", ".join(
+        f"{expressions.checked(text, available, node.name).over} AS {quote(name)}" for name, text in node.aggregates
+    )
+    keys = quoted(node.keys)
+    return (
+        f"SELECT {keys}, {aggregates}, {last_of} FROM ({rows})"
+        f" WINDOW running AS (PARTITION BY {keys} ORDER BY {TIME} RANGE UNBOUNDED PRECEDING)"
+        f" QUALIFY lead({last_of}) OVER (PARTITION BY {keys} ORDER BY {TIME}) IS DISTINCT FROM {last_of}"
+    )
+
+
 def _running_at(node: RunningAggregate, relations: Relations, points: str) -> str:
     """Values at the requested event times and at the end.
 
@@ -414,10 +430,9 @@ def _running_at(node: RunningAggregate, relations: Relations, points: str) -> st
     """
     keys, parts = quoted(node.keys), _aggregate_checks(node)
     requested = f"SELECT DISTINCT {keys}, {quote(EVENT_TIME)} AS __point FROM {points}"
-    same = " AND ".join(f"__rows.{quote(key)} IS NOT DISTINCT FROM __asked.{quote(key)}" for key in node.keys)
     assigned = (
         f"SELECT __rows.*, __asked.__point FROM ({lower(node.input, relations)}) AS __rows"
-        f" ASOF LEFT JOIN ({requested}) AS __asked ON {same} AND __rows.{TIME} <= __asked.__point"
+        f" ASOF LEFT JOIN ({requested}) AS __asked ON {_same_keys(node)} AND __rows.{TIME} <= __asked.__point"
     )
     partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
     groups = f"SELECT {keys}, __point, {partial}, max({TIME}) AS {TIME} FROM ({assigned}) GROUP BY {keys}, __point"
@@ -426,3 +441,7 @@ def _running_at(node: RunningAggregate, relations: Relations, points: str) -> st
         f"SELECT DISTINCT {keys}, {combined}, {TIME} FROM ({groups})"
         f" WINDOW running AS (PARTITION BY {keys} ORDER BY {TIME} ROWS UNBOUNDED PRECEDING)"
     )
+
+
+def _same_keys(node: RunningAggregate) -> str:
+    return " AND ".join(f"__rows.{quote(key)} IS NOT DISTINCT FROM __asked.{quote(key)}" for key in node.keys)

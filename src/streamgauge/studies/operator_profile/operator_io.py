@@ -23,7 +23,6 @@ import pyarrow as pa
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, LINEAGE
 from streamgauge.core.schema import Field, Schema, quote, quoted
 from streamgauge.dataflow import graph, schema
-from streamgauge.dataflow.expressions import check
 from streamgauge.dataflow.expressions.types import element_type
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.dataflow.nodes import Flow, Mode, Node, Process, RunningAggregate, Sink, Source, TopN, UserJobNode
@@ -94,7 +93,6 @@ def materialise(
     A user job needs `user_job_rows`.
     """
     connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET asof_loop_join_threshold = 0")
     done: dict[Node, OperatorIO] = {}
     for node in graph.operators(flow):
         isolated = _isolated(node)
@@ -163,27 +161,17 @@ def _compute(connection: Any, isolated: Node, table: str, span: Span) -> None:
     relations = {source.name: quote(source.name) for source in graph.sources(flow)}
     relations = computed(connection, flow, relations)
     if isinstance(isolated, RunningAggregate):
-        query = _updates(connection, isolated, relations, span)
+        query = _updates(isolated, relations, span)
     else:
         own = quoted(schema.columns(isolated))
         query = f"SELECT {own}, {lower.TIME} AS {quote(EVENT_TIME)} FROM ({lower.lower(isolated, relations)})"
     connection.execute(f"CREATE TABLE {quote(table)} AS {query}")
 
 
-def _updates(connection: Any, node: RunningAggregate, relations: dict[str, str], span: Span) -> str:
+def _updates(node: RunningAggregate, relations: dict[str, str], span: Span) -> str:
     """The value of each key at the end of each slice that has rows of the key."""
-    flow = _isolated_flow(node)
-    connection.register("__cuts", pa.table({"cut": pa.array(span.ends, pa.int64())}))
-    due = lower.last_of_spans(flow, relations, "__cuts")
-    connection.execute(f"CREATE OR REPLACE TEMP TABLE __due AS {due}")
-    connection.unregister("__cuts")
-    input_columns = schema.columns(node.input)
-    if all(check.checked(text, input_columns, node.name).combine for _, text in node.aggregates):
-        return lower.sql(flow, relations, "__due")
-    own = ", ".join(f"__values.{quote(name)}" for name in schema.columns(node))
-    same = " AND ".join(f"__values.{quote(key)} IS NOT DISTINCT FROM __due.{quote(key)}" for key in node.keys)
-    at = f"__values.{lower.TIME} = __due.{quote(EVENT_TIME)}"
-    return f"SELECT {own} FROM ({lower.lower(node, relations)}) AS __values JOIN __due ON {same} AND {at}"
+    values = lower.by_spans(_isolated_flow(node), relations, lower.span_number(span.ends))
+    return f"SELECT {quoted(schema.columns(node))} FROM ({values})"
 
 
 def _rows_and_bytes(connection: Any, node: Node) -> tuple[int, float | None]:

@@ -1,7 +1,7 @@
 """The oracle's answers against outputs worked out by hand, and against a plain Python statement of the semantics."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -17,6 +17,7 @@ from streamgauge.dataflow.builder import Stream, hop, source, tumble, union
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Source, Window
 from streamgauge.engines.duckdb_oracle import lower
+from streamgauge.engines.duckdb_oracle.lower import Relations
 from tests.helpers_times import us_of
 
 LEFT = Schema.of(k="int", v="int")
@@ -59,15 +60,13 @@ def _answer(
     flow: Flow,
     a: list[Row],
     b: list[Row] | None = None,
-    points: list[Row] | None = None,
+    text: Callable[[Flow, Relations], str] = lower.sql,
 ) -> list[Row]:
     """The flow's rows, sorted; window borders as microseconds."""
     con.register("a_rows", _input(LEFT, a))
     con.register("b_rows", _input(RIGHT, b or []))
-    if points is not None:
-        con.register("asked", pa.table({"k": [p[0] for p in points], "event_time": [p[1] for p in points]}))
-    text = lower.sql(flow, {"a": "a_rows", "b": "b_rows"}, "asked" if points is not None else None)
-    rows = [tuple(us_of(value) for value in row) for row in con.execute(text).fetchall()]
+    relations = {"a": "a_rows", "b": "b_rows"}
+    rows = [tuple(us_of(value) for value in row) for row in con.execute(text(flow, relations)).fetchall()]
     return sorted(rows, key=lambda row: tuple((value is None, value) for value in row))
 
 
@@ -133,18 +132,18 @@ def test_every_aggregate_in_panes_and_expanded(con: duckdb.DuckDBPyConnection) -
     assert by_panes[1][3:7] == (11, 3, -3, 9)
 
 
-def test_running_at_asked_times_and_at_the_end(con: duckdb.DuckDBPyConnection) -> None:
-    """Asked times give the value up to them, under the time of the last event that counts; the end comes unasked."""
+def _at(con: duckdb.DuckDBPyConnection, flow: Flow, rows: list[Row], points: list[Row]) -> list[Row]:
+    keys, times = pa.array([point[0] for point in points], pa.int32()), pa.array([point[1] for point in points])
+    con.register("asked", pa.table({"k": keys, "event_time": times.cast(pa.int64())}))
+    return _answer(con, flow, rows, text=lambda flow, relations: lower.at_points(flow, relations, "asked"))
+
+
+def test_running_at_asked_times(con: duckdb.DuckDBPyConnection) -> None:
+    """The value up to and with each of them, if the key has an event then."""
     flow = with_lineage(A.running(keys="k", n="count(*)", high="max(v)").sink("out"))
     rows = [(1, 4, 10), (1, 1, 20), (1, 3, 30), (2, 5, 15), (None, 6, 1), (None, 9, 4)]
     asked = [(1, 20), (1, 25), (1, 5), (None, 1), (3, 10)]
-    assert _answer(con, flow, rows, points=asked) == [
-        (1, 2, 4, 20, 27),
-        (1, 3, 4, 30, 37),
-        (2, 1, 5, 15, 22),
-        (None, 1, 6, 1, 8),
-        (None, 2, 9, 4, 11),
-    ]
+    assert _at(con, flow, rows, asked) == [(1, 2, 4, 20, 27), (None, 1, 6, 1, 8)]
 
 
 def test_windows_chain_by_the_end_of_the_first(con: duckdb.DuckDBPyConnection) -> None:
@@ -266,9 +265,9 @@ def test_window_join_is_its_plain_statement(window: Window, a: list[Row], b: lis
     assert Counter(_shared(with_lineage(A.join(B, window=window, on="k").sink("out")), a, b)) == Counter(wanted)
 
 
-@given(rows=LEFT_ROWS, asked=st.lists(st.tuples(KEYS, TIMES), max_size=8))
-def test_running_is_its_plain_statement(rows: list[Row], asked: list[Row]) -> None:
-    """At every event time of a key: count and sum of its events so far; asked times give some of it, and the end."""
+@given(rows=LEFT_ROWS)
+def test_running_is_its_plain_statement(rows: list[Row]) -> None:
+    """At every event time of a key: count and sum of its events so far."""
     flow = with_lineage(A.running(keys="k", n="count(*)", total="sum(v)").sink("out"))
     whole = {}
     for key, time in {(row[0], row[2]) for row in rows}:
@@ -276,7 +275,24 @@ def test_running_is_its_plain_statement(rows: list[Row], asked: list[Row]) -> No
         known = [value for value in values if value is not None]
         whole[key, time] = (key, len(values), sum(known) if known else None, time, time + 7)
     assert Counter(_shared(flow, rows)) == Counter(whole.values())
-    ends = {(key, max(time for k, time in whole if k == key)) for key, _ in whole}
-    before = {(key, max((t for k, t in whole if k == key and t <= time), default=None)) for key, time in asked}
-    wanted = [whole[place] for place in ends | before if place in whole]
-    assert Counter(_shared(flow, rows, points=asked)) == Counter(wanted)
+
+
+@pytest.mark.parametrize("more", [{}, {"mean": "avg(v)"}], ids=["merged", "by windows"])
+@given(
+    rows=LEFT_ROWS,
+    cuts=st.lists(TIMES, max_size=5),
+    asked=st.lists(st.tuples(KEYS, TIMES), max_size=8),
+)
+def test_running_values_are_those_at_every_event_time(
+    more: dict[str, str], rows: list[Row], cuts: list[int], asked: list[Row]
+) -> None:
+    """The last one of each key and span, and those at asked times."""
+    parts = {"n": "count(*)", "total": "sum(v)", "low": "min(v)", **more}
+    flow = with_lineage(A.running(keys="k", **parts).sink("out"))
+    every = _answer(OPEN[0], flow, rows)
+    last = {(row[0], sum(cut <= row[-2] for cut in cuts)): row for row in sorted(every, key=lambda row: row[-2])}
+    number = lower.span_number(sorted(cuts))
+    by_spans = _answer(OPEN[0], flow, rows, text=lambda flow, relations: lower.by_spans(flow, relations, number))
+    assert {(row[0], row[-1]): row[:-1] for row in by_spans} == last
+    assert len(by_spans) == len(last)
+    assert _at(OPEN[0], flow, rows, asked) == [row for row in every if (row[0], row[-2]) in asked]

@@ -61,9 +61,12 @@ def answer(flow: Flow, a: list[Row], b: list[Row] | None = None, asked: list[Row
     (con,) = OPEN
     con.register("a_rows", _input(LEFT, a, 0).to_reader())
     con.register("b_rows", _input(RIGHT, b or [], B_ID).to_reader())
+    traced, relations = with_lineage(flow), {"a": "a_rows", "b": "b_rows"}
+    text = lower.sql(traced, relations)
     if asked is not None:
-        con.register("asked", pa.table({"word": [p[0] for p in asked], "event_time": [p[1] for p in asked]}))
-    text = lower.sql(with_lineage(flow), {"a": "a_rows", "b": "b_rows"}, "asked" if asked is not None else None)
+        keys, times = pa.array([p[0] for p in asked], pa.string()), pa.array([p[1] for p in asked], pa.int64())
+        con.register("asked", pa.table({"word": keys, "event_time": times}))
+        text = lower.at_points(traced, relations, "asked")
     return Counter(tuple(us_of(value) for value in row) for row in con.execute(text).fetchall())
 
 
@@ -97,9 +100,7 @@ def test_running_after_explode(rows: list[Row], asked: list[Row]) -> None:
         most = max((value for value in values if value is not None), default=None)
         whole[key, time] = (key, len(values), most, time, time + 7)
     assert answer(flow, rows) == Counter(whole.values())
-    ends = {(key, max(time for k, time in whole if k == key)) for key, _ in whole}
-    before = {(key, max((t for k, t in whole if k == key and t <= time), default=None)) for key, time in asked}
-    assert answer(flow, rows, asked=asked) == Counter(whole[place] for place in ends | before if place in whole)
+    assert answer(flow, rows, asked=asked) == Counter(whole[place] for place in set(asked) if place in whole)
 
 
 @given(rows=LEFT_ROWS)
