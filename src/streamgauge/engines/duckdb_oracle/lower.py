@@ -423,22 +423,21 @@ def _running(node: RunningAggregate, rows: str, last_of: str) -> str:
 
 
 def _running_at(node: RunningAggregate, relations: Relations, points: str) -> str:
-    """Values at the requested event times and at the end.
+    """Values at the requested event times, or at the last rows before them.
 
-    Each row is assigned to the next requested time of its key, then aggregates accumulate. Rows after the last
-    requested time get null, which sorts last.
+    Each row is assigned to the next requested time of its key, then aggregates accumulate.
     """
     keys, parts = quoted(node.keys), _aggregate_checks(node)
     requested = f"SELECT DISTINCT {keys}, {quote(EVENT_TIME)} AS __point FROM {points}"
     assigned = (
         f"SELECT __rows.*, __asked.__point FROM ({lower(node.input, relations)}) AS __rows"
-        f" ASOF LEFT JOIN ({requested}) AS __asked ON {_same_keys(node)} AND __rows.{TIME} <= __asked.__point"
+        f" ASOF JOIN ({requested}) AS __asked ON {_same_keys(node)} AND __rows.{TIME} <= __asked.__point"
     )
     partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
     groups = f"SELECT {keys}, __point, {partial}, max({TIME}) AS {TIME} FROM ({assigned}) GROUP BY {keys}, __point"
     combined = ", ".join(_combined(name, check, " OVER running") for name, check in parts)
     return (
-        f"SELECT DISTINCT {keys}, {combined}, {TIME} FROM ({groups})"
+        f"SELECT {keys}, {combined}, {TIME} FROM ({groups})"
         f" WINDOW running AS (PARTITION BY {keys} ORDER BY {TIME} ROWS UNBOUNDED PRECEDING)"
     )
 
