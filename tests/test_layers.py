@@ -66,14 +66,16 @@ MAY_IMPORT: dict[str, str] = {
     "metrics.log": "core loadgen metrics transports",
     "metrics.summary": "artifacts core dataflow metrics metrics.latency metrics.log results stats system transports",
     "engines": (
-        "core dataflow dataflow.operators engines.duckdb_oracle engines.spark engines.spark.dstream "
+        "core dataflow dataflow.operators engines.duckdb_oracle engines.spark engines.spark.cluster "
+        "engines.spark.dstream "
         "engines.spark.session engines.spark.structured engines.synthetic transports"
     ),
     "engines.duckdb_oracle": "core dataflow dataflow.expressions dataflow.operators engines system",
     "engines.spark": (
-        "core dataflow engines engines.spark.dstream engines.spark.lowering engines.spark.session "
-        "engines.spark.structured engines.spark.user_job system"
+        "core dataflow engines engines.spark.cluster engines.spark.dstream engines.spark.lowering "
+        "engines.spark.session engines.spark.structured engines.spark.user_job system"
     ),
+    "engines.spark.cluster": "core engines engines.spark.session system",
     "engines.spark.dstream": (
         "core dataflow engines engines.spark engines.spark.io engines.spark.lowering engines.spark.observe "
         "engines.spark.structured transports.flight transports.socket"
@@ -89,8 +91,8 @@ MAY_IMPORT: dict[str, str] = {
     "engines.spark.observe": "core dataflow system",
     "engines.spark.session": "core streamgauge system",
     "engines.spark.structured": (
-        "core dataflow engines engines.spark engines.spark.io engines.spark.lowering engines.spark.observe "
-        "engines.spark.session engines.spark.user_job system"
+        "core dataflow engines engines.spark engines.spark.cluster engines.spark.io engines.spark.lowering "
+        "engines.spark.observe engines.spark.session engines.spark.user_job system"
     ),
     "engines.spark.user_job": (
         "core dataflow engines engines.spark engines.spark.lowering engines.spark.session system"
@@ -153,7 +155,7 @@ MAY_IMPORT: dict[str, str] = {
     "report.terminal": "core report report.documents results",
     "report.text": "core results stats",
     "cli": (
-        "artifacts config core engines preflight report report.documents report.terminal results "
+        "artifacts config core engines engines.spark.cluster preflight report report.documents report.terminal results "
         "studies.capacity studies.compare studies.latency_breakdown studies.matrix studies.operator_profile "
         "studies.scalability studies.selftest system trial workloads"
     ),

@@ -292,17 +292,22 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def commands() -> dict[str, Any]:
-    """Command name to the parsed command, in the order of the help."""
+    """Command name to the parsed command, in the order of the help. A command of a group has both names."""
     import typer
 
     from streamgauge.cli.app import app
 
     group: Any = typer.main.get_command(app)
-    return dict(group.commands)
+    found: dict[str, Any] = {}
+    for name, command in group.commands.items():
+        found[name] = command
+        found |= {f"{name} {inner}": each for inner, each in getattr(command, "commands", {}).items()}
+    return found
 
 
 def command_list() -> str:
-    return "\n\n".join(_command(name, command) for name, command in commands().items())
+    named = commands().items()
+    return "\n\n".join(_command(name, command) for name, command in named if not hasattr(command, "commands"))
 
 
 def _command(name: str, command: Any) -> str:
@@ -338,6 +343,7 @@ def exit_codes() -> str:
         (EXITS["interrupted"], "interrupted"),
         (1, "`scale`: a cell is not decided, or answers are wrong"),
         (1, "`compare`: a `--fail-if` fails or is unknown"), (1, "`selftest`: an item does not hold"),
+        (1, "`cluster status`: not every process of a cluster runs"),
         (errors.InputError.exit_code, "a command, setting, file or user job cannot be used. Nothing was measured"),
         (EXITS["invalid"], "invalid"),
         (errors.MachineError.exit_code, "this machine lacks something, such as Java: nothing was measured"),

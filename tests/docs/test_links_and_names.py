@@ -40,7 +40,7 @@ def dead_links(text: str, page: Path) -> list[str]:
 
 def unknown_words(line: str) -> list[str]:
     """What a line of code names that the program does not have: commands, options, workloads, engines, settings."""
-    found = re.search(r"(?:^|[\s/])streamgauge ([a-z]+)\b(.*)", line)
+    found = re.search(r"(?:^|[\s/])streamgauge ([a-z]+(?: (?:start|status|stop)\b)?)(.*)", line)
     if not found:
         return []
     name, rest = found.group(1), found.group(2)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from streamgauge.cli.cluster import app as cluster_app
 from streamgauge.cli.commands import EXITS, SHORTHANDS, MatrixRequest, Shorthand, perform, perform_file
 from streamgauge.cli.parse import build_experiment, one_option_a_side, pairs
 from streamgauge.cli.typer_parameters import AsJson, PrintToml, Verbose, parameters_of
@@ -112,6 +113,7 @@ def _add(name: str, shorthand: Shorthand) -> None:
 
 for _name, _shorthand in SHORTHANDS.items():
     _add(_name, _shorthand)
+app.add_typer(cluster_app, name="cluster", short_help="Run a Spark cluster on this machine")
 
 
 @app.command("experiment", short_help="Run an experiment from a TOML file")

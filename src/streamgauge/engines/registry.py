@@ -27,13 +27,14 @@ def _on_spark(mode: str) -> Callable[[Sequence[int] | None, int | None], Engine]
 
 def _spark_plugin(mode: str, probe: str, **more: Any) -> EnginePlugin:
     """Spark in an execution mode; `more` is the part that differs from mode to mode."""
+    from streamgauge.engines.spark.cluster.master import require_master
     from streamgauge.engines.spark.options import heap_bytes
     from streamgauge.engines.spark.session.environment import require
     from streamgauge.engines.spark.tuning import is_own_default
 
     return EnginePlugin(
         heap_bytes=heap_bytes, require=require, make=_on_spark(mode), is_own_default=is_own_default,
-        latency_probe=f"{_PROBES}.{probe}", **more,
+        latency_probe=f"{_PROBES}.{probe}", require_master=require_master, **more,
     )  # fmt: skip
 
 
@@ -113,6 +114,11 @@ def require(engine: str, transport: str, options: Mapping[str, str]) -> None:
     """Raises MachineError if this machine lacks what the transport or the engine needs and cannot get it."""
     transports.transport(transport).require(options)
     entry(engine).require(transport, options)
+
+
+def require_master(engine: str, master: str | None, options: Mapping[str, str], parallelism: int | None) -> None:
+    """Raises InputError if nothing answers at the master's address, or it cannot hold what is asked for."""
+    entry(engine).require_master(master, options, parallelism)
 
 
 def matrix() -> list[dict[str, Any]]:

@@ -154,6 +154,10 @@ class Engine(Protocol):
     def stop(self) -> None: ...
 
 
+CLUSTER_CORES = "cluster cores"
+"""Setting of a result: the cores of all workers of a cluster on this machine."""
+
+
 @dataclass(frozen=True)
 class EnginePlugin:
     """An engine in the registry.
@@ -168,6 +172,8 @@ class EnginePlugin:
         warmup_s: seconds of warm-up that a fresh start needs to do everything once, such as a checkpoint a minute.
         is_own_default: whether a setting in force, by name and value, is the engine's own default.
         sends_all_columns: whether options make events carry every declared column, not only those that the job reads.
+        require_master: raises InputError if nothing answers at the address of a master, or what is there cannot hold
+            what options and parallelism ask for.
         latency_probe: `module:name` of its class for `anatomy` (`studies/latency_breakdown/probe_api.py`); empty if its
             latency cannot be broken down.
     """
@@ -183,3 +189,4 @@ class EnginePlugin:
     is_own_default: Callable[[str, str], bool] = lambda *_: False
     sends_all_columns: Callable[[Mapping[str, str]], bool] = lambda _: False
     latency_probe: str = ""
+    require_master: Callable[[str | None, Mapping[str, str], int | None], object] = lambda *_: None

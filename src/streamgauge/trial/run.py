@@ -12,7 +12,7 @@ from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
-from streamgauge.engines.registry import require, starter_of
+from streamgauge.engines.registry import require, require_master, starter_of
 from streamgauge.loadgen.generator_capacity import measure_capacity
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
 from streamgauge.preflight.user_data import with_absolute_paths
@@ -43,14 +43,16 @@ def create_folder(resolved: ResolvedExperiment) -> RunFolder:
 
 
 def require_machine(resolved: ResolvedExperiment) -> None:
-    """Raises MachineError if this machine lacks something that engine or transport need.
+    """Raises MachineError if this machine lacks something that engine or transport need, InputError if the master does.
 
     It also reads the code's commit for the results, before it can change.
     """
     machine.commit()
     if resolved.engine.needs_java:
         find_java()
-    require(resolved.experiment.engine, resolved.experiment.transport, resolved.transport_options)
+    experiment = resolved.experiment
+    require(experiment.engine, experiment.transport, resolved.transport_options)
+    require_master(experiment.engine, experiment.master, resolved.engine_options, experiment.parallelism)
 
 
 def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:

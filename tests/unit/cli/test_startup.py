@@ -49,7 +49,12 @@ def test_the_check_for_heavy_modules_can_fail() -> None:
 def helps() -> list[tuple[str, Any]]:
     """Every command by its words, the whole first."""
     group: Any = get_command(app.app)
-    return [("", group), *group.commands.items()]
+    of_groups = [
+        (f"{name} {inner}", each)
+        for name, command in group.commands.items()
+        for inner, each in getattr(command, "commands", {}).items()
+    ]
+    return [("", group), *group.commands.items(), *of_groups]
 
 
 def help_of(name: str, command: Any) -> str:
@@ -73,7 +78,7 @@ def test_help_shows_every_default(name: str, command: Any) -> None:
     text = " ".join(help_of(name, command).split()).partition(" Options: ")[2]
     assert "<str>" not in text
     starts = [f" {text}".index(f" {option.opts[0]} ") for option in options]
-    for option, start, end in zip(options, starts, [*starts[1:], len(text)], strict=True):
+    for option, start, end in zip(options, starts, [*starts, len(text)][1:], strict=True):
         mine = text[start:end]
         assert "[default: " in mine or "[required]" in mine, option.opts
 

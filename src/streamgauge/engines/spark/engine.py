@@ -11,6 +11,8 @@ from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import EngineError, StreamgaugeError, is_full
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.spark.cluster.master import settings_of
+from streamgauge.engines.spark.cluster.state import Cluster, cluster_at, ended_in_words
 from streamgauge.engines.spark.execution_modes import MICRO_BATCH, ExecutionMode
 from streamgauge.engines.spark.launch import spark_process, started
 from streamgauge.engines.spark.options import CAPABILITIES
@@ -42,6 +44,8 @@ class SparkEngine:
         self._settings: dict[str, str] = {}
         self._scratch: Scratch | None = None
         self._grace_s = LOCAL_GRACE_S
+        self._cluster: Cluster | None = None
+        """This machine's cluster, if its master is the job's."""
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
         jars = tuple(map(str, jars_for(edges.transport, edges.transport_options)))
@@ -52,16 +56,20 @@ class SparkEngine:
         spark_master = master or self._mode.master(flow, self._parallelism or len(self._cpus or cpus()), edges)
         job = SparkJob(flow, edges, options, spark_master, str(private), checkpoint, jars, self._parallelism)
         self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
+        self._cluster = cluster_at(job.master)
         log = folder / "spark.log"
         self._child = spark_process(self._mode.module, job, private, log, self._cpus, job.master, options)
         try:
-            self._settings = {"master": job.master, **started(self._child, job.master, options)}
+            started_with = started(self._child, job.master, options)
+            self._settings = {"master": job.master, **settings_of(job.master), **started_with}
         except StreamgaugeError:
             self.stop()
             raise
 
     def status(self) -> EngineStatus:
         assert self._child is not None
+        if self._cluster is not None and (members := self._cluster.ended()):
+            return EngineStatus(False, f"the cluster's {ended_in_words(members)}")
         if not self._child.alive:
             ended = f"the Spark process ended (exit code {self._child.exit_code})"
             return EngineStatus(False, f"{ended}; its log: {self._child.log}")
@@ -76,13 +84,15 @@ class SparkEngine:
         return self._child.stage or IMPORTING if self._child is not None else ""
 
     def pids(self) -> list[int]:
+        """The processes of Spark's driver, and those of this machine's cluster."""
         if self._child is None or not self._child.alive:
             return []
+        of_cluster = [process.pid for process in self._cluster.processes()] if self._cluster is not None else []
         try:
             process = psutil.Process(self._child.pid)
-            return [process.pid, *(child.pid for child in process.children(recursive=True))]
+            return [process.pid, *(child.pid for child in process.children(recursive=True)), *of_cluster]
         except psutil.NoSuchProcess:
-            return []
+            return of_cluster
 
     def batch_progress(self, timeout_s: float = 30.0) -> list[BatchProgress]:
         assert self._child is not None

@@ -11,6 +11,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import InputError, StreamgaugeError
 from streamgauge.core.formatting import format_count, format_us, share_beside
+from streamgauge.engines.spi import CLUSTER_CORES
 from streamgauge.results import labels
 from streamgauge.results.causes import Cause, SearchEnd, WarningCode
 from streamgauge.results.run import Caution, Result
@@ -238,7 +239,10 @@ def limit_of(shown: Result | None) -> str:
     if sut is None:
         return ""
     cores = len(shown.environment.get("sut_cpus", ())) or shown.environment.get("cpus", 1)
-    allowed = cores_of(shown.experiment.get("master"), cores)
+    of_cluster = shown.settings.get(CLUSTER_CORES)
+    allowed = int(of_cluster) if of_cluster else cores_of(shown.experiment.get("master"), cores)
+    if allowed is not None:
+        allowed = min(allowed, shown.experiment.get("parallelism") or allowed)
     if allowed is None:
         here = f"SUT CPU {sut.cpu_percent_mean:.0f} % on this machine"
         return f"{here}: not known, because executors run elsewhere; driver used {driver:.0f} %"

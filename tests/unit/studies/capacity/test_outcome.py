@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.engines.spi import CLUSTER_CORES
 from streamgauge.results.causes import Cause, SearchEnd, WarningCode
 from streamgauge.results.run import ProcessUse, Verification
 from streamgauge.results.search import SearchResult, TrialSummary
@@ -84,7 +85,13 @@ def test_a_search_that_wrong_answers_ended_says_where_to_look(study: RunFolder) 
 
 
 def limit_said(
-    sut: float, driver: float, isolation: str = "shared", master: str | None = None, others: float | None = None
+    sut: float,
+    driver: float,
+    isolation: str = "shared",
+    master: str | None = None,
+    others: float | None = None,
+    parallelism: int | None = None,
+    **settings: str,
 ) -> str:
     processes = [
         SimpleNamespace(role="sut", cpu_percent_mean=sut),
@@ -94,7 +101,8 @@ def limit_said(
         processes=processes,
         isolation=isolation,
         environment={"cpus": 2},
-        experiment={"master": master},
+        experiment={"master": master, "parallelism": parallelism},
+        settings=settings,
         others_cpu_percent=others,
     )
     return limit_of(shown)
@@ -151,6 +159,19 @@ def test_the_limit_names_who_used_the_processors(sut: float, driver: float, isol
 def test_the_limit_is_what_the_master_may_use(master: str, said: str) -> None:
     """One core of two that is used up is no idle machine, and this machine says nothing of executors elsewhere."""
     assert said in limit_said(110.0, 20.0, master=master)
+
+
+@pytest.mark.parametrize(("cores", "said"), [
+    ("1", "110 % of 100 %: the engine has used up what its master allows it"), ("2", "110 % of 200 %: not all"),
+])  # fmt: skip
+def test_the_limit_on_a_cluster_of_this_machine_is_its_workers_cores(cores: str, said: str) -> None:
+    """Its executors are processes of the system under test."""
+    assert said in limit_said(110.0, 20.0, master="spark://127.0.0.1:7077", **{CLUSTER_CORES: cores})
+
+
+def test_a_parallelism_below_the_machine_s_cores_is_the_limit() -> None:
+    assert "110 % of 100 %: the engine has used up" in limit_said(110.0, 20.0, parallelism=1)
+    assert "110 % of 200 %: not all" in limit_said(110.0, 20.0, parallelism=8)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from streamgauge.core.plugin_options import TUNED, Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Source, UserJobNode, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.batch_interval import interval_of
+from streamgauge.engines.spark.cluster.master import executor_defaults
 from streamgauge.engines.spark.io.registry import adapter_for
 from streamgauge.engines.spark.io.spi import TransportAdapter
 from streamgauge.engines.spark.lowering.dataframe import lowering_of
@@ -125,6 +126,7 @@ class JobSettings:
         conf |= UNCHECKED_OPERATIONS if keeps_first_rows(self.job.flow) and not self.in_order else {}
         conf |= PROBE_SETTINGS if self.probed else {}
         conf["spark.driver.memory"] = self.options["driver_memory"]
+        conf |= executor_defaults(self.job.master, self.users)
         conf |= self.adapter.configuration()
         if self.job.jars:
             conf["spark.jars"] = ",".join(self.job.jars)

@@ -1,0 +1,97 @@
+"""The command `streamgauge cluster`: a standalone Spark cluster on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from streamgauge.cli.typer_parameters import AsJson
+
+if TYPE_CHECKING:
+    from streamgauge.engines.spark.cluster.state import Cluster
+
+app = typer.Typer(
+    help="Run a standalone Spark cluster on this machine, for --master. It listens on loopback only.",
+    no_args_is_help=True, rich_markup_mode=None,
+)  # fmt: skip
+NOT_RUNNING = "no cluster is running; streamgauge cluster start --workers N starts one"
+DEGRADED_EXIT = 1
+"""Exit code of `status` unless every process of a cluster runs."""
+
+
+@app.command(short_help="Start a master and workers")
+def start(
+    workers: Annotated[int, typer.Option(metavar="N", help="number of workers")] = 1,
+    cores: Annotated[
+        int | None, typer.Option(metavar="N", help="cores of each worker  [default: an equal share of the processors]")
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="memory of each worker  [default: 2GiB, at most half of the machine's]"),
+    ] = None,
+    cpus: Annotated[
+        str | None, typer.Option(metavar="CPUS", help="processors of the cluster, such as 1-3  [default: all]")
+    ] = None,
+    port: Annotated[int | None, typer.Option(metavar="PORT", help="port of the master  [default: a free one]")] = None,
+    json_: AsJson = False,
+) -> None:
+    """Start a Spark master and workers with stated cores and memory. They run until `streamgauge cluster stop`."""
+    from streamgauge.engines.spark.cluster import service
+
+    cluster = service.start(service.ClusterRequest(workers, cores, memory, port, cpus), _tell)
+    _show(cluster, json_)
+    _tell("end it with streamgauge cluster stop")
+
+
+@app.command(short_help="Print the address of the cluster's master")
+def status(json_: AsJson = False) -> NoReturn:
+    """Print the address of the cluster's master. Exits 1 unless the whole cluster is running."""
+    from streamgauge.engines.spark.cluster import state
+
+    cluster = state.read()
+    if cluster is None or not cluster.runs:
+        ended = f"; the last one ended without stop ({cluster.master})" if cluster is not None else ""
+        print(json.dumps({"running": False})) if json_ else None
+        _tell(f"{NOT_RUNNING}{ended}")
+        sys.exit(DEGRADED_EXIT)
+    _show(cluster, json_)
+    if ended_members := cluster.ended():
+        _tell(state.ended_in_words(ended_members))
+        _tell("start it again: streamgauge cluster stop, then start")
+        sys.exit(DEGRADED_EXIT)
+    sys.exit(0)
+
+
+@app.command(short_help="Stop the cluster")
+def stop() -> None:
+    """Stop the cluster with its executors. Without a cluster it does nothing."""
+    from streamgauge.engines.spark.cluster import service
+
+    _tell("stopped" if service.stop(_tell) else "no cluster is running: nothing to stop")
+
+
+def _show(cluster: Cluster, as_json: bool) -> None:
+    """The address alone on stdout, for `--master $(streamgauge cluster status)`."""
+    if as_json:
+        print(json.dumps(_as_json(cluster), indent=2))
+        return
+    print(cluster.master)
+    _tell(cluster.resources)
+
+
+def _as_json(cluster: Cluster) -> dict[str, Any]:
+    members = [
+        {"name": one.name, "pid": one.pid, "running": one.process is not None, "log": one.log}
+        for one in cluster.members
+    ]
+    return {
+        "running": not cluster.ended(), "master": cluster.master, "workers": cluster.workers, "cores": cluster.cores,
+        "memory_bytes": cluster.memory_bytes, "cpus": list(cluster.cpus), "members": members,
+    }  # fmt: skip
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,87 @@
+"""What a run asks of a standalone master before it starts, and what this machine's cluster gives its executors."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.engines.spark.cluster import state
+from streamgauge.engines.spark.cluster.state import Cluster, cluster_at
+from streamgauge.engines.spi import CLUSTER_CORES
+
+SCHEME = "spark://"
+CONNECT_S = 3.0
+CORES, MEMORY, ALL_CORES = "spark.executor.cores", "spark.executor.memory", "spark.cores.max"
+_SIZE = re.compile(r"\s*([0-9]+)\s*([bkmgtp]?)b?\s*", re.IGNORECASE)
+_UNITS = {"b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50, "": 2**20}
+_START = "streamgauge cluster start --workers 2, then --master with the address that it prints"
+
+
+def require_master(master: str | None, options: Mapping[str, str], parallelism: int | None = None) -> None:
+    """Raises InputError if no standalone master answers at this address, or its workers cannot hold an executor.
+
+    Spark itself would try for a minute or wait without an end. Other kinds of masters are left to Spark.
+    """
+    if master is None or not master.startswith(SCHEME):
+        return
+    reasons = [_why_silent(address) for address in master.removeprefix(SCHEME).split(",")]
+    cluster = cluster_at(master)
+    if all(reasons):
+        ended = f"; {state.ended_in_words(cluster.ended())}" if cluster is not None else ""
+        rule = f"must be the address of a running Spark master ({reasons[0]}{ended})"
+        raise InputError(Problem("master", rule, master, _START))
+    if cluster is not None and (members := cluster.ended()):
+        rule = f"must have all its workers: {state.ended_in_words(members)}"
+        raise InputError(Problem("master", rule, master, f"streamgauge cluster stop, then {_START}"))
+    if cluster is not None and (problems := _executor_problems(cluster, options, parallelism)):
+        raise InputError(problems)
+
+
+def executor_defaults(master: str, users: Mapping[str, str]) -> dict[str, str]:
+    """Spark configuration by which executors on this machine's cluster take the memory of their cores; else empty."""
+    cluster = cluster_at(master)
+    if cluster is None or MEMORY in users:
+        return {}
+    cores = users.get(CORES, "")
+    share = int(cores) / cluster.cores if cores.isdecimal() and 0 < int(cores) <= cluster.cores else 1.0
+    return {MEMORY: f"{int(cluster.memory_bytes * share) // 2**20}m"}
+
+
+def settings_of(master: str) -> dict[str, str]:
+    """The resources of this machine's cluster, for the settings of a result; empty for any other master."""
+    cluster = cluster_at(master)
+    if cluster is None:
+        return {}
+    return {"cluster": cluster.resources, CLUSTER_CORES: str(cluster.workers * cluster.cores)}
+
+
+def _executor_problems(cluster: Cluster, options: Mapping[str, str], parallelism: int | None) -> list[Problem]:
+    problems, memory = [], _SIZE.fullmatch(options.get(MEMORY, "1m"))
+    all_cores = cluster.cores * cluster.workers
+    if parallelism is not None and parallelism > all_cores:
+        rule = f"must be at most {all_cores}, the cores of all workers of the cluster"
+        problems.append(Problem("parallelism", rule, parallelism, f"--parallelism {all_cores}"))
+    limits = ((CORES, cluster.cores, "a worker of the cluster"), (ALL_CORES, all_cores, "all workers"))
+    for name, most, owner in limits:
+        cores = options.get(name, "1")
+        if cores.isdecimal() and int(cores) > most:
+            rule = f"must be at most {most}, the cores of {owner}"
+            problems.append(Problem(f"option {name}", rule, cores, f"--option {name}={most}"))
+    if memory is not None and int(memory[1]) * _UNITS[memory[2].lower()] > cluster.memory_bytes:
+        rule = f"must be at most {cluster.memory}, the memory of a worker of the cluster"
+        problems.append(Problem(f"option {MEMORY}", rule, options[MEMORY], f"--option {MEMORY}={cluster.memory}"))
+    return problems
+
+
+def _why_silent(address: str) -> str:
+    """Why nothing accepts connections at HOST:PORT; empty if something does."""
+    host, _, port = address.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), CONNECT_S):
+            return ""
+    except OSError as error:
+        return f"{address}: {error.strerror or error}"
+    except (OverflowError, ValueError):  # a port above 65535
+        return f"{address}: not a port"

@@ -1,0 +1,178 @@
+"""Starts and stops this machine's cluster. `streamgauge cluster` is this module on the command line."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from streamgauge.core.cpu_sets import format_cpus, parse_cpus
+from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.core.units import parse_size
+from streamgauge.engines.spark.cluster import state
+from streamgauge.engines.spark.cluster.daemons import HOST, Daemons, end
+from streamgauge.engines.spark.cluster.state import Cluster
+from streamgauge.engines.spark.session.environment import require_plain_path
+from streamgauge.system.java import find_java
+from streamgauge.system.lock import try_lock
+from streamgauge.system.machine import cpus, memory_bytes
+
+Report = Callable[[str], object]
+LOCK = ".lock"
+MEMORY_BYTES, MEMORY_BYTES_MIN = 2 * 2**30, 512 * 2**20
+"""Memory of a worker: unless stated, and the least that an executor starts with."""
+MEMORY_SHARE = 0.5
+"""Greatest share of this machine's memory for all workers, unless stated: the driver needs the rest."""
+WORKERS_MAX = 64
+
+
+@dataclass(frozen=True)
+class ClusterRequest:
+    """What was typed; None for the default."""
+
+    workers: int
+    cores: int | None = None
+    memory: str | None = None
+    port: int | None = None
+    cpus: str | None = None
+
+
+def start(request: ClusterRequest, report: Report) -> Cluster:
+    """Starts a master and its workers. Returns when the master has all of them.
+
+    Raises:
+        InputError: a cluster runs already, a port is in use, or the machine has not got these resources.
+        MachineError: Java is missing, or a daemon did not start. Nothing is left running then.
+    """
+    planned = resolve(request)
+    find_java()
+    at = state.owned_folder()
+    require_plain_path(at)
+    with _exclusive(at):
+        _make_room(at, report)
+        daemons = Daemons(at, planned.cpus)
+        try:
+            planned = replace(planned, master=daemons.start_master(request.port or 0))
+            state.write(replace(planned, members=tuple(daemons.members)))
+            daemons.start_workers(planned)
+            planned = replace(planned, members=tuple(daemons.members))
+            state.write(planned)
+        except BaseException:
+            end(daemons.members)
+            (at / state.FILE).unlink(missing_ok=True)
+            raise
+    return planned
+
+
+def stop(report: Report) -> bool:
+    """Ends every process of the cluster and removes its folder. Returns False if there was no cluster."""
+    at = state.folder()
+    if not at.exists():
+        return False
+    at = state.owned_folder()
+    with _exclusive(at):
+        cluster = state.read()
+        if cluster is not None and (ended := cluster.ended()):
+            report(f"before this, {state.ended_in_words(ended)}")
+        if cluster is not None:
+            end(cluster.members)
+        _clear(at)
+    return cluster is not None
+
+
+def resolve(request: ClusterRequest) -> Cluster:
+    """The cluster of a request, without address. Raises InputError with every problem."""
+    problems: list[Problem] = []
+    available = tuple(cpus())
+    used = attempt(lambda: _processors(request.cpus, available), problems) or available
+    if not 1 <= request.workers <= WORKERS_MAX:
+        rule = f"must be from 1 to {WORKERS_MAX}"
+        problems.append(Problem("workers", rule, request.workers, f"--workers {max(1, len(used) // 2)}"))
+        raise InputError(problems)  # cores and memory depend on it
+    workers = request.workers
+    cores = max(1, len(used) // workers) if request.cores is None else request.cores
+    if cores < 1 or cores * workers > len(used):
+        rule = f"must be at least 1, and all workers together have {len(used)} processors ({format_cpus(used)})"
+        way_out = f"--workers {min(workers, len(used))} --cores {max(1, len(used) // workers)}"
+        problems.append(Problem("cores", rule, f"{workers} workers with {cores}", way_out))
+    memory = attempt(lambda: _memory(request.memory, workers), problems)
+    if request.port is not None and (reason := _port_problem(request.port)):
+        way_out = "--port with another one, or leave it out for a free one"
+        problems.append(Problem("port", f"must be free on {HOST} ({reason})", request.port, way_out))
+    if problems:
+        raise InputError(problems)
+    return Cluster("", workers, cores, memory, used)
+
+
+def _processors(text: str | None, available: tuple[int, ...]) -> tuple[int, ...]:
+    if text is None:
+        return available
+    wanted = parse_cpus(text)
+    if missing := set(wanted) - set(available):
+        rule = (
+            f"must be processors that this process may use ({format_cpus(available)}), without {format_cpus(missing)}"
+        )
+        raise InputError(Problem("cpus", rule, text, f"--cpus {format_cpus(available)}"))
+    return wanted
+
+
+def _memory(text: str | None, workers: int) -> int:
+    """Bytes of one worker."""
+    total = memory_bytes()
+    if text is None:
+        return max(MEMORY_BYTES_MIN, min(MEMORY_BYTES, int(total * MEMORY_SHARE / workers)))
+    wanted = parse_size(text, "memory")
+    if not MEMORY_BYTES_MIN <= wanted <= total // workers:
+        limits = f"from {MEMORY_BYTES_MIN // 2**20} MiB to {total / workers / 2**30:.3g} GiB"
+        rule = f"must be {limits} for each of {workers}, which is this machine's memory"
+        raise InputError(Problem("memory", rule, text, "--memory 1GiB, or fewer --workers"))
+    return wanted
+
+
+def _port_problem(port: int) -> str:
+    """Why the port cannot be had; empty if it is free."""
+    if not 1024 <= port <= 65535:
+        return "it must be from 1024 to 65535"
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""
+
+
+@contextmanager
+def _exclusive(at: Path) -> Iterator[None]:
+    """InputError while another command starts or stops the cluster."""
+    with try_lock(at / LOCK) as locked:
+        if not locked:
+            rule = "must be used by one command at a time, and another one is starting or stopping it"
+            raise InputError(Problem("cluster", rule, str(at), "wait for it, then streamgauge cluster status"))
+        yield
+
+
+def _make_room(at: Path, report: Report) -> None:
+    """Removes what an ended cluster left. Raises InputError if one still runs."""
+    before = state.read()
+    if before is not None and before.runs:
+        rule = "must not be running: this machine has one"
+        raise InputError(Problem("cluster", rule, before.master, "use it with --master, or streamgauge cluster stop"))
+    if before is not None:
+        report(f"removed what a cluster left that ended without stop ({before.master})")
+    _clear(at)
+
+
+def _clear(at: Path) -> None:
+    """Empties the folder, except the lock, whose file must stay the same one for all."""
+    for entry in at.iterdir():
+        if entry.name == LOCK:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                entry.unlink(missing_ok=True)

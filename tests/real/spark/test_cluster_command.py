@@ -1,0 +1,159 @@
+"""`streamgauge cluster` with real daemons: its life on the command line, and trials on its workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from streamgauge.results.run import Result
+from streamgauge.system.child_processes import wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+COMMAND_S = 420.0
+RUN = (
+    "run", "windowed_aggregation", "--rate", "5k", "--warmup", "30s", "--generators", "2", "--set", "range=2s",
+    "--set", "slide=1s", "--bound", "5m", "--json",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """A temporary folder of the cluster's own, with a path that Spark takes."""
+    with tempfile.TemporaryDirectory(prefix="cluster-test-") as folder:
+        yield Path(folder)
+
+
+def say(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "streamgauge", *words],
+        env=os.environ | {"TMPDIR": str(place)}, cwd=place, capture_output=True, text=True, timeout=COMMAND_S,
+        check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def cluster(place: Path) -> Iterator[dict[str, Any]]:
+    """Two workers with one core each, on all processors."""
+    started = say(place, "cluster", "start", "--workers", "2", "--cores", "1", "--memory", "1GiB", "--json")
+    assert started.returncode == 0, started.stderr
+    try:
+        yield json.loads(started.stdout)
+    finally:
+        stopped = say(place, "cluster", "stop")
+        assert stopped.returncode == 0, stopped.stderr
+
+
+def listening(pids: list[int]) -> set[str]:
+    """The addresses on which these processes, and their children, listen."""
+    processes = [psutil.Process(pid) for pid in pids]
+    family = [*processes, *(child for process in processes for child in process.children(recursive=True))]
+    found = (one for process in family for one in process.net_connections("tcp") if one.status == "LISTEN")
+    return {one.laddr.ip.removeprefix("::ffff:") for one in found}
+
+
+def test_the_life_of_a_cluster(place: Path, cluster: dict[str, Any]) -> None:
+    """Status, a second start, and what listens; then stopped twice, with every process gone."""
+    pids = [member["pid"] for member in cluster["members"]]
+    assert [member["name"] for member in cluster["members"]] == ["master", "worker 1", "worker 2"]
+    assert listening(pids) == {"127.0.0.1"}
+    status = say(place, "cluster", "status")
+    assert (status.returncode, status.stdout) == (0, f"{cluster['master']}\n")
+    second = say(place, "cluster", "start", "--workers", "1")
+    assert (second.returncode, second.stdout) == (2, "")
+    assert second.stderr.count("error:") == 1
+    assert "must not be running" in second.stderr
+    stops = [say(place, "cluster", "stop") for _ in range(2)]
+    assert [(done.returncode, done.stderr) for done in stops] == [
+        (0, "stopped\n"), (0, "no cluster is running: nothing to stop\n"),
+    ]  # fmt: skip
+    assert [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"] == []
+    assert say(place, "cluster", "status").returncode == 1
+
+
+def test_a_run_without_its_cluster_is_refused(place: Path, cluster: dict[str, Any]) -> None:
+    """At once and before a run folder is made, where Spark would try for a minute."""
+    assert say(place, "cluster", "stop").returncode == 0
+    begun_s = time.monotonic()
+    done = say(place, *RUN, "--master", cluster["master"], "--out", str(place / "refused"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "must be the address of a running Spark master" in done.stderr
+    assert time.monotonic() - begun_s < 30
+    assert not (place / "refused").exists()
+
+
+def test_a_killed_cluster_is_no_obstacle(place: Path, cluster: dict[str, Any]) -> None:
+    """Its ids are stale then: status says so, and a start goes on."""
+    for member in cluster["members"]:
+        os.kill(member["pid"], signal.SIGKILL)
+    status = say(place, "cluster", "status")
+    assert status.returncode == 1
+    assert "ended without stop" in status.stderr
+    started = say(place, "cluster", "start", "--workers", "1", "--cores", "1", "--memory", "1GiB")
+    assert started.returncode == 0, started.stderr
+    assert "removed what a cluster left" in started.stderr
+    assert started.stdout.strip() != cluster["master"]
+
+
+def test_a_trial_on_its_workers_is_verified(place: Path, cluster: dict[str, Any]) -> None:
+    """The workers' processes are the system under test, and the result states the resources."""
+    done = say(place, *RUN, "--master", cluster["master"], "--duration", "10s", "--out", str(place / "verified"))
+    result = Result.model_validate_json(done.stdout)
+    assert result.verification is not None
+    assert result.verification.right, done.stderr
+    assert result.verification.matched == result.verification.expected > 1000
+    assert result.settings["cluster"].startswith("2 workers, 1 core and 1 GiB each")
+    assert result.settings["cluster cores"] == "2"
+    environment = result.environment
+    assert environment["sut_cpus"] == environment["driver_cpus"] == environment["shared_cpus"] == cluster["cpus"]
+    (sut,) = [one for one in result.processes if one.role == "sut"]
+    workers = [one.name for one in result.processes if one.role == "sut_part"]
+    assert sut.cpu_percent_mean > 5
+    assert sut.memory_bytes_max > 1e9  # Spark's driver, a master, two workers and two executors
+    assert "sut: jvm" in workers
+
+
+def test_a_worker_that_is_killed_in_a_trial_is_named(place: Path, cluster: dict[str, Any]) -> None:
+    """The trial ends, because its resources are others than stated; what listened was on loopback."""
+    words = (*RUN, "--master", cluster["master"], "--duration", "60s", "--out", str(place / "killed"))
+    run = subprocess.Popen(
+        [sys.executable, "-m", "streamgauge", *words], env=os.environ | {"TMPDIR": str(place)}, cwd=place,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    worker = cluster["members"][2]
+    with run:
+        try:
+            assert wait_until(lambda: measures(place / "killed") or run.poll() is not None, COMMAND_S, 0.5)
+            assert run.poll() is None
+            assert psutil.Process(worker["pid"]).children() != []
+            assert listening([run.pid, *(member["pid"] for member in cluster["members"])]) == {"127.0.0.1"}
+            os.kill(worker["pid"], signal.SIGKILL)
+            output, errors = run.communicate(timeout=COMMAND_S)
+        finally:
+            run.terminate()
+    result = Result.model_validate_json(output)
+    assert result.verdict.value == "not_sustained", errors
+    assert f"worker 2 ended (process {worker['pid']})" in result.verdict.sentence
+    status = say(place, "cluster", "status")
+    assert status.returncode == 1
+    assert f"worker 2 ended (process {worker['pid']})" in status.stderr
+    refused = say(place, *RUN, "--master", cluster["master"])
+    assert refused.returncode == 2
+    assert "must have all its workers" in refused.stderr
+
+
+def measures(out: Path) -> bool:
+    """Whether the executors of a run have started to work: Spark's log is there, and a while has passed since."""
+    logs = list(out.glob("*/engine/spark.log"))
+    return bool(logs) and time.time() - logs[0].parent.stat().st_ctime > 25

@@ -1,0 +1,76 @@
+"""A cluster whose daemons are processes that only sleep."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from streamgauge.engines.spark.cluster import daemons, service, state
+from streamgauge.engines.spark.cluster.state import Cluster, Member
+from streamgauge.system.java import Java
+
+MASTER = "spark://127.0.0.1:7077"
+SLEEP = "import time; time.sleep(600)"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the cluster."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return state.folder()
+
+
+@pytest.fixture
+def member() -> Iterator[Callable[..., Member]]:
+    """Starts a member: a process that runs a program."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def make(name: str = "worker 1", program: str = SLEEP) -> Member:
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+        started.append(process)
+        return Member(name, process.pid, psutil.Process(process.pid).create_time(), f"{name}.log")
+
+    yield make
+    for process in started:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+@pytest.fixture
+def sleeping(place: Path, member: Callable[..., Member], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """`service.start` starts processes that sleep, on a machine with four processors and 16 GiB."""
+
+    class Sleeping:
+        def __init__(self, at: Path, cpus: Sequence[int]) -> None:
+            self.members: list[Member] = []
+            (at / "spark-home").mkdir()
+
+        def start_master(self, port: int) -> str:
+            self.members.append(member("master"))
+            return MASTER
+
+        def start_workers(self, cluster: Cluster) -> None:
+            self.members += [member(f"worker {number + 1}") for number in range(cluster.workers)]
+
+    monkeypatch.setattr(service, "Daemons", Sleeping)
+    monkeypatch.setattr(service, "find_java", lambda: Java("java", 17, "17"))
+    monkeypatch.setattr(service, "memory_bytes", lambda: 16 * 2**30)
+    monkeypatch.setattr(service, "require_plain_path", lambda _: None)
+    monkeypatch.setattr(daemons, "ENDED_S", 5.0)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    return place
+
+
+@pytest.fixture
+def reports() -> list[Any]:
+    return []

@@ -1,0 +1,177 @@
+"""Starting and stopping the cluster of this machine, with daemons that only sleep."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from streamgauge.core.errors import InputError, MachineError, Problem
+from streamgauge.engines.spark.cluster import service, state
+from streamgauge.engines.spark.cluster.daemons import end
+from streamgauge.engines.spark.cluster.service import ClusterRequest, resolve, start, stop
+from streamgauge.engines.spark.cluster.state import Cluster, Member
+from streamgauge.system.lock import try_lock
+from tests.unit.engines.spark.cluster.conftest import MASTER
+
+TWO = ClusterRequest(2)
+
+
+def refused(call: Callable[[], Any]) -> tuple[Problem, ...]:
+    with pytest.raises(InputError) as caught:
+        call()
+    assert caught.value.exit_code == 2
+    return caught.value.problems
+
+
+@pytest.mark.usefixtures("sleeping")
+def test_a_started_cluster_is_known_until_it_is_stopped(reports: list[str]) -> None:
+    cluster = start(TWO, reports.append)
+    assert (cluster.master, cluster.workers, cluster.cores, cluster.cpus) == (MASTER, 2, 2, (0, 1, 2, 3))
+    assert [member.name for member in cluster.members] == ["master", "worker 1", "worker 2"]
+    assert state.read() == cluster
+    assert cluster.ended() == ()
+    assert stop(reports.append)
+    assert len(cluster.ended()) == 3
+    assert state.read() is None
+    assert reports == []
+
+
+@pytest.mark.usefixtures("sleeping")
+def test_a_second_start_is_refused(reports: list[str]) -> None:
+    """And leaves the first cluster alone."""
+    cluster = start(TWO, reports.append)
+    (problem,) = refused(lambda: start(TWO, reports.append))
+    assert (problem.setting, problem.got) == ("cluster", MASTER)
+    assert "streamgauge cluster stop" in problem.way_out
+    assert state.read() == cluster
+    assert cluster.ended() == ()
+
+
+@pytest.mark.usefixtures("sleeping")
+def test_a_second_stop_has_nothing_to_do(reports: list[str]) -> None:
+    start(TWO, reports.append)
+    assert [stop(reports.append) for _ in range(2)] == [True, False]
+
+
+@pytest.mark.usefixtures("place")
+def test_a_stop_without_any_start_has_nothing_to_do(reports: list[str]) -> None:
+    assert not stop(reports.append)
+
+
+def test_a_start_goes_on_from_stale_ids(sleeping: Path, reports: list[str]) -> None:
+    """After a reboot, say: the state names processes that are gone, one of whose ids another process has."""
+    gone = Member("worker 1", psutil.Process().pid, 1.0, "a.log")
+    state.owned_folder()
+    state.write(Cluster("spark://127.0.0.1:1", 1, 1, 2**30, (0,), (gone,)))
+    (sleeping / "work-1").mkdir()
+    cluster = start(TWO, reports.append)
+    assert reports == ["removed what a cluster left that ended without stop (spark://127.0.0.1:1)"]
+    assert state.read() == cluster
+    assert not (sleeping / "work-1").exists()
+
+
+@pytest.mark.usefixtures("sleeping")
+def test_a_stop_names_a_worker_that_had_ended(reports: list[str]) -> None:
+    cluster = start(TWO, reports.append)
+    killed = cluster.members[2]
+    psutil.Process(killed.pid).kill()
+    psutil.wait_procs([psutil.Process(killed.pid)], 10)
+    assert [member.name for member in cluster.ended()] == ["worker 2"]
+    assert stop(reports.append)
+    assert reports == [f"before this, worker 2 ended (process {killed.pid}); its log: worker 2.log"]
+    assert len(cluster.ended()) == 3
+
+
+def test_two_commands_at_a_time_are_refused(sleeping: Path, reports: list[str]) -> None:
+    state.owned_folder()
+    with try_lock(sleeping / service.LOCK):
+        for command in (lambda: start(TWO, reports.append), lambda: stop(reports.append)):
+            (problem,) = refused(command)
+            assert "another one is starting or stopping it" in problem.rule
+
+
+def test_a_start_that_fails_leaves_nothing(sleeping: Path, reports: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Member] = []
+
+    def failing(daemons: Any, _: Cluster) -> None:
+        made.extend(daemons.members)
+        raise MachineError("no worker")
+
+    monkeypatch.setattr(service.Daemons, "start_workers", failing)
+    with pytest.raises(MachineError, match="no worker"):
+        start(TWO, reports.append)
+    assert [member.process for member in made] == [None]
+    assert state.read() is None
+    assert sleeping.exists()  # with the logs that the message names
+
+
+def test_what_does_not_end_is_killed(member: Callable[..., Member], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamgauge.engines.spark.cluster.daemons.ENDED_S", 0.3)
+    stubborn = member("master", "import signal, time; signal.signal(15, signal.SIG_IGN); print(1); time.sleep(600)")
+    process = psutil.Process(stubborn.pid)
+    while process.status() != psutil.STATUS_SLEEPING or not _ignores(stubborn.pid, signal.SIGTERM):
+        assert stubborn.process is not None
+    end([stubborn])
+    assert stubborn.process is None
+
+
+def _ignores(pid: int, number: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    ignored = next(line.split()[1] for line in status.splitlines() if line.startswith("SigIgn"))
+    return bool(int(ignored, 16) >> (number - 1) & 1)
+
+
+@pytest.mark.usefixtures("sleeping")
+@pytest.mark.parametrize(("request_", "expected"), [
+    (ClusterRequest(1), (1, 4, 2 * 2**30, (0, 1, 2, 3))),
+    (ClusterRequest(3), (3, 1, 2 * 2**30, (0, 1, 2, 3))),
+    (ClusterRequest(2, cpus="2-3"), (2, 1, 2 * 2**30, (2, 3))),
+    (ClusterRequest(2, cores=1, memory="1GiB"), (2, 1, 2**30, (0, 1, 2, 3))),
+])  # fmt: skip
+def test_resources_are_those_that_were_asked_for(request_: ClusterRequest, expected: Any) -> None:
+    found = resolve(request_)
+    assert (found.workers, found.cores, found.memory_bytes, found.cpus) == expected
+
+
+@pytest.mark.usefixtures("sleeping")
+def test_workers_get_at_most_half_of_the_memory_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "memory_bytes", lambda: 4 * 2**30)
+    assert resolve(ClusterRequest(2)).memory_bytes == 2**30
+
+
+@pytest.mark.usefixtures("sleeping")
+@pytest.mark.parametrize(("request_", "setting", "says"), [
+    (ClusterRequest(0), "workers", "from 1 to"),
+    (ClusterRequest(1000), "workers", "from 1 to"),
+    (ClusterRequest(5), "cores", "have 4 processors (0-3)"),
+    (ClusterRequest(2, cores=3), "cores", "have 4 processors"),
+    (ClusterRequest(1, cores=0), "cores", "at least 1"),
+    (ClusterRequest(2, cores=2, cpus="0-2"), "cores", "have 3 processors (0-2)"),
+    (ClusterRequest(1, memory="much"), "memory", "must be a size"),
+    (ClusterRequest(2, memory="9GiB"), "memory", "to 8 GiB for each of 2"),
+    (ClusterRequest(1, memory="1MiB"), "memory", "from 512 MiB"),
+    (ClusterRequest(1, cpus="3-4"), "cpus", "0-3"),
+    (ClusterRequest(1, cpus="x"), "cpus", "must be processors"),
+    (ClusterRequest(1, port=80), "port", "from 1024"),
+])  # fmt: skip
+def test_resources_that_the_machine_lacks_are_refused(request_: ClusterRequest, setting: str, says: str) -> None:
+    (problem,) = refused(lambda: resolve(request_))
+    assert problem.setting == setting
+    assert says in problem.rule
+
+
+@pytest.mark.usefixtures("sleeping")
+def test_a_port_in_use_is_named() -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        (problem,) = refused(lambda: resolve(ClusterRequest(1, port=port)))
+    assert (problem.setting, problem.got) == ("port", port)
+    assert problem.rule == "must be free on 127.0.0.1 (Address already in use)"
