@@ -53,9 +53,13 @@ def status(json_: AsJson = False) -> NoReturn:
 
     cluster = state.read()
     if cluster is None or not cluster.runs:
-        ended = f"; the last one ended without stop ({cluster.master})" if cluster is not None else ""
+        ended = f"; the last one ended without stop ({cluster.master or 'master'})" if cluster is not None else ""
         print(json.dumps({"running": False})) if json_ else None
         _tell(f"{NOT_RUNNING}{ended}")
+        sys.exit(DEGRADED_EXIT)
+    if not cluster.is_ready:
+        print(json.dumps(_as_json(cluster), indent=2)) if json_ else None
+        _tell(f"{state.unready_in_words(cluster)}; wait, or end it with streamgauge cluster stop")
         sys.exit(DEGRADED_EXIT)
     _show(cluster, json_)
     if ended_members := cluster.ended():
@@ -88,8 +92,8 @@ def _as_json(cluster: Cluster) -> dict[str, Any]:
         for one in cluster.members
     ]
     return {
-        "running": not cluster.ended(), "master": cluster.master, "workers": cluster.workers, "cores": cluster.cores,
-        "memory_bytes": cluster.memory_bytes, "cpus": list(cluster.cpus), "members": members,
+        "running": cluster.is_ready and not cluster.ended(), "master": cluster.master, "workers": cluster.workers,
+        "cores": cluster.cores, "memory_bytes": cluster.memory_bytes, "cpus": list(cluster.cpus), "members": members,
     }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -77,6 +78,20 @@ def test_a_status_says_that_the_last_cluster_was_not_stopped() -> None:
     done = say("status")
     assert (done.exit_code, done.stdout) == (1, "")
     assert f"the last one ended without stop ({MASTER})" in done.stderr
+
+
+@pytest.mark.usefixtures("sleeping")
+def test_a_status_names_what_an_interrupted_start_left() -> None:
+    """Not its address, which lacks workers."""
+    say("start", "--workers", "2")
+    cluster = state.read()
+    assert cluster is not None
+    state.write(replace(cluster, members=cluster.members[:1], is_ready=False))
+    done = say("status")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert f"its start was interrupted (running: master as process {cluster.members[0].pid})" in done.stderr
+    assert "streamgauge cluster stop" in done.stderr
+    assert json.loads(say("status", "--json").stdout)["running"] is False
 
 
 def test_stop_leaves_no_daemon_behind(sleeping: Path) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,10 +33,10 @@ _LAST_LINES = 3
 
 
 class Daemons:
-    """Starts the daemons of one cluster in a folder, and keeps them until `ended`."""
+    """Starts the daemons of one cluster in a folder. Calls `on_started` with all members after each of them."""
 
-    def __init__(self, at: Path, cpus: Sequence[int]) -> None:
-        self._at, self._cpus = at, cpus
+    def __init__(self, at: Path, cpus: Sequence[int], on_started: Callable[[tuple[Member, ...]], object]) -> None:
+        self._at, self._cpus, self._on_started = at, cpus, on_started
         self._home = view_of_spark_home(at / "spark-home")
         self.members: list[Member] = []
 
@@ -69,6 +69,7 @@ class Daemons:
             )  # fmt: skip
         member = Member(name, process.pid, psutil.Process(process.pid).create_time(), str(log))
         self.members.append(member)
+        self._on_started(tuple(self.members))
         return member, process
 
     def _wait(self, member: Member, process: subprocess.Popen[bytes], pattern: re.Pattern[str]) -> str:

@@ -32,8 +32,8 @@ def require_master(master: str | None, options: Mapping[str, str], parallelism: 
         ended = f"; {state.ended_in_words(cluster.ended())}" if cluster is not None else ""
         rule = f"must be the address of a running Spark master ({reasons[0]}{ended})"
         raise InputError(Problem("master", rule, master, _START))
-    if cluster is not None and (members := cluster.ended()):
-        rule = f"must have all its workers: {state.ended_in_words(members)}"
+    if cluster is not None and ((members := cluster.ended()) or not cluster.is_ready):
+        rule = f"must have all its workers: {state.ended_in_words(members) or state.unready_in_words(cluster)}"
         raise InputError(Problem("master", rule, master, f"streamgauge cluster stop, then {_START}"))
     if cluster is not None and (problems := _executor_problems(cluster, options, parallelism)):
         raise InputError(problems)

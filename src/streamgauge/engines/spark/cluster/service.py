@@ -14,7 +14,7 @@ from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.units import parse_size
 from streamgauge.engines.spark.cluster import state
 from streamgauge.engines.spark.cluster.daemons import HOST, Daemons, end
-from streamgauge.engines.spark.cluster.state import Cluster
+from streamgauge.engines.spark.cluster.state import Cluster, Member
 from streamgauge.engines.spark.session.environment import require_plain_path
 from streamgauge.system.java import find_java
 from streamgauge.system.lock import try_lock
@@ -27,6 +27,7 @@ MEMORY_BYTES, MEMORY_BYTES_MIN = 2 * 2**30, 512 * 2**20
 MEMORY_SHARE = 0.5
 """Greatest share of this machine's memory for all workers, unless stated: the driver needs the rest."""
 WORKERS_MAX = 64
+_OTHER_PORT = "--port with another one, or leave it out for a free one"
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,15 @@ def start(request: ClusterRequest, report: Report) -> Cluster:
     require_plain_path(at)
     with _exclusive(at):
         _make_room(at, report)
-        daemons = Daemons(at, planned.cpus)
+        _require_port(request.port)
+
+        def record(members: tuple[Member, ...]) -> None:
+            """At once, so that `stop` finds them if this command is killed."""
+            state.write(replace(planned, members=members, is_ready=False))
+
+        daemons = Daemons(at, planned.cpus, record)
         try:
             planned = replace(planned, master=daemons.start_master(request.port or 0))
-            state.write(replace(planned, members=tuple(daemons.members)))
             daemons.start_workers(planned)
             planned = replace(planned, members=tuple(daemons.members))
             state.write(planned)
@@ -99,9 +105,8 @@ def resolve(request: ClusterRequest) -> Cluster:
         way_out = f"--workers {min(workers, len(used))} --cores {max(1, len(used) // workers)}"
         problems.append(Problem("cores", rule, f"{workers} workers with {cores}", way_out))
     memory = attempt(lambda: _memory(request.memory, workers), problems)
-    if request.port is not None and (reason := _port_problem(request.port)):
-        way_out = "--port with another one, or leave it out for a free one"
-        problems.append(Problem("port", f"must be free on {HOST} ({reason})", request.port, way_out))
+    if request.port is not None and not 1024 <= request.port <= 65535:
+        problems.append(Problem("port", "must be from 1024 to 65535", request.port, _OTHER_PORT))
     if problems:
         raise InputError(problems)
     return Cluster("", workers, cores, memory, used)
@@ -132,17 +137,17 @@ def _memory(text: str | None, workers: int) -> int:
     return wanted
 
 
-def _port_problem(port: int) -> str:
-    """Why the port cannot be had; empty if it is free."""
-    if not 1024 <= port <= 65535:
-        return "it must be from 1024 to 65535"
+def _require_port(port: int | None) -> None:
+    """Raises InputError if the port is not free. An interrupted start may hold it until it is ended."""
+    if port is None:
+        return
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
         except OSError as error:
-            return error.strerror or str(error)
-    return ""
+            rule = f"must be free on {HOST} ({error.strerror or error})"
+            raise InputError(Problem("port", rule, port, _OTHER_PORT)) from None
 
 
 @contextmanager
@@ -156,13 +161,16 @@ def _exclusive(at: Path) -> Iterator[None]:
 
 
 def _make_room(at: Path, report: Report) -> None:
-    """Removes what an ended cluster left. Raises InputError if one still runs."""
+    """Removes what an ended cluster or an interrupted start left. Raises InputError if a cluster still runs."""
     before = state.read()
-    if before is not None and before.runs:
+    if before is not None and before.runs and before.is_ready:
         rule = "must not be running: this machine has one"
         raise InputError(Problem("cluster", rule, before.master, "use it with --master, or streamgauge cluster stop"))
-    if before is not None:
+    if before is not None and before.is_ready:
         report(f"removed what a cluster left that ended without stop ({before.master})")
+    elif before is not None:
+        end(before.members)
+        report("removed what an interrupted start left")
     _clear(at)
 
 

@@ -47,7 +47,10 @@ class Member:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What was started. `cores` and `memory_bytes` are those of each worker, `cpus` the processors of all of them."""
+    """What was started. `cores` and `memory_bytes` are those of each worker, `cpus` the processors of all of them.
+
+    `is_ready`: the master has all workers. Until then `master` may be empty, and members may be missing.
+    """
 
     master: str
     workers: int
@@ -55,6 +58,7 @@ class Cluster:
     memory_bytes: int
     cpus: tuple[int, ...]
     members: tuple[Member, ...] = ()
+    is_ready: bool = True
 
     def ended(self) -> tuple[Member, ...]:
         """The members that have ended, which none should before `stop`."""
@@ -93,6 +97,12 @@ def _counted(number: int, name: str) -> str:
 def ended_in_words(members: tuple[Member, ...]) -> str:
     """`worker 2 ended (process 4711); its log: FILE`, for each of them."""
     return "; ".join(f"{one.name} ended (process {one.pid}); its log: {one.log}" for one in members)
+
+
+def unready_in_words(cluster: Cluster) -> str:
+    """What a start that was killed has left, or one in progress has started until now."""
+    running = [f"{one.name} as process {one.pid}" for one in cluster.members if one.process is not None]
+    return f"the cluster is still starting, or its start was interrupted (running: {', '.join(running)})"
 
 
 def folder() -> Path:

@@ -51,12 +51,14 @@ def sleeping(place: Path, member: Callable[..., Member], monkeypatch: pytest.Mon
     """`service.start` starts processes that sleep, on a machine with four processors and 16 GiB."""
 
     class Sleeping:
-        def __init__(self, at: Path, cpus: Sequence[int]) -> None:
+        def __init__(self, at: Path, cpus: Sequence[int], on_started: Callable[..., object]) -> None:
             self.members: list[Member] = []
+            self.on_started = on_started
             (at / "spark-home").mkdir()
 
         def start_master(self, port: int) -> str:
             self.members.append(member("master"))
+            self.on_started(tuple(self.members))
             return MASTER
 
         def start_workers(self, cluster: Cluster) -> None:

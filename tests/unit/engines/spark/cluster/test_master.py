@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,6 +86,12 @@ def test_a_cluster_that_lacks_a_worker_is_refused(workers: Cluster) -> None:
     problem = refusal(workers.master)
     assert f"worker 1 ended (process {ended.pid})" in problem.rule
     assert "streamgauge cluster stop" in problem.way_out
+
+
+def test_a_cluster_whose_start_was_interrupted_is_refused(workers: Cluster) -> None:
+    state.write(replace(workers, is_ready=False))
+    problem = refusal(workers.master)
+    assert "its start was interrupted (running: master as process" in problem.rule
 
 
 @pytest.mark.parametrize(("options", "setting"), [

@@ -111,6 +111,41 @@ def test_a_start_that_fails_leaves_nothing(sleeping: Path, reports: list[str], m
     assert sleeping.exists()  # with the logs that the message names
 
 
+@pytest.mark.usefixtures("sleeping")
+def test_each_process_is_named_as_soon_as_it_runs(reports: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever kills the command leaves no process that `stop` cannot find."""
+    seen: list[Cluster | None] = []
+    started = service.Daemons.start_workers
+    monkeypatch.setattr(service.Daemons, "start_workers", lambda *words: [seen.append(state.read()), started(*words)])
+    cluster = start(TWO, reports.append)
+    (while_starting,) = seen
+    assert while_starting is not None
+    assert (while_starting.is_ready, while_starting.master) == (False, "")
+    assert while_starting.members == cluster.members[:1]
+    assert cluster.is_ready
+
+
+@pytest.fixture
+def interrupted(sleeping: Path, member: Callable[..., Member]) -> Cluster:
+    """What a start leaves that is killed before its master is ready."""
+    assert state.owned_folder() == sleeping
+    cluster = Cluster("", 2, 2, 2**30, (0, 1, 2, 3), (member("master"),), is_ready=False)
+    state.write(cluster)
+    return cluster
+
+
+def test_a_stop_ends_what_an_interrupted_start_left(interrupted: Cluster, reports: list[str]) -> None:
+    assert stop(reports.append)
+    assert interrupted.ended() == interrupted.members
+
+
+def test_a_start_ends_what_an_interrupted_start_left(interrupted: Cluster, reports: list[str]) -> None:
+    cluster = start(TWO, reports.append)
+    assert interrupted.ended() == interrupted.members
+    assert reports == ["removed what an interrupted start left"]
+    assert state.read() == cluster
+
+
 def test_what_does_not_end_is_killed(member: Callable[..., Member], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamgauge.engines.spark.cluster.daemons.ENDED_S", 0.3)
     stubborn = member("master", "import signal, time; signal.signal(15, signal.SIG_IGN); print(1); time.sleep(600)")
@@ -167,11 +202,11 @@ def test_resources_that_the_machine_lacks_are_refused(request_: ClusterRequest, 
 
 
 @pytest.mark.usefixtures("sleeping")
-def test_a_port_in_use_is_named() -> None:
+def test_a_port_in_use_is_named(reports: list[str]) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        (problem,) = refused(lambda: resolve(ClusterRequest(1, port=port)))
+        (problem,) = refused(lambda: start(ClusterRequest(1, port=port), reports.append))
     assert (problem.setting, problem.got) == ("port", port)
     assert problem.rule == "must be free on 127.0.0.1 (Address already in use)"
