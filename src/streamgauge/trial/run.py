@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import UTC, datetime
 
 import numpy as np
@@ -42,17 +42,28 @@ def create_folder(resolved: ResolvedExperiment) -> RunFolder:
     return folder
 
 
-def require_machine(resolved: ResolvedExperiment) -> None:
-    """Raises MachineError if this machine lacks something that engine or transport need, InputError if the master does.
+def require_machine(*trials: ResolvedExperiment) -> None:
+    """Raises MachineError if this machine lacks something that a trial needs, InputError if its master does.
 
     It also reads the code's commit for the results, before it can change.
     """
     machine.commit()
-    if resolved.engine.needs_java:
+    if any(one.engine.needs_java for one in trials):
         find_java()
-    experiment = resolved.experiment
-    require(experiment.engine, experiment.transport, resolved.transport_options)
-    require_master(experiment.engine, experiment.master, resolved.engine_options, experiment.parallelism)
+    for one in _differing(trials, lambda of, _: (of.engine, of.transport)):
+        require(one.experiment.engine, one.experiment.transport, one.transport_options)
+    for one in _differing(trials, lambda of, options: (of.engine, of.master, of.parallelism, *sorted(options.items()))):
+        require_master(one.experiment.engine, one.experiment.master, one.engine_options, one.experiment.parallelism)
+
+
+def _differing(
+    trials: Iterable[ResolvedExperiment], key: Callable[[Experiment, Mapping[str, str]], Hashable]
+) -> Iterable[ResolvedExperiment]:
+    """The first trial of each key, which is made of the experiment and the options of its engine."""
+    first: dict[Hashable, ResolvedExperiment] = {}
+    for one in trials:
+        first.setdefault(key(one.experiment, one.engine_options), one)
+    return first.values()
 
 
 def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:

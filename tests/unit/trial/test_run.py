@@ -76,6 +76,15 @@ def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypa
         single.require_machine(check_experiment(experiment.build(GOOD)))
 
 
+def test_every_trial_of_a_study_needs_its_resources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A level that the cluster cannot give is refused before the first trial, and each level is looked at once."""
+    looked: list[Any] = []
+    monkeypatch.setattr(single, "require_master", lambda *words: looked.append(words[1:]))
+    built = [experiment.build(GOOD | {"engine": "known", "parallelism": number}) for number in (1, 2, 2)]
+    single.require_machine(*map(check_experiment, built))
+    assert looked == [(None, {}, 1), (None, {}, 2)]
+
+
 def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of fields that the flow does not read, and of ids where it needs them."""
     asked: list[Any] = []

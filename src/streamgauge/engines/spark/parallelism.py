@@ -83,13 +83,12 @@ def parallelism_problems(request: StartRequest) -> Iterator[Problem]:
         rule = f"must not be given with the master {master}, which states Spark's cores"
         yield Problem("parallelism", rule, parallelism, "leave --master out, or leave --parallelism out")
         return
-    on_standalone = master.startswith("spark://")
-    taken = "spark.cores.max" if on_standalone else "spark.executor.instances"
+    taken = "spark.cores.max" if master.startswith("spark://") else "spark.executor.instances"
     if taken in request.options:
         rule = f"must not be given with {taken}, which states the executors' cores"
         yield Problem("parallelism", rule, parallelism, f"leave --option {taken} out, or leave --parallelism out")
     cores = request.options.get("spark.executor.cores", "1")
-    if not on_standalone and cores.isdecimal() and int(cores) and parallelism % int(cores):
+    if cores.isdecimal() and int(cores) and parallelism % int(cores):
         rule = f"must be a multiple of spark.executor.cores ({cores})"
         yield Problem("parallelism", rule, parallelism, f"--parallelism {int(cores) * -(-parallelism // int(cores))}")
 

@@ -97,10 +97,10 @@ def run_matrix(
             chosen = tuple(_missing(chosen, result, named=numbers is not None))
             checked = check_cells(chosen)
             require_same_files(checked, result.job_files, resume)
-            _require_machine(checked)
+            require_machine(*(one.resolved for one in checked))
         else:
             checked = check_cells(chosen)
-            _require_machine(checked)
+            require_machine(*(one.resolved for one in checked))
             folder, result = _begin(experiment, cells, checked)
             alone.enter_context(exclusive(folder, "--resume", "a matrix"))
         by_number = {cell.number: cell for cell in cells}
@@ -147,13 +147,6 @@ def _missing(cells: Iterable[Cell], result: MatrixResult, named: bool) -> Iterat
         verdict = verdicts.get(cell.number, "interrupted")
         if verdict == "interrupted" or (named and verdict in REPEATABLE):
             yield cell
-
-
-def _require_machine(checked: Sequence[CheckedCell]) -> None:
-    """Raises MachineError if this machine lacks something that any cell needs."""
-    needs = {(one.cell.experiment.engine, one.cell.experiment.transport): one.resolved for one in checked}
-    for resolved in needs.values():
-        require_machine(resolved)
 
 
 def _begin(experiment: Experiment, cells: Sequence[Cell], checked: Sequence[CheckedCell]) -> tuple[Path, MatrixResult]:

@@ -78,7 +78,7 @@ def scale(
         if resume is not None:
             alone.enter_context(exclusive(Path(resume), RESUME, STUDY))
         study = study_of(experiment)
-        require_machine(study.resolved)
+        require_machine(*(one.resolved for one in study.checked))
         if resume is None:
             result = _begin(study)
             alone.enter_context(exclusive(Path(result.folder), RESUME, STUDY))

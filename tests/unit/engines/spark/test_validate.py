@@ -172,6 +172,7 @@ def test_all_problems_are_told_at_once() -> None:
         ),
         ("yarn", {"spark.executor.instances": "2"}, "must not be given with spark.executor.instances"),
         ("yarn", {"spark.executor.cores": "2"}, "must be a multiple of spark.executor.cores (2)"),
+        ("spark://h:1", {"spark.executor.cores": "2"}, "must be a multiple of spark.executor.cores (2)"),
     ],
 )
 def test_a_parallelism_that_something_else_states_is_refused(master: str, options: dict[str, str], rule: str) -> None:

@@ -12,8 +12,10 @@ import pytest
 from streamgauge.artifacts.run_folder import MATRIX, read_study
 from streamgauge.config.options_and_settings import build, read, to_toml
 from streamgauge.core.errors import InputError, MachineError
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.studies.exclusive_folder import LOCK
+from streamgauge.studies.matrix import command
 from streamgauge.studies.matrix import perform as cell_runner
 from streamgauge.studies.matrix.command import plan_matrix, run_matrix, stored_experiment
 from streamgauge.system.lock import try_lock
@@ -128,6 +130,21 @@ def test_a_machine_that_lacks_something_ends_the_matrix(tmp_path: Path, ends: An
     result = read_study(folder, MATRIX)
     assert isinstance(result, MatrixResult)
     assert numbers(result) == [(1, "sustained")]
+
+
+def test_every_cell_needs_its_resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first one runs, and before a folder is made."""
+    needed: list[int | None] = []
+
+    def require_machine(*trials: ResolvedExperiment) -> None:
+        needed.extend(one.experiment.parallelism for one in trials)
+        raise MachineError("no such cluster")
+
+    monkeypatch.setattr(command, "require_machine", require_machine)
+    with pytest.raises(MachineError):
+        run_matrix(asked(tmp_path, parallelism=[1, 2]), Seen())
+    assert sorted(map(str, needed)) == ["1"] * 3 + ["2"] * 3
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_processes_do_not_run_one_matrix(tmp_path: Path, ends: Any) -> None:

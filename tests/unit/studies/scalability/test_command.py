@@ -11,6 +11,7 @@ import pytest
 from streamgauge.artifacts.run_folder import SCALE, read_study
 from streamgauge.config.options_and_settings import Experiment, build, read
 from streamgauge.core.errors import InputError, MachineError
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.scalability import ScaleResult
 from streamgauge.studies.exclusive_folder import LOCK
@@ -50,6 +51,21 @@ def test_the_capacity_of_a_known_law_is_found(tmp_path: Path, monkeypatch: pytes
         assert contention.low - 0.02 <= law.contention <= (contention.high or 1) + 0.02
         assert (universal.r_squared or 0) > 0.98
     assert [one.per_s for one in result.published] == [8192, 8192, 32768, 65536]
+
+
+def test_every_level_needs_its_resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first trial runs, and before a folder is made."""
+    needed: set[int | None] = set()
+
+    def require_machine(*trials: ResolvedExperiment) -> None:
+        needed.update(one.experiment.parallelism for one in trials)
+        raise MachineError("no such cluster")
+
+    monkeypatch.setattr(command, "require_machine", require_machine)
+    with pytest.raises(MachineError):
+        scale(asked(tmp_path), Seen())
+    assert needed == {1, 2, 4, 8}
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_noisy_system_is_found_by_repetitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

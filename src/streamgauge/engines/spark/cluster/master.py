@@ -44,8 +44,7 @@ def executor_defaults(master: str, users: Mapping[str, str]) -> dict[str, str]:
     cluster = cluster_at(master)
     if cluster is None or MEMORY in users:
         return {}
-    cores = users.get(CORES, "")
-    share = int(cores) / cluster.cores if cores.isdecimal() and 0 < int(cores) <= cluster.cores else 1.0
+    share = min(1.0, _cores_of_executor(cluster, users) / cluster.cores)
     return {MEMORY: f"{int(cluster.memory_bytes * share) // 2**20}m"}
 
 
@@ -58,21 +57,39 @@ def settings_of(master: str) -> dict[str, str]:
 
 
 def _executor_problems(cluster: Cluster, options: Mapping[str, str], parallelism: int | None) -> list[Problem]:
-    problems, memory = [], _SIZE.fullmatch(options.get(MEMORY, "1m"))
-    all_cores = cluster.cores * cluster.workers
+    problems, all_cores = [], cluster.cores * cluster.workers
     if parallelism is not None and parallelism > all_cores:
         rule = f"must be at most {all_cores}, the cores of all workers of the cluster"
-        problems.append(Problem("parallelism", rule, parallelism, f"--parallelism {all_cores}"))
+        problems.append(Problem("parallelism", rule, parallelism, f"{all_cores} or less, or a cluster with more"))
     limits = ((CORES, cluster.cores, "a worker of the cluster"), (ALL_CORES, all_cores, "all workers"))
     for name, most, owner in limits:
         cores = options.get(name, "1")
         if cores.isdecimal() and int(cores) > most:
             rule = f"must be at most {most}, the cores of {owner}"
             problems.append(Problem(f"option {name}", rule, cores, f"--option {name}={most}"))
-    if memory is not None and int(memory[1]) * _UNITS[memory[2].lower()] > cluster.memory_bytes:
+    memory_bytes = _bytes_of(options.get(MEMORY, ""))
+    if memory_bytes > cluster.memory_bytes:
         rule = f"must be at most {cluster.memory}, the memory of a worker of the cluster"
         problems.append(Problem(f"option {MEMORY}", rule, options[MEMORY], f"--option {MEMORY}={cluster.memory}"))
+    elif memory_bytes and parallelism is not None and not problems:
+        cores = _cores_of_executor(cluster, options)
+        fitting = cluster.workers * cores * min(cluster.cores // cores, cluster.memory_bytes // memory_bytes)
+        if parallelism > fitting:
+            rule = f"must leave room for executors with {parallelism} cores, and the workers hold those of {fitting}"
+            problems.append(Problem(f"option {MEMORY}", rule, options[MEMORY], "leave it out"))
     return problems
+
+
+def _cores_of_executor(cluster: Cluster, options: Mapping[str, str]) -> int:
+    """Unless stated, one executor takes all cores of its worker."""
+    cores = options.get(CORES, "")
+    return int(cores) if cores.isdecimal() and int(cores) else cluster.cores
+
+
+def _bytes_of(size: str) -> int:
+    """Bytes of a size as Spark writes it; 0 if it is none."""
+    found = _SIZE.fullmatch(size)
+    return int(found[1]) * _UNITS[found[2].lower()] if found is not None else 0
 
 
 def _why_silent(address: str) -> str:

@@ -110,8 +110,19 @@ def test_executors_that_fit_into_no_worker_are_refused(workers: Cluster, options
 def test_more_cores_than_all_workers_have_are_refused(workers: Cluster) -> None:
     """Spark would run with fewer than the result states."""
     problem = refusal(workers.master, parallelism=5)
-    assert (problem.setting, problem.way_out) == ("parallelism", "--parallelism 4")
+    assert (problem.setting, problem.way_out) == ("parallelism", "4 or less, or a cluster with more")
     require_master(workers.master, {}, 4)
+
+
+def test_memory_that_leaves_no_room_for_all_executors_is_refused(workers: Cluster) -> None:
+    """Two workers with 2 GiB each hold one executor of 1200 MiB each, with one core of two."""
+    options = {"spark.executor.cores": "1", "spark.executor.memory": "1200m"}
+    problem = refusal(workers.master, options, 4)
+    assert problem.setting == "option spark.executor.memory"
+    assert problem.rule.endswith("with 4 cores, and the workers hold those of 2")
+    require_master(workers.master, options, 2)
+    require_master(workers.master, options | {"spark.executor.memory": "1g"}, 4)
+    require_master(workers.master, {"spark.executor.memory": "1200m"}, 4)
 
 
 def test_executors_share_a_worker_s_memory_by_their_cores(workers: Cluster) -> None:
