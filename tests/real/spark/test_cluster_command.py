@@ -16,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
 
@@ -25,7 +26,7 @@ long = pytest.mark.long
 COMMAND_S = 420.0
 RUN = (
     "run", "windowed_aggregation", "--rate", "5k", "--warmup", "30s", "--generators", "2", "--set", "range=2s",
-    "--set", "slide=1s", "--bound", "5m", "--json",
+    "--set", "slide=1s", "--bound", "5m",
 )  # fmt: skip
 
 
@@ -135,7 +136,8 @@ def test_a_killed_cluster_is_no_obstacle(place: Path, cluster: dict[str, Any]) -
 @long
 def test_a_trial_on_its_workers_is_verified(place: Path, cluster: dict[str, Any]) -> None:
     """The workers' processes are the system under test, and the result states the resources."""
-    done = say(place, *RUN, "--master", cluster["master"], "--duration", "10s", "--out", str(place / "verified"))
+    out = str(place / "verified")
+    done = say(place, *RUN, "--json", "--master", cluster["master"], "--duration", "10s", "--out", out)
     result = Result.model_validate_json(done.stdout)
     assert result.verification is not None
     assert result.verification.right, done.stderr
@@ -157,21 +159,23 @@ def test_a_worker_that_is_killed_in_a_trial_is_named(place: Path, cluster: dict[
     words = (*RUN, "--master", cluster["master"], "--duration", "60s", "--out", str(place / "killed"))
     run = subprocess.Popen(
         [sys.executable, "-m", "streamgauge", *words], env=os.environ | {"TMPDIR": str(place)}, cwd=place,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     worker = cluster["members"][2]
     with run:
         try:
-            assert run.stderr is not None
-            assert any(line.startswith("measured") for line in run.stderr)
+            assert run.stdout is not None
+            assert any(line.startswith("measured") for line in run.stdout)
             assert psutil.Process(worker["pid"]).children() != []
             assert listening([run.pid, *(member["pid"] for member in cluster["members"])]) == {"127.0.0.1"}
             os.kill(worker["pid"], signal.SIGKILL)
-            output, errors = run.communicate(timeout=COMMAND_S)
+            said, _ = run.communicate(timeout=COMMAND_S)
         finally:
             run.terminate()
-    result = Result.model_validate_json(output)
-    assert result.verdict.value == "not_sustained", errors
+    (folder,) = (place / "killed").iterdir()
+    result = RunFolder(folder).read_result()
+    assert result.verdict.value == "not_sustained", said
+    assert f"worker 2 ended (process {worker['pid']})" in said
     assert f"worker 2 ended (process {worker['pid']})" in result.verdict.sentence
     status = say(place, "cluster", "status")
     assert status.returncode == 1

@@ -72,8 +72,8 @@ def _executor_problems(cluster: Cluster, options: Mapping[str, str], parallelism
         rule = f"must be at most {cluster.memory}, the memory of a worker of the cluster"
         problems.append(Problem(f"option {MEMORY}", rule, options[MEMORY], f"--option {MEMORY}={cluster.memory}"))
     elif memory_bytes and parallelism is not None and not problems:
-        cores = _cores_of_executor(cluster, options)
-        fitting = cluster.workers * cores * min(cluster.cores // cores, cluster.memory_bytes // memory_bytes)
+        each = _cores_of_executor(cluster, options)
+        fitting = cluster.workers * each * min(cluster.cores // each, cluster.memory_bytes // memory_bytes)
         if parallelism > fitting:
             rule = f"must leave room for executors with {parallelism} cores, and the workers hold those of {fitting}"
             problems.append(Problem(f"option {MEMORY}", rule, options[MEMORY], "leave it out"))
