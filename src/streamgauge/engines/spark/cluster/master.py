@@ -87,7 +87,7 @@ def _cores_of_executor(cluster: Cluster, options: Mapping[str, str]) -> int:
 
 
 def _bytes_of(size: str) -> int:
-    """Bytes of a size as Spark writes it; 0 if it is none."""
+    """Bytes of a size as Spark writes it; 0 for any other text."""
     found = _SIZE.fullmatch(size)
     return int(found[1]) * _UNITS[found[2].lower()] if found is not None else 0
 

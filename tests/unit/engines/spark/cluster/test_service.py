@@ -116,7 +116,12 @@ def test_each_process_is_named_as_soon_as_it_runs(reports: list[str], monkeypatc
     """Whoever kills the command leaves no process that `stop` cannot find."""
     seen: list[Cluster | None] = []
     started = service.Daemons.start_workers
-    monkeypatch.setattr(service.Daemons, "start_workers", lambda *words: [seen.append(state.read()), started(*words)])
+
+    def start_workers(daemons: Any, cluster: Cluster) -> None:
+        seen.append(state.read())
+        started(daemons, cluster)
+
+    monkeypatch.setattr(service.Daemons, "start_workers", start_workers)
     cluster = start(TWO, reports.append)
     (while_starting,) = seen
     assert while_starting is not None
