@@ -207,6 +207,15 @@ def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload
     return workload, parameters, built.flow if built else None
 
 
+def fixed_rate(experiment: Experiment) -> float | None:
+    """The rate that the workload's parameters fix, or None. Raises InputError for parameters that it does not have."""
+    if NUL in experiment.workload:
+        return None
+    workload = get_workload(experiment.workload)
+    given = {key: value for key, value in experiment.parameters.items() if not is_data(key) and not is_data_time(key)}
+    return workload.fixed_rate(workload.read(given))
+
+
 SEARCHING = ("sustain", "anatomy")
 """The commands that try several rates."""
 

@@ -110,21 +110,11 @@ class PublishedCapacity(ResultPart):
     """Messages per second."""
 
 
-class ScaleResult(ResultPart):
-    """A scalability study, as far as it was run."""
+class ScaleAxes(ResultPart):
+    """What a scalability study varies: of its plan and of its result."""
 
-    schema_version: int = SCHEMA_VERSION
-    """Version of this layout."""
     workload: str
-    """What was measured."""
-    engine: str
-    """The engine under test."""
-    transport: str
-    """How events travelled."""
-    parameters: dict[str, Any]
-    """Parameters of the workload."""
-    options: dict[str, str]
-    """Options of the engine."""
+    """What is measured."""
     resource: str
     """The setting that the levels of resources set."""
     resources: tuple[int, ...]
@@ -135,6 +125,23 @@ class ScaleResult(ResultPart):
     """Unit of the loads: `events/s`, `s`, or empty for a number."""
     loads: tuple[float, ...]
     """The loads, from easy to hard."""
+    rates: tuple[float, ...] = ()
+    """Events per second of each load. With a fixed frequency they follow from the number of keys."""
+
+
+class ScaleResult(ScaleAxes):
+    """A scalability study, as far as it was run."""
+
+    schema_version: int = SCHEMA_VERSION
+    """Version of this layout."""
+    engine: str
+    """The engine under test."""
+    transport: str
+    """How events travelled."""
+    parameters: dict[str, Any]
+    """Parameters of the workload."""
+    options: dict[str, str]
+    """Options of the engine."""
     criterion: str
     """`slope` or `ehrenstein`."""
     repeat: int
@@ -170,21 +177,9 @@ class ScaleResult(ResultPart):
         return self.model_dump_json(indent=2)
 
 
-class ScalePlan(ResultPart):
+class ScalePlan(ScaleAxes):
     """A scalability study before it runs."""
 
-    workload: str
-    """What is measured."""
-    resource: str
-    """The setting that the levels of resources set."""
-    resources: tuple[int, ...]
-    """The levels."""
-    dimension: str
-    """The setting that the loads set."""
-    load_unit: str
-    """Unit of the loads."""
-    loads: tuple[float, ...]
-    """The loads, from easy to hard."""
     cells: int
     """Cells of the grid."""
     trials_max: int

@@ -72,6 +72,7 @@ def plan_document(plan: ScalePlan) -> Document:
     lead = (
         Paragraph(f"{plan.resource}: {levels}", terminal=True),
         Paragraph(f"{plan.dimension}: {loads}", terminal=True),
+        *([] if plan.rates == plan.loads else [Paragraph(f"rate: {_rates(plan)}", terminal=True)]),
     )
     return Document(
         name=plan.workload,
@@ -334,6 +335,13 @@ def _trials(result: ScaleResult) -> Table:
     ]
     notes = ("`trials.csv` and `trials.parquet` hold these and further figures, one row a trial.",)
     return table("Every trial, in its order", columns, rows, notes=notes)
+
+
+def _rates(plan: ScalePlan) -> str:
+    """The rate of each load, in the order of the loads."""
+    if len(set(plan.rates)) == 1:
+        return f"{format_rate(plan.rates[0])} at every load"
+    return _listed(plan.rates, "events/s")
 
 
 def _listed(loads: Sequence[float], unit: str) -> str:

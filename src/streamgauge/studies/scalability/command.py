@@ -25,13 +25,12 @@ from streamgauge.config.options_and_settings import Experiment, Scale, read, to_
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.preflight.user_data import with_absolute_paths
-from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
+from streamgauge.results.scalability import ScaleAxes, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.check_cells import require_same_files
 from streamgauge.studies.matrix.perform import Observers, perform_within
 from streamgauge.studies.matrix.table import rows_table, write_tables
 from streamgauge.studies.scalability.answer import answered, next_point, outcomes_of, without_undecided
-from streamgauge.studies.scalability.axes import RATE
 from streamgauge.studies.scalability.criteria import judge
 from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.published import ehrenstein
@@ -138,12 +137,12 @@ def _begin(study: Study) -> ScaleResult:
     folder = new_folder(experiment.out or "runs", experiment.workload, "scale", now)
     write_text(folder / "experiment.toml", to_toml(experiment), OUT)
     plan = study.plan()
-    comparable = study.loads.setting == RATE and study.resources.setting == PARALLELISM
+    # Loads in events per second, or keys with one of them each: the paper's own unit.
+    comparable = plan.rates == plan.loads and study.resources.setting == PARALLELISM
     return ScaleResult(
-        workload=experiment.workload, engine=experiment.engine, transport=experiment.transport,
-        parameters=experiment.parameters, options=experiment.options,
-        resource=plan.resource, resources=plan.resources, dimension=plan.dimension, load_unit=plan.load_unit,
-        loads=plan.loads, criterion=study.scale.criterion, repeat=study.scale.repeat,
+        **{name: getattr(plan, name) for name in ScaleAxes.model_fields},
+        engine=experiment.engine, transport=experiment.transport,
+        parameters=experiment.parameters, options=experiment.options, criterion=study.scale.criterion, repeat=study.scale.repeat,
         environment=environment(), job_files=dict(study.resolved.workload.files),
         start_time=now.isoformat(timespec="seconds"), folder=str(folder), notes=tuple(study.notes()),
         published=ehrenstein() if comparable else (),

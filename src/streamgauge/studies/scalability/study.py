@@ -13,6 +13,7 @@ from streamgauge.config.options_and_settings import Experiment, Scale
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.formatting import format_value
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
+from streamgauge.preflight.validate import fixed_rate
 from streamgauge.results.scalability import ScalePlan
 from streamgauge.studies.matrix.check_cells import CheckedCell, check_cells
 from streamgauge.studies.scalability.axes import RATE, Axis, load_axis, resource_axis
@@ -54,6 +55,11 @@ class Study:
         """Estimated time of the longest trial."""
         return max(one.seconds or 0.0 for one in self.checked)
 
+    @property
+    def rates(self) -> tuple[float, ...]:
+        """Events per second of each load. The first trials checked are those of the loads, in their order."""
+        return tuple(one.resolved.experiment.load.rate for one in self.checked[: len(self.loads.values)])
+
     def trial(self, point: Point) -> Experiment:
         """The run of a cell."""
         return _trial(self.experiment, self.loads, self.resources, point)
@@ -63,7 +69,7 @@ class Study:
         return ScalePlan(
             workload=self.experiment.workload, resource=self.resources.setting,
             resources=tuple(map(round, self.resources.numbers)), dimension=self.loads.setting,
-            load_unit=self.loads.unit, loads=self.loads.numbers,
+            load_unit=self.loads.unit, loads=self.loads.numbers, rates=self.rates,
             cells=len(self.loads.numbers) * len(self.resources.numbers), trials_max=self.trials_max,
             seconds_max=self.trials_max * self.trial_s,
             seconds_extended=self.trials_max * (self.trial_s + spare),
@@ -91,7 +97,7 @@ def study_of(experiment: Experiment) -> Study:
     if problems or resources is None or loads is None:
         raise InputError(problems)
     study = Study(experiment, scale, loads, resources, _checked(experiment, loads, resources))
-    if problems := list(_span_problems(study)):
+    if problems := [*_span_problems(study), *_rate_problems(study)]:
         raise InputError(problems)
     return study
 
@@ -99,7 +105,9 @@ def study_of(experiment: Experiment) -> Study:
 def _trial(experiment: Experiment, loads: Axis, resources: Axis, point: Point) -> Experiment:
     base: dict[str, Any] = {**values_of(experiment, "matrix", "scale", "search"), "command": "run"}
     settings = {loads.setting: loads.values[point.load], resources.setting: resources.values[point.resources]}
-    return with_settings(base, settings)
+    trial = with_settings(base, settings)
+    fixed = fixed_rate(trial) if RATE not in settings else None
+    return trial if fixed is None else with_settings(base, {**settings, RATE: fixed})
 
 
 def _checked(experiment: Experiment, loads: Axis, resources: Axis) -> tuple[CheckedCell, ...]:
@@ -146,6 +154,14 @@ def _span_problems(study: Study) -> Iterator[Problem]:
         yield Problem("load.duration", rule, f"{duration_s:g} s", "--duration 360s, or --criterion slope")
 
 
+def _rate_problems(study: Study) -> Iterator[Problem]:
+    """A rate that was given, and is not the one that the frequency fixes."""
+    rate = study.experiment.load.rate
+    if study.loads.setting != RATE and "rate" in _given(study.experiment) and {*study.rates} != {rate}:
+        rule = "must not be given with a fixed frequency: each trial's rate is the frequency times its number of keys"
+        yield Problem("load.rate", rule, rate, "leave --rate out, or leave --set frequency out")
+
+
 def _grid_problems(experiment: Experiment, scale: Scale, loads: Axis, resources: Axis) -> Iterator[Problem]:
     if resources.setting == loads.setting:
         rule = "must be another setting than --resource"
@@ -156,6 +172,10 @@ def _grid_problems(experiment: Experiment, scale: Scale, loads: Axis, resources:
     if loads.setting == RATE and "rate" in _given(experiment):
         rule = "must not be given with loads in events per second"
         yield Problem("load.rate", rule, experiment.load.rate, "leave --rate out, or name another --load")
+    if loads.setting == RATE and attempt(partial(fixed_rate, experiment), []) is not None:
+        rule = "fixes the rate, and these loads are rates"
+        way_out = "leave --set frequency out, or name another --load, such as frequency"
+        yield Problem("set frequency", rule, experiment.parameters.get("frequency"), way_out)
 
 
 def _given(experiment: Experiment) -> set[str]:

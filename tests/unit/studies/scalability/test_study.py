@@ -39,6 +39,31 @@ def test_simulated_capacities_are_said_to_be_so() -> None:
     assert list(study_of(asked_of_spark("1")).notes()) == []
 
 
+def topology(load: str, loads: str, name: str = "scalability_tumbling", rate: str = "", **parameters: Any) -> Any:
+    """A study of a topology on Spark, which nothing starts."""
+    return build({
+        "command": "scale", "workload": name, "parameters": parameters, "load": {"rate": rate} if rate else {},
+        "scale": {"resources": "1,2", "loads": loads, "load": load},
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("asked", "rates"),
+    [
+        (topology("keys", "4096..131072x2", frequency=1), [4096 * 2**n for n in range(6)]),
+        (topology("frequency", "1,10,100", keys=500), [500, 5000, 50_000]),
+        (topology("keys", "10,20", rate="5k"), [5000, 5000]),
+        (topology("period", "1s,100ms", "scalability_hopping", "5k", keys=500, frequency=10), [5000, 5000]),
+        (topology("height", "1,2,3", "scalability_hierarchical", frequency=2), [20, 200, 2000]),
+    ],
+)
+def test_a_fixed_frequency_sets_the_rate_of_each_load(asked: Any, rates: list[float]) -> None:
+    """Keys times frequency, as in the paper. Without a frequency every load has one rate."""
+    study = study_of(asked)
+    assert list(study.plan().rates) == rates
+    assert [study.trial(Point(load, 1)).load.rate for load in range(len(rates))] == rates
+
+
 def asked_of_spark(resources: str) -> Any:
     scale = {"resources": resources, "loads": "1k,2k"}
     return build({"command": "scale", "workload": "identity", "scale": scale})
@@ -70,6 +95,24 @@ def test_what_cannot_be_is_refused(scale: dict[str, Any], load: dict[str, Any], 
     (problem,) = refused.value.problems
     assert problem.setting == setting
     assert rule in problem.rule
+
+
+@pytest.mark.parametrize(
+    ("asked", "setting", "rule", "way_out"),
+    [
+        (topology("rate", "1k,2k", frequency=1), "set frequency", "fixes the rate", "leave --set frequency out"),
+        (topology("keys", "1k,2k", rate="5k", frequency=1), "load.rate", "must not be given", "leave --rate out"),
+        (topology("keys", "1k,2k", frequency="x"), "set frequency", "must be", "--set frequency="),
+    ],
+)
+def test_a_rate_that_the_frequency_contradicts_is_refused(asked: Any, setting: str, rule: str, way_out: str) -> None:
+    """Once, with a way out that a study has."""
+    with pytest.raises(InputError) as refused:
+        study_of(asked)
+    (problem,) = refused.value.problems
+    assert problem.setting == setting
+    assert rule in problem.rule
+    assert problem.way_out.startswith(way_out)
 
 
 def test_a_problem_of_some_cells_names_one() -> None:
