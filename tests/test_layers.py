@@ -97,7 +97,7 @@ MAY_IMPORT: dict[str, str] = {
     "engines.spark.user_job": (
         "core dataflow engines engines.spark engines.spark.lowering engines.spark.session system"
     ),
-    "engines.synthetic": "core dataflow engines system transports.flight",
+    "engines.synthetic": "core dataflow engines engines.duckdb_oracle system transports.flight",
     "harness": "artifacts core dataflow engines loadgen metrics stats system transports",
     "preflight": (
         "config core dataflow dataflow.expressions engines jobs loadgen loadgen.replay metrics.latency "
@@ -126,7 +126,7 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts config core dataflow engines metrics.log metrics.summary preflight results studies system trial "
         "trial.prometheus verdict verdict.criteria"
     ),
-    "studies.compare": "artifacts core metrics.latency results stats verdict",
+    "studies.compare": "artifacts config core metrics.latency results stats verdict",
     "studies.latency_breakdown": (
         "artifacts config core dataflow engines harness metrics.log preflight results stats system trial verification"
     ),

@@ -1,10 +1,14 @@
 """The flows of the synthetic engine: filtered rows, and windows that close when the cut passes them.
 
+These are computed here, independent of the reference. Any other flow is computed as the reference computes it, so a
+trial of it shows the pace, and not whether its answers are right.
+
 `rows` are Arrow tables with the source's columns. Results have the flow's columns, including lineage, in order.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -15,9 +19,11 @@ import pyarrow.compute as pc
 
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.core.schema import arrow_type
+from streamgauge.core.schema import arrow_type, quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import Flow, Node, Source, Where, WindowAggregate
+from streamgauge.dataflow.reach import reach_us
+from streamgauge.engines.duckdb_oracle import lower
 from streamgauge.engines.synthetic.predicate import where
 
 _AGGREGATE = re.compile(r"\s*(sum|count|max|min)\s*\(\s*(\*|\w+)\s*\)\s*$", re.IGNORECASE)
@@ -35,12 +41,15 @@ def source_of(flow: Flow) -> Source:
 
 
 def build(flow: Flow) -> Operator:
-    """The operator that computes the flow. Raises InputError for an unsupported flow."""
+    """The operator that computes the flow."""
     result = pa.schema([(name, arrow_type(kind)) for name, kind in schema.columns(flow.sink.input).items()])
     last = flow.sink.input
-    if isinstance(last, WindowAggregate):
-        return Windows(last, _row_wise(last.input), result)
-    return PassThrough(_row_wise(last), result)
+    try:
+        if isinstance(last, WindowAggregate):
+            return Windows(last, _row_wise(last.input), result)
+        return PassThrough(_row_wise(last), result)
+    except InputError:
+        return ByReference(flow, result)
 
 
 def _row_wise(node: Node) -> Callable[[pa.Table], pa.Table]:
@@ -112,6 +121,33 @@ class Windows:
             for field in self._result
         ]
         return pa.table(columns, schema=self._result)
+
+
+class ByReference:
+    """Another flow of one stream: a result is due once the cut passes its time, which is the end of its window."""
+
+    def __init__(self, flow: Flow, result: pa.Schema) -> None:
+        import duckdb
+
+        rows = lower.lower(flow.sink.input, {source_of(flow).name: "rows"})
+        self._due = f"SELECT {quoted(result.names)} FROM ({rows}) WHERE {lower.TIME} >= ? AND {lower.TIME} < ?"
+        slides = (node.window.slide_us for node in graph.operators(flow) if isinstance(node, WindowAggregate))
+        self._step_us, self._reach_us = math.gcd(*slides) or 1, reach_us(flow) or 0
+        self._result, self._done_us = result, 0
+        self._open: pa.Table | None = None
+        self._connection = duckdb.connect(config={"threads": 1})
+        self._connection.execute("SET TimeZone = 'UTC'")
+
+    def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
+        self._open = rows if self._open is None else pa.concat_tables([self._open, rows])
+        due_us = cut_us - cut_us % self._step_us
+        if due_us <= self._done_us:
+            return self._result.empty_table()
+        self._connection.register("rows", self._open)
+        found = self._connection.sql(self._due, params=[self._done_us, due_us]).to_arrow_table()
+        self._done_us = due_us
+        self._open = self._open.filter(pc.greater_equal(self._open.column(EVENT_TIME), due_us - self._reach_us))
+        return found.cast(self._result)
 
 
 def _aggregate(text: str) -> tuple[str, str]:

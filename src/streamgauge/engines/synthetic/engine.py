@@ -12,7 +12,6 @@ from streamgauge.core.errors import EngineError, is_full
 from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, EngineStatus
-from streamgauge.engines.synthetic.answers import build
 from streamgauge.engines.synthetic.main import SyntheticJob
 from streamgauge.engines.synthetic.settings import CAPABILITIES, with_defaults
 from streamgauge.system.child_processes import Child, ChildFailed
@@ -32,8 +31,7 @@ class SyntheticEngine:
         self._settings: dict[str, str] = {}
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
-        """Starts the process. Raises InputError for an unsupported flow."""
-        build(flow)
+        """Starts the process."""
         self._settings = with_defaults(options)
         folder.mkdir(parents=True, exist_ok=True)
         log = folder / "known.log"
