@@ -139,9 +139,12 @@ class ScaleResult(ScaleAxes):
     transport: str
     """How events travelled."""
     parameters: dict[str, Any]
-    """Parameters of the workload."""
+    """Parameters of the workload, except those that differ between trials."""
     options: dict[str, str]
     """Options of the engine."""
+    metric: str = "capacity"
+    """What `capacities` are: `capacity` in events/s, or the extreme of the dimension, such as `greatest height`,
+    `greatest number of children` or `smallest period` (for the `range` in `parameters`)."""
     criterion: str
     """`slope` or `ehrenstein`."""
     repeat: int

@@ -95,7 +95,7 @@ def headline(result: ScaleResult) -> str:
     if not result.finished:
         return f"not finished: {len(result.cells)} trials"
     found = ", ".join(f"{one.resources}: {capacity_of(result, one)}" for one in result.capacities)
-    return f"{_extreme(result)} by {short(result.resource)}: {found}"
+    return f"{_metric(result)} by {short(result.resource)}: {found}"
 
 
 def cell_line(result: ScaleResult, cell: ScaleCell) -> str:
@@ -146,11 +146,10 @@ def short(setting: str) -> str:
     return setting.rpartition(".")[2]
 
 
-def _extreme(result: ScaleResult) -> str:
-    """What a capacity is, in the words of its dimension: `capacity`, `greatest height`, `smallest period`."""
-    if result.load_unit == "events/s":
-        return "capacity"
-    return f"{'smallest' if result.loads[0] > result.loads[-1] else 'greatest'} {short(result.dimension)}"
+def _metric(result: ScaleResult) -> str:
+    """What a capacity is: `capacity`, `greatest height`, `smallest period for a range of 1m`."""
+    windows = result.load_unit == "s" and result.loads[0] > result.loads[-1] and "range" in result.parameters
+    return result.metric + (f" for a range of {result.parameters['range']:g} s" if windows else "")
 
 
 def _lead(result: ScaleResult) -> Iterator[Paragraph]:
@@ -218,7 +217,7 @@ def _answer(result: ScaleResult) -> Section:
 
 
 def _capacities(result: ScaleResult) -> Table:
-    columns = (*texts(short(result.resource)), *numbers(_extreme(result), "not sustained"), *texts("shown by"))
+    columns = (*texts(short(result.resource)), *numbers(_metric(result), "not sustained"), *texts("shown by"))
     rows = [
         (
             str(one.resources),

@@ -17,6 +17,8 @@ from streamgauge.core.units import parse_duration, parse_rate
 
 RATE = "load.rate"
 LOADS_MAX = 500
+COUNTS = {"keys": "number of keys", "children": "number of children"}
+"""Parameters whose name needs more words."""
 _TIME = re.compile(r"[\d.]+\s*(us|ms|s|min|m|h)", re.IGNORECASE)
 _RANGE = re.compile(r"(?P<first>.+?)\.\.(?P<last>.+?)(?:x(?P<factor>[\d.]+))?")
 _TEXT_TABLES = ("options", "transport_options")
@@ -35,6 +37,14 @@ class Axis:
     @property
     def ascends(self) -> bool:
         return self.numbers[0] <= self.numbers[-1]
+
+    @property
+    def metric(self) -> str:
+        """What the hardest of these loads is: `capacity`, `greatest height`, `smallest period`."""
+        if self.setting == RATE:
+            return "capacity"
+        name = self.setting.rpartition(".")[2]
+        return f"{'greatest' if self.ascends else 'smallest'} {COUNTS.get(name, name)}"
 
 
 def resource_axis(scale: Scale) -> Axis:

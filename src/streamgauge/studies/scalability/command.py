@@ -142,7 +142,8 @@ def _begin(study: Study) -> ScaleResult:
     return ScaleResult(
         **{name: getattr(plan, name) for name in ScaleAxes.model_fields},
         engine=experiment.engine, transport=experiment.transport,
-        parameters=experiment.parameters, options=experiment.options, criterion=study.scale.criterion, repeat=study.scale.repeat,
+        parameters=study.parameters(), options=experiment.options, metric=study.loads.metric,
+        criterion=study.scale.criterion, repeat=study.scale.repeat,
         environment=environment(), job_files=dict(study.resolved.workload.files),
         start_time=now.isoformat(timespec="seconds"), folder=str(folder), notes=tuple(study.notes()),
         published=ehrenstein() if comparable else (),

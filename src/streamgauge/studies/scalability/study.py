@@ -9,7 +9,7 @@ from typing import Any
 
 from streamgauge.config import reproduce
 from streamgauge.config.matrix import Cell, values_of, with_settings
-from streamgauge.config.options_and_settings import Experiment, Scale
+from streamgauge.config.options_and_settings import Experiment, Scale, is_data, is_data_time
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.formatting import format_value
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
@@ -59,6 +59,13 @@ class Study:
     def rates(self) -> tuple[float, ...]:
         """Events per second of each load. The first trials checked are those of the loads, in their order."""
         return tuple(one.resolved.experiment.load.rate for one in self.checked[: len(self.loads.values)])
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the workload that every trial has alike, and data in the place of its rows."""
+        each = [one.resolved.parameters.model_dump(mode="json") for one in self.checked]
+        shared = {name: value for name, value in each[0].items() if all(one[name] == value for one in each)}
+        given = self.experiment.parameters.items()
+        return shared | {name: value for name, value in given if is_data(name) or is_data_time(name)}
 
     def trial(self, point: Point) -> Experiment:
         """The run of a cell."""

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from streamgauge.report.charts import scalability as charts
-from streamgauge.report.documents.scalability import capacity_of, cell_line, document, headline
+from streamgauge.report.documents.scalability import (
+    capacity_of,
+    cell_line,
+    document,
+    headline,
+    plan_document,
+)
 from streamgauge.report.html.render import render
 from streamgauge.report.studies import show_scale
-from streamgauge.results.scalability import Capacity, ScaleCell, ScaleResult
+from streamgauge.results.scalability import Capacity, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.scalability.answer import answered
 from streamgauge.studies.scalability.published import ehrenstein
 
@@ -62,11 +70,40 @@ def test_smaller_periods_have_a_demand_and_no_law() -> None:
     result = study(
         cell(1, 2, 1.0), cell(2, 2, 0.1, "not_sustained"), cell(3, 1, 1.0), cell(4, 4, 0.1), cell(5, 4, 0.01),
         resources=(1, 2, 4), dimension="parameters.period", load_unit="s", loads=(1.0, 0.1, 0.01), published=(),
+        metric="smallest period", parameters={"range": 60.0},
     )  # fmt: skip
-    assert headline(result) == "smallest period by parallelism: 1: 1 s, 2: 1 s, 4: <= 10 ms"
+    assert headline(result) == "smallest period for a range of 60 s by parallelism: 1: 1 s, 2: 1 s, 4: <= 10 ms"
     assert charts.capacity(result) is None
     assert charts.demand(result) is not None
     assert "Ehrenstein" not in render(document(result))
+
+
+@pytest.mark.parametrize("metric", ["greatest height", "greatest number of children"])
+def test_the_structure_of_a_hierarchy_is_named(metric: str) -> None:
+    """In the headline, the page and the result's JSON."""
+    result = study(
+        cell(1, 2, 2), cell(2, 2, 3, "not_sustained"), cell(3, 1, 1), cell(4, 1, 2, "not_sustained"), cell(5, 4, 3),
+        dimension="parameters.height", load_unit="", loads=(1.0, 2.0, 3.0), rates=(10.0, 100.0, 1000.0), metric=metric,
+        published=(),
+    )  # fmt: skip
+    assert headline(result) == f"{metric} by parallelism: 1: 1, 2: 2, 4: >= 3"
+    assert f">{metric}<" in render(document(result))
+    assert json.loads(result.to_json())["metric"] == metric
+
+
+@pytest.mark.parametrize(
+    ("rates", "words"),
+    [((1000.0, 2000.0), "rate: 1 k/s, 2 k/s"), ((5000.0, 5000.0), "rate: 5 k/s at every load"), ((10.0, 20.0), "")],
+)
+def test_a_plan_shows_the_rate_of_each_load(rates: tuple[float, ...], words: str) -> None:
+    """Unless the loads are rates, or keys with one record per second."""
+    plan = ScalePlan(
+        workload="scalability_tumbling", resource="parallelism", resources=(1, 2), dimension="parameters.keys",
+        load_unit="", loads=(10.0, 20.0), rates=rates, cells=4, trials_max=3, seconds_max=180, seconds_extended=360,
+    )  # fmt: skip
+    shown = " ".join(one.text for one in plan_document(plan).lead)
+    assert words in shown
+    assert ("rate" in shown) is bool(words)
 
 
 def test_nothing_sustained_has_no_chart_and_no_fit() -> None:

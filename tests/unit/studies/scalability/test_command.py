@@ -103,9 +103,58 @@ def test_a_parameter_may_be_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "scale": {"resources": "1,2,4", "loads": "4s,2s,1s,500ms,250ms", "load": "slide"},
     })  # fmt: skip
     result = scale(experiment, Seen())
+    assert (result.metric, result.parameters["range"], "slide" in result.parameters) == ("smallest slide", 4.0, False)
     assert [one.load for one in result.capacities] == [1.0, 0.5, 0.25]
     assert [one.resources for one in result.demands] == [1, 1, 1, 2, 4]
     assert (result.fits, result.published, result.load_unit) == ((), (), "s")
+
+
+def hierarchy(out: Path, load: str, loads: str, **parameters: Any) -> Experiment:
+    """A study of trees whose sensors measure once a second; an instance keeps up with 500 of them."""
+    return build({
+        "command": "scale", "workload": "scalability_hierarchical", "engine": "known", "out": str(out),
+        "load": {"warmup": "2s", "duration": "10s"}, "parameters": {"frequency": 1, "range": "1s", **parameters},
+        "options": {"capacity": "500"}, "scale": {"resources": "1,4", "loads": loads, "load": load},
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("load", "loads", "fixed", "metric", "greatest"),
+    [
+        ("height", "1,2,3", {"children": 10}, "greatest height", 2),
+        ("children", "2,5,10", {"height": 3}, "greatest number of children", 5),
+    ],
+)
+def test_the_greatest_hierarchy_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: str, loads: str, fixed: Any, metric: str, greatest: int
+) -> None:
+    """The rate grows with the number of sensors."""
+    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"], 500)[0])
+    result = scale(hierarchy(tmp_path, load, loads, **fixed), Seen())
+    assert (result.metric, result.decided) == (metric, True)
+    assert [(one.load, one.is_bound) for one in result.capacities] == [(greatest, False), (result.loads[-1], True)]
+
+
+@pytest.mark.process
+@pytest.mark.long
+def test_the_greatest_height_is_found_by_real_trials(tmp_path: Path) -> None:
+    """Of the engine of known capacity, each trial verified."""
+    result = scale(hierarchy(tmp_path, "height", "1,2,3"), Seen())
+    assert [(one.load, one.is_bound) for one in result.capacities] == [(2, False), (3, True)]
+    assert result.decided
+    assert all(cell.faults == 0 for cell in result.cells if cell.outcome == "sustained")
+
+
+def test_keys_with_a_record_per_second_stand_beside_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its figure 5 counts the same. Keys at another frequency do not."""
+    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
+    for frequency, points in ((1, 4), (2, 0)):
+        experiment = build({
+            "command": "scale", "workload": "scalability_sink", "engine": "known", "out": str(tmp_path),
+            "load": {"warmup": "1s", "duration": "4s"}, "parameters": {"frequency": frequency},
+            "scale": {"resources": "1,2", "loads": "4096,8192", "load": "keys"},
+        })  # fmt: skip
+        assert len(scale(experiment, Seen()).published) == points
 
 
 def test_a_study_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
