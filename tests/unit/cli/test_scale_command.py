@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.results.scalability import ScaleResult
+from streamgauge.results.scalability import ScalePlan, ScaleResult
 from streamgauge.studies.matrix import perform as cell_runner
 from tests.unit.cli.helpers_commands import Asked
 from tests.unit.studies.scalability.helpers_scale import LAWS, simulated
 
 WORDS = ("scale", "identity", "--engine", "known", "--warmup", "1s", "--duration", "4s")
+EHRENSTEIN = sorted((Path(__file__).parents[3] / "experiments").glob("ehrenstein_*.toml"))
 GRID = ("--resources", "1,2,4", "--loads", "4096..131072x2")
 
 
@@ -60,6 +61,22 @@ def test_a_file_does_the_same(stand: Path, asked: Asked) -> None:
     (stand / "asked.toml").write_text(shown.stdout)
     plans = [asked(*words, "--dry-run", "--json").stdout for words in ((*WORDS, *GRID), ("experiment", "asked.toml"))]
     assert plans[0] == plans[1] != ""
+
+
+@pytest.mark.parametrize("file", EHRENSTEIN, ids=lambda path: path.stem)
+def test_the_papers_experiments_can_be_planned(stand: Path, asked: Asked, file: Path) -> None:
+    """Each file of Ehrenstein 2020, figure 5 among them; nothing is started."""
+    done = asked("experiment", str(file), "--dry-run")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert "nothing was started" in done.stderr
+
+
+def test_figure_5_is_asked_as_in_the_paper(asked: Asked) -> None:
+    """Doublings of keys with a record per second, over up to 16 instances."""
+    (file,) = (file for file in EHRENSTEIN if file.stem.endswith("figure5"))
+    plan = ScalePlan.model_validate_json(asked("experiment", str(file), "--dry-run", "--json").stdout)
+    assert (plan.resources, plan.dimension) == ((1, 2, 4, 8, 16), "parameters.keys")
+    assert plan.loads == plan.rates == tuple(4096.0 * 2**n for n in range(6))
 
 
 @pytest.mark.parametrize(
