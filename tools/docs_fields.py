@@ -23,6 +23,7 @@ from streamgauge.results.matrix import MatrixResult
 from streamgauge.results.profile import OperatorProfile
 from streamgauge.results.run import Result
 from streamgauge.results.scalability import ScaleResult
+from streamgauge.results.scale_comparison import ScaleComparison
 
 FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     "result.json": (Result, (
@@ -34,6 +35,7 @@ FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     "matrix.json": (MatrixResult, ("cells",)),
     "scale.json": (ScaleResult, ("cells", "capacities, demands, fits, published")),
     "compare --json": (Comparison, ("a, not_the_same, figures, gates",)),
+    "compare --json of studies": (ScaleComparison, ("a, not_the_same, capacities, demands",)),
 }  # fmt: skip
 """File to its model, and to the tables of what its top-level fields hold."""
 

@@ -210,7 +210,9 @@ def selftest(
 @app.command()
 def compare(
     a: Annotated[
-        str, typer.Argument(metavar="A", help="run folder, search folder, folder of runs, or several with commas")
+        str, typer.Argument(
+            metavar="A", help="run folder, search folder, folder of runs, or several with commas; or a study of scale"
+        )
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="the same for the other side")],
     fail_if: Annotated[list[str] | None, typer.Option(
@@ -226,21 +228,26 @@ def compare(
 ) -> None:  # fmt: skip
     """Compare the runs of A and B, with confidence intervals."""
     from streamgauge.report.documents import comparison as comparison_document
+    from streamgauge.report.documents import scale_comparison
     from streamgauge.report.terminal.console import show
     from streamgauge.studies.compare.command import compare as compare_runs
+    from streamgauge.studies.compare.scale_studies import compare_studies, is_study
 
     if html is not None:
         from streamgauge.artifacts.run_folder import require_place
 
         require_place(html, comparison_document.HTML)
-    comparison = compare_runs(a, b, fail_if or (), parse_share(confidence, "confidence"))
-    if html is not None:
-        comparison_document.write_comparison(html, comparison)
-    if json_:
-        print(comparison.to_json())
+    passed, share = True, parse_share(confidence, "confidence")
+    if is_study(a) or is_study(b):
+        studies = compare_studies(a, b, fail_if or ())
+        answer, document = studies.to_json(), scale_comparison.document(studies)
     else:
-        show(comparison_document.document(comparison), str(html or ""))
-    sys.exit(0 if comparison.passed else 1)
+        comparison = compare_runs(a, b, fail_if or (), share)
+        passed, answer, document = comparison.passed, comparison.to_json(), comparison_document.document(comparison)
+    if html is not None:
+        comparison_document.write_comparison(html, document)
+    print(answer) if json_ else show(document, str(html or ""))
+    sys.exit(0 if passed else 1)
 
 
 @app.command(short_help="Write the HTML report of a run folder again")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from streamgauge.artifacts.run_folder import Place, write_text
@@ -26,20 +26,20 @@ from streamgauge.report.document_blocks import (
 )
 from streamgauge.report.html.render import render
 from streamgauge.results import labels
-from streamgauge.results.comparison import ComparedSide, Comparison, Difference
+from streamgauge.results.comparison import ComparedSide, Comparison, Difference, NotTheSame
 
 HTML = Place("--html", "--html NAME.html")
 SAYS = {"better": "better", "worse": "worse", "no_difference": "none shown", "unknown": "unknown"}
 """B's standing by the interval of a difference. An interval around 0 shows no difference, and proves nothing."""
-_SAYS_STYLES = {"better": "sustained", "worse": "not_sustained", "no_difference": "", "unknown": "undecided"}
+SAYS_STYLES = {"better": "sustained", "worse": "not_sustained", "no_difference": "", "unknown": "undecided"}
 _GATE_STYLES = {"failed": "not_sustained", "unknown": "undecided", "passed": "sustained"}
 """Worst first."""
 _PERCENTILES = "percentiles: each side's is the mean of the runs' own (p99: mean of the runs' p99)"
 
 
-def write_comparison(path: Path, comparison: Comparison) -> None:
+def write_comparison(path: Path, comparison: Document) -> None:
     """Writes the page to `path` atomically; `InputError` if that cannot be written."""
-    write_text(path, render(document(comparison)), HTML)
+    write_text(path, render(comparison), HTML)
 
 
 def document(comparison: Comparison) -> Document:
@@ -73,7 +73,7 @@ def document(comparison: Comparison) -> Document:
             ),
         ),
         remarks=tuple(remarks),
-        sections=(_side_by_side(comparison), _settings(comparison), _runs(comparison)),
+        sections=(_side_by_side(comparison), settings_section(comparison.not_the_same), _runs(comparison)),
     )
 
 
@@ -154,7 +154,7 @@ def _figures(comparison: Comparison) -> Table:
             _amount(one.b, one.unit),
             format_signed(one.difference, one.share, one.unit),
             labels.difference_interval(one),
-            Cell(SAYS[one.says], style=_SAYS_STYLES[one.says]),
+            Cell(SAYS[one.says], style=SAYS_STYLES[one.says]),
         )
         for one in comparison.figures
     )
@@ -172,8 +172,9 @@ def _amount(value: float | None, unit: str) -> str:
     return format_rate(value) if unit == "events/s" else format_quantity(value, unit)
 
 
-def _settings(comparison: Comparison) -> Section:
-    rows = [(one.setting, ", ".join(one.a), ", ".join(one.b)) for one in comparison.not_the_same]
+def settings_section(not_the_same: Sequence[NotTheSame]) -> Section:
+    """Settings and facts that differ."""
+    rows = [(one.setting, ", ".join(one.a), ", ".join(one.b)) for one in not_the_same]
     if rows:
         caption = "Settings and facts about the machine that differ"
         found = blocks(

@@ -212,7 +212,11 @@ _ALIASES = {"options.": "settings.", "master": "settings.master"}
 
 def setting_differences(a: RunGroup, b: RunGroup) -> tuple[NotTheSame, ...]:
     """Every setting and machine fact that differs between runs."""
-    of_a, of_b = ([_facts(run) for run in side.runs] for side in (a, b))
+    return differing([_facts(run) for run in a.runs], [_facts(run) for run in b.runs])
+
+
+def differing(of_a: list[dict[str, Any]], of_b: list[dict[str, Any]]) -> tuple[NotTheSame, ...]:
+    """What differs between the facts of both sides, each a mapping from dotted names."""
     names = dict.fromkeys(name for facts in (*of_a, *of_b) for name in facts)
     found = [NotTheSame(setting=name, a=_values(of_a, name), b=_values(of_b, name)) for name in names]
     differing = {one.setting: one for one in found if _differs(one)}

@@ -111,12 +111,12 @@ def test_a_refusal_names_the_option_that_there_is(tmp_path: Path, monkeypatch: p
 
     fail_with(errno.EACCES)
     with pytest.raises(InputError) as refused:
-        comparison_document.write_comparison(tmp_path / "page.html", comparison())
+        comparison_document.write_comparison(tmp_path / "page.html", comparison_document.document(comparison()))
     (problem,) = refused.value.problems
     assert (problem.setting, problem.way_out) == ("--html", "--html NAME.html in a folder you may write to")
     fail_with(errno.ENOSPC)
     with pytest.raises(MachineError, match=r"--html NAME\.html elsewhere"):
-        comparison_document.write_comparison(tmp_path / "page.html", comparison())
+        comparison_document.write_comparison(tmp_path / "page.html", comparison_document.document(comparison()))
 
 
 def test_the_headline_says_where_different_things_were_measured() -> None:
@@ -188,7 +188,7 @@ def test_a_difference_that_is_unknown_has_its_key() -> None:
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     """Nothing is left behind."""
     with pytest.raises(InputError, match="must be in an existing folder"):
-        comparison_document.write_comparison(tmp_path / "no" / "page.html", comparison())
+        comparison_document.write_comparison(tmp_path / "no" / "page.html", comparison_document.document(comparison()))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -198,7 +198,7 @@ def test_browser_shows_the_page(tmp_path: Path) -> None:
     """Headless Chromium opens the file without a complaint, and light and dark are two pictures."""
     assert CHROMIUM is not None
     page, pictures = tmp_path / "page.html", []
-    comparison_document.write_comparison(page, comparison(GATES))
+    comparison_document.write_comparison(page, comparison_document.document(comparison(GATES)))
     for scheme in (0, 1):
         picture = tmp_path / f"{scheme}.png"
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",

@@ -1,0 +1,157 @@
+"""Two scalability studies compared: decided only where intervals do not overlap. All figures are made up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.artifacts.run_folder import SCALE, read_study, write_study
+from streamgauge.core.errors import InputError
+from streamgauge.report.documents.scale_comparison import document
+from streamgauge.report.html.render import render
+from streamgauge.results.scalability import ScaleResult
+from streamgauge.results.scale_comparison import ScaleComparison
+from streamgauge.studies.compare.scale_studies import compare_studies
+from streamgauge.studies.matrix import perform as cell_runner
+from streamgauge.studies.scalability.command import scale
+from tests.unit.cli.helpers_commands import call_and_read
+from tests.unit.studies.scalability.helpers_scale import LAWS, Seen, asked, simulated
+
+Make = Callable[..., str]
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """The folder of a study of a system that scales linearly from `of_one_per_s`."""
+
+    def make(of_one_per_s: float, law: str = "linear", **scale_of: Any) -> str:
+        monkeypatch.setattr(cell_runner, "perform", simulated(LAWS[law], of_one_per_s)[0])
+        return scale(asked(tmp_path, **{"loads": "1k..64kx2", **scale_of}), Seen()).folder
+
+    return make
+
+
+def changed(folder: str, **fields: Any) -> str:
+    """A study with other fields than it found."""
+    result = read_study(Path(folder), SCALE)
+    assert isinstance(result, ScaleResult)
+    write_study(Path(folder), SCALE, result.model_copy(update=fields))
+    return folder
+
+
+def says(found: ScaleComparison) -> list[str]:
+    return [one.says for one in found.capacities]
+
+
+def test_b_is_better_where_the_intervals_do_not_overlap(study: Make) -> None:
+    """Doublings: 4 to 8 k/s against 8 to 16 k/s. A difference within a step is none."""
+    a, b, like_a = study(7000), study(14_000), study(7900)
+    found = compare_studies(a, b)
+    assert says(found) == ["better"] * 4
+    first = found.capacities[0]
+    assert (first.a.held, first.a.failed, first.b.held, first.b.failed) == (4000, 8000, 8000, 16_000)
+    assert (first.low, first.high) == (0.0, 3.0)
+    assert says(compare_studies(b, a)) == ["worse"] * 4
+    assert set(says(compare_studies(a, like_a))) == {"no_difference"}
+
+
+def test_the_demand_of_a_load_is_compared_too(study: Make) -> None:
+    """Fewer resources are better; a load that every system sustains with the least level shows nothing."""
+    found = {one.load: one for one in compare_studies(study(7000), study(14_000)).demands}
+    assert found[4000].says == "no_difference"
+    assert (found[8000].a.above, found[8000].a.most, found[8000].b.most) == (1, 2, 1)
+    assert found[8000].says == "better"
+    assert (found[64_000].a.above, found[64_000].a.most, found[64_000].says) == (8, None, "better")
+
+
+def test_an_open_end_decides_nothing(study: Make) -> None:
+    """A capacity that no load exceeded may be any higher one; a load that no level sustained has no demand."""
+    found = compare_studies(study(7000), study(70_000, loads="1k,2k"))
+    assert says(found) == ["no_difference"] * 4
+    assert {one.high for one in found.capacities} == {None}
+    both = compare_studies(study(70_000, loads="1k,2k"), study(70_000, loads="1k,2k", resources="1,2"))
+    assert says(both) == ["unknown"] * 2
+    nothing = compare_studies(study(500), study(70_000, loads="1k,2k,4k"))
+    assert says(nothing)[0] == "better"
+
+
+def test_an_undecided_failure_bounds_nothing(study: Make) -> None:
+    """Above a cell that was not decided the capacity stays open, and so does the demand below it."""
+    a, b = study(7000), study(14_000)
+    result = read_study(Path(a), SCALE)
+    assert isinstance(result, ScaleResult)
+    doubtful = tuple(one.model_copy(update={"decided": False}) for one in result.capacities)
+    found = compare_studies(changed(a, capacities=doubtful), b)
+    assert says(found) == [*["no_difference"] * 3, "unknown"]
+    assert {one.a.above for one in found.demands} == {0}
+
+
+def test_smaller_is_better_where_smaller_is_harder(study: Make) -> None:
+    """For a period, 1 s against 500 ms."""
+    a, b = study(7000, loads="1k,2k,4k,8k"), study(14_000, loads="1k,2k,4k,8k")
+    for folder, held, failed in ((a, 1.0, 0.5), (b, 0.5, 0.25)):
+        result = read_study(Path(folder), SCALE)
+        assert isinstance(result, ScaleResult)
+        one = result.capacities[0].model_copy(update={"load": held, "refused": failed, "decided": True})
+        periods = {"loads": (1.0, 0.5, 0.25), "load_unit": "s", "dimension": "parameters.slide", "demands": ()}
+        changed(folder, capacities=(one,), metric="smallest slide", **periods)
+    found = compare_studies(a, b)
+    assert says(found) == ["better"]
+    assert found.capacities[0].high == 0.0
+    assert "smallest slide: B is better with parallelism 1" in " ".join(render(document(found)).split())
+
+
+def test_what_differs_is_named(study: Make) -> None:
+    """Another grid is none; another criterion or load is another question."""
+    a, b = study(7000), study(7000, resources="1,2", loads="1k..8kx2")
+    found = compare_studies(a, b)
+    assert (found.not_the_same, found.warnings) == ((), ())
+    assert [one.resources for one in found.capacities] == [1, 2]
+    found = compare_studies(a, study(7000, of_load={"duration": "8s"}, repeat=3))
+    assert {one.setting for one in found.not_the_same} == {"load.duration", "scale.repeat"}
+    assert found.warnings == ("load.duration: the studies ask different questions",)
+
+
+def test_what_cannot_be_compared_is_refused(study: Make, tmp_path: Path) -> None:
+    """With a way out."""
+    a, lonely = study(7000), study(7000, resources="16")
+    other, unfinished = changed(study(7000), resource="options.knee"), changed(study(7000), finished=False)
+    for pair, rule in (
+        ((a, str(tmp_path)), "must be the folder of a scalability study"),
+        ((str(tmp_path / "none"), a), "must be the folder of a scalability study"),
+        ((a, a), "must be another study than A"),
+        ((a, unfinished), "must be a study that came to its end"),
+        ((a, other), "must have the same --resource on both sides"),
+        ((a, lonely), "must have a level of resources in common"),
+    ):
+        with pytest.raises(InputError, match=rule) as refused:
+            compare_studies(*pair)
+        assert all(problem.way_out for problem in refused.value.problems)
+    with pytest.raises(InputError, match="must not be given with scalability studies"):
+        compare_studies(a, study(7000), ["rate -5%"])
+
+
+def test_the_command_shows_it(
+    study: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 0 whatever differs, 2 for bad input; JSON and a page as of runs."""
+    a, b, page = study(7000), study(14_000), tmp_path / "page.html"
+
+    def say(*words: str) -> tuple[int, str, str]:
+        return call_and_read(monkeypatch, capsys, "compare", *words)
+
+    code, out, err = say(a, b, "--html", str(page))
+    assert (code, out) == (0, "")
+    assert "capacity: B is better with parallelism 1, 2, 4, 8" in err
+    assert "4 k/s to 8 k/s" in err
+    assert "2 (above 1)" in err
+    assert "Demand of each load" in page.read_text()
+    code, out, _ = say(f"{a}/{SCALE}", b, "--json")
+    assert code == 0
+    assert ScaleComparison.model_validate_json(out).kind == "scale"
+    assert "Infinity" not in json.dumps(json.loads(out))
+    assert say(a, str(tmp_path))[0] == 2
