@@ -4,7 +4,8 @@
     python tools/docs_tables.py --check   exit 1 if one is out of date (`tests/docs` checks the same)
 
 A table stands between `<!-- generated: NAME -->` and `<!-- end of NAME -->`. Measured figures: `results: NAME` is the
-table of docs/results/data/NAME.csv. Coverage of the four works: docs/research/coverage.csv.
+table of docs/results/data/NAME.csv. Coverage of the four works: docs/research/coverage.csv; of
+Ehrenstein's specification, with the tests: docs/research/scalability-checklist.csv.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 DOCS = Path(__file__).parents[1] / "docs"
 DATA = DOCS / "results" / "data"
 COVERAGE = DOCS / "research" / "coverage.csv"
+CHECKLIST = DOCS / "research" / "scalability-checklist.csv"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -580,6 +582,36 @@ def coverage_of(work: str) -> str:
     )
 
 
+def checklist_rows() -> list[dict[str, str]]:
+    """Every line of Ehrenstein's specification; ValueError where a line has no reason, or a test does not exist."""
+    rows = rows_of(CHECKLIST)
+    for row in rows:
+        where, (path, _, name) = f"{CHECKLIST.name}, {row['id']}", row["test"].partition("::")
+        if row["status"] not in (*STATUSES, "not yet"):
+            raise ValueError(f"{where}: no such status: {row['status']}")
+        if row["status"] != "works" and not row["why"]:
+            raise ValueError(f"{where}: must say why, where the status is {row['status']}")
+        if row["status"] == "works" and not name:
+            raise ValueError(f"{where}: must name a test, where the status is works")
+        file = DOCS.parent / path
+        if name and not (file.is_file() and f"\ndef {name}(" in file.read_text()):
+            raise ValueError(f"{where}: no such test: {row['test']}")
+    return rows
+
+
+def checklist() -> str:
+    return table(
+        ("id", "what is asked", "command", "status", "test", "what is missing, or differs"),
+        [
+            (
+                row["id"], row["asked"], row["here"] or "-", row["status"],
+                code(row["test"].partition("::")[2]) if row["test"] else "-", row["why"] or "-",
+            )
+            for row in checklist_rows()
+        ],
+    )  # fmt: skip
+
+
 _RATE = re.compile(r"([0-9.]+) ([kM]?)/s")
 
 
@@ -629,6 +661,7 @@ def makers() -> dict[str, Callable[[], str]]:
     for name in field_tables():
         found[name] = partial(field_tables().__getitem__, name)
     found["coverage: summary"] = coverage_summary
+    found["coverage: scalability checklist"] = checklist
     for work in WORKS:
         found[f"coverage: {work}"] = partial(coverage_of, work)
     for name in names():

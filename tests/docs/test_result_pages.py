@@ -66,3 +66,31 @@ def test_coverage_is_whole(row: str, message: str, tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(TABLES, "COVERAGE", file)
     with pytest.raises(ValueError, match=message):
         TABLES.coverage_rows()
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("R2,b,scale,,works,", "must name a test"),
+        ("R2,b,,,not yet,", "must say why"),
+        ("R2,b,,,done,why", "no such status"),
+        ("R2,b,scale,tests/docs/test_result_pages.py::test_none,works,", "no such test"),
+        ("R2,b,scale,tests/docs/test_none.py::test_coverage_is_whole,works,", "no such test"),
+    ],
+)
+def test_every_test_of_the_checklist_exists(
+    row: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its path and name; the checklist itself has every line of the specification."""
+    ids = [row["id"] for row in TABLES.checklist_rows()]
+    assert ids == [
+        *(f"R{n}" for n in range(1, 27)),
+        *(f"E{n}" for n in range(27, 35)),
+        *(f"F{n}" for n in range(35, 41)),
+    ]
+    file = tmp_path / "checklist.csv"
+    good = "R1,a,scale,tests/docs/test_result_pages.py::test_coverage_is_whole,works,"
+    file.write_text(f"id,asked,here,test,status,why\n{good}\n{row}\n")
+    monkeypatch.setattr(TABLES, "CHECKLIST", file)
+    with pytest.raises(ValueError, match=message):
+        TABLES.checklist_rows()
