@@ -35,7 +35,7 @@ FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     "matrix.json": (MatrixResult, ("cells",)),
     "scale.json": (ScaleResult, ("cells", "capacities, demands, fits, published")),
     "compare --json": (Comparison, ("a, not_the_same, figures, gates",)),
-    "compare --json of studies": (ScaleComparison, ("a, not_the_same, capacities, demands",)),
+    "compare of two studies --json": (ScaleComparison, ("a, not_the_same, capacities, demands",)),
 }  # fmt: skip
 """File to its model, and to the tables of what its top-level fields hold."""
 

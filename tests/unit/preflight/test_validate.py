@@ -18,6 +18,7 @@ from streamgauge.engines.registry import capabilities
 from streamgauge.preflight import validate
 from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.preflight.validate import start_us
+from streamgauge.studies.scalability.command import plan_scale
 from streamgauge.workloads.registry import Job
 from tests.unit.helpers_requests import GOOD, refused
 
@@ -37,9 +38,9 @@ def test_good_input_is_ready() -> None:
     "path", sorted((Path(__file__).parents[3] / "experiments").glob("*.toml")), ids=lambda p: p.stem
 )
 def test_the_experiments_there_are_pass(path: Path) -> None:
-    """Bounds and spans of all of them, in every cell of a matrix."""
+    """Bounds and spans of all of them, in every cell of a matrix or of a study."""
     for cell in expand(experiment.read(path)):
-        check_experiment(cell.experiment)
+        (plan_scale if cell.experiment.command == "scale" else check_experiment)(cell.experiment)
 
 
 def test_all_that_cannot_be_built_is_said_at_once() -> None:

@@ -61,7 +61,7 @@ class Study:
         return tuple(one.resolved.experiment.load.rate for one in self.checked[: len(self.loads.values)])
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters of the workload that every trial has alike, and data in the place of its rows."""
+        """The parameters of the workload that every trial has alike, and data that replaces its rows."""
         each = [one.resolved.parameters.model_dump(mode="json") for one in self.checked]
         shared = {name: value for name, value in each[0].items() if all(one[name] == value for one in each)}
         given = self.experiment.parameters.items()
