@@ -66,11 +66,11 @@ MAY_IMPORT: dict[str, str] = {
     "metrics.log": "core loadgen metrics transports",
     "metrics.summary": "artifacts core dataflow metrics metrics.latency metrics.log results stats system transports",
     "engines": (
-        "core dataflow dataflow.operators engines.duckdb_oracle engines.spark engines.spark.cluster "
-        "engines.spark.dstream "
-        "engines.spark.session engines.spark.structured engines.synthetic transports"
+        "core dataflow dataflow.operators engines.duckdb_oracle engines.external engines.spark engines.spark.cluster "
+        "engines.spark.dstream engines.spark.session engines.spark.structured engines.synthetic transports"
     ),
     "engines.duckdb_oracle": "core dataflow dataflow.expressions dataflow.operators engines system",
+    "engines.external": "core dataflow engines system transports.kafka",
     "engines.spark": (
         "core dataflow engines engines.spark.cluster engines.spark.dstream engines.spark.lowering "
         "engines.spark.session engines.spark.structured engines.spark.user_job system"

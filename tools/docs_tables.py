@@ -199,7 +199,7 @@ WORDS = {
     "WindowJoin": ".join(...)", "IntervalJoin": ".interval_join(...)", "Distinct": ".distinct(...)",
     "TopN": ".top(...)", "Process": ".process(...)",
 }  # fmt: skip
-"""Node of a flow to the word that makes it; `UserJobNode` has none, it is a user job."""
+"""Node of a flow to the word that makes it; user jobs and programs, which are nodes too, have none."""
 MADE_OF = {".window(count(...)).aggregate(...)": "Process"}
 """Words that make a node of another word."""
 
@@ -209,7 +209,7 @@ def words_of_engines() -> str:
     from streamgauge.engines.registry import matrix
 
     engines = matrix()
-    nodes = {node for engine in engines for node in engine["nodes"]} - {"UserJobNode"}
+    nodes = {node for engine in engines for node in engine["nodes"]} - {"UserJobNode", "ProgramNode"}
     words = [(WORDS[node], node) for node in sorted(nodes, key=list(WORDS).index)] + list(MADE_OF.items())
     rows = [(code(word), code(node), *(_mark(node, engine) for engine in engines)) for word, node in words]
     return table(("word", "node", *(code(engine["name"]) for engine in engines)), rows)

@@ -68,7 +68,7 @@ def _unknown_names(command: str, rest: str) -> list[str]:
 
 def _is_workload(name: str) -> bool:
     """A name of the list, or a user job: an example that is there, or the one that readers are to write."""
-    return name in names() or name in TO_BE_WRITTEN or (name.endswith(".py") and (ROOT / name).is_file())
+    return name in names() or name in TO_BE_WRITTEN or (name.endswith((".py", ".toml")) and (ROOT / name).is_file())
 
 
 def _parameters() -> set[str]:

@@ -266,7 +266,10 @@ def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Pat
     """A new, empty folder under `root`, named after a workload and an engine or a study. Errors as in `create`."""
     root = Path(root)
     _make_root(root)
-    return _make_unique(root, f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{_plain(Path(workload).stem)}-{_plain(kind)}")
+    file = Path(workload)
+    # Programs of the user's own are all called so, and their folder tells them apart.
+    name = file.absolute().parent.name if file.name == "program.toml" else file.stem
+    return _make_unique(root, f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{_plain(name)}-{_plain(kind)}")
 
 
 def write_study(folder: Path, file: str, study: StudyResult | ProfileRequest) -> None:

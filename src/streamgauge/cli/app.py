@@ -17,7 +17,7 @@ from streamgauge.cli.cluster import app as cluster_app
 from streamgauge.cli.commands import EXITS, SHORTHANDS, MatrixRequest, Shorthand, perform, perform_file
 from streamgauge.cli.parse import build_experiment, one_option_a_side, pairs
 from streamgauge.cli.typer_parameters import AsJson, PrintToml, Verbose, parameters_of
-from streamgauge.config.options_and_settings import SETTINGS
+from streamgauge.config.options_and_settings import SETTINGS, is_own_file
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, near
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
@@ -28,7 +28,7 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] not in self.commands and not args[0].startswith("-"):
-            meant = f"run {args[0]}" if args[0].endswith(".py") else near(args[0], self.commands)
+            meant = f"run {args[0]}" if is_own_file(args[0]) else near(args[0], self.commands)
             hint = f" Did you mean '{meant}'?" if meant else ""
             ctx.fail(f"No such command '{args[0]}'.{hint} The commands: {', '.join(self.commands)}.")
         return super().resolve_command(ctx, one_option_a_side(args))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from streamgauge.config.options_and_settings import SETTINGS
+from streamgauge.config.options_and_settings import PROGRAM_DEFAULTS, SETTINGS
 from streamgauge.config.setting_info import SettingInfo
 
 AsJson = Annotated[bool, typer.Option("--json", help="print only the result object on stdout  [default: off]")]
@@ -49,9 +49,10 @@ def parameters_of(command: str, workload_from: str, verbose: bool, dry_run: bool
 
 
 def _workload(workload_from: str) -> Parameter:
-    help_ = "name of a workload (streamgauge workloads lists them), or FILE.py of a user job"
+    help_ = "name of a workload (streamgauge workloads lists them), FILE.py of a user job, or FILE.toml of a program"
     if workload_from:
-        help_ = f"name of a workload, or FILE.py of a user job; not with {SETTINGS[workload_from].flag}"
+        flag = SETTINGS[workload_from].flag
+        help_ = f"name of a workload, FILE.py of a user job, or FILE.toml of a program; not with {flag}"
     annotation = Annotated[str, typer.Argument(metavar="WORKLOAD", help=help_)]
     return _parameter("workload", annotation, "" if workload_from else Parameter.empty)
 
@@ -59,6 +60,8 @@ def _workload(workload_from: str) -> Parameter:
 def _option(info: SettingInfo) -> Parameter:
     default: Any = Parameter.empty if info.required else info.default or (False if info.is_switch else None)
     text = "off" if info.is_switch else info.default_text
+    if info.name in PROGRAM_DEFAULTS:  # the experiment fills it in, because a program has another one
+        default, text = None, f"{info.default}; {PROGRAM_DEFAULTS[info.name]} for FILE.toml"
     help_ = f"{info.help}  [default: {text}]" if text else info.help
     type_: Any = bool if info.is_switch else list[str] | None if info.repeatable else str | None
     option = typer.Option(info.flag, metavar=info.metavar or None, help=help_)

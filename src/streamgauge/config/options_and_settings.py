@@ -39,6 +39,16 @@ def is_data_time(name: str) -> bool:
     return name.startswith(f"{DATA}.") and name.endswith(DATA_TIME)
 
 
+def is_program(name: str) -> bool:
+    """Whether a workload's name is the file of a program of the user's own."""
+    return name.endswith(".toml")
+
+
+def is_own_file(name: str) -> bool:
+    """Whether a workload's name is a file of the user's: a user job or a program."""
+    return name.endswith(".py") or is_program(name)
+
+
 def parse_setting(parse: Callable[..., Any], name: str, value: Any) -> Any:
     """`parse(value)`. An InputError names the setting and its option, whatever names `parse` uses."""
     try:
@@ -398,13 +408,15 @@ class Experiment(ConfigModel):
     @model_validator(mode="before")
     @classmethod
     def _with_defaults_of_command(cls, values: Any) -> Any:
-        """Fills in the command's default rate and duration, and the isolation that `cpus` states.
+        """Fills in the command's default rate and duration, a program's engine, and the isolation that `cpus` states.
 
         Takes settings out of the tables of `TABLES`.
         """
         values = _without_tables(values) if isinstance(values, dict) else values
         if isinstance(values, dict) and _are_separate(values.get("cpus")):
             values = {**values, "isolation": "pinned"}
+        if isinstance(values, dict) and is_program(str(values.get("workload"))):
+            values = {**PROGRAM_DEFAULTS, **values}
         load = values.get("load", {}) if isinstance(values, dict) else None
         if not isinstance(load, dict) or values.get("command") not in COMMANDS:
             return values
@@ -417,6 +429,8 @@ class Experiment(ConfigModel):
         return {**values, "load": {**defaults, **load}}
 
 
+PROGRAM_DEFAULTS = {"engine": "external", "transport": "kafka"}
+"""The defaults of a program of the user's own."""
 TABLES = {
     "engine": {"name": "engine", "parallelism": "parallelism", "options": "options"},
     "transport": {"name": "transport", "partitions": "partitions", "options": "transport_options"},
@@ -523,7 +537,7 @@ def _with_files_beside(experiment: Experiment, path: Path) -> Experiment:
     client = {name: _resolve(file, folder) for name, file in options.items() if name == CLIENT_FILE}
     return experiment.model_copy(
         update={
-            "workload": _resolve(job, folder) if job.endswith(".py") else job,
+            "workload": _resolve(job, folder) if is_own_file(job) else job,
             "parameters": {**experiment.parameters, **data},
             "transport_options": {**options, **client},
             "matrix": experiment.matrix and experiment.matrix.with_files(lambda file: _resolve(file, folder)),
@@ -552,7 +566,7 @@ def _change_files(values: Mapping[str, Any], change: Callable[[str], str], prefi
 
 def _names_file(setting: str, value: str) -> bool:
     if setting == "workload":
-        return value.endswith(".py")
+        return is_own_file(value)
     table, _, name = setting.partition(".")
     return bool(value) and ((table == "parameters" and is_data(name)) or setting == f"transport_options.{CLIENT_FILE}")
 

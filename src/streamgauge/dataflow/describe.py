@@ -29,6 +29,7 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
+from streamgauge.dataflow.program import ProgramNode
 
 KINDS: dict[type, str] = {
     Source: "source",
@@ -38,6 +39,7 @@ KINDS: dict[type, str] = {
     RunningAggregate: "running_aggregate",
     WindowJoin: "window_join",
     UserJobNode: "native_job",
+    ProgramNode: "program",
     Explode: "explode",
     InWindows: "in_windows",
     Lookup: "lookup",
@@ -93,6 +95,8 @@ def _label(node: Node) -> str:
             return f"{_list(node.aggregates)} by {', '.join(node.keys)} so far"
         case WindowJoin():
             return f"{node.left.name} with {node.right.name} on {', '.join(node.keys)} over {_window(node.window)}"
+        case ProgramNode():
+            return " ".join(node.launch.command) or "a running program"
         case UserJobNode():
             return f"{node.name} of {Path(node.path).name}"
         case Explode():

@@ -52,6 +52,7 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 from streamgauge.dataflow.operators.api import ORDINAL
+from streamgauge.dataflow.program import ProgramNode
 
 Times = tuple[str, ...]
 
@@ -137,6 +138,8 @@ def _carry(node: Node, times: Times, required: bool) -> LineageNode:
             return LineageNode(updates, (*node.keys, EVENT_TIME), ())
         case WindowJoin() | IntervalJoin():
             return _carry_join(node, times, required)
+        case ProgramNode():  # its messages hold the declared fields only
+            return LineageNode(node, (), ())
         case UserJobNode():  # the user's function decides which columns it passes on
             sources = tuple(replace(each, lineage=(*times, EVENT_ID)) for each in node.inputs)
             return LineageNode(replace(node, inputs=sources), (), ())

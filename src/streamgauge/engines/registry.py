@@ -73,6 +73,18 @@ def _synthetic() -> EnginePlugin:
     return EnginePlugin(CAPABILITIES, check, interval, make=make, is_own_default=is_own_default)
 
 
+def _external() -> EnginePlugin:
+    from streamgauge.engines.external.capabilities import CAPABILITIES, check
+
+    def make(cpus: Sequence[int] | None, parallelism: int | None) -> Engine:
+        from streamgauge.engines.external.engine import ExternalEngine
+
+        return ExternalEngine(cpus, parallelism)
+
+    # Its settings in force are its command and its group.
+    return EnginePlugin(CAPABILITIES, check, make=make, is_own_default=lambda *_: True)
+
+
 def _oracle() -> EnginePlugin:
     from streamgauge.engines.duckdb_oracle.capabilities import CAPABILITIES
 
@@ -83,6 +95,7 @@ _ENGINES: dict[str, Callable[[], EnginePlugin]] = {
     "spark": _spark,
     "spark-rtm": _spark_rtm,
     "spark-dstream": _spark_dstream,
+    "external": _external,
     "known": _synthetic,
     "oracle": _oracle,
 }

@@ -50,6 +50,7 @@ class RecorderSettings:
     spool: str
     transport: str = "flight"
     transport_options: dict[str, str] = field(default_factory=dict)
+    program: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -164,7 +165,9 @@ class Recorder:
         self.failed, self.disk_full = "", False
         self._reads: deque[ReadPosition] = deque()
         self._reached: deque[OutputProgress] = deque()
-        at = EndpointConfig(settings.host, settings.port, settings.token, settings.transport_options)
+        self._remarks: dict[str, tuple[int, str]] = {}
+        self._rejected = ""
+        at = EndpointConfig(settings.host, settings.port, settings.token, settings.transport_options, settings.program)
         self._inlet = transport(settings.transport).open_inlet(at, self)
         self._heart.start()
 
@@ -200,6 +203,12 @@ class Recorder:
     def fail(self, reason: str) -> None:
         self.failed = self.failed or reason
 
+    def remark(self, code: str, count: int, text: str) -> None:
+        self._remarks[code] = (count, text)
+
+    def reject(self, reason: str) -> None:
+        self._rejected = self._rejected or reason
+
     def status(self) -> dict[str, Any]:
         """A `RecorderReport` as JSON."""
         # Commits first: a batch reports its reads before its commit, so the answer has the reads of every commit.
@@ -216,6 +225,8 @@ class Recorder:
             stood_still=self._heart.news(),
             failed=self.failed,
             disk_full=self.disk_full,
+            remarks=dict(self._remarks),
+            rejected=self._rejected,
         ).to_json()
 
     def receive(

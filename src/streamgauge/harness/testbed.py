@@ -46,7 +46,10 @@ APPENDS = 100
 
 @dataclass(frozen=True)
 class TestBedSettings:
-    """The settings for a start, which trials do not change. `keys`: stream to the column with its messages' key."""
+    """The settings for a start, which trials do not change. `keys`: stream to the column with its messages' key.
+
+    `program`: what the results of a program of the user's own look like.
+    """
 
     flow: Flow
     columns: dict[str, tuple[str, ...]]
@@ -63,6 +66,7 @@ class TestBedSettings:
     keys: dict[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
     ports: tuple[int, ...] = ()
+    program: dict[str, Any] = field(default_factory=dict)
 
 
 class TestBed:
@@ -84,7 +88,7 @@ class TestBed:
         self.reached_us = 0
         """The latest event time that any generator has offered."""
         self.engine: Engine = make_engine()
-        self._stage = ""
+        self._stage = self._rejected = ""
 
     def __enter__(self) -> TestBed:
         sweep()
@@ -180,6 +184,7 @@ class TestBed:
             raise DriverError(f"the broker ended; its log: {self.folder / 'engine' / 'broker.log'}")
         generators = [GeneratorReport.from_json(report) for report in self._ask_all("status")]
         recorder = RecorderReport.from_json(self._recorder.ask("status"))
+        self._rejected = recorder.rejected
         # A generator also stops at a full queue, which the verdict covers. Other failures must still show.
         reasons = [recorder.failed, *(one.failed for one in generators if not one.overflowed)]
         if failed := [reason for reason in reasons if reason]:
@@ -234,7 +239,9 @@ class TestBed:
             raise DriverError(lost)
 
     def engine_status(self) -> EngineStatus:
-        return self.engine.status()
+        """The engine's status; a failure if its results show that it cannot be measured."""
+        status = self.engine.status()
+        return EngineStatus(False, self._rejected) if status.alive and self._rejected else status
 
     def processes(self) -> list[tuple[str, Role, int]]:
         """(name, role, pid) of every process, including this one, for the monitors."""
@@ -289,7 +296,7 @@ class TestBed:
     def _start_recorder(self, at: EndpointConfig) -> Child:
         settings = RecorderSettings(
             at.host, at.port, at.token, self.clock.offset_us, str(self.spool), self.settings.transport,
-            dict(at.options),
+            dict(at.options), self.settings.program,
         )  # fmt: skip
         return self._child("recorder", "streamgauge.harness.recorder", asdict(settings))
 
@@ -347,6 +354,7 @@ def tick_of(generators: Sequence[GeneratorReport], recorder: RecorderReport) -> 
         receiving=recorder.receiving,
         writing=recorder.writing,
         stood_still=recorder.stood_still,
+        remarks=recorder.remarks,
         memory_full_us=_waiting_at_most([one.memory_full_us for one in generators if one.overflowed]),
     )
 

@@ -325,11 +325,12 @@ class OwnNumber(FieldSpec):
 
 @dataclass(frozen=True)
 class RecordTime(FieldSpec):
-    """The event time as an attribute of the record itself, in microseconds since the epoch.
+    """The event time as an attribute of the record itself, in units of `unit_us` microseconds since the epoch.
 
-    The plan makes it. Without a plan, event n is at n microseconds.
+    The plan makes it, rounded down. Without a plan, event n is at n microseconds.
     """
 
+    unit_us: int = 1
     spark_type: ClassVar[str] = "bigint"
 
     @property
@@ -337,7 +338,7 @@ class RecordTime(FieldSpec):
         return 8
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
-        return np.arange(first, last, dtype=np.int64)
+        return np.arange(first, last, dtype=np.int64) // self.unit_us
 
 
 def sum_to_one(shares: Iterable[float]) -> bool:

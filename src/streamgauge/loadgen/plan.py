@@ -195,8 +195,10 @@ class Plan:
         return tuple({field.name: field for field in stream.fields} for stream in self.streams)
 
     def _column(self, stream: int, partition: int, name: str, first: int, last: int) -> pa.Array:
-        if name == EVENT_TIME or isinstance(self._fields[stream].get(name), RecordTime):
-            return pa.array(self.event_times(stream, partition, first, last))
+        field = self._fields[stream].get(name)
+        if name == EVENT_TIME or isinstance(field, RecordTime):
+            times = self.event_times(stream, partition, first, last)
+            return pa.array(times // field.unit_us if isinstance(field, RecordTime) else times)
         if name == EVENT_ID:
             base = event_id_base(stream, partition)
             ids = empty(last - first, np.int64)

@@ -95,6 +95,7 @@ class RecorderReport:
 
     - `reads`, `reached`: reads reported by batches, or inferred from results, if the transport does not observe them.
     - `failed`: the reason of a failure, or empty. `disk_full`: whether a full disk was the reason.
+    - `rejected`: why the SUT cannot be measured as it is set up, or empty.
     """
 
     commits: list[Commit]
@@ -107,6 +108,8 @@ class RecorderReport:
     stood_still: list[tuple[int, int]]
     failed: str
     disk_full: bool
+    remarks: dict[str, tuple[int, str]] = field(default_factory=dict)
+    rejected: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -120,6 +123,7 @@ class RecorderReport:
             "reads": [ReadPosition(**read) for read in report["reads"]],
             "reached": [OutputProgress(**each) for each in report["reached"]],
             **{name: _intervals(report[name]) for name in ("receiving", "writing", "stood_still")},
+            "remarks": {code: (count, text) for code, (count, text) in report["remarks"].items()},
         }
         return cls(**{**report, **made})
 
@@ -143,6 +147,7 @@ class Tick:
     - `delivering`: intervals in which a generator delivered events, for each generator.
     - `receiving`, `writing`: intervals in which the recorder processed results, and wrote them to disk.
     - `stood_still`: (end, duration) of each standstill of the recorder.
+    - `remarks`: what a reader of the figures must know, since the start: code to (count, text).
     """
 
     chunks: list[list[Chunk]]
@@ -159,3 +164,4 @@ class Tick:
     receiving: list[BusyInterval] = field(default_factory=list)
     writing: list[BusyInterval] = field(default_factory=list)
     stood_still: list[tuple[int, int]] = field(default_factory=list)
+    remarks: dict[str, tuple[int, str]] = field(default_factory=dict)

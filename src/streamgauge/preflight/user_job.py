@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streamgauge.config.options_and_settings import is_own_file
 from streamgauge.core.errors import InputError, JobError, Problem
 from streamgauge.dataflow.nodes import Flow, Sink, Source, UserJobNode
 from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
@@ -58,8 +59,8 @@ def _intended_file(name: str) -> str | None:
 
 
 def absolute_path(name: str) -> str:
-    """The absolute path of a user job's file; any other workload's name unchanged."""
-    return os.path.abspath(name) if name.endswith(".py") else name
+    """The absolute path of the file of a user job or a program; any other workload's name unchanged."""
+    return os.path.abspath(name) if is_own_file(name) else name
 
 
 def changed_files(workload: Workload, previous: Mapping[str, str], way_out: str) -> Iterator[Problem]:

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, is_data, is_data_time, parse_setting
+from streamgauge.config.options_and_settings import (
+    SETTINGS,
+    Experiment,
+    build,
+    is_data,
+    is_data_time,
+    is_program,
+    parse_setting,
+)
 from streamgauge.config.slo import parse_limit
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, attempt, nearest
 from streamgauge.core.units import parse_size
@@ -50,7 +58,7 @@ from streamgauge.preflight.sample_size import (
 from streamgauge.preflight.tuning import tuning_problems
 from streamgauge.preflight.user_data import idle_parameters, with_user_data
 from streamgauge.preflight.user_job import UserJob
-from streamgauge.preflight.user_job import get as get_workload
+from streamgauge.preflight.workload import get as get_workload
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes
 from streamgauge.transports import registry as transports
 from streamgauge.workloads.registry import Job, Workload
@@ -90,6 +98,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         *budget.problems(processes),
         *(tuning_problems(experiment, engine, _engines_with_profile(experiment.tuning)) if engine else []),
         *(_engine_problems(experiment, workload, request, engine) if engine else []),
+        *_program_problems(experiment),
         *(interval_problems(experiment, interval, spaced) if engine else []),
         *percentile_problems(experiment, spaced, limits),
         *(latency_kind_problems(flow, limits) if flow else []),
@@ -207,6 +216,7 @@ def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload
     return workload, parameters, built.flow if built else None
 
 
+<<<<<<< HEAD
 def fixed_rate(experiment: Experiment) -> float | None:
     """The rate that the workload's parameters fix, or None. Raises InputError for parameters that it does not have."""
     if NUL in experiment.workload:
@@ -214,6 +224,13 @@ def fixed_rate(experiment: Experiment) -> float | None:
     workload = get_workload(experiment.workload)
     given = {key: value for key, value in experiment.parameters.items() if not is_data(key) and not is_data_time(key)}
     return workload.fixed_rate(workload.read(given))
+=======
+def _program_problems(experiment: Experiment) -> Iterator[Problem]:
+    """What cannot be found out of a program of the user's own."""
+    if is_program(experiment.workload) and experiment.command == "characterize":
+        rule = "does not apply to a program over Kafka, whose operators are not known"
+        yield Problem("characterize", rule, experiment.workload, f"streamgauge run {experiment.workload}")
+>>>>>>> 9a2531bf (engines: external: a program of the user's own over Kafka, from its file to its verdict)
 
 
 SEARCHING = ("sustain", "anatomy")
@@ -244,7 +261,9 @@ def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | N
 
 def _may_run(workload: Workload | None, engine: Capabilities | None) -> bool:
     """Whether another transport could help: an engine that runs no user jobs runs none over any."""
-    return not isinstance(workload, UserJob) or (engine is not None and "UserJobNode" in engine.nodes)
+    if not isinstance(workload, UserJob):
+        return True
+    return engine is not None and type(workload.native).__name__ in engine.nodes
 
 
 def _engines_with_profile(tuning: str) -> list[str]:
@@ -294,7 +313,7 @@ def _build(workload: Workload, values: Mapping[str, Any], rate_per_s: float) -> 
     return workload.build(workload.read(values), rate_per_s)
 
 
-_IN_WORDS = {"UserJobNode": "user jobs"}
+_IN_WORDS = {"UserJobNode": "user jobs", "ProgramNode": "programs over Kafka"}
 """A node of a flow in the user's words, if its name says little."""
 _ANOTHER_ENGINE = "another engine (streamgauge engines lists what each supports)"
 

@@ -70,6 +70,10 @@ def _kafka() -> Transport:
         return KafkaOutlet(at, config)
 
     def inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
+        if at.program:
+            from streamgauge.transports.kafka.client.program_endpoint import ProgramInlet
+
+            return ProgramInlet(at, receiver)
         from streamgauge.transports.kafka.client.results_endpoint import KafkaInlet
 
         return KafkaInlet(at, receiver)

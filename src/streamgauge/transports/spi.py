@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+NEVER_COMMITTED, FOREIGN, COMMITS = "never_committed", "foreign", "commits"
+"""Codes of remarks on a program of the user's own: it commits no offsets, it writes foreign messages, how often its
+committed offsets move."""
+
+
 class Overflow(StreamgaugeError):
     """The queue's limit was reached: the SUT read too little for too long."""
 
@@ -41,12 +46,14 @@ class EndpointConfig:
     """Address, access token and options of an endpoint.
 
     If there is a broker, the endpoint does not listen. It connects to the address in `options`.
+    `program`: for a program of the user's own, what its results look like (`transports.kafka.client.program_results`).
     """
 
     host: str
     port: int
     token: str
     options: Mapping[str, str] = field(default_factory=dict)
+    program: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -273,6 +280,12 @@ class Receiver(Protocol):
 
     def fail(self, reason: str) -> None:
         """Reports that no more results can be received."""
+
+    def remark(self, code: str, count: int, text: str) -> None:
+        """Reports what a reader of the figures must know; replaces the remark with the same code."""
+
+    def reject(self, reason: str) -> None:
+        """Reports that the SUT cannot be measured as it is set up."""
 
     def commit(
         self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None

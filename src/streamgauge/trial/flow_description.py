@@ -8,7 +8,7 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.dataflow.describe import describe
 from streamgauge.preflight.user_data import with_user_data
-from streamgauge.preflight.user_job import get
+from streamgauge.preflight.workload import get
 from streamgauge.results.run import Result
 
 

@@ -22,6 +22,7 @@ from streamgauge.results.run import Caution, Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.system.machine import allowed_cpus, cpus, environment
 from streamgauge.transports.registry import transport
+from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED
 from streamgauge.trial.duplicate_work import duplicate_work, redelivered_share, times
 from streamgauge.verdict.criteria.driver import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, MACHINE_SHARE_MAX, background_load, background_load_warning
@@ -64,7 +65,7 @@ def build_result(
         verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before its verdict."),
         rate=rates.rates_of(record, ceiling_per_s, SCHEDULE_DELAY_US_MAX),
         backlog=backlog.backlog_of(record),
-        lag=lag.lag_of(record),
+        lag=None if NEVER_COMMITTED in record.trial_log.remarks else lag.lag_of(record),
         driver=driver.driver_result(record),
         processes=resources.processes(record),
         others_cpu_percent=resources.background_percent(record),
@@ -73,7 +74,7 @@ def build_result(
         input=rates.offered_input(record, resolved.generators),
         data=(data := replayed_data(record.trial_log.plan, record.offered_until())),
         job_files=dict(resolved.workload.files),
-        notes=input_notes(resolved.workload, data),
+        notes=(*input_notes(resolved.workload, data), *remarks_of(record)),
         folder=str(folder.path),
     ).warned(*_shared_cores(driver_cpus, sut_cpus), *cautions(resolved, record, rate_per_s))
 
@@ -100,6 +101,7 @@ def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: floa
         sentence = f"{resolved.generators_in_words}, so they wait for each other. Use fewer --generators"
         yield Caution(WarningCode.MORE_GENERATORS_THAN_CORES, sentence)
     yield from _of_keys(record)
+    yield from _of_remarks(record)
     if record.early_stop:
         yield Caution(WarningCode.ENDED_EARLY, f"ended early: {record.early_stop}")
     if record.prolonged_us:
@@ -121,6 +123,21 @@ def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: floa
         yield Caution(
             WarningCode.SPAN_EXTENDED, f"extended {times(record.interim_analyses - 1)}, as undecided: {open_}"
         )
+
+
+REMARKS = {NEVER_COMMITTED: WarningCode.LAG_UNKNOWN, FOREIGN: WarningCode.FOREIGN_MESSAGES}
+"""The warning of a remark of the transport; every other remark is a note."""
+
+
+def remarks_of(record: TrialRecord) -> Iterator[str]:
+    """What the transport remarked and no warning says."""
+    return (text for code, (_, text) in record.trial_log.remarks.items() if code not in REMARKS)
+
+
+def _of_remarks(record: TrialRecord) -> Iterator[Caution]:
+    for code, warning in REMARKS.items():
+        if code in record.trial_log.remarks:
+            yield Caution(warning, record.trial_log.remarks[code][1])
 
 
 def _of_keys(record: TrialRecord) -> Iterator[Caution]:

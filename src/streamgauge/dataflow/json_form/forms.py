@@ -17,9 +17,9 @@ from streamgauge.dataflow.nodes import Mode, Node, Source, UserJobNode
 FORMAT_VERSION = 1
 
 NODE_CLASSES: Mapping[str, Any] = {
-    kind: class_ for class_, kind in KINDS.items() if class_ not in (Source, UserJobNode)
+    kind: class_ for class_, kind in KINDS.items() if class_ is not Source and not issubclass(class_, UserJobNode)
 }
-"""Kind to class. A source has a form of its own, and a user job has none, because it is code for Spark."""
+"""Kind to class. A source has a form of its own, and a user job or program has none, because it is code."""
 
 
 class NodeForm(NamedTuple):

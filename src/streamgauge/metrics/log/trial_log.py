@@ -47,6 +47,7 @@ class TrialLog:
     - `memory_full_us`: after an overflow by bytes, the event time that waited; None for one by seconds.
     - `background`: CPU of all processes except driver and SUT, percent of one core.
     - `reference_work`: CPU time of the reference work, microseconds.
+    - `remarks`: what a reader of the figures must know, as in a `Tick`.
     """
 
     plan: Plan
@@ -68,6 +69,7 @@ class TrialLog:
     memory_full_us: int | None = None
     rows_ignored: dict[str, int] = field(default_factory=dict)
     ignored_before: dict[str, int] | None = None
+    remarks: dict[str, tuple[int, str]] = field(default_factory=dict)
     _fed: _Fed | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -95,6 +97,7 @@ class TrialLog:
         if tick.overflowed and not self.overflowed:
             # The SUT cannot read beyond a stopped generator, so other queues fill up too. Only the first one counts.
             self.overflowed, self.memory_full_us = True, tick.memory_full_us
+        self.remarks = tick.remarks
         if self.ignored_before is None:
             self.ignored_before = tick.rows_ignored
         more = {sink: rows - self.ignored_before.get(sink, 0) for sink, rows in tick.rows_ignored.items()}

@@ -32,6 +32,8 @@ _LOAD_SETTINGS = ("load.duration", "load.warmup", "load.chunk", "load.generators
 """Load settings, beside rate and profile, that change the figures. The queue's bound and memory do not: they only
 decide when a run is given up."""
 _MACHINE = ("cpu_model", "cpus")
+_OWN_FILES = (".py", ".toml")
+"""A file with this suffix is a user job, or a program of the user's own."""
 _SAMPLES = "samples"
 
 
@@ -81,8 +83,10 @@ def _question(run: RunData) -> dict[str, str]:
     """Dotted name to value of the question except the workload. Files count by content, not by path."""
     result = run.result
     settings, files = flatten(result.experiment), result.job_files
-    # A file with this suffix is a user job; any other is data or a sample of data.
-    samples = sorted(digest for name, digest in files.items() if not name.endswith(".py")) if _is_user_job(run) else []
+    # Any other file is data or a sample of data.
+    samples = (
+        sorted(digest for name, digest in files.items() if not name.endswith(_OWN_FILES)) if _is_user_job(run) else []
+    )
     parameters = {name: value for name, value in settings.items() if name.startswith("parameters.")}
     taken = (*_RATE_SETTINGS, *_LOAD_SETTINGS, *(["limits"] if run.kind == "search" else []))
     facts = {
@@ -162,7 +166,7 @@ def _workloads_differ(a: RunGroup, b: RunGroup) -> bool:
 
 def _is_user_job(run: RunData) -> bool:
     """Built-in workloads that read data also have files."""
-    return any(name.endswith(".py") for name in run.result.job_files)
+    return any(name.endswith(_OWN_FILES) for name in run.result.job_files)
 
 
 def _load_difference(a: RunGroup, b: RunGroup) -> str:

@@ -16,3 +16,8 @@ def results_of(run: str) -> str:
 def stream_of(topic: str, run: str) -> str:
     """The stream of an event topic."""
     return topic.removeprefix(topic_of(run, ""))
+
+
+def group_of(run: str, own: str = "") -> str:
+    """The consumer group of a program of the user's own: the one that it names, else one of the run."""
+    return own or f"streamgauge-{run}"

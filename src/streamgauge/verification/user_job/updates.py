@@ -66,7 +66,7 @@ class Updates:
         (last,) = ends
         began = time.monotonic()
         columns = expect(self._connection, self.answer_before(last[1]))
-        _store_received(self._connection, ReceivedResults(self.record))
+        store_received(self._connection, ReceivedResults(self.record))
         lineage = Lineage(self._connection, self.inputs, columns, self.independent, by_id=False)
         ids = with_window(self.keys, columns)
         timeless = self._compare_last(lineage, ids, last[0])
@@ -140,7 +140,7 @@ def _misplaced(ids: tuple[str, ...], columns: tuple[str, ...], timeless: bool) -
     return f"SELECT * EXCLUDE (__time), {why} AS __why FROM ({timed}) QUALIFY __why IS NOT NULL"
 
 
-def _store_received(connection: Any, received: ReceivedResults) -> None:
+def store_received(connection: Any, received: ReceivedResults) -> None:
     """Creates the table `_result_rows` with batch and arrival number of each row. A missing event time becomes 0."""
     if received.empty:
         connection.register("_read", empty_relation(connection))

@@ -13,7 +13,7 @@ from streamgauge.transports.kafka.broker.broker import Broker
 from streamgauge.transports.kafka.broker.topics import Topics
 from streamgauge.transports.kafka.client.result_messages import MARK, mark_of, table_of
 from streamgauge.transports.kafka.client.settings import KafkaSettings, on_this_machine
-from streamgauge.transports.kafka.topic_names import results_of, topic_of
+from streamgauge.transports.kafka.topic_names import group_of, results_of, topic_of
 from streamgauge.transports.spi import BrokerRequest, EndpointConfig, IndexSampler
 
 if TYPE_CHECKING:
@@ -119,5 +119,6 @@ class KafkaCluster:
         try:
             existing = set(self._topics.names())
             self._topics.remove(name for name in self._names if name in existing)
+            self._topics.remove_group(group_of(self._run))
         except DriverError as error:
             print(f"streamgauge: topics of this run may remain, remove them: {error}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -77,6 +78,15 @@ class Topics:
         existing = list(names)
         if existing:  # the client takes no empty list
             self._wait_for_all(lambda: self._client.delete_topics(existing, **IN_TIME), "removed")
+
+    def remove_group(self, name: str) -> None:
+        """Removes a consumer group. One that does not exist, or still has members, is left to the broker."""
+        from confluent_kafka import KafkaException
+
+        with contextlib.suppress(KafkaException, TimeoutError):
+            self._client.delete_consumer_groups([name], request_timeout=REQUEST_TIMEOUT_S)[name].result(
+                ANSWER_TIMEOUT_S
+            )
 
     def names(self) -> list[str]:
         """The topic names without internal topics. Raises DriverError."""

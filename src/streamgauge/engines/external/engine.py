@@ -1,0 +1,133 @@
+"""The driver's side of the engine `external`: starts the user's program, waits until it is ready, and ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+
+from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.errors import EngineError, StreamgaugeError
+from streamgauge.core.operator_rows import OperatorCounts
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.program import ProgramNode
+from streamgauge.engines.external.capabilities import CAPABILITIES
+from streamgauge.engines.external.placeholders import Surroundings
+from streamgauge.engines.external.readiness import POLL_S, Readiness, last_lines
+from streamgauge.engines.spi import Edges, EngineStatus
+from streamgauge.system.child_processes import Child, ChildFailed
+from streamgauge.system.scratch import Scratch
+from streamgauge.transports.kafka.topic_names import group_of, results_of, topic_of
+
+ASK_S = 20.0
+STOP_S = 4.0
+
+
+class ExternalEngine:
+    """One start of the user's program."""
+
+    capabilities = CAPABILITIES
+
+    def __init__(self, on_cpus: Sequence[int] | None = None, parallelism: int | None = None) -> None:
+        self._cpus = on_cpus
+        self._child: Child | None = None
+        self._scratch: Scratch | None = None
+        self._settings: dict[str, str] = {}
+        self._log = Path()
+        self._stage = ""
+
+    def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
+        """Starts the program and waits until it is ready. Raises EngineError with what was seen."""
+        node = flow.sink.input
+        assert isinstance(node, ProgramNode)
+        folder.mkdir(parents=True, exist_ok=True)
+        run, self._log = edges.output.token, folder / "program.log"
+        self._scratch = Scratch("program")
+        given = Surroundings(
+            brokers=edges.transport_options["brokers"], group=group_of(run, node.launch.group), run=run,
+            scratch=str(self._scratch.path), inputs={each.name: topic_of(run, each.name) for each in node.inputs},
+            output=results_of(run),
+        )  # fmt: skip
+        command = given.filled(node.launch.command)
+        self._settings = {"command": " ".join(node.launch.command), "group": given.group}
+        self._stage = f"starting {command[0]}"
+        variables = {**given.variables, **dict(node.launch.environment)}
+        self._child = Child("program", "streamgauge.engines.external.main", [], folder / "external.log", self._cpus)
+        try:
+            self._ask("start", command=command, environment=variables, folder=node.launch.folder, log=str(self._log))
+            topics = given.inputs.values()
+            self._await(Readiness(node.launch, given.brokers, given.group, topics, self._log))
+        except StreamgaugeError as error:
+            self.stop()
+            log = str(self._log) if self._log.is_file() and self._log.stat().st_size else None
+            raise EngineError(f"the program did not get ready: {error}", log) from None
+
+    def _await(self, readiness: Readiness) -> None:
+        self._stage = "waiting until the program is ready"
+        while not readiness.reached():
+            if (code := self._exit_code()) is not None:
+                raise EngineError(f"{_ended(code)} before it was ready{self._said()}")
+            if readiness.timed_out:
+                raise EngineError(f"{readiness.missed()}{self._said()}")
+            time.sleep(POLL_S)
+        if (code := self._exit_code()) is not None:
+            raise EngineError(f"{_ended(code)} as soon as it was ready{self._said()}")
+
+    def status(self) -> EngineStatus:
+        try:
+            code = self._exit_code()
+        except ChildFailed as error:
+            return EngineStatus(False, str(error))
+        if code is None:
+            return EngineStatus(True)
+        return EngineStatus(False, f"{_ended(code)}{self._said()}; its log: {self._log}")
+
+    def stage(self) -> str:
+        return self._stage
+
+    def pids(self) -> list[int]:
+        """The processes of the program, without the one that holds it."""
+        if self._child is None or not self._child.alive:
+            return []
+        try:
+            return [child.pid for child in psutil.Process(self._child.pid).children(recursive=True)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def batch_progress(self, timeout_s: float = 30.0) -> list[BatchProgress]:
+        """Empty, because the program is observed from outside only."""
+        return []
+
+    def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
+        """Empty, because the program's operators are not known."""
+        return OperatorCounts()
+
+    def settings(self) -> dict[str, str]:
+        return self._settings
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._child.stop(STOP_S)
+            self._child = None
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+
+    def _exit_code(self) -> int | None:
+        code: int | None = self._ask("exit_code")
+        return code
+
+    def _said(self) -> str:
+        return f"; its last lines: {lines}" if (lines := last_lines(self._log)) else "; it printed nothing"
+
+    def _ask(self, request: str, **arguments: object) -> int | None:
+        assert self._child is not None
+        answer: int | None = self._child.ask(request, ASK_S, **arguments)
+        return answer
+
+
+def _ended(code: int) -> str:
+    """The end of the program in words; a negative code is that of a signal."""
+    return f"the program was killed by signal {-code}" if code < 0 else f"the program ended with exit code {code}"

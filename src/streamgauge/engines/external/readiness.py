@@ -1,0 +1,122 @@
+"""When a program of the user's own is ready: what it was waited for, and what was seen instead."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from streamgauge.dataflow.program import Launch
+
+POLL_S = 0.2
+STARTED_S = 1.0
+"""A program without a sign of readiness must run for so long."""
+REQUEST_S = 5.0
+LOG_BYTES = 65_536
+GROUPS_SHOWN = 5
+
+
+class Readiness:
+    """Watches one program that was started at `since_s` (monotonic)."""
+
+    def __init__(self, launch: Launch, brokers: str, group: str, topics: Collection[str], log: Path) -> None:
+        self._launch, self._group, self._topics, self._log = launch, group, set(topics), log
+        self._brokers, self._since_s = brokers, time.monotonic()
+        self._client: Any = None
+
+    @property
+    def timed_out(self) -> bool:
+        return time.monotonic() - self._since_s > self._launch.timeout_s
+
+    def reached(self) -> bool:
+        """Whether the program is ready now."""
+        if self._launch.ready == "started":
+            return time.monotonic() - self._since_s >= STARTED_S
+        if self._launch.ready == "line":
+            return re.search(self._launch.line, output_end(self._log), re.MULTILINE) is not None
+        if self._launch.ready == "committed":
+            return bool(self._committed())
+        return self._topics <= self._read_by(self._group)
+
+    def missed(self) -> str:
+        """What was waited for and what was seen, with what to change."""
+        within = f"within {self._launch.timeout_s:g} s"
+        if self._launch.ready == "line":
+            return f"{within} no line of its output matched {self._launch.line!r}. Correct ready_line in its file"
+        if self._launch.ready == "committed":
+            advice = "Commit as this group ($STREAMGAUGE_GROUP), or name the program's own with group in its file"
+            return f"{within} group {self._group} committed no offset. {advice}"
+        waited = f"{within} group {self._group} did not read {', '.join(sorted(self._topics))}"
+        advice = (
+            "Subscribe to the topics in $STREAMGAUGE_INPUT as group $STREAMGAUGE_GROUP, or name the program's own "
+            'group with group in its file. A program that joins no group needs ready = "started" or ready_line'
+        )
+        return f"{waited}; {self._seen()}. {advice}"
+
+    def _seen(self) -> str:
+        """The groups of the broker, and what they read."""
+        if reads := self._read_by(self._group):
+            return f"it reads {', '.join(sorted(reads))}"
+        if self._members(self._group):
+            return "it has a member that is assigned no partition of any topic, as of a topic that does not exist"
+        others = [name for name in self._groups() if name != self._group][:GROUPS_SHOWN]
+        return f"the broker has the groups {', '.join(others)}" if others else "the broker has no consumer group"
+
+    @property
+    def _admin(self) -> Any:
+        if self._client is None:
+            from confluent_kafka.admin import AdminClient
+
+            quiet = {"bootstrap.servers": self._brokers, "log_level": 0, "error_cb": lambda _: None}
+            self._client = AdminClient(quiet)
+        return self._client
+
+    def _members(self, group: str) -> list[Any]:
+        from confluent_kafka import KafkaException
+
+        try:
+            answer = self._admin.describe_consumer_groups([group], request_timeout=REQUEST_S)
+            return list(answer[group].result(REQUEST_S).members)
+        except (KafkaException, TimeoutError):  # the group does not exist yet
+            return []
+
+    def _read_by(self, group: str) -> set[str]:
+        """The topics that members of a group are assigned."""
+        return {part.topic for one in self._members(group) for part in one.assignment.topic_partitions}
+
+    def _groups(self) -> list[str]:
+        from confluent_kafka import KafkaException
+
+        try:
+            found = self._admin.list_consumer_groups(request_timeout=REQUEST_S).result(REQUEST_S)
+        except (KafkaException, TimeoutError):
+            return []
+        return sorted(each.group_id for each in found.valid)
+
+    def _committed(self) -> list[Any]:
+        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+
+        try:
+            answer = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self._group)])
+            parts = answer[self._group].result(REQUEST_S).topic_partitions
+        except (KafkaException, TimeoutError):
+            return []
+        return [part for part in parts if part.topic in self._topics and part.offset >= 0]
+
+
+def output_end(log: Path) -> str:
+    """The end of the program's output."""
+    try:
+        with log.open("rb") as output:
+            output.seek(max(0, log.stat().st_size - LOG_BYTES))
+            return output.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def last_lines(log: Path, count: int = 3) -> str:
+    """The last lines of the program's output, in one line; empty without output."""
+    lines = [line.strip() for line in output_end(log).splitlines() if line.strip()]
+    return " | ".join(lines[-count:])

@@ -1,0 +1,60 @@
+"""The committed offsets of a consumer group, read from the broker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from streamgauge.core.errors import DriverError
+
+REQUEST_TIMEOUT_S = 5.0
+Place = tuple[str, int]
+"""A topic and its partition."""
+
+
+class GroupOffsets:
+    """Reads how far a group has committed, and how far its topics go.
+
+    Args:
+        settings: librdkafka's settings of a client of these brokers.
+        group: the id of the group.
+        places: the partitions to ask about.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], group: str, places: Sequence[Place]) -> None:
+        from confluent_kafka import Consumer
+        from confluent_kafka.admin import AdminClient
+
+        quiet = {**settings, "log_level": 0, "error_cb": lambda _: None}
+        self._group, self._places = group, tuple(places)
+        self._admin: Any = AdminClient(quiet)
+        # A client of another group, because it must not join the one that it looks at.
+        self._reader: Any = Consumer({**quiet, "group.id": f"{group}-streamgauge", "enable.auto.commit": False})
+
+    def committed(self) -> dict[Place, int]:
+        """The committed offset of each partition that has one. Raises DriverError if the broker does not answer."""
+        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+
+        parts = [TopicPartition(topic, partition) for topic, partition in self._places]
+        request = [ConsumerGroupTopicPartitions(self._group, parts)]
+        try:
+            futures = self._admin.list_consumer_group_offsets(request, request_timeout=REQUEST_TIMEOUT_S)
+            answer = futures[self._group].result(REQUEST_TIMEOUT_S)
+        except (KafkaException, TimeoutError) as error:
+            raise DriverError(f"the offsets of group {self._group} could not be read: {error}") from None
+        return {(each.topic, each.partition): each.offset for each in answer.topic_partitions if each.offset >= 0}
+
+    def ends(self) -> dict[Place, int]:
+        """The offset after the last message of each partition. Raises DriverError if the broker does not answer."""
+        from confluent_kafka import KafkaException, TopicPartition
+
+        try:
+            return {
+                place: self._reader.get_watermark_offsets(TopicPartition(*place), timeout=REQUEST_TIMEOUT_S)[1]
+                for place in self._places
+            }
+        except (KafkaException, TypeError) as error:  # None, if the broker does not answer in time
+            raise DriverError(f"the ends of the input topics could not be read: {error}") from None
+
+    def close(self) -> None:
+        self._reader.close()

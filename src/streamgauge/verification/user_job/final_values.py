@@ -1,0 +1,36 @@
+"""Verification of a program's updates: the last value of each key.
+
+A program over Kafka has no batches, so how much input an earlier value covers is not known.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamgauge.core.schema import quoted
+from streamgauge.verification.sink_comparison import Comparison, DiffSpec
+from streamgauge.verification.spool import ReceivedResults
+from streamgauge.verification.user_job.rows import ARRIVAL_NUMBER, BATCH, expect, with_window
+from streamgauge.verification.user_job.updates import store_received
+
+
+def compare_last(
+    compared: Comparison, received: ReceivedResults, keys: tuple[str, ...], answer: Any, complete: bool
+) -> tuple[str, tuple[str, ...]]:
+    """(how values were compared, the columns that identify one). `complete`: whether all input was worked off.
+
+    `answer` is the relation of the expected results for all input.
+    """
+    connection = compared.connection
+    columns = expect(connection, answer)
+    store_received(connection, received)
+    ids = with_window(keys, columns)
+    last = f"PARTITION BY {quoted(ids)} ORDER BY {ARRIVAL_NUMBER} DESC"
+    connection.execute(
+        f"CREATE VIEW _received AS SELECT * EXCLUDE ({BATCH}, {ARRIVAL_NUMBER}) FROM _result_rows"
+        f" QUALIFY row_number() OVER ({last}) = 1"
+    )
+    required = "true" if complete else "false"
+    compared.add("_expected_rows", "_received", DiffSpec(ids, tuple(columns), required, due=None, complete=complete))
+    note = "" if complete else ", not compared because the trial ended early"
+    return f"last values of {', '.join(keys)}{note}; earlier values are not compared", ids

@@ -1,0 +1,75 @@
+"""A program of the user's own is ended with every process that it has started."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from streamgauge.core.errors import DriverError
+from streamgauge.system.child_processes import Child, wait_until
+
+pytestmark = pytest.mark.process
+SOON_S = 20.0
+FAMILY = """
+import os, subprocess, sys, time
+inner = "import time; time.sleep(600)"
+subprocess.Popen([sys.executable, "-c", inner])
+subprocess.Popen([sys.executable, "-c", inner], start_new_session=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(600)
+    os._exit(0)
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+def started(at: Path, code: str) -> Child:
+    child = Child("program", "streamgauge.engines.external.main", [], at / "external.log")
+    log = str(at / "program.log")
+    child.ask("start", command=[sys.executable, "-c", code], environment={}, folder=str(at), log=log)
+    return child
+
+
+def test_the_whole_tree_ends(tmp_path: Path) -> None:
+    """Also a child in a session of its own, and one whose parent has ended."""
+    child = started(tmp_path, FAMILY)
+    log, holder = tmp_path / "program.log", psutil.Process(child.pid)
+    try:
+        assert wait_until(lambda: log.read_text() == "up\n", SOON_S)
+        assert wait_until(lambda: len(holder.children(recursive=True)) >= 4, SOON_S)
+        family = holder.children(recursive=True)
+    finally:
+        child.stop(5.0)
+    assert wait_until(lambda: not any(each.is_running() for each in family), SOON_S)
+
+
+def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
+    """After its two seconds."""
+    child = started(
+        tmp_path, "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+    )
+    holder = psutil.Process(child.pid)
+    try:
+        assert wait_until(lambda: (tmp_path / "program.log").read_text() != "", SOON_S)
+        (program,) = holder.children()
+        began_s = time.monotonic()
+    finally:
+        child.stop(5.0)
+    assert wait_until(lambda: not program.is_running(), SOON_S)
+    assert time.monotonic() - began_s < SOON_S
+
+
+def test_a_command_that_cannot_be_started(tmp_path: Path) -> None:
+    """Says why."""
+    child = Child("program", "streamgauge.engines.external.main", [], tmp_path / "external.log")
+    try:
+        with pytest.raises(DriverError, match=r"could not be started \(No such file or directory\): \./none"):
+            child.ask("start", command=["./none"], environment={}, folder=str(tmp_path), log=str(tmp_path / "log"))
+    finally:
+        child.stop(5.0)

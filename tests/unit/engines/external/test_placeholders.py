@@ -1,0 +1,52 @@
+"""What a program of the user's own is told."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from streamgauge.dataflow.program import unknown_inputs
+from streamgauge.engines.external.placeholders import Surroundings
+
+ONE = Surroundings(
+    "localhost:9092", "g", "r", "/tmp/s", {"purchases": "streamgauge-r-purchases"}, "streamgauge-r.results"
+)
+TWO = Surroundings("localhost:9092", "g", "r", "/tmp/s", {"ads": "a", "views": "v"}, "o")
+
+
+def test_variables() -> None:
+    """Each input by its name, and a single one also without."""
+    assert ONE.variables == {
+        "STREAMGAUGE_BROKERS": "localhost:9092",
+        "STREAMGAUGE_GROUP": "g",
+        "STREAMGAUGE_RUN": "r",
+        "STREAMGAUGE_SCRATCH": "/tmp/s",
+        "STREAMGAUGE_OUTPUT": "streamgauge-r.results",
+        "STREAMGAUGE_INPUT": "streamgauge-r-purchases",
+        "STREAMGAUGE_INPUT_PURCHASES": "streamgauge-r-purchases",
+    }
+    assert "STREAMGAUGE_INPUT" not in TWO.variables
+
+
+def test_placeholders_in_a_command() -> None:
+    """Only those that are known; other braces belong to the program."""
+    words = ["{python}", "job.py", "--in={input}", "--to", "{output}", '{"brokers": "{brokers}"}', "{other}"]
+    assert ONE.filled(words) == [
+        sys.executable, "job.py", "--in=streamgauge-r-purchases", "--to", "streamgauge-r.results",
+        '{"brokers": "localhost:9092"}', "{other}",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("word", "streams", "unknown"),
+    [
+        ("{input}", ["ads"], []),
+        ("{input.ads}", ["ads"], []),
+        ("{input.adds}", ["ads"], ["input.adds"]),
+        ("{input}", ["ads", "views"], ["input"]),
+    ],
+)
+def test_placeholders_of_unknown_inputs(word: str, streams: list[str], unknown: list[str]) -> None:
+    """One of several inputs has to be named."""
+    assert unknown_inputs([word], streams) == unknown

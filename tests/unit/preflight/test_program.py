@@ -1,0 +1,207 @@
+"""Programs of the user's own as workloads: what a file says, and the one message that each bad file gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from streamgauge.config.options_and_settings import build
+from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError, JobError
+from streamgauge.dataflow.program import ProgramNode
+from streamgauge.preflight import user_job_reference
+from streamgauge.preflight.program import Program, program, results_of
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.validate import check
+
+GOOD = """
+kind = "program"
+command = ["{python}", "consumer.py", "--from={input}"]
+reference = "SELECT user_id, price, ts FROM purchases WHERE price > 90"
+
+[inputs.purchases]
+key = "user_id"
+time = "ts"
+
+[inputs.purchases.fields]
+user_id = { kind = "key", domain = 1000 }
+price = { kind = "integer", low = 1, high = 100 }
+
+[output]
+keys = ["user_id", "ts"]
+time = "ts"
+reach = "0s"
+"""
+WINDOWS = "SELECT user_id, sum(price) AS revenue, (ts // 2000 + 1) * 2000 AS closed FROM purchases GROUP BY ALL"
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes the good file with texts replaced, each of which it must have."""
+
+    def written(*changes: tuple[str, str], name: str = "program.toml") -> Path:
+        text = GOOD
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new, 1)
+        path = tmp_path / "dear" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return written
+
+
+def the_problem(path: Path) -> str:
+    """The one problem of a bad file."""
+    with pytest.raises(JobError) as caught:
+        program(path)
+    assert len(caught.value.problems) == 1, caught.value
+    assert caught.value.problems[0].way_out
+    return str(caught.value)
+
+
+def resolved(path: Path, **more: object) -> ResolvedExperiment:
+    return check(build({"workload": str(path), "load": {"rate": "1k"}, "out": str(path.parent), **more}))
+
+
+def test_a_file_is_a_workload(write: Write) -> None:
+    """Named after its folder, or after its file if that is not program.toml."""
+    workload = program(write())
+    flow, streams, _ = workload.build(workload.read({}), 1000.0)
+    (stream,) = streams
+    assert (workload.name, program(write(name="cheap.toml")).name) == ("dear", "cheap")
+    assert (stream.schema.types(), stream.key) == ({"user_id": "int", "price": "int", "ts": "bigint"}, "user_id")
+    node = flow.sink.input
+    assert isinstance(node, ProgramNode)
+    assert dict(node.output.types) == {"user_id": "bigint", "price": "bigint", "ts": "bigint"}
+    assert (node.output.required, node.output.time, node.output.unit_us) == (("user_id", "ts"), "ts", 1000)
+
+
+def test_engine_transport_and_encoding_follow(write: Write) -> None:
+    """Nothing but the file has to be named, and its messages hold the declared fields only."""
+    found = resolved(write())
+    assert (found.engine.name, found.experiment.transport) == ("external", "kafka")
+    assert found.transport_options["encoding"] == "json"
+    assert found.columns == {"purchases": ("user_id", "price", "ts")}
+
+
+def test_the_recorder_is_told_the_results(write: Write) -> None:
+    """As plain data, because another process reads it."""
+    workload = program(write(('reach = "0s"', 'reach = "5s"')))
+    told = results_of(workload, 3)
+    assert (told["streams"], told["partitions"], told["group"], told["timeout_s"]) == (["purchases"], 3, "", 35.0)
+    assert told["results"]["types"] == {"user_id": "bigint", "price": "bigint", "ts": "bigint"}
+
+
+def test_the_time_field_has_its_unit(write: Write) -> None:
+    """Milliseconds, rounded down from the plan's microseconds."""
+    found = resolved(write())
+    plan = found.plan(7 * US + 1500, 1000.0, 1.0)
+    (ts,) = plan.batch(0, 0, 0, 1, ["ts"]).column("ts").to_pylist()
+    assert ts == 7001
+
+
+def answer(workload: Program, rows: str) -> list[tuple[object, ...]]:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        tables = {"purchases": rows}
+        relation = user_job_reference.answer(connection, workload.path, workload.description, tables)
+        return list(relation.fetchall())
+
+
+def test_the_reference_gets_the_event_time_of_the_output(write: Write) -> None:
+    """From the time field in its unit."""
+    rows = "SELECT 1 AS user_id, 95 AS price, 7001::BIGINT AS ts, 7001500::BIGINT AS event_time"
+    assert answer(program(write()), rows) == [(1, 95, 7001, 7_001_000)]
+
+
+def test_a_window_has_the_event_time_of_its_end(write: Write) -> None:
+    """One microsecond before it, and its end as a timestamp, if results carry no time of their own."""
+    changes = (
+        ("SELECT user_id, price, ts FROM purchases WHERE price > 90", WINDOWS),
+        ('keys = ["user_id", "ts"]\ntime = "ts"', 'keys = ["user_id", "closed"]\nwindow_end = "closed"'),
+    )
+    rows = "SELECT 1 AS user_id, 95 AS price, 7001::BIGINT AS ts, 7001500::BIGINT AS event_time"
+    ((user, revenue, closed, event_time, window_end),) = answer(program(write(*changes)), rows)
+    assert (user, revenue, closed, event_time, str(window_end)) == (1, 95, 8000, 7_999_999, "1970-01-01 00:00:08")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('kind = "program"', 'kind = "job"', 'must have kind = "program"'),
+        ('kind = "program"\n', "", "an experiment file: streamgauge experiment"),
+        ('kind = "program"', 'kind = "program"\ncomands = 1', "is not a setting; these are: kind, title, command"),
+        ("[inputs.purchases.fields]", "[inputs.purchases.feilds]", "is not a setting; these are: fields, sample"),
+        ('reference = "SELECT user_id', 'reference = "SELECT userid', "must be DuckDB SQL over its inputs (purchases)"),
+        ('reference = "SELECT', 'reference = "-- SELECT', "must be DuckDB SQL over its inputs (purchases)"),
+        ("user_id, price, ts FROM", "map() AS m, user_id, ts FROM", "must have columns that JSON can hold"),
+        ("price, ts FROM", "price FROM", "must be a column of the reference: user_id, price"),
+        ("price, ts FROM", "price, ts::VARCHAR AS ts FROM", "must be a whole number of ms, or a timestamp"),
+        ('time = "ts"\nreach', "reach", "must name the field of a result with its event time"),
+        ('"user_id", "ts"]', '"user", "ts"]', '"user_id", or add user to the reference'),
+        ('reach = "0s"', 'reach = "soon"', "reach"),
+        ('key = "user_id"', 'key = "user"', 'key = "user_id"'),
+        ('time = "ts"', 'time = "price"', "must differ from"),
+        ('kind = "key", domain', 'kind = "keys", domain', 'kind = "key"'),
+        ("domain = 1000", "domains = 1000", "is not a setting of a key"),
+        ("domain = 1000", 'distribution = "zipf"', "must be given for a key"),
+        ("low = 1", "low = 1000", "low..high must rise"),
+        ("{python}", "no-such-program-anywhere", "must begin with a program that exists"),
+        ("{input}", "{input.orders}", "{input.purchases}"),
+        ("[output]", 'ready_line = "up"\n[output]', "must be a table of settings"),
+        ('kind = "program"', 'kind = "program"\nready_line = "up"', 'must be given with ready = "line"'),
+        ('kind = "program"', 'kind = "program"\ntimeout = "long"', "timeout"),
+        ('kind = "program"', 'kind = "program"\nready = "soon"', "must be one of consumer, committed, line, started"),
+        ('reach = "0s"', 'mode = "upsert"', "must be one of append, update"),
+        ('keys = ["user_id", "ts"]', 'mode = "update"', "must name the fields whose values are updated"),
+        ('reach = "0s"', 'time_unit = "ns"', "must be one of s, ms, us"),
+    ],
+)
+def test_a_bad_file_gets_one_message(write: Write, old: str, new: str, words: str) -> None:
+    """It names the file, the setting, the rule, the value and the way out."""
+    said = the_problem(write((old, new)))
+    assert said.startswith("program.toml: ")
+    assert words in said
+
+
+def test_fields_or_a_sample(write: Write) -> None:
+    """One of them says what messages hold."""
+    both = the_problem(write(('key = "user_id"', 'key = "user_id"\nsample = "purchases.json"')))
+    assert "got 'both'" in both
+
+
+def test_a_missing_file_and_other_text(tmp_path: Path) -> None:
+    """As for every file of a user's."""
+    assert "must be a file that can be read" in the_problem(tmp_path / "none.toml")
+    (tmp_path / "text.toml").write_text("command =")
+    assert "must be TOML" in the_problem(tmp_path / "text.toml")
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"engine": "spark"}, "does not support programs over Kafka"),
+        ({"transport": "flight"}, "must be one that external can read: kafka"),
+        ({"master": "local[2]"}, "does not apply to the engine external"),
+        ({"parallelism": 2}, "does not apply to the engine external"),
+        ({"options": {"trigger": "1s"}}, "is not an option of external"),
+        ({"parameters": {"data": "x.csv"}}, "is for built-in workloads"),
+    ],
+)
+def test_what_a_program_cannot_be_run_with(write: Write, more: dict[str, object], words: str) -> None:
+    """Refused before anything starts."""
+    with pytest.raises(InputError) as caught:
+        resolved(write(), **more)
+    assert words in str(caught.value)
+
+
+def test_other_workloads_do_not_run_on_external() -> None:
+    """It starts a program, and has no operators."""
+    with pytest.raises(InputError, match="does not support"):
+        check(build({"workload": "windowed_aggregation", "engine": "external", "transport": "kafka"}))

@@ -1,0 +1,101 @@
+"""Which messages are results of a program, and what becomes of every other one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.transports.kafka.client.program_results import Parsed, ResultFormat, parse
+
+NOW_US = 1_800_000_000 * US
+NOW_MS = NOW_US // 1000
+TYPES = {"user_id": "bigint", "price": "double", "city": "string", "ts": "bigint"}
+FORMAT = ResultFormat(TYPES, ("user_id", "ts"), "ts")
+RIGHT = {"user_id": 7, "price": 1.5, "city": "Ulm", "ts": NOW_MS}
+
+
+def parsed(*values: object, of: ResultFormat = FORMAT) -> Parsed:
+    """Objects as JSON, other values as they are."""
+    raw = [json.dumps(one).encode() if isinstance(one, dict) else one for one in values]
+    return parse(raw, list(range(len(raw))), of, NOW_US)
+
+
+def rows(found: Parsed, *names: str) -> list[tuple[object, ...]]:
+    return list(zip(*(found.results.column(name).to_pylist() for name in names), strict=True))
+
+
+def test_results_get_their_event_time_and_their_stamp() -> None:
+    """The time field in its unit, as microseconds; fields that are not declared are left out."""
+    found = parsed(RIGHT | {"more": [1]}, RIGHT | {"price": 2, "city": None})
+    assert rows(found, "price", "city", "event_time", "emission_time") == [
+        (1.5, "Ulm", NOW_US, 0), (2.0, None, NOW_US, 1)
+    ]  # fmt: skip
+    assert (found.foreign, found.first) == (0, "")
+
+
+def test_a_window_counts_from_its_end() -> None:
+    """Without a time of its own a result is as late as its window's last microsecond."""
+    of = ResultFormat({"n": "bigint", "closed": "timestamp"}, ("closed",), "", "closed")
+    found = parsed({"n": 1, "closed": NOW_MS}, of=of)
+    ((closed, window_end, event_time),) = rows(found, "closed", "window_end", "event_time")
+    assert closed == window_end
+    assert event_time == NOW_US - 1
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "it is empty"),
+        (b"", "it is empty"),
+        (b"\x00\x01binary", "it is not JSON"),
+        (json.dumps(RIGHT).encode("utf-16"), "it is not UTF-8"),
+        (b'"text"', "it is a text, not an object"),
+        (b"null", "it is null, not an object"),
+        (b"[1]", "it is an array, not an object"),
+        ({name: value for name, value in RIGHT.items() if name != "user_id"}, "it has no field user_id"),
+        (RIGHT | {"ts": None}, "its ts is null"),
+        (RIGHT | {"user_id": "7"}, "its user_id is a text, not a whole number"),
+        (RIGHT | {"user_id": 7.5}, "its user_id is a number, not a whole number"),
+        (RIGHT | {"price": True}, "its price is a truth value, not a number"),
+        (RIGHT | {"city": 5}, "its city is a number, not a text"),
+        (RIGHT | {"ts": NOW_MS // 1000}, "its ts is in 1970 in the declared time_unit"),
+        (RIGHT | {"ts": NOW_US}, "its ts is out of range in the declared time_unit"),
+    ],
+)
+def test_a_foreign_message_is_counted_and_named(value: object, reason: str) -> None:
+    """Between two results, which stay."""
+    found = parsed(RIGHT, value, RIGHT)
+    assert (found.results.num_rows, found.foreign) == (2, 1)
+    assert found.first.endswith(f"({reason})")
+    assert found.results.column("emission_time").to_pylist() == [0, 2]
+
+
+def test_only_the_first_foreign_message_is_shown() -> None:
+    """And no more than its beginning."""
+    found = parsed(b"x" * 500, b"y")
+    assert found.foreign == 2
+    assert len(found.first) < 200
+
+
+def test_a_message_of_several_lines() -> None:
+    """Written over lines it is one result; two results in one message are none."""
+    pretty = json.dumps(RIGHT, indent=2).encode()
+    two = b"\n".join([json.dumps(RIGHT).encode()] * 2)
+    assert parsed(pretty, RIGHT).results.num_rows == 2
+    assert parsed(two, RIGHT).foreign == 1
+
+
+def test_whole_numbers_may_have_a_point() -> None:
+    """As JavaScript or a JSON library of doubles writes them."""
+    found = parsed(RIGHT | {"user_id": 7.0})
+    assert rows(found, "user_id") == [(7,)]
+
+
+def test_arrays() -> None:
+    """Of plain values."""
+    of = ResultFormat({"ids": "array<bigint>", "ts": "bigint"}, ("ts",), "ts")
+    found = parsed({"ids": [1, 2], "ts": NOW_MS}, {"ids": ["a"], "ts": NOW_MS}, {"ids": 3, "ts": NOW_MS}, of=of)
+    assert rows(found, "ids") == [([1, 2],)]
+    assert found.foreign == 2

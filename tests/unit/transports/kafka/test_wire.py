@@ -1,0 +1,70 @@
+"""The wire that `docs/reference/wire.md` describes: messages byte by byte, against files that are kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from streamgauge.core.clock import US
+from streamgauge.transports.kafka.client.program_results import ResultFormat, parse
+from streamgauge.transports.kafka.codecs.api import columns_of, encoding
+
+GOLDEN = Path(__file__).parent / "golden"
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "wire.md"
+MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=1_800_000_000_123_456)
+
+
+def golden(name: str) -> bytes:
+    return (GOLDEN / name).read_bytes().rstrip(b"\n")
+
+
+def encoded(columns: dict[str, pa.Array]) -> list[bytes]:
+    batch = pa.record_batch(columns)
+    by = encoding("json", columns_of(batch.schema))
+    return by.messages(by.encode(batch))
+
+
+def test_an_event() -> None:
+    """Its declared fields in their order, and nothing else."""
+    columns = {
+        "user_id": pa.array([7], pa.int32()),
+        "price": pa.array([95], pa.int32()),
+        "ts": pa.array([1_800_000_000_123], pa.int64()),
+    }
+    assert encoded(columns) == [golden("event.json")]
+
+
+def test_every_type() -> None:
+    """Whole numbers keep all digits; a moment is in microseconds."""
+    columns = {
+        "whole": pa.array([-9007199254740993], pa.int64()),
+        "number": pa.array([1.5], pa.float64()),
+        "truth": pa.array([True]),
+        "text": pa.array(['Ü "q"\n']),
+        "bytes": pa.array([b"\x00\xff"], pa.binary()),
+        "moment": pa.array([MOMENT], pa.timestamp("us", "UTC")),
+        "nothing": pa.array([None], pa.string()),
+    }
+    assert encoded(columns) == [golden("types.json")]
+
+
+def test_an_event_passed_on_is_a_result() -> None:
+    """As the examples do it."""
+    of = ResultFormat({"user_id": "bigint", "price": "bigint", "ts": "bigint"}, ("user_id", "ts"), "ts")
+    found = parse([golden("event.json")], [5], of, 1_800_000_000 * US)
+    assert found.results.to_pylist() == [
+        {
+            "user_id": 7,
+            "price": 95,
+            "ts": 1_800_000_000_123,
+            "event_time": 1_800_000_000_123_000,
+            "emission_time": 5,
+        }
+    ]
+
+
+def test_the_page_shows_the_message() -> None:
+    """The one that the test compares."""
+    assert golden("event.json").decode() in PAGE.read_text()
