@@ -216,7 +216,6 @@ def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload
     return workload, parameters, built.flow if built else None
 
 
-<<<<<<< HEAD
 def fixed_rate(experiment: Experiment) -> float | None:
     """The rate that the workload's parameters fix, or None. Raises InputError for parameters that it does not have."""
     if NUL in experiment.workload:
@@ -224,13 +223,13 @@ def fixed_rate(experiment: Experiment) -> float | None:
     workload = get_workload(experiment.workload)
     given = {key: value for key, value in experiment.parameters.items() if not is_data(key) and not is_data_time(key)}
     return workload.fixed_rate(workload.read(given))
-=======
+
+
 def _program_problems(experiment: Experiment) -> Iterator[Problem]:
     """What cannot be found out of a program of the user's own."""
     if is_program(experiment.workload) and experiment.command == "characterize":
         rule = "does not apply to a program over Kafka, whose operators are not known"
         yield Problem("characterize", rule, experiment.workload, f"streamgauge run {experiment.workload}")
->>>>>>> 9a2531bf (engines: external: a program of the user's own over Kafka, from its file to its verdict)
 
 
 SEARCHING = ("sustain", "anatomy")
