@@ -35,6 +35,7 @@ def place() -> Iterator[Path]:
     """A temporary folder of the cluster's own, with a path that Spark takes."""
     with tempfile.TemporaryDirectory(prefix="cluster-test-") as folder:
         yield Path(folder)
+        say(Path(folder), "cluster", "stop")  # what a failed test left
 
 
 def say(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
