@@ -27,8 +27,8 @@ _MASTER_READY = re.compile(r"Starting Spark master at (spark://\S+)")
 _WORKER_READY = re.compile(r"Successfully registered with master (\S+)")
 _HEAP = "512m"
 """A daemon's own heap; executors have the worker's memory."""
-_OPTIONS = "-Dspark.master.rest.enabled=false -Dspark.port.maxRetries=0"
-"""No second endpoint, and no other port than the one that was asked for."""
+_OPTIONS = "-Dspark.master.rest.enabled=false -Dspark.port.maxRetries=0 -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""No second endpoint, no other port than the one asked for, and half of the CPU time until ready."""
 _LAST_LINES = 3
 
 
