@@ -65,10 +65,7 @@ MAY_IMPORT: dict[str, str] = {
     "metrics.latency": "artifacts core dataflow metrics metrics.log results stats transports",
     "metrics.log": "core loadgen metrics transports",
     "metrics.summary": "artifacts core dataflow metrics metrics.latency metrics.log results stats system transports",
-    "engines": (
-        "core dataflow dataflow.operators engines.duckdb_oracle engines.external engines.spark engines.spark.cluster "
-        "engines.spark.dstream engines.spark.session engines.spark.structured engines.synthetic transports"
-    ),
+    "engines": "core dataflow dataflow.operators transports",
     "engines.duckdb_oracle": "core dataflow dataflow.expressions dataflow.operators engines system",
     "engines.external": "core dataflow engines system transports.kafka",
     "engines.spark": (

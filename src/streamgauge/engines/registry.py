@@ -1,110 +1,83 @@
-"""The registry of engines and their capabilities."""
+"""The engines by name: those of streamgauge, and those that other distributions declare as entry points."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow.nodes import InWindows
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin
 from streamgauge.transports import registry as transports
 
-_PROBES = "streamgauge.studies.latency_breakdown.probes"
-
-
-def _on_spark(mode: str) -> Callable[[Sequence[int] | None, int | None], Engine]:
-    """A function that starts Spark in an execution mode. It loads Spark only when called."""
-
-    def make(cpus: Sequence[int] | None, parallelism: int | None) -> Engine:
-        from streamgauge.engines.spark import execution_modes
-        from streamgauge.engines.spark.engine import SparkEngine
-
-        return SparkEngine(cpus, getattr(execution_modes, mode), parallelism)
-
-    return make
-
-
-def _spark_plugin(mode: str, probe: str, **more: Any) -> EnginePlugin:
-    """Spark in an execution mode; `more` is the part that differs from mode to mode."""
-    from streamgauge.engines.spark.cluster.master import require_master
-    from streamgauge.engines.spark.options import heap_bytes
-    from streamgauge.engines.spark.session.environment import require
-    from streamgauge.engines.spark.tuning import is_own_default
-
-    return EnginePlugin(
-        heap_bytes=heap_bytes, require=require, make=_on_spark(mode), is_own_default=is_own_default,
-        latency_probe=f"{_PROBES}.{probe}", require_master=require_master, **more,
-    )  # fmt: skip
-
-
-def _spark() -> EnginePlugin:
-    from streamgauge.engines.spark.batch_interval import longest_batch_interval
-    from streamgauge.engines.spark.options import CAPABILITIES, sends_all_columns
-    from streamgauge.engines.spark.validate import check
-    from streamgauge.engines.spark.watermark import delay_us
-
-    return _spark_plugin(
-        "MICRO_BATCH", "micro_batch:MicroBatch", capabilities=CAPABILITIES, check=check,
-        interval=longest_batch_interval, watermark_delay_us=delay_us, sends_all_columns=sends_all_columns,
-    )  # fmt: skip
-
-
-def _spark_rtm() -> EnginePlugin:
-    from streamgauge.engines.spark.structured.realtime import CAPABILITIES, check, warmup_s
-
-    return _spark_plugin("REAL_TIME", "real_time:RealTime", capabilities=CAPABILITIES, check=check, warmup_s=warmup_s)
-
-
-def _spark_dstream() -> EnginePlugin:
-    from streamgauge.engines.spark.dstream.options import CAPABILITIES, check, interval
-
-    return _spark_plugin("DSTREAM", "dstream:DStream", capabilities=CAPABILITIES, check=check, interval=interval)
-
-
-def _synthetic() -> EnginePlugin:
-    from streamgauge.engines.synthetic.settings import CAPABILITIES, check, interval, is_own_default
-
-    def make(cpus: Sequence[int] | None, instances: int | None) -> Engine:
-        from streamgauge.engines.synthetic.engine import SyntheticEngine
-
-        return SyntheticEngine(cpus, instances)
-
-    return EnginePlugin(CAPABILITIES, check, interval, make=make, is_own_default=is_own_default)
-
-
-def _external() -> EnginePlugin:
-    from streamgauge.engines.external.capabilities import CAPABILITIES, check
-
-    def make(cpus: Sequence[int] | None, parallelism: int | None) -> Engine:
-        from streamgauge.engines.external.engine import ExternalEngine
-
-        return ExternalEngine(cpus, parallelism)
-
-    # Its settings in force are its command and its group.
-    return EnginePlugin(CAPABILITIES, check, make=make, is_own_default=lambda *_: True)
-
-
-def _oracle() -> EnginePlugin:
-    from streamgauge.engines.duckdb_oracle.capabilities import CAPABILITIES
-
-    return EnginePlugin(CAPABILITIES)
-
-
-_ENGINES: dict[str, Callable[[], EnginePlugin]] = {
-    "spark": _spark,
-    "spark-rtm": _spark_rtm,
-    "spark-dstream": _spark_dstream,
-    "external": _external,
-    "known": _synthetic,
-    "oracle": _oracle,
+GROUP = "streamgauge.engines"
+"""The group of entry points in which a distribution declares its engines: name = "module:plugin class"."""
+BUILT_IN = {
+    "spark": "streamgauge.engines.spark.plugin:SparkPlugin",
+    "spark-rtm": "streamgauge.engines.spark.plugin:SparkRealTimePlugin",
+    "spark-dstream": "streamgauge.engines.spark.plugin:SparkDStreamPlugin",
+    "external": "streamgauge.engines.external.plugin:ExternalPlugin",
+    "known": "streamgauge.engines.synthetic.plugin:SyntheticPlugin",
+    "oracle": "streamgauge.engines.duckdb_oracle.plugin:OraclePlugin",
 }
-"""All engines by name. An engine is only loaded when it is started."""
+"""Our own engines, in the form of entry points. They are not declared in pyproject.toml, because installed metadata of
+a source tree can be older than its code: an engine would be missing until the next install.
+"""
+_plugins: dict[str, EnginePlugin] = {}
+"""The plugins loaded so far."""
+
+
+@cache
+def declared() -> dict[str, EntryPoint]:
+    """Every engine's entry point by name, ours first. Loads none; InputError if two distributions give one name."""
+    found = {name: EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items()}
+    for each in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        if each.name in found:
+            both = f"{_distribution(found[each.name])} and {_distribution(each)}"
+            way_out = f"uninstall one of them: pip uninstall {_distribution(each)}"
+            raise InputError(Problem(f"engine {each.name}", "must be declared by one distribution only", both, way_out))
+        found[each.name] = each
+    return found
+
+
+def _distribution(point: EntryPoint) -> str:
+    return "streamgauge" if point.dist is None else point.dist.name
+
+
+def _load(point: EntryPoint) -> EnginePlugin:
+    """The plugin behind an entry point. Raises InputError if it cannot be used."""
+    try:
+        plugin = point.load()()
+        rule = _broken_rule(point.name, plugin)
+    except Exception as error:  # the code of another distribution may fail in any way
+        if point.dist is None:
+            raise
+        rule = f"must load, but gave {type(error).__name__}: {error}"
+    if rule:
+        name = _distribution(point)
+        way_out = f"repair it, or pip uninstall {name}"
+        raise InputError(Problem(f"engine {point.name}", rule, f"{point.value} of {name}", way_out))
+    return plugin  # type: ignore[no-any-return]
+
+
+def _broken_rule(name: str, plugin: Any) -> str:
+    """The first rule that a plugin breaks; empty if none."""
+    if not isinstance(plugin, EnginePlugin):
+        return "must be a class that extends streamgauge.engines.spi.EnginePlugin"
+    known, engine = transports.NAMES, plugin.capabilities
+    if engine.name != name:
+        return f"must have the name of its entry point, but its capabilities say {engine.name!r}"
+    if not set(engine.transports) <= set(known) or (engine.runs_streams and not engine.transports):
+        return f"must read transports of {', '.join(known)}, but its capabilities say {engine.transports}"
+    return ""
 
 
 def capabilities() -> dict[str, Capabilities]:
     """The capabilities of every engine, including the oracle."""
-    return {name: entry(name).capabilities for name in _ENGINES}
+    return {name: entry(name).capabilities for name in declared()}
 
 
 def streaming_engines() -> tuple[str, ...]:
@@ -112,14 +85,15 @@ def streaming_engines() -> tuple[str, ...]:
 
 
 def entry(engine: str) -> EnginePlugin:
-    """The plugin of an engine."""
-    return _ENGINES[engine]()
+    """The plugin of an engine. Raises InputError if it cannot be loaded."""
+    if engine not in _plugins:
+        _plugins[engine] = _load(declared()[engine])
+    return _plugins[engine]
 
 
 def starter_of(engine: str, cpus: Sequence[int] | None, parallelism: int | None = None) -> Callable[[], Engine]:
     """A function that makes a fresh start of a streaming engine on the given processors, with a parallelism."""
     make = entry(engine).make
-    assert make is not None
     return lambda: make(cpus, parallelism)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.core.plugin_options import TUNED, Setting
+from streamgauge.core.plugin_options import TUNED, Setting, problems_of
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.transports.spi import Edge
 
@@ -62,8 +64,8 @@ class Capabilities:
     nodes: tuple[str, ...]
     sink_modes: tuple[str, ...]
     transports: tuple[str, ...]
-    runs_streams: bool
-    computes_truth: bool
+    runs_streams: bool = True
+    computes_truth: bool = False
     several_sinks: bool = False
     needs_java: bool = False
     settings: tuple[Setting, ...] = field(default=())
@@ -125,16 +127,20 @@ class EngineStatus:
 
 
 class Engine(Protocol):
-    """One start of one engine for one job."""
+    """One start of one engine for one job. A method with a body has a default, which a subclass inherits."""
 
+    @abstractmethod
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
         """Starts the SUT and waits until its query runs. Raises EngineError with the engine's reason."""
 
     def stage(self) -> str:
         """The current step of a start, as text; empty if unknown."""
+        return ""
 
+    @abstractmethod
     def status(self) -> EngineStatus: ...
 
+    @abstractmethod
     def pids(self) -> list[int]:
         """The SUT's processes, children included."""
 
@@ -144,13 +150,17 @@ class Engine(Protocol):
         May include batches of earlier trials, and a batch several times: its last report counts. Empty if the engine
         reports nothing or does not answer within `timeout_s`.
         """
+        return []
 
     def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
         """The rows that left each operator in each batch since the last call; empty without probes."""
+        return OperatorCounts()
 
     def settings(self) -> dict[str, str]:
         """The settings in force that are not the engine's defaults."""
+        return {}
 
+    @abstractmethod
     def stop(self) -> None: ...
 
 
@@ -158,35 +168,69 @@ CLUSTER_CORES = "cluster cores"
 """Setting of a result: the cores of all workers of a cluster on this machine."""
 
 
-@dataclass(frozen=True)
 class EnginePlugin:
-    """An engine in the registry.
+    """The base class of every engine's plugin, with a default for everything except `capabilities` and `make`.
 
-    Attributes:
-        check: raises one InputError with every problem of a request.
-        interval: the distance of its batches.
-        watermark_delay_us: how far its watermark stays behind the latest event.
-        heap_bytes: the memory that options give it beside the driver.
-        require: raises MachineError if this machine lacks what a transport with its options needs and cannot get it.
-        make: a fresh start on the given processors with a parallelism; loads the engine. None if it only answers.
-        warmup_s: seconds of warm-up that a fresh start needs to do everything once, such as a checkpoint a minute.
-        is_own_default: whether a setting in force, by name and value, is the engine's own default.
-        sends_all_columns: whether options make events carry every declared column, not only those that the job reads.
-        require_master: raises InputError if nothing answers at the address of a master, or what is there cannot hold
-            what options and parallelism ask for.
-        latency_probe: `module:name` of its class for `anatomy` (`studies/latency_breakdown/probe_api.py`); empty if its
-            latency cannot be broken down.
+    It answers what the driver asks before a start, so it imports no library of the engine; only `make` does. `Engine`
+    is a class of its own, because a search makes several starts of one engine.
     """
 
     capabilities: Capabilities
-    check: Callable[[StartRequest], None] = lambda _: None
-    interval: Callable[[StartRequest], BatchInterval] = lambda _: BatchInterval()
-    watermark_delay_us: Callable[[StartRequest], int] = lambda _: 0
-    heap_bytes: Callable[[Mapping[str, str]], int] = lambda _: 0
-    require: Callable[[str, Mapping[str, str]], object] = lambda *_: None
-    make: Callable[[Sequence[int] | None, int | None], Engine] | None = None
-    warmup_s: Callable[[StartRequest], float] = lambda _: 0.0
-    is_own_default: Callable[[str, str], bool] = lambda *_: False
-    sends_all_columns: Callable[[Mapping[str, str]], bool] = lambda _: False
     latency_probe: str = ""
-    require_master: Callable[[str | None, Mapping[str, str], int | None], object] = lambda *_: None
+    """`module:name` of its class for `anatomy` (`studies/latency_breakdown/probe_api.py`); empty if its latency cannot
+    be broken down."""
+
+    def check(self, request: StartRequest) -> None:
+        """Raises one InputError with every problem of a request.
+
+        By default an engine takes only its own options, runs where the driver runs, and reads up to a common frontier.
+        """
+        problems, name = list(self.option_problems(request.options)), self.capabilities.name
+        if request.frontier != "common":
+            rule, way_out = f"must be common for the engine {name}", "--frontier common, or use another --engine"
+            problems.append(Problem("load.frontier", rule, request.frontier, way_out))
+        if request.master is not None:
+            rule, way_out = f"does not apply to the engine {name}", "leave --master out, or use another --engine"
+            problems.append(Problem("master", rule, request.master, way_out))
+        if problems:
+            raise InputError(problems)
+
+    def option_problems(self, options: Mapping[str, str]) -> Iterable[Problem]:
+        """The problems of its options; by default unknown names, and values that are not among the choices."""
+        return problems_of(options, self.capabilities.settings, self.capabilities.name)
+
+    def interval(self, request: StartRequest) -> BatchInterval:
+        """The distance of its batches."""
+        return BatchInterval()
+
+    def watermark_delay_us(self, request: StartRequest) -> int:
+        """How far its watermark stays behind the latest event."""
+        return 0
+
+    def heap_bytes(self, options: Mapping[str, str]) -> int:
+        """The memory that options give it beside the driver."""
+        return 0
+
+    def require(self, transport: str, options: Mapping[str, str]) -> None:
+        """Raises MachineError if this machine lacks what a transport with its options needs and cannot get it."""
+
+    def require_master(self, master: str | None, options: Mapping[str, str], parallelism: int | None) -> None:
+        """Raises InputError if nothing answers at the address of a master, or what is there cannot hold what options
+        and parallelism ask for.
+        """
+
+    def make(self, cpus: Sequence[int] | None, parallelism: int | None) -> Engine:
+        """A fresh start on the given processors with a parallelism; loads the engine."""
+        raise NotImplementedError(f"the engine {self.capabilities.name} runs no streams")
+
+    def warmup_s(self, request: StartRequest) -> float:
+        """Seconds of warm-up that a fresh start needs to do everything once, such as a checkpoint a minute."""
+        return 0.0
+
+    def is_own_default(self, name: str, value: str) -> bool:
+        """Whether a setting in force is the engine's own default; those of its options by default."""
+        return any((each.name, each.default) == (name, value) for each in self.capabilities.settings)
+
+    def sends_all_columns(self, options: Mapping[str, str]) -> bool:
+        """Whether options make events carry every declared column, not only those that the job reads."""
+        return False

@@ -142,8 +142,7 @@ def test_a_lowering_that_the_transport_refuses_would_be_found(monkeypatch: pytes
     """Were the packed join one of `tuned`."""
     plugin = registry.entry("spark")
     profiles = {"tuned": TuningProfile({"lowering.join": "packed"})}
-    planted = replace(plugin, capabilities=replace(plugin.capabilities, profiles=profiles))
-    monkeypatch.setitem(registry._ENGINES, "spark", lambda: planted)
+    monkeypatch.setattr(plugin, "capabilities", replace(plugin.capabilities, profiles=profiles))
     assert refused_by_profile("windowed_join", "tuned", "kafka") == ["option lowering.join"]
     assert refused_by_profile("windowed_join", "tuned", "flight") == []
 

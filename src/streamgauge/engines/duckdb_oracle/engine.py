@@ -9,7 +9,6 @@ from streamgauge.core.errors import InputError, Problem
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle import lower
-from streamgauge.engines.duckdb_oracle.capabilities import CAPABILITIES
 from streamgauge.engines.duckdb_oracle.process_operator import computed
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
 class Oracle:
     """Computes the expected results of a flow over given inputs."""
-
-    capabilities = CAPABILITIES
 
     def answer(
         self,

@@ -13,10 +13,9 @@ from streamgauge.core.errors import EngineError, StreamgaugeError
 from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.program import ProgramNode
-from streamgauge.engines.external.capabilities import CAPABILITIES
 from streamgauge.engines.external.placeholders import Surroundings
 from streamgauge.engines.external.readiness import POLL_S, Readiness, last_lines
-from streamgauge.engines.spi import Edges, EngineStatus
+from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.scratch import Scratch
 from streamgauge.transports.kafka.topic_names import group_of, results_of, topic_of
@@ -25,10 +24,8 @@ ASK_S = 20.0
 STOP_S = 4.0
 
 
-class ExternalEngine:
+class ExternalEngine(Engine):
     """One start of the user's program."""
-
-    capabilities = CAPABILITIES
 
     def __init__(self, on_cpus: Sequence[int] | None = None, parallelism: int | None = None) -> None:
         self._cpus = on_cpus

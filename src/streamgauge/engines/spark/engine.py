@@ -15,10 +15,9 @@ from streamgauge.engines.spark.cluster.master import settings_of
 from streamgauge.engines.spark.cluster.state import Cluster, cluster_at, ended_in_words
 from streamgauge.engines.spark.execution_modes import MICRO_BATCH, ExecutionMode
 from streamgauge.engines.spark.launch import spark_process, started
-from streamgauge.engines.spark.options import CAPABILITIES
 from streamgauge.engines.spark.session.connectors import jars_for
 from streamgauge.engines.spark.structured.job import SparkJob
-from streamgauge.engines.spi import Edges, EngineStatus
+from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.machine import cpus
 from streamgauge.system.scratch import Scratch
@@ -28,10 +27,8 @@ LOCAL_GRACE_S, CLUSTER_GRACE_S = 1.5, 4.0
 """A local Spark can be killed at once; executors on other machines need time to be released."""
 
 
-class SparkEngine:
+class SparkEngine(Engine):
     """One start of Spark for one flow, in one execution mode."""
-
-    capabilities = CAPABILITIES
 
     def __init__(
         self,

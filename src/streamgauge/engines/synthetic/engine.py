@@ -7,23 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import EngineError, is_full
-from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.spi import Edges, EngineStatus
+from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.engines.synthetic.main import SyntheticJob
-from streamgauge.engines.synthetic.settings import CAPABILITIES, with_defaults
+from streamgauge.engines.synthetic.settings import with_defaults
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.scratch import Scratch
 
 START_TIMEOUT_S = 60.0
 
 
-class SyntheticEngine:
-    """One start of the synthetic engine for one flow."""
-
-    capabilities = CAPABILITIES
+class SyntheticEngine(Engine):
+    """One start of the synthetic engine for one flow. The driver observes its batches and counts its rows."""
 
     def __init__(self, on_cpus: Sequence[int] | None = None, instances: int | None = None) -> None:
         self._cpus, self._instances = on_cpus, instances or 1
@@ -60,20 +56,8 @@ class SyntheticEngine:
         except ChildFailed as error:
             return EngineStatus(False, str(error), disk_full=is_full(error))
 
-    def stage(self) -> str:
-        """Empty, because it starts at once."""
-        return ""
-
     def pids(self) -> list[int]:
         return [self._child.pid] if self._child is not None and self._child.alive else []
-
-    def batch_progress(self, timeout_s: float = 30.0) -> list[BatchProgress]:
-        """Empty, because the driver observes its batches."""
-        return []
-
-    def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
-        """Empty, because the driver counts input and output."""
-        return OperatorCounts()
 
     def facts(self) -> dict[str, Any]:
         """`worked`: processed events; `overrun_us_max`; `planted_us`: event time of each planted fault; `held`: whether

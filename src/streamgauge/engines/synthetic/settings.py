@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.plugin_options import Setting, problems_of
 from streamgauge.core.units import parse_duration, parse_rate
-from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
 from streamgauge.engines.synthetic.scaling import ScalingOptions
 
 FAULTS = ("none", "drop", "double", "alter", "late", "invent", "untime")
@@ -30,19 +28,6 @@ SETTINGS = (
     Setting("fault", "none", "what happens to a result between the engine and the recorder", FAULTS),
     Setting("fault_every", "1000", "one result in so many gets the fault"),
     Setting("lie", "0s", "what is added to every latency by wrong stamps in the results; -5s makes them negative"),
-)
-
-CAPABILITIES = Capabilities(
-    name="known",
-    summary="a consumer of known capacity, to try the instrument on",
-    nodes=("Source", "Select", "Where", "Explode", "WindowAggregate"),
-    sink_modes=("append",),
-    transports=("flight",),
-    runs_streams=True,
-    computes_truth=False,
-    settings=SETTINGS,
-    sets_parallelism=True,
-    simulated=True,
 )
 
 
@@ -69,38 +54,11 @@ class SyntheticOptions:
     clock_skew_us: int
 
 
-def check(request: StartRequest) -> None:
-    """Raises InputError with every problem of a start."""
-    problems: list[Problem] = []
-    attempt(partial(read_options, request.options), problems)
-    if request.frontier != "common":
-        rule, way_out = "must be common for the engine known", "--frontier common, or use another --engine"
-        problems.append(Problem("load.frontier", rule, request.frontier, way_out))
-    if request.master is not None:
-        rule, way_out = "does not apply to the engine known", "leave --master out, or use another --engine"
-        problems.append(Problem("master", rule, request.master, way_out))
-    if problems:
-        raise InputError(problems)
+def with_defaults(options: Mapping[str, str]) -> dict[str, str]:
+    return {setting.name: setting.default for setting in SETTINGS} | dict(options)
 
 
-def interval(request: StartRequest) -> BatchInterval:
-    """The batch interval; unknown if the options are invalid."""
-    try:
-        return BatchInterval(read_options(request.options).batch_us / US, "batch")
-    except InputError:
-        return BatchInterval()
-
-
-def with_defaults(options: dict[str, str]) -> dict[str, str]:
-    return {setting.name: setting.default for setting in SETTINGS} | options
-
-
-def is_own_default(name: str, value: str) -> bool:
-    """Whether an option in force has its default."""
-    return with_defaults({}).get(name) == value
-
-
-def read_options(options: dict[str, str]) -> SyntheticOptions:
+def read_options(options: Mapping[str, str]) -> SyntheticOptions:
     """Parses the options. Raises one InputError with every problem."""
     values, problems = with_defaults(options), list(problems_of(options, SETTINGS, "known"))
 

@@ -9,6 +9,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.plugin import OraclePlugin
 
 FLOW = with_lineage(source("a", Schema.of(v="int")).where("v > 1").sink("out"))
 ROWS = pa.table({"v": pa.array([1, 2], pa.int32()), "event_time": [5, 6], "ingest_time": [7, 8], "event_id": [0, 1]})
@@ -47,6 +48,6 @@ def test_answer_has_the_columns_of_the_flow() -> None:
 
 def test_capabilities_say_that_it_computes_and_does_not_run() -> None:
     """It is the truth, and nothing that could be measured."""
-    found = Oracle.capabilities
+    found = OraclePlugin.capabilities
     assert (found.computes_truth, found.runs_streams) == (True, False)
     assert "WindowJoin" in found.nodes

@@ -6,7 +6,8 @@ import pytest
 
 from streamgauge.core.errors import InputError
 from streamgauge.engines.spi import StartRequest
-from streamgauge.engines.synthetic.settings import Stall, check, read_options
+from streamgauge.engines.synthetic.plugin import SyntheticPlugin
+from streamgauge.engines.synthetic.settings import Stall, read_options
 
 
 def test_defaults_are_a_plain_consumer() -> None:
@@ -57,6 +58,6 @@ def test_a_bad_value_is_refused_by_name(name: str, value: str) -> None:
 def test_what_means_nothing_here_is_refused_with_the_options() -> None:
     """A master is Spark's, and partitions are cut at one event time; both beside what is wrong with an option."""
     with pytest.raises(InputError) as refused:
-        check(StartRequest(None, {"capacity": "x"}, "local[2]", "free"))
+        SyntheticPlugin().check(StartRequest(None, {"capacity": "x"}, "local[2]", "free"))
     assert [problem.setting for problem in refused.value.problems] == ["option capacity", "load.frontier", "master"]
-    check(StartRequest(None, {"capacity": "1k"}, None, "common"))
+    SyntheticPlugin().check(StartRequest(None, {"capacity": "1k"}, None, "common"))

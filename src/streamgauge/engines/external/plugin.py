@@ -1,0 +1,46 @@
+"""The plugin of the engine `external`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
+
+
+class ExternalPlugin(EnginePlugin):
+    """A program of the user's own. It has no options, because its file has its settings."""
+
+    capabilities = Capabilities(
+        name="external",
+        summary="a program of your own that reads and writes Kafka",
+        nodes=("Source", "ProgramNode"),
+        sink_modes=("append", "update"),
+        transports=("kafka",),
+        fallback_engine="spark",
+        transport_options={"encoding": "json"},
+        has_batch_ids=False,
+    )
+
+    def check(self, request: StartRequest) -> None:
+        problems: list[Problem] = []
+        if request.frontier != "common":
+            rule = "must be common for the engine external"
+            problems.append(Problem("load.frontier", rule, request.frontier, "leave --frontier out"))
+        if request.master is not None:
+            rule = "does not apply to the engine external"
+            problems.append(Problem("master", rule, request.master, "leave --master out"))
+        for name, value in request.options.items():
+            rule, way_out = "is not an option of external, which has none", "leave it out; its file has its settings"
+            problems.append(Problem(f"option {name}", rule, value, way_out))
+        if problems:
+            raise InputError(problems)
+
+    def is_own_default(self, name: str, value: str) -> bool:
+        """All: its settings in force are its command and its group."""
+        return True
+
+    def make(self, cpus: Sequence[int] | None, parallelism: int | None) -> Engine:
+        from streamgauge.engines.external.engine import ExternalEngine
+
+        return ExternalEngine(cpus, parallelism)

@@ -1,0 +1,86 @@
+"""The plugins of Spark's three execution modes. They load no Spark before a start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from streamgauge.engines.spark import batch_interval, options, tuning, validate, watermark
+from streamgauge.engines.spark.cluster.master import require_master
+from streamgauge.engines.spark.dstream import options as dstream
+from streamgauge.engines.spark.session import environment
+from streamgauge.engines.spark.structured import realtime
+from streamgauge.engines.spi import BatchInterval, Capabilities, Engine, EnginePlugin, StartRequest
+
+_PROBES = "streamgauge.studies.latency_breakdown.probes"
+
+
+class _PluginOfMode(EnginePlugin):
+    """What the three modes share. `mode`: a name in `execution_modes`, which is loaded with the engine."""
+
+    mode: str
+
+    def heap_bytes(self, options_: Mapping[str, str]) -> int:
+        return options.heap_bytes(options_)
+
+    def require(self, transport: str, options_: Mapping[str, str]) -> None:
+        environment.require(transport, options_)
+
+    def require_master(self, master: str | None, options_: Mapping[str, str], parallelism: int | None) -> None:
+        require_master(master, options_, parallelism)
+
+    def is_own_default(self, name: str, value: str) -> bool:
+        return tuning.is_own_default(name, value)
+
+    def make(self, cpus: Sequence[int] | None, parallelism: int | None) -> Engine:
+        from streamgauge.engines.spark import execution_modes
+        from streamgauge.engines.spark.engine import SparkEngine
+
+        return SparkEngine(cpus, getattr(execution_modes, self.mode), parallelism)
+
+
+class SparkPlugin(_PluginOfMode):
+    """Structured Streaming in micro-batches."""
+
+    capabilities: Capabilities = options.CAPABILITIES
+    mode = "MICRO_BATCH"
+    latency_probe = f"{_PROBES}.micro_batch:MicroBatch"
+
+    def check(self, request: StartRequest) -> None:
+        validate.check(request)
+
+    def interval(self, request: StartRequest) -> BatchInterval:
+        return batch_interval.longest_batch_interval(request)
+
+    def watermark_delay_us(self, request: StartRequest) -> int:
+        return watermark.delay_us(request)
+
+    def sends_all_columns(self, options_: Mapping[str, str]) -> bool:
+        return options.sends_all_columns(options_)
+
+
+class SparkRealTimePlugin(_PluginOfMode):
+    """Structured Streaming in real-time mode."""
+
+    capabilities: Capabilities = realtime.CAPABILITIES
+    mode = "REAL_TIME"
+    latency_probe = f"{_PROBES}.real_time:RealTime"
+
+    def check(self, request: StartRequest) -> None:
+        realtime.check(request)
+
+    def warmup_s(self, request: StartRequest) -> float:
+        return realtime.warmup_s(request)
+
+
+class SparkDStreamPlugin(_PluginOfMode):
+    """DStreams."""
+
+    capabilities: Capabilities = dstream.CAPABILITIES
+    mode = "DSTREAM"
+    latency_probe = f"{_PROBES}.dstream:DStream"
+
+    def check(self, request: StartRequest) -> None:
+        dstream.check(request)
+
+    def interval(self, request: StartRequest) -> BatchInterval:
+        return dstream.interval(request)

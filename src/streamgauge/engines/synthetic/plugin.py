@@ -1,0 +1,44 @@
+"""The plugin of the synthetic engine. It loads no Arrow Flight before a start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.engines.spi import BatchInterval, Capabilities, Engine, EnginePlugin, StartRequest
+from streamgauge.engines.synthetic.settings import SETTINGS, read_options
+
+
+class SyntheticPlugin(EnginePlugin):
+    """A consumer of stated capacity."""
+
+    capabilities = Capabilities(
+        name="known",
+        summary="a consumer of known capacity, to try the instrument on",
+        nodes=("Source", "Select", "Where", "Explode", "WindowAggregate"),
+        sink_modes=("append",),
+        transports=("flight",),
+        settings=SETTINGS,
+        sets_parallelism=True,
+        simulated=True,
+    )
+
+    def option_problems(self, options: Mapping[str, str]) -> Iterable[Problem]:
+        try:
+            read_options(options)
+        except InputError as error:
+            return error.problems
+        return ()
+
+    def interval(self, request: StartRequest) -> BatchInterval:
+        """The batch interval; unknown if the options are invalid."""
+        try:
+            return BatchInterval(read_options(request.options).batch_us / US, "batch")
+        except InputError:
+            return BatchInterval()
+
+    def make(self, cpus: Sequence[int] | None, parallelism: int | None) -> Engine:
+        from streamgauge.engines.synthetic.engine import SyntheticEngine
+
+        return SyntheticEngine(cpus, parallelism)
