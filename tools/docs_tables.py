@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[1] / "docs"
+EXAMPLE = DOCS.parent / "examples" / "engine_plugin"
 DATA = DOCS / "results" / "data"
 COVERAGE = DOCS / "research" / "coverage.csv"
 CHECKLIST = DOCS / "research" / "scalability-checklist.csv"
@@ -287,6 +288,22 @@ def field_tables() -> dict[str, str]:
 
     blocks = runpy.run_path(str(Path(__file__).with_name("docs_fields.py")))["blocks"]()
     return {name: table(head, rows) for name, (head, *rows) in blocks.items()}
+
+
+def example_entry_point() -> str:
+    """The entry point in the example's pyproject.toml."""
+    text = (EXAMPLE / "pyproject.toml").read_text()
+    start = text.index("[project.entry-points")
+    return f"```toml\n{text[start : text.index(chr(10) * 2, start)]}\n```"
+
+
+def example_code(name: str) -> str:
+    """A function or class of the example of an engine."""
+    import ast
+
+    text = (EXAMPLE / "streamgauge_python_consumer.py").read_text()
+    node = next(each for each in ast.parse(text).body if getattr(each, "name", None) == name)
+    return f"```python\n{ast.get_source_segment(text, node)}\n```"
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -664,6 +681,9 @@ def makers() -> dict[str, Callable[[], str]]:
     found["coverage: scalability checklist"] = checklist
     for work in WORKS:
         found[f"coverage: {work}"] = partial(coverage_of, work)
+    found["entry point of the example"] = example_entry_point
+    for name in ("PythonConsumerPlugin", "PythonConsumerEngine", "lowered", "Consumer"):
+        found[f"example code: {name}"] = partial(example_code, name)
     for name in names():
         found[f"parameters of {name}"] = partial(parameters_of, name)
         found[f"flow of {name}"] = partial(flow_of, name)

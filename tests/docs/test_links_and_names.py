@@ -15,6 +15,7 @@ from streamgauge.engines.registry import capabilities, streaming_engines
 from streamgauge.engines.spi import Engine
 from streamgauge.workloads.registry import get, names
 from tests.docs.helpers_pages import TABLES, code_lines, every_page, spans
+from tests.helpers_engine_plugin import ENGINE
 from tests.helpers_modules import ROOT
 
 
@@ -56,7 +57,8 @@ def _unknown_names(command: str, rest: str) -> list[str]:
     unknown = []
     if command in ("run", "sustain", "generate") and (given := re.match(r" ([a-z_][\w./]*)", rest)):
         unknown += [f"workload {given.group(1)}"] if not _is_workload(given.group(1)) else []
-    unknown += [f"engine {name}" for name in re.findall(r"--engine (\S+)", rest) if name not in streaming_engines()]
+    engines = (*streaming_engines(), ENGINE)
+    unknown += [f"engine {name}" for name in re.findall(r"--engine (\S+)", rest) if name not in engines]
     known = _parameters()
     unknown += [
         f"set {name}"

@@ -1,17 +1,29 @@
-"""What there is, by name."""
+"""What there is, by name; engines of other distributions, and what is said of those that cannot be used."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from streamgauge.cli import app
 from streamgauge.core.errors import InputError
 from streamgauge.core.plugin_options import IDIOMATIC, TUNED
 from streamgauge.engines import registry
 from streamgauge.engines.spi import StartRequest
 from streamgauge.transports.registry import NAMES
+from tests.helpers_engine_plugin import ENGINE, distribution, install_example, on_path
+
+
+@pytest.fixture(autouse=True)
+def anew() -> Iterator[None]:
+    """No test leaves a distribution behind that only it had."""
+    yield
+    registry.declared.cache_clear()
 
 
 def test_every_engine_is_under_its_own_name() -> None:
@@ -33,5 +45,81 @@ def test_every_engine_that_runs_streams_can_be_made_and_refuses(name: str) -> No
 
 def test_the_list_loads_no_engine() -> None:
     """`streamgauge engines` is answered at once, and where Spark is not installed."""
-    code = "import sys, streamgauge.engines.registry as c; c.matrix(); assert 'pyspark' not in sys.modules"
+    code = (
+        "import sys, streamgauge.engines.registry as c; c.matrix(); "
+        "assert not {'pyspark', 'pyarrow.flight'} & set(sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_an_engine_of_another_distribution_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its entry point, after ours; it refuses what it cannot run by the defaults of the base class and by its own
+    check.
+    """
+    install_example(monkeypatch, tmp_path)
+    assert registry.streaming_engines() == ("spark", "spark-rtm", "spark-dstream", "known", ENGINE)
+    shown = CliRunner().invoke(app.app, ["engines"])
+    assert ENGINE in shown.output
+    refused = CliRunner().invoke(
+        app.app, ["run", "windowed_aggregation", "--engine", ENGINE, "--option", "a=b", "--master", "local[2]"]
+    )
+    assert refused.exit_code == InputError.exit_code
+    for words in ("WindowAggregate", "option a: is not an option of python-consumer", "master: does not apply"):
+        assert words in refused.output
+
+
+@pytest.mark.parametrize(
+    ("engine", "names"),
+    [("spark", ["faster-spark"]), ("storm", ["one-storm", "two-storms"])],
+)
+def test_a_name_taken_twice_is_refused_by_both_distributions(
+    engine: str, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ours and another's; two others'. A run of any engine is refused, because it might be the wrong one."""
+    for name in names:
+        distribution(tmp_path, name, {engine: "json:JSONDecoder"})
+    on_path(monkeypatch, tmp_path)
+    shown = CliRunner().invoke(app.app, ["run", "identity", "--engine", "known"])
+    assert shown.exit_code == InputError.exit_code
+    assert f"engine {engine}: must be declared by one distribution only" in shown.output
+    for name in names if len(names) == 2 else ["streamgauge", *names]:
+        assert name in shown.output
+    assert "uninstall one of them" in shown.output
+
+
+PLANTED = """
+from streamgauge.engines.spi import Capabilities, EnginePlugin
+class Renamed(EnginePlugin):
+    capabilities = Capabilities("other", "", ("Source",), ("append",), ("flight",))
+class Flying(EnginePlugin):
+    capabilities = Capabilities("planted", "", ("Source",), ("append",), ("pigeon",))
+class Nameless(EnginePlugin):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ("no_such_module:Plugin", "must load, but gave ModuleNotFoundError: No module named 'no_such_module'"),
+        ("planted_engine:Absent", "must load, but gave AttributeError"),
+        ("planted_engine:Nameless", "must load, but gave AttributeError"),
+        ("planted_engine:Renamed", "must have the name of its entry point, but its capabilities say 'other'"),
+        ("planted_engine:Flying", "must read transports of flight, socket, kafka"),
+        ("json:JSONDecoder", "must be a class that extends streamgauge.engines.spi.EnginePlugin"),
+    ],
+)
+def test_an_engine_that_cannot_be_used_gives_one_error(
+    value: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its name, the reason, the distribution, and the way out; as the command shows it."""
+    (tmp_path / "planted_engine.py").write_text(PLANTED)
+    distribution(tmp_path, "planted-engine", {"planted": value})
+    on_path(monkeypatch, tmp_path)
+    monkeypatch.delitem(sys.modules, "planted_engine", raising=False)
+    shown = CliRunner().invoke(app.app, ["run", "identity", "--engine", "planted"])
+    assert shown.exit_code == InputError.exit_code
+    assert f"engine planted: {rule}" in shown.output
+    assert f"got '{value} of planted-engine'" in shown.output
+    assert "pip uninstall planted-engine" in shown.output
+    assert shown.output.count("try:") == 1
