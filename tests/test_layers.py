@@ -105,7 +105,7 @@ MAY_IMPORT: dict[str, str] = {
         "metrics.latency metrics.log preflight results system transports"
     ),
     "verification.user_job": (
-        "artifacts core diff engines.spark.user_job metrics.latency metrics.log preflight system verification"
+        "artifacts core diff engines metrics.latency metrics.log preflight system verification"
     ),
     "verdict": (
         "config core metrics.latency metrics.log metrics.summary preflight results stats system verdict.criteria "
@@ -136,8 +136,8 @@ MAY_IMPORT: dict[str, str] = {
         "studies.operator_profile system trial"
     ),
     "studies.operator_profile": (
-        "artifacts config core dataflow dataflow.expressions engines.duckdb_oracle engines.spark "
-        "engines.spark.user_job loadgen preflight results stats system trial"
+        "artifacts config core dataflow dataflow.expressions engines engines.duckdb_oracle "
+        "loadgen preflight results stats system trial"
     ),
     "studies.scalability": (
         "artifacts config core preflight results studies studies.capacity studies.matrix system trial"

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from streamgauge.config.options_and_settings import Characterize
-from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.engines.operator_profiler import Slice
+from streamgauge.engines.spark.user_job.operator_profiler import SparkOperatorProfiler
 from streamgauge.results.profile import OperatorProfile
 from streamgauge.studies.operator_profile.memory import distribution
 from streamgauge.studies.operator_profile.operator_io import OperatorIO
@@ -31,7 +32,7 @@ def characterization(workload: str = "word_count") -> OperatorProfile:
         node: OperatorIO(node, node, tuple(10 for _ in graph.inputs(node)), 10, 8.0) for node in graph.operators(flow)
     }
     slices = {node.name: [Slice(10, 2e-5, 0.0)] * 100 for node in graph.operators(flow) if graph.inputs(node)}
-    made = profile_figures(workload, flow, counted, Timings(slices), Characterize())
+    made = profile_figures(workload, flow, counted, Timings(slices), Characterize(), SparkOperatorProfiler())
     memory = distribution([2**20] * 99 + [2**21], "the test")
     here = {"cpu_model": "made up", "cpus": 2, "java": "17", "pyspark": "4"}
     return operator_profile(workload=workload, environment=here, memory=memory, **dict(made))

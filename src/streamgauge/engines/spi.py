@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.core.plugin_options import TUNED, Setting, problems_of
-from streamgauge.dataflow.nodes import Flow
+from streamgauge.core.progress_step import Stage
+from streamgauge.dataflow.nodes import Flow, UserJobNode
+from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.transports.spi import Edge
 
 
@@ -168,6 +172,11 @@ CLUSTER_CORES = "cluster cores"
 """Setting of a result: the cores of all workers of a cluster on this machine."""
 
 
+class BatchAnswer(Protocol):
+    def __call__(self, out: Path, before_us: int | None = None) -> Path:
+        """A folder of Parquet files: the job's results for the input whose `order` is below `before_us`."""
+
+
 class EnginePlugin:
     """The base class of every engine's plugin, with a default for everything except `capabilities` and `make`.
 
@@ -176,6 +185,8 @@ class EnginePlugin:
     """
 
     capabilities: Capabilities
+    batch_truth: str = ""
+    """What to call the truth that `batch_answer` gives; empty if the engine has no batch mode."""
     latency_probe: str = ""
     """`module:name` of its class for `anatomy` (`studies/latency_breakdown/probe_api.py`); empty if its latency cannot
     be broken down."""
@@ -234,3 +245,24 @@ class EnginePlugin:
     def sends_all_columns(self, options: Mapping[str, str]) -> bool:
         """Whether options make events carry every declared column, not only those that the job reads."""
         return False
+
+    def batch_answer(
+        self,
+        job: UserJobNode,
+        inputs: dict[str, Path],
+        options: dict[str, str],
+        folder: Path,
+        log: Path,
+        stage: Stage | None = None,
+        order: str = EVENT_TIME,
+    ) -> AbstractContextManager[BatchAnswer]:
+        """A process that answers a user job over Parquet files, with the run's own options; ended at the end.
+
+        `folder` takes its files, and its output goes to `log`. `order`: the column by which parts of the input are
+        taken. `stage` shows what that process does. Answers raise EngineError with the engine's, or the user's, reason.
+        """
+        raise NotImplementedError(f"the engine {self.capabilities.name} has no batch mode")
+
+    def operator_profiler(self) -> OperatorProfiler | None:
+        """How it times operators for `characterize`; None if it cannot."""
+        return None

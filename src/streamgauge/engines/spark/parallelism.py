@@ -7,7 +7,6 @@ operators that follow an exchange, and one setting applies to all exchanges of a
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 from streamgauge.core.errors import Problem
@@ -30,19 +29,12 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
+from streamgauge.engines.operator_profiler import ParallelismOptions
 from streamgauge.engines.spi import StartRequest
 
 LOCAL = "local"
 """The beginning of the masters that run in one process."""
 SETTING = "spark.sql.shuffle.partitions"
-
-
-@dataclass(frozen=True)
-class ParallelismOptions:
-    """Whether the parallelism of an operator can be set, and why."""
-
-    acts: bool
-    reason: str
 
 
 NOT_VISIBLE = (

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 
+from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.progress_step import Stage
+from streamgauge.dataflow.nodes import UserJobNode
+from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.engines.spark import batch_interval, options, tuning, validate, watermark
 from streamgauge.engines.spark.cluster.master import require_master
 from streamgauge.engines.spark.dstream import options as dstream
 from streamgauge.engines.spark.session import environment
 from streamgauge.engines.spark.structured import realtime
-from streamgauge.engines.spi import BatchInterval, Capabilities, Engine, EnginePlugin, StartRequest
+from streamgauge.engines.spark.user_job.operator_profiler import SparkOperatorProfiler
+from streamgauge.engines.spi import BatchAnswer, BatchInterval, Capabilities, Engine, EnginePlugin, StartRequest
 
 _PROBES = "streamgauge.studies.latency_breakdown.probes"
 
@@ -42,6 +49,7 @@ class SparkPlugin(_PluginOfMode):
     """Structured Streaming in micro-batches."""
 
     capabilities: Capabilities = options.CAPABILITIES
+    batch_truth = "Spark, the same function in batch"
     mode = "MICRO_BATCH"
     latency_probe = f"{_PROBES}.micro_batch:MicroBatch"
 
@@ -56,6 +64,23 @@ class SparkPlugin(_PluginOfMode):
 
     def sends_all_columns(self, options_: Mapping[str, str]) -> bool:
         return options.sends_all_columns(options_)
+
+    def batch_answer(
+        self,
+        job: UserJobNode,
+        inputs: dict[str, Path],
+        options: dict[str, str],
+        folder: Path,
+        log: Path,
+        stage: Stage | None = None,
+        order: str = EVENT_TIME,
+    ) -> AbstractContextManager[BatchAnswer]:
+        from streamgauge.engines.spark.user_job.batch_answer import batch_answer
+
+        return batch_answer(job, inputs, options, folder, log, stage, order)
+
+    def operator_profiler(self) -> OperatorProfiler:
+        return SparkOperatorProfiler()
 
 
 class SparkRealTimePlugin(_PluginOfMode):

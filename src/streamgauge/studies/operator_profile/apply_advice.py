@@ -1,6 +1,6 @@
-"""`characterize --apply`: runs the workload with the advised instances, if Spark has such a setting.
+"""`characterize --apply`: runs the workload with the advised instances, if the engine has such a setting.
 
-The advice comes down to one setting of Spark. The trial uses the profiled rate, and every answer is verified. Its run
+The advice comes down to one setting. The trial uses the profiled rate, and every answer is verified. Its run
 folder lies in that of the profile, beside `applied.toml`, which repeats the trial.
 """
 
@@ -11,11 +11,10 @@ from pathlib import Path
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, write_study, write_text
 from streamgauge.config.options_and_settings import Characterize, Experiment, build, to_toml
 from streamgauge.dataflow import graph
-from streamgauge.engines.spark.parallelism import SETTING, parallelism_options, tasks_unless_set
 from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.validate import check
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
-from streamgauge.studies.operator_profile.command import check_input
+from streamgauge.studies.operator_profile.command import check_input, profiler_of
 from streamgauge.trial.observers import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show, snapshots
 from streamgauge.trial.run import run_single
@@ -25,9 +24,9 @@ APPLIED = "applied.toml"
 
 def check_all(experiment: Experiment) -> None:
     """Raises InputError with every problem of a profile, and of the run with its advice if that is requested."""
-    flow = check_input(experiment).flow
+    flow, profiler = check_input(experiment).flow, profiler_of(experiment)
     config = experiment.characterize or Characterize()
-    if config.apply and any(parallelism_options(node).acts for node in graph.operators(flow)):
+    if config.apply and any(profiler.parallelism_options(node).acts for node in graph.operators(flow)):
         check(trial_of(experiment, 1))
 
 
@@ -40,7 +39,7 @@ def trial_of(experiment: Experiment, instances: int) -> Experiment:
             "workload": experiment.workload,
             "engine": experiment.engine,
             "parameters": experiment.parameters,
-            "options": {**experiment.options, SETTING: str(instances)},
+            "options": {**experiment.options, profiler_of(experiment).parallelism_setting: str(instances)},
             "tuning": experiment.tuning,
             "load": {"rate": load.rate, "seed": load.seed, "duration": load.duration, "warmup": load.warmup},
         }
@@ -56,18 +55,20 @@ def apply_advice(
 ) -> OperatorProfile:
     """The profile with the outcome of its advice, `applied`, which is also stored in its folder.
 
-    Unchanged if no advice acts on Spark. Errors are those of `run_single`.
+    Unchanged if no advice acts on the engine. Errors are those of `run_single`.
     """
     value = profile.apply.value
     if value is None:
         return profile
     folder = Path(profile.folder)
-    trial = with_absolute_paths(trial_of(experiment, value))
-    before = experiment.options.get(SETTING) or str(tasks_unless_set(trial.parallelism, check(trial).partitions))
+    profiler, trial = profiler_of(experiment), with_absolute_paths(trial_of(experiment, value))
+    setting = profiler.parallelism_setting
+    default = profiler.default_parallelism(trial.parallelism, check(trial).partitions)
+    before = experiment.options.get(setting) or str(default)
     write_text(folder / APPLIED, to_toml(trial), OUT)
     result = run_single(trial.model_copy(update={"out": str(folder)}), snapshots(on_progress), on_result)
     applied = AppliedAdvice(
-        setting=SETTING,
+        setting=setting,
         before=before,
         after=str(value),
         experiment=str(folder / APPLIED),

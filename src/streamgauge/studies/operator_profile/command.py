@@ -4,8 +4,8 @@
 2. The reference computes every operator over it: exact selectivities and tuple sizes
    (`studies.operator_profile.operator_io`).
 3. Cuts the input of every operator into as many slices, and writes them to disk.
-4. Spark times each operator alone, slice by slice; the first slices only warm it up
-   (`engines.spark.user_job.operator_benchmark`). Meanwhile its memory is sampled.
+4. The engine times each operator alone, slice by slice; the first slices only warm it up
+   (`engines.operator_profiler`). Meanwhile its memory is sampled.
 5. Computes the time of a tuple and the instances of eq. 3.4 (`studies.operator_profile.profile`).
 """
 
@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, write_study
 from streamgauge.config import reproduce
@@ -24,7 +23,8 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.plugin_options import TUNED
 from streamgauge.dataflow.nodes import Flow, Node, Source, UserJobNode
-from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.engines.operator_profiler import IsolatedOperator, OperatorProfiler, Slice
+from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
@@ -38,21 +38,11 @@ from streamgauge.system.scratch import Scratch
 from streamgauge.trial.observers import OnStudy, ignore
 from streamgauge.trial.run import require_machine
 
-if TYPE_CHECKING:
-    from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedOperator
-
-
 START_US = 1_767_225_600 * US
 """The input begins with 2026 in UTC: a characterization of the same settings counts the same anywhere, any time."""
 EVENTS_MAX = 50_000_000
 SLICES_ADVISED = 100
 """The fewest that carry a p99, and so an advice."""
-MEMORY_OF = (
-    "the processes of Spark that time one operator after the other, not of the application as it runs: mostly the "
-    "JVM's heap, and of state only what a keyed process's own class holds"
-)
-"""Spark's own stateful operators begin each slice without state, in batch."""
-
 Say = Callable[[str], None]
 
 
@@ -61,7 +51,7 @@ def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: On
 
     Raises:
         InputError, MachineError: before anything was started.
-        EngineError: Spark did not start, or ended; the folder holds its log.
+        EngineError: the engine did not start, or ended; the folder holds its log.
     """
     resolved, config = check_input(experiment), experiment.characterize or Characterize()
     require_machine(resolved)
@@ -75,8 +65,14 @@ def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: On
     return profile
 
 
-_STREAMING_OPTIONS = ("trigger", "source", "columns", "nullable", "state_store", "probes", "watermark_delay")
-"""Options of Spark without effect on an operator that is timed alone."""
+def profiler_of(experiment: Experiment) -> OperatorProfiler:
+    """How the engine times operators. Raises InputError if it cannot."""
+    profiler = entry(experiment.engine).operator_profiler()
+    if profiler is None:
+        able = [name for name in streaming_engines() if entry(name).operator_profiler() is not None]
+        rule = f"must be {' or '.join(able)}, because other engines time no operators"
+        raise InputError(Problem("engine", rule, experiment.engine, f"--engine {able[0]}"))
+    return profiler
 
 
 def check_input(experiment: Experiment) -> ResolvedExperiment:
@@ -91,7 +87,7 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
         rule = f"must give at most {EVENTS_MAX:,} events, warm-up included"
         way_out = "--slices 100 --slice-events 10k"
         problems.append(Problem("characterize.slice_events", rule, f"{events:,}", way_out))
-    for name in _STREAMING_OPTIONS:
+    for name in profiler_of(experiment).unused_options:
         if name in experiment.options:
             rule = "has no effect on an operator that is timed alone"
             problems.append(Problem(f"option {name}", rule, experiment.options[name], "leave it out"))
@@ -135,18 +131,19 @@ def _span(resolved: ResolvedExperiment, config: Characterize) -> Span:
 
 
 def _measure(resolved: ResolvedExperiment, config: Characterize, request: ProfileRequest, say: Say) -> OperatorProfile:
-    log = Path(request.folder) / "engine" / "spark.log"
+    profiler = profiler_of(resolved.experiment)
+    log = Path(request.folder) / "engine" / f"{request.engine}.log"
     with Scratch("characterize") as private:
         counted, operators = _count(resolved, config, Path(private), say)
         timings, memory, settings = _time(resolved, operators, config, Path(private), log, say)
-    figures = profile_figures(resolved.workload.name, _flow(resolved), counted, timings, config)
+    figures = profile_figures(resolved.workload.name, _flow(resolved), counted, timings, config, profiler)
     return OperatorProfile(
         **{**dict(request), "finished": True},
         **dict(figures),
         settings=settings,
-        memory=distribution(memory, MEMORY_OF),
+        memory=distribution(memory, profiler.memory_of),
         notes=tuple(_notes(config, figures.operators)),
-        methods=METHODS,
+        methods={**profiler.methods, **METHODS},
     )
 
 
@@ -178,8 +175,6 @@ def _count(
     """The reference's counts of every node, and every operator that has input, ready to be timed."""
     import duckdb
 
-    from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedOperator
-
     span = _span(resolved, config)
     plan = resolved.plan(span.start_us, resolved.experiment.load.rate, (span.end_us - span.start_us) / US)
     counted: dict[Node, OperatorIO] = {}
@@ -209,15 +204,14 @@ def _time(
     log: Path,
     say: Say,
 ) -> tuple[Timings, list[int], dict[str, str]]:
-    """(measured slices of every operator, bytes of Spark's memory meanwhile, settings in force)."""
-    from streamgauge.engines.spark.user_job.operator_benchmark_client import benchmark_operators
-
+    """(measured slices of every operator, bytes of the engine's memory meanwhile, settings in force)."""
     if not operators:
         return Timings(), [], {}
     failed: dict[str, str] = {}
     slices: dict[str, list[Slice]] = {}
-    say("starting spark")
-    with benchmark_operators(operators, resolved.engine_options, private, log) as benchmark:
+    profiler = profiler_of(resolved.experiment)
+    say(f"starting {resolved.experiment.engine}")
+    with profiler.timer(operators, resolved.engine_options, private, log) as benchmark:
 
         def one(number: int) -> None:
             answer = benchmark.slice(number)
@@ -232,6 +226,6 @@ def _time(
             for number in range(config.warmup_slices, config.total_slices):
                 one(number)
         settings = benchmark.settings
-    methods = {each.name: each.method for each in operators}
+    methods = {each.name: profiler.method_of(each.node) for each in operators}
     whole = {name: each for name, each in slices.items() if name not in failed}
     return Timings(whole, methods, failed), memory.samples, settings

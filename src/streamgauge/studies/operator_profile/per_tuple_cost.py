@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamgauge.core.clock import US
-from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.engines.operator_profiler import Slice
 from streamgauge.results.profile import TupleTime
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.stats.sign_test import positives_needed

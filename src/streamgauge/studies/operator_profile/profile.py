@@ -35,8 +35,7 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.engines.spark.parallelism import NOT_VISIBLE, SETTING, parallelism_options
-from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.engines.operator_profiler import OperatorProfiler, ParallelismOptions, Slice
 from streamgauge.results.profile import (
     AdvisedOption,
     InstancesOnSpark,
@@ -70,11 +69,6 @@ _TYPES: dict[type[Node], str] = {
 RESAMPLES, SEED = 200, 1
 
 METHODS = {
-    "difference": "Spark in batch with one task: the time with the operator over a slice in memory, minus the time of "
-    "only reading that slice, minus the same difference for an empty slice. Plans are made beforehand, results are "
-    "discarded, and stateful operators begin each slice without state",
-    "class_alone": "the keyed process's class alone, in Python, over the slices in order. It keeps its state. Spark's "
-    "exchange, blocks and state store are not included, and nothing is subtracted",
     "updates": "a running aggregate gives one row for each key and slice, as in micro-batches. The thesis counts one "
     "row for each row in, so its selectivity is 1",
     "own_job": "a user job is one operator. Rows out are those of its reference, or else of the same function in batch "
@@ -102,12 +96,20 @@ class Timings:
 
 
 def profile_figures(
-    workload: str, flow: Flow, counted: Mapping[Node, OperatorIO], timings: Timings, config: Characterize
+    workload: str,
+    flow: Flow,
+    counted: Mapping[Node, OperatorIO],
+    timings: Timings,
+    config: Characterize,
+    profiler: OperatorProfiler,
 ) -> ProfileFigures:
     """The figures of an operator profile."""
     nodes, descriptions = list(graph.operators(flow)), describe(flow)
     events = sum(counted[node].rows_out for node in graph.operators(flow) if isinstance(node, Source))
-    rows = [_operator(words, counted, node, events, timings) for words, node in zip(descriptions, nodes, strict=False)]
+    rows = [
+        _operator(words, counted, node, events, timings, profiler.parallelism_options(node))
+        for words, node in zip(descriptions, nodes, strict=False)
+    ]
     rows += [
         _sink(words, counted, sink, events) for words, sink in zip(descriptions[len(nodes) :], flow.sinks, strict=True)
     ]
@@ -134,7 +136,7 @@ def profile_figures(
         operators=tuple(rows),
         s_app_us={weights: sum(filter(None, works[weights].values())) for weights in WEIGHTS},
         ways=_parallelism_plans(base, sources, config),
-        apply=_apply(nodes, rows),
+        apply=_apply(nodes, rows, profiler),
         thesis=tuple(
             ThesisOperator(operator=each.operator, instances=each.instances, here=_instances_here(each, rows))
             for each in published.INSTANCES.get(workload, ())
@@ -143,11 +145,15 @@ def profile_figures(
 
 
 def _operator(
-    words: Mapping[str, Any], counted: Mapping[Node, OperatorIO], node: Node, events: int, timings: Timings
+    words: Mapping[str, Any],
+    counted: Mapping[Node, OperatorIO],
+    node: Node,
+    events: int,
+    timings: Timings,
+    parallelism: ParallelismOptions,
 ) -> ProfiledOperator:
     one, before = counted[node], [counted[input_] for input_ in graph.inputs(node)]
     time = per_tuple_cost(timings.slices.get(node.name, ()))
-    acts = parallelism_options(node)
     return ProfiledOperator(
         name=node.name,
         kind=words["kind"],
@@ -164,7 +170,7 @@ def _operator(
         time_method=timings.methods.get(node.name) if time else None,
         time_reason=_time_reason(node, time, timings),
         weights=_weights(before, events),
-        instances_on_spark=InstancesOnSpark(acts=acts.acts, reason=acts.reason),
+        instances_on_spark=InstancesOnSpark(acts=parallelism.acts, reason=parallelism.reason),
     )
 
 
@@ -283,21 +289,22 @@ def _instances_here(each: published.Published, rows: Sequence[ProfiledOperator])
     )
 
 
-def _apply(nodes: Sequence[Node], rows: Sequence[ProfiledOperator]) -> AdvisedOption:
-    """The one setting of Spark that acts: the largest advised instances of an operator after an exchange."""
-    exchanged = {row.name: row for node, row in zip(nodes, rows, strict=False) if parallelism_options(node).acts}
+def _apply(nodes: Sequence[Node], rows: Sequence[ProfiledOperator], profiler: OperatorProfiler) -> AdvisedOption:
+    """The one setting of the engine that acts: the largest advised instances of an operator after an exchange."""
+    options, name = profiler.parallelism_options, profiler.parallelism_setting
+    exchanged = {row.name: row for node, row in zip(nodes, rows, strict=False) if options(node).acts}
     known = [value for row in exchanged.values() if (value := row.advised_instances) is not None]
     if not known:
-        reason = f"not applicable: {_nothing_to_apply(nodes, exchanged.values())}"
-        return AdvisedOption(setting=SETTING, value=None, line=None, reason=reason)
+        reason = f"not applicable: {_nothing_to_apply(nodes, exchanged.values(), profiler.not_visible)}"
+        return AdvisedOption(setting=name, value=None, line=None, reason=reason)
     value = max(known)
     reason = f"one number for all exchanges: the most of {', '.join(exchanged)}"
-    return AdvisedOption(setting=SETTING, value=value, line=f"--option {SETTING}={value}", reason=reason)
+    return AdvisedOption(setting=name, value=value, line=f"--option {name}={value}", reason=reason)
 
 
-def _nothing_to_apply(nodes: Iterable[Node], exchanged: Collection[ProfiledOperator]) -> str:
+def _nothing_to_apply(nodes: Iterable[Node], exchanged: Collection[ProfiledOperator], not_visible: str) -> str:
     if any(isinstance(node, UserJobNode) for node in nodes):
-        return NOT_VISIBLE
+        return not_visible
     if not exchanged:
         return "no operator follows an exchange"
     if any(row.time_per_tuple_us for row in exchanged):

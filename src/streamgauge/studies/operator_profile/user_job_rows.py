@@ -7,6 +7,7 @@ from typing import Any
 
 from streamgauge.core.schema import quote
 from streamgauge.dataflow.nodes import UserJobNode
+from streamgauge.engines.registry import entry
 from streamgauge.preflight import user_job_reference
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
@@ -24,14 +25,15 @@ def user_job_rows(resolved: ResolvedExperiment, private: Path) -> UserJobRows:
             workload.description,
             {name: f"SELECT * FROM {quote(table)}" for name, table in tables.items()},
         )
-    return lambda connection, job, tables: _in_batch(connection, job, tables, resolved.experiment.options, private)
+    return lambda connection, job, tables: _in_batch(connection, job, tables, resolved, private)
 
 
-def _in_batch(connection: Any, job: UserJobNode, tables: dict[str, str], options: dict[str, str], private: Path) -> Any:
-    from streamgauge.engines.spark.user_job.batch_answer import batch_answer
-
+def _in_batch(
+    connection: Any, job: UserJobNode, tables: dict[str, str], resolved: ResolvedExperiment, private: Path
+) -> Any:
     inputs = {name: private / f"{name}.parquet" for name in tables}
     for name, table in tables.items():
         connection.table(quote(table)).write_parquet(str(inputs[name]))
-    with batch_answer(job, inputs, options, private, private / "batch.log") as answer:
+    plugin, options = entry(resolved.engine.name), resolved.experiment.options
+    with plugin.batch_answer(job, inputs, options, private, private / "batch.log") as answer:
         return connection.read_parquet(str(answer(private / "answer") / "*.parquet"))

@@ -23,6 +23,7 @@ from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, LINEAGE, W
 from streamgauge.core.progress_step import Stage
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.diff import compare as answers
+from streamgauge.engines.registry import entry
 from streamgauge.metrics.latency.event_latency import LatencyRule
 from streamgauge.metrics.latency.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
@@ -51,7 +52,6 @@ from streamgauge.verification.user_job.lineage import Lineage
 from streamgauge.verification.user_job.rows import COPY, empty_relation, expect, identity, numbered
 from streamgauge.verification.user_job.updates import AnswerBefore, Updates
 
-BY_BATCH = Truth("Spark, the same function in batch", independent=False)
 BY_REFERENCE = Truth("DuckDB, by the job's reference", independent=True)
 
 NOTHING_TO_COMPARE = (
@@ -75,7 +75,7 @@ def verify_user_job(
     """
     stage = stage or Stage("")
     received, is_judged = ReceivedResults(record), True
-    truth = BY_BATCH if _job(resolved).description.reference is None else BY_REFERENCE
+    truth = by_batch(resolved) if _job(resolved).description.reference is None else BY_REFERENCE
     results_path = results_folder.path / results_file() if results_folder is not None else None
     with comparison(record) as compared:
         try:
@@ -98,6 +98,11 @@ def verify_user_job(
             resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times, is_judged
         )
     return VerificationResult(sink.verification, (sink,), tuple(notes))
+
+
+def by_batch(resolved: ResolvedExperiment) -> Truth:
+    """The truth that the engine itself gives in batch."""
+    return Truth(entry(resolved.engine.name).batch_truth, independent=False)
 
 
 def nothing_to_compare(record: TrialRecord, received: ReceivedResults) -> bool:
@@ -256,9 +261,8 @@ def _truth(
         stage.set("running the reference and comparing every answer")
         yield lambda before_us: _by_reference(job, connection, inputs, before_us, order)
         return
-    from streamgauge.engines.spark.user_job.batch_answer import batch_answer
-
-    with batch_answer(job.native, inputs, resolved.experiment.options, folder, log, stage, order) as answer:
+    plugin = entry(resolved.engine.name)
+    with plugin.batch_answer(job.native, inputs, resolved.experiment.options, folder, log, stage, order) as answer:
         yield lambda before_us: connection.read_parquet(
             str(answer(folder / f"answer-{before_us}", before_us) / "*.parquet")
         )

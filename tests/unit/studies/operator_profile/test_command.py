@@ -15,9 +15,7 @@ from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.engines.spark.user_job import operator_benchmark_client as operator_benchmark_client
-from streamgauge.engines.spark.user_job.batch_slices import Slice
-from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedOperator
-from streamgauge.engines.spark.user_job.operator_benchmark_client import Samples
+from streamgauge.engines.operator_profiler import IsolatedOperator, Samples, Slice
 from streamgauge.studies.operator_profile import command
 from streamgauge.studies.operator_profile.profile import Timings
 
@@ -83,7 +81,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[Spark], None]:
     return set_
 
 
-READY: Any = SimpleNamespace(engine_options={})
+READY: Any = SimpleNamespace(engine_options={}, experiment=SimpleNamespace(engine="spark"))
 NODE = source("numbers", Schema.of(value="int")).node
 GOOD, BREAKS = (IsolatedOperator(name, NODE, {}, "__slice") for name in ("good", "breaks"))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.engines.operator_profiler import Slice
 from streamgauge.studies.operator_profile.memory import (
     HIGH_FROM_BYTES,
     MEDIUM_FROM_BYTES,

@@ -18,7 +18,8 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.nodes import Flow, Node, Source
 from streamgauge.engines.spark.parallelism import SETTING
-from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.engines.operator_profiler import Slice
+from streamgauge.engines.spark.user_job.operator_profiler import SparkOperatorProfiler
 from streamgauge.report.documents import profile as profile_document
 from streamgauge.report.terminal import console
 from streamgauge.results.profile import ParallelismPlans
@@ -56,7 +57,7 @@ def timed(**us: float) -> Timings:
 
 def profile_figures(*given: Any) -> dict[str, Any]:
     """The figures as they stand in characterization.json."""
-    return profile.profile_figures(*given).model_dump(mode="json")
+    return profile.profile_figures(*given, SparkOperatorProfiler()).model_dump(mode="json")
 
 
 def by_name(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -276,7 +277,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def time(resolved: Any, operators: Any, asked: Any, *_: Any) -> Any:
         slices = {each.name: [Slice(100, 2e-4, 0.0)] * asked.slices for each in operators}
-        methods = {each.name: each.method for each in operators}
+        methods = {each.name: "difference" for each in operators}
         return Timings(slices, methods), [2**30] * 5, {"master": "local[1]"}
 
     monkeypatch.setattr(command, "_time", time)

@@ -405,7 +405,7 @@ def test_without_a_reference_the_batch_run_is_the_truth(
     monkeypatch.setattr("streamgauge.engines.spark.user_job.batch_answer.batch_answer", in_batch)
     found = asked.verify()
     assert faults(found) == {"missing": 1}
-    assert (found.independent, found.reference) == (False, truth.BY_BATCH.reference)
+    assert (found.independent, found.reference) == (False, truth.by_batch(asked.resolved).reference)
 
 
 def test_results_without_an_event_time_are_counted_and_in_no_latency(case: Callable[..., Case]) -> None:

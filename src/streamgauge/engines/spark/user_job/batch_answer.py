@@ -6,7 +6,6 @@ import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from streamgauge.core.errors import EngineError
 from streamgauge.core.lineage_columns import EVENT_TIME
@@ -16,15 +15,11 @@ from streamgauge.engines.spark.options import defaults, split
 from streamgauge.engines.spark.session.environment import environment_of
 from streamgauge.engines.spark.session.spark_home import view_of_spark_home
 from streamgauge.engines.spark.user_job.batch_main import BatchJob
+from streamgauge.engines.spi import BatchAnswer
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.machine import cpus
 
 TIMEOUT_S = 3600.0
-
-
-class BatchAnswer(Protocol):
-    def __call__(self, out: Path, before_us: int | None = None) -> Path:
-        """A folder of Parquet files: the job's results for the input whose `order` is below `before_us`."""
 
 
 @contextmanager

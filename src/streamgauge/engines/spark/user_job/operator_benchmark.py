@@ -35,6 +35,7 @@ from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Node, Process, Source, UserJobNode, WindowAggregate
+from streamgauge.engines.operator_profiler import IsolatedOperator, Slice
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
 from streamgauge.engines.spark.columns import column, ddl
 from streamgauge.engines.spark.error_message import error_message
@@ -43,7 +44,7 @@ from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering, lowerin
 from streamgauge.engines.spark.options import JVM_OPTIONS, defaults, lowerings_in_force, split
 from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import LocalSession, end_session, open_checked
-from streamgauge.engines.spark.user_job.batch_slices import Slice
+from streamgauge.engines.spark.user_job.timing_methods import CLASS_ONLY, method_of
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
 from streamgauge.system.child_processes import serve
 
@@ -51,36 +52,8 @@ MASTER = "local[1]"
 """One task at a time: the cost of a row at one instance."""
 SMALL_INITIAL_HEAP = "-Xms64m"
 """Overrides the full initial heap, which would hide the operators' memory use. The JVM uses the last such option."""
-CLASS_ONLY, DIFFERENCE = "class_alone", "difference"
 Clock = Callable[[], float]
 Read = Callable[..., DataFrame]
-
-
-@dataclass(frozen=True)
-class IsolatedOperator:
-    """An operator that reads only sources, and the folder of slices per source name.
-
-    `job`: a user job in its original form, with the stream names that its function expects.
-    """
-
-    name: str
-    node: Node
-    folders: dict[str, str]
-    folder_of_a_slice: str
-    job: UserJobNode | None = None
-
-    @property
-    def sources(self) -> tuple[Source, ...]:
-        return tuple(each for each in graph.walk(self.node) if isinstance(each, Source))
-
-    def files(self, source: Source, number: int) -> list[str]:
-        """The files of a slice; empty if it has no rows."""
-        folder = Path(self.folders[source.name]) / f"{self.folder_of_a_slice}={number}"
-        return sorted(map(str, folder.glob("*.parquet")))
-
-    @property
-    def method(self) -> str:
-        return CLASS_ONLY if isinstance(self.node, Process) and self.node.keys else DIFFERENCE
 
 
 @dataclass(frozen=True)
@@ -92,7 +65,7 @@ class IsolatedJob:
     folder: str
 
 
-class OperatorTimer(Protocol):
+class SliceTimer(Protocol):
     def sample(self, number: int) -> Slice | None:
         """Times slice `number`; None if it has no rows."""
 
@@ -260,7 +233,7 @@ class Timing:
         self._job, self._clock = job, clock
         self._own_options, self._users = split(job.options)
         self._natives: dict[str, PySparkJob] = {}
-        self._timed: dict[str, OperatorTimer] = {}
+        self._timed: dict[str, SliceTimer] = {}
 
     def start(self) -> dict[str, str]:
         """Starts the session. Returns the settings in force that are not Spark's defaults."""
@@ -286,8 +259,8 @@ class Timing:
             self._timed[operator.name] = self._of(session, operator)
         return {"master": MASTER, **conf}
 
-    def _of(self, session: Any, operator: IsolatedOperator) -> OperatorTimer:
-        if operator.method == CLASS_ONLY:
+    def _of(self, session: Any, operator: IsolatedOperator) -> SliceTimer:
+        if method_of(operator.node) == CLASS_ONLY:
             return PythonTimer(operator, self._clock)
         if operator.name in self._natives:
             return UserJobTimer(session, operator, self._natives[operator.name], self._clock)

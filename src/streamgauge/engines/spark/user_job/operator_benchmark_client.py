@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
 from streamgauge.core.errors import EngineError
+from streamgauge.engines.operator_profiler import IsolatedOperator, Samples, Slice
 from streamgauge.engines.spark.launch import spark_process, started
-from streamgauge.engines.spark.user_job.batch_slices import Slice
-from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedJob, IsolatedOperator
+from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedJob
 from streamgauge.system.child_processes import Child, ChildFailed
 
 SLICE_TIMEOUT_S = 3600.0
 
 
-@dataclass(frozen=True)
-class Samples:
-    """One slice of every operator: samples of those with rows, and the reasons of failures, by name."""
-
-    samples: dict[str, Slice] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-
-
 class BenchmarkProcess:
-    """The benchmark process; `settings` are those in force that are not the engine's defaults."""
+    """The benchmark process. Implements `OperatorTimer`; `settings` are those in force that are not the engine's defaults."""
 
     def __init__(self, child: Child, settings: dict[str, str]) -> None:
         self._child, self.settings = child, settings

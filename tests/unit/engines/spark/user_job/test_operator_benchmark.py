@@ -17,16 +17,10 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import hop, source, table, union
 from streamgauge.dataflow.nodes import Node, Source
 from streamgauge.dataflow.operators.api import ROW, Processor
+from streamgauge.engines.operator_profiler import IsolatedOperator, Slice
 from streamgauge.engines.spark.parallelism import parallelism_options
-from streamgauge.engines.spark.user_job.batch_slices import Slice
-from streamgauge.engines.spark.user_job.operator_benchmark import (
-    CLASS_ONLY,
-    DIFFERENCE,
-    IsolatedOperator,
-    PythonTimer,
-    SparkTimer,
-    Timing,
-)
+from streamgauge.engines.spark.user_job.operator_benchmark import PythonTimer, SparkTimer, Timing
+from streamgauge.engines.spark.user_job.timing_methods import CLASS_ONLY, DIFFERENCE, method_of
 
 NUMBERS = source("numbers", Schema.of(key="int", value="int"))
 SEEN: list[tuple[int, int, int]] = []
@@ -83,8 +77,7 @@ def test_a_class_keeps_what_it_knows_from_slice_to_slice(folder: Path) -> None:
 
 def test_only_a_keyed_class_is_run_by_itself() -> None:
     """A stateless one goes the way that its rows go on Spark."""
-    methods = {keys: IsolatedOperator("counting", counting(keys), {}, "__slice").method for keys in ("key", ())}
-    assert methods == {"key": CLASS_ONLY, (): DIFFERENCE}
+    assert {keys: method_of(counting(keys)) for keys in ("key", ())} == {"key": CLASS_ONLY, (): DIFFERENCE}
 
 
 def test_one_that_fails_is_told_once_and_ends_nothing() -> None:
