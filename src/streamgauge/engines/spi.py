@@ -16,6 +16,7 @@ from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.core.plugin_options import TUNED, Setting, problems_of
 from streamgauge.core.progress_step import Stage
 from streamgauge.dataflow.nodes import Flow, UserJobNode
+from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.transports.spi import Edge
 
@@ -187,9 +188,6 @@ class EnginePlugin:
     capabilities: Capabilities
     batch_truth: str = ""
     """What to call the truth that `batch_answer` gives; empty if the engine has no batch mode."""
-    latency_probe: str = ""
-    """`module:name` of its class for `anatomy` (`studies/latency_breakdown/probe_api.py`); empty if its latency cannot
-    be broken down."""
 
     def check(self, request: StartRequest) -> None:
         """Raises one InputError with every problem of a request.
@@ -262,6 +260,10 @@ class EnginePlugin:
         taken. `stage` shows what that process does. Answers raise EngineError with the engine's, or the user's, reason.
         """
         raise NotImplementedError(f"the engine {self.capabilities.name} has no batch mode")
+
+    def latency_probe(self) -> LatencyProbe | None:
+        """How `anatomy` breaks down its latency; None if it cannot."""
+        return None
 
     def operator_profiler(self) -> OperatorProfiler | None:
         """How it times operators for `characterize`; None if it cannot."""

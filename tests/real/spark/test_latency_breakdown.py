@@ -13,8 +13,9 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.report.studies import write_study_page
-from streamgauge.studies.latency_breakdown.command import anatomy, check_trials, probe_of
+from streamgauge.studies.latency_breakdown.command import anatomy, check_trials, probe_of, request_of
 from streamgauge.studies.latency_breakdown.decompose import decompose
+from streamgauge.studies.latency_breakdown.trial_evidence import TrialEvidence
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.extension_policy import JudgedTrial
 from tests.helpers_broker_trials import require_jars, running
@@ -69,8 +70,8 @@ def trial_result(root: Path, load: Mapping[str, Any], **experiment: Any) -> dict
     (plain,) = check_trials(build({**trials, **experiment}))
     engine = plain.experiment.engine
     (root / "logs").mkdir()
-    evidence = probe_of(engine).evidence(plain.experiment, root / "logs")
-    options = {**plain.experiment.options, **evidence.options}
+    evidence = TrialEvidence(probe_of(engine).evidence(request_of(plain.experiment), root / "logs"))
+    options = {**plain.experiment.options, **evidence.probe.options}
     resolved = replace(plain, experiment=plain.experiment.model_copy(update={"options": options}))
     folder = RunFolder.create(root, plain.experiment.workload, engine, datetime.now(UTC))
     with running(resolved, folder.path) as testbed:

@@ -9,16 +9,18 @@ from pathlib import Path
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.core.progress_step import Stage
 from streamgauge.dataflow.nodes import UserJobNode
+from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.engines.spark import batch_interval, options, tuning, validate, watermark
 from streamgauge.engines.spark.cluster.master import require_master
 from streamgauge.engines.spark.dstream import options as dstream
+from streamgauge.engines.spark.probes.dstream import DStream
+from streamgauge.engines.spark.probes.micro_batch import MicroBatch
+from streamgauge.engines.spark.probes.real_time import RealTime
 from streamgauge.engines.spark.session import environment
 from streamgauge.engines.spark.structured import realtime
 from streamgauge.engines.spark.user_job.operator_profiler import SparkOperatorProfiler
 from streamgauge.engines.spi import BatchAnswer, BatchInterval, Capabilities, Engine, EnginePlugin, StartRequest
-
-_PROBES = "streamgauge.studies.latency_breakdown.probes"
 
 
 class _PluginOfMode(EnginePlugin):
@@ -51,7 +53,6 @@ class SparkPlugin(_PluginOfMode):
     capabilities: Capabilities = options.CAPABILITIES
     batch_truth = "Spark, the same function in batch"
     mode = "MICRO_BATCH"
-    latency_probe = f"{_PROBES}.micro_batch:MicroBatch"
 
     def check(self, request: StartRequest) -> None:
         validate.check(request)
@@ -79,6 +80,9 @@ class SparkPlugin(_PluginOfMode):
 
         return batch_answer(job, inputs, options, folder, log, stage, order)
 
+    def latency_probe(self) -> LatencyProbe:
+        return MicroBatch()
+
     def operator_profiler(self) -> OperatorProfiler:
         return SparkOperatorProfiler()
 
@@ -88,7 +92,6 @@ class SparkRealTimePlugin(_PluginOfMode):
 
     capabilities: Capabilities = realtime.CAPABILITIES
     mode = "REAL_TIME"
-    latency_probe = f"{_PROBES}.real_time:RealTime"
 
     def check(self, request: StartRequest) -> None:
         realtime.check(request)
@@ -96,16 +99,21 @@ class SparkRealTimePlugin(_PluginOfMode):
     def warmup_s(self, request: StartRequest) -> float:
         return realtime.warmup_s(request)
 
+    def latency_probe(self) -> LatencyProbe:
+        return RealTime()
+
 
 class SparkDStreamPlugin(_PluginOfMode):
     """DStreams."""
 
     capabilities: Capabilities = dstream.CAPABILITIES
     mode = "DSTREAM"
-    latency_probe = f"{_PROBES}.dstream:DStream"
 
     def check(self, request: StartRequest) -> None:
         dstream.check(request)
 
     def interval(self, request: StartRequest) -> BatchInterval:
         return dstream.interval(request)
+
+    def latency_probe(self) -> LatencyProbe:
+        return DStream()

@@ -7,44 +7,16 @@ shorter than that.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from streamgauge.core.errors import DriverError
+from streamgauge.engines.latency_probe import HALF_MS, Sample
 from streamgauge.harness.broker_timestamps import AppendTimes
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
-from streamgauge.studies.latency_breakdown.stages import Times, Timestamp
 
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
     from streamgauge.trial.trial_result import TrialResult
-
-HALF_MS = 500
-"""Microseconds."""
-IN_KAFKA = "in Kafka"
-MEANING = "until the broker had the event"
-CONSUMED = "consumed"
-CONSUMED_MEANING = "until the recorder had the result"
-
-
-@dataclass(frozen=True)
-class Sample:
-    """For n results, at `places` among all: when the broker had the event and the result (n,)."""
-
-    places: NDArray[np.int64]
-    event_us: Times
-    result_us: Times
-
-    def event_in_broker(self) -> Timestamp:
-        """The timestamp at which the event was in the topic."""
-        return Timestamp(IN_KAFKA, self.event_us, within_us=HALF_MS)
-
-    def result_in_broker(self, stage: str) -> Timestamp:
-        """The timestamp at which the result was in the topic; `stage` names the stage before it."""
-        return Timestamp(stage, self.result_us, within_us=HALF_MS)
 
 
 class BrokerTimestamps:

@@ -2,7 +2,7 @@
 
 It makes one trial, on an engine of its own, for each rate, batch interval and record size. It decomposes each trial
 result by result (`studies.latency_breakdown.decompose`): by the plan, by the driver's timestamps, and by evidence that
-depends on the engine's execution mode (`studies.latency_breakdown.probe_api`).
+depends on the engine's execution mode (`engines.latency_probe`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,13 @@ from streamgauge.core.errors import DriverError, EngineError, InputError, Proble
 from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
+from streamgauge.engines.latency_probe import LatencyProbe, ProbeRequest
 from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
 from streamgauge.studies.latency_breakdown.decompose import decompose
-from streamgauge.studies.latency_breakdown.probe_api import LatencyProbe, ProbeInput
+from streamgauge.studies.latency_breakdown.trial_evidence import TrialEvidence
 from streamgauge.system.machine import environment
 from streamgauge.system.scratch import Scratch
 from streamgauge.trial.events import Observer, TrialEvent, VerdictReached
@@ -120,19 +120,23 @@ def _matrix(config: Anatomy, probe: LatencyProbe) -> Matrix:
     if config.record_sizes:
         axes = {f"parameters.{RECORD_SIZE}": list(config.record_sizes), **axes}
     if config.batch_windows and probe.interval is not None:
-        axes = {f"options.{probe.interval}": [_spark_interval(window) for window in config.batch_windows], **axes}
+        axes = {f"options.{probe.interval}": [probe.option_value(window) for window in config.batch_windows], **axes}
     return Matrix.model_validate(axes)
 
 
 def engines_with_probe() -> tuple[str, ...]:
-    return tuple(name for name in streaming_engines() if entry(name).latency_probe)
+    return tuple(name for name in streaming_engines() if entry(name).latency_probe() is not None)
 
 
 def probe_of(engine: str) -> LatencyProbe:
-    """The latency probe that an engine's plugin names."""
-    module, _, name = entry(engine).latency_probe.partition(":")
-    probe: LatencyProbe = getattr(import_module(module), name)()
+    """The latency probe of an engine that has one."""
+    probe = entry(engine).latency_probe()
+    assert probe is not None
     return probe
+
+
+def request_of(trial: Experiment) -> ProbeRequest:
+    return ProbeRequest(trial.options, trial.transport, trial.load.frontier)
 
 
 def _supported_probe(experiment: Experiment) -> LatencyProbe:
@@ -140,10 +144,6 @@ def _supported_probe(experiment: Experiment) -> LatencyProbe:
         rule = f"must be {' or '.join(engines)}, because other engines have no latency probe"
         raise InputError(Problem("engine", rule, experiment.engine, "--engine spark"))
     return probe_of(experiment.engine)
-
-
-def _spark_interval(interval_s: float) -> str:
-    return f"{round(1000 * interval_s)} milliseconds"
 
 
 def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
@@ -173,7 +173,7 @@ def _show_progress(on_progress: Show, which: str, snapshot: TrialSnapshot) -> No
     on_progress(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
 
 
-def _collecting_evidence(evidence: ProbeInput, follow: Observer) -> Observer:
+def _collecting_evidence(evidence: TrialEvidence, follow: Observer) -> Observer:
     """An observer that collects evidence once the trial is judged, while its processes still run."""
 
     def observe(event: TrialEvent) -> None:
@@ -197,7 +197,7 @@ def _trial_name(trial: Experiment, probe: LatencyProbe) -> str:
 
 def _resolved(trial: Experiment, probe: LatencyProbe) -> ResolvedExperiment:
     """A trial, ready to start; InputError with its problems, or with why it cannot be decomposed."""
-    problems = list(probe.problems(trial))
+    problems = list(probe.problems(request_of(trial)))
     if (events := trial.load.rate * trial.load.duration * LONGEST) > RECORDS_MAX:
         rule = f"must give at most {RECORDS_MAX:,} events a trial, even if its span is extended to its longest"
         problems.append(Problem("--rates", rule, f"{events:,.0f}", "a lower rate, or a shorter --duration"))
@@ -229,10 +229,10 @@ def _trial(
         batch_window_s=probe.seconds(window) if window else None, verdict="invalid",
     )  # fmt: skip
     with Scratch("anatomy") as private:
-        evidence = probe.evidence(trial, Path(private))
+        evidence = TrialEvidence(probe.evidence(request_of(trial), Path(private)))
         try:
             observe = _collecting_evidence(evidence, snapshots(on_progress))
-            result, judged = run_judged(requested, observe, evidence.options, on_result)
+            result, judged = run_judged(requested, observe, evidence.probe.options, on_result)
         except (EngineError, DriverError) as error:
             failed = conditions.model_copy(update={"sentence": str(error)})
             return BreakdownTrial.of(failed, Decomposition(reason="it did not start"))

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamgauge.engines.latency_probe import DOUBT_SHARE, Breakdown
+from streamgauge.engines.stage_times import Times
 from streamgauge.results.breakdown import Decomposition, TrialLatency
 from streamgauge.stats.percentile import carries
 from streamgauge.studies.latency_breakdown import saved_results, stages
-from streamgauge.studies.latency_breakdown.probe_api import DOUBT_SHARE, Breakdown, ProbeInput
-from streamgauge.studies.latency_breakdown.stages import Times
+from streamgauge.studies.latency_breakdown.trial_evidence import TrialEvidence
 
 if TYPE_CHECKING:
     from streamgauge.trial.trial_result import TrialResult
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 CDF_POINTS = 101
 
 
-def decompose(judged: TrialResult, folder: Path, evidence: ProbeInput) -> Decomposition:
+def decompose(judged: TrialResult, folder: Path, evidence: TrialEvidence) -> Decomposition:
     """The stages of a trial's results, or the reason why they are unknown."""
     spans = judged.record.offered_spans
     results = saved_results.read(folder, spans.measured_from_us, spans.measured_to_us)

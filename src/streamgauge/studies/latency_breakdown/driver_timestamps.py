@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamgauge.engines.stage_times import Times
 from streamgauge.metrics.log.ingest_times import handed_over
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
-from streamgauge.studies.latency_breakdown.stages import Times
 
 if TYPE_CHECKING:
     from streamgauge.metrics.log.trial_log import TrialLog
@@ -38,6 +38,20 @@ def delivered(trial_log: TrialLog, results: SavedResults) -> tuple[Times, Times]
         reads = [(part.to_us, part.batch, part.when_us) for part in trial_log.deliveries[partition] if part.first]
         deliveries[:, of_partition] = _at(results.event_us[of_partition], reads, 2)
     return deliveries[0], deliveries[1]
+
+
+def first_reads(trial_log: TrialLog) -> dict[int, int]:
+    """Batch to its first delivery of events."""
+    first_us: dict[int, int] = {}
+    for part in trial_log.all_deliveries():
+        if part.first and part.events:
+            first_us[part.batch] = min(first_us.get(part.batch, part.when_us), part.when_us)
+    return first_us
+
+
+def commits(trial_log: TrialLog) -> dict[int, int]:
+    """Batch to its commit."""
+    return {commit.batch: commit.committed_us for commit in trial_log.commits}
 
 
 def _at(event_us: Times, log: Sequence[tuple[int, ...]], values: int = 1) -> Times:

@@ -9,7 +9,11 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
+from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.registry import streaming_engines
+from streamgauge.engines.spark.probes.dstream import DStream
+from streamgauge.engines.spark.probes.micro_batch import MicroBatch
+from streamgauge.engines.spark.probes.real_time import RealTime
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.studies.latency_breakdown.command import (
@@ -19,10 +23,6 @@ from streamgauge.studies.latency_breakdown.command import (
     engines_with_probe,
     probe_of,
 )
-from streamgauge.studies.latency_breakdown.probe_api import LatencyProbe
-from streamgauge.studies.latency_breakdown.probes.dstream import DStream
-from streamgauge.studies.latency_breakdown.probes.micro_batch import MicroBatch
-from streamgauge.studies.latency_breakdown.probes.real_time import RealTime
 
 
 def trials_of(asked: dict[str, Any], **anatomy: Any) -> list[ResolvedExperiment]:

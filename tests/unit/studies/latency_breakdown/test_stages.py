@@ -7,14 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.studies.latency_breakdown.stages import (
-    Timestamp,
-    contradicted_share,
-    first_of_each,
-    latency,
-    stage_times,
-    summary,
-)
+from streamgauge.engines.stage_times import Timestamp, first_of_each, stage_times
+from streamgauge.studies.latency_breakdown.stages import contradicted_share, latency, summary
 
 
 def of(*times: int) -> np.ndarray:

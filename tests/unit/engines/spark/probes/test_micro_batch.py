@@ -10,14 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamgauge.engines.latency_probe import Sample
 from streamgauge.engines.spark.observe.event_log import BatchWork
+from streamgauge.engines.spark.probes.micro_batch import Batch, ReadVisibility, batches_of, stage_times_of
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.records import Commit
-from streamgauge.studies.latency_breakdown.broker_timestamps import Sample
-from streamgauge.studies.latency_breakdown.probes.micro_batch import Batch, ReadVisibility, batches_of, stage_times_of
+from streamgauge.studies.latency_breakdown.driver_timestamps import commits, first_reads
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
+from streamgauge.studies.latency_breakdown.trial_evidence import result_times
 from streamgauge.transports.spi import Chunk, Delivery
 from streamgauge.workloads import registry
 
@@ -71,11 +73,11 @@ def stages_of(
 ) -> tuple[Mapping[str, Any], Any, Any]:
     found = trial_log()
     event_us = np.array([at(ms) for ms in event_ms], np.int64)
-    batches = batches_of(PROGRESS, WORK, found)
+    batches = batches_of(PROGRESS, WORK, first_reads(found), commits(found))
     emission_us = np.full(len(event_ms), at(200), np.int64)
     names = pa.table({"event_id": np.arange(len(event_ms))})
     results = SavedResults(event_us, emission_us, np.array(partitions, np.int64), names)
-    ways, of_batch, known = stage_times_of(found, batches, results, seen, sample)
+    ways, of_batch, known = stage_times_of(batches, result_times(found, results), seen, sample)
     spent_ms = {name: (spent / 1000).tolist() for name, spent in zip(ways.names, ways.spent_us.T, strict=True)}
     return spent_ms, of_batch, known
 
@@ -116,7 +118,8 @@ def test_an_event_of_no_known_batch_is_left_out() -> None:
 
 def test_a_batch_is_known_where_all_its_moments_are() -> None:
     """The first read of it, and no repeated one."""
-    found = batches_of(PROGRESS, {0: WORK[0]}, trial_log())
+    log = trial_log()
+    found = batches_of(PROGRESS, {0: WORK[0]}, first_reads(log), commits(log))
     assert list(found) == [0]
     assert found[0] == Batch(at(12), at(17), at(27), at(102), at(50), at(85), 30_000, at(60), at(90))
     assert list(found[0].contradictions_us(FLIGHT)) == []

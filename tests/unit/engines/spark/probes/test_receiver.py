@@ -10,16 +10,12 @@ import pytest
 
 from streamgauge.core.lineage_columns import EVENT_ID, event_id_base
 from streamgauge.engines.spark.dstream.progress import DStreamProgress
+from streamgauge.engines.spark.probes.micro_batch import Batch
+from streamgauge.engines.spark.probes.receiver import READ_KNOWN_BEFORE_START, Blocks, blocks_of, stage_times_of
 from streamgauge.studies.latency_breakdown import stages
-from streamgauge.studies.latency_breakdown.probes.micro_batch import Batch
-from streamgauge.studies.latency_breakdown.probes.receiver import (
-    READ_KNOWN_BEFORE_START,
-    Blocks,
-    blocks_of,
-    stage_times_of,
-)
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
-from tests.unit.studies.latency_breakdown.probes.test_micro_batch import START_US, at, trial_log
+from streamgauge.studies.latency_breakdown.trial_evidence import result_times
+from tests.unit.engines.spark.probes.test_micro_batch import START_US, at, trial_log
 
 INTERVAL_US = 10_000
 BATCH = Batch(
@@ -42,7 +38,7 @@ def results(event_ms: list[float], ids: list[int], partitions: list[int]) -> Sav
 
 
 def stages_of(found: SavedResults, blocks: dict[int, Blocks]) -> tuple[dict[str, Any], list[bool], Any]:
-    ways, _, known = stage_times_of(trial_log(), {0: BATCH}, found, blocks, INTERVAL_US)
+    ways, _, known = stage_times_of({0: BATCH}, result_times(trial_log(), found), blocks, INTERVAL_US)
     spent = {name: (of / 1000).tolist() for name, of in zip(ways.names, ways.spent_us.T, strict=True)}
     return spent, known.tolist(), ways
 

@@ -11,29 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Experiment
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import Problem
+from streamgauge.engines import latency_probe, stage_times
+from streamgauge.engines.latency_probe import DOUBT_SHARE, Breakdown, ProbeRequest, ResultTimes, Sample, TrialTimes
 from streamgauge.engines.spark.batch_interval import seconds
 from streamgauge.engines.spark.observe import event_log
 from streamgauge.engines.spark.observe.event_log import BatchWork
-from streamgauge.studies.latency_breakdown import broker_timestamps, stages
-from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerTimestamps, Sample
-from streamgauge.studies.latency_breakdown.driver_timestamps import delivered, offered
-from streamgauge.studies.latency_breakdown.probe_api import DOUBT_SHARE, Breakdown
-from streamgauge.studies.latency_breakdown.saved_results import SavedResults
-from streamgauge.studies.latency_breakdown.stages import StageTimes, Times, Timestamp
+from streamgauge.engines.stage_times import StageTimes, Times, Timestamp
 from streamgauge.transports.registry import STAMPS
-
-if TYPE_CHECKING:
-    from streamgauge.harness.testbed import TestBed
-    from streamgauge.metrics.log.trial_log import TrialLog
-    from streamgauge.trial.trial_result import TrialResult
 
 PROBES = "probes"
 """The option that says what is kept of batches."""
@@ -42,7 +33,7 @@ TOLERANCE_US = 3000
 READ, WRITTEN = "read, processed and written", "processed and written"
 STAGES = {
     "generated": "until it could be read: its chunk, and with a common frontier those of all generators, offered",
-    broker_timestamps.IN_KAFKA: broker_timestamps.MEANING,
+    latency_probe.IN_KAFKA: latency_probe.MEANING,
     "waiting": "until a batch of the engine began",
     "offset fixed": "until the batch knew up to where it reads",
     "planned": "the batch's plan written to the checkpoint, and its query planned",
@@ -51,12 +42,17 @@ STAGES = {
     "read": "until a task began to take the events over",
     WRITTEN: "until the recorder had the result, the rest of reading included",
     READ: "over a broker, which hides reads: until it had the result",
-    broker_timestamps.CONSUMED: broker_timestamps.CONSUMED_MEANING,
+    latency_probe.CONSUMED: latency_probe.CONSUMED_MEANING,
 }
 
 
 STAGES_BEFORE_TASKS = {"offset fixed": "fixed_us", "planned": "planned_us"}
 """The stages from a batch's begin to its first task, each with the moment of a batch at which it ends."""
+
+
+def milliseconds(interval_s: float) -> str:
+    """An interval as Spark writes it."""
+    return f"{round(1000 * interval_s)} milliseconds"
 
 
 @dataclass(frozen=True)
@@ -69,15 +65,18 @@ class MicroBatch:
     def seconds(self, interval: str) -> float:
         return seconds(interval)
 
-    def problems(self, trial: Experiment) -> Iterator[Problem]:
-        yield from event_log.conflicts(trial.options)
-        if trial.options.get(PROBES) == "off":
+    def option_value(self, interval_s: float) -> str:
+        return milliseconds(interval_s)
+
+    def problems(self, request: ProbeRequest) -> Iterator[Problem]:
+        yield from event_log.conflicts(request.options)
+        if request.options.get(PROBES) == "off":
             rule = "must be progress or on: batches are known by it"
             yield Problem(f"option {PROBES}", rule, "off", "leave it out")
 
-    def evidence(self, trial: Experiment, private: Path) -> BatchProbe:
-        stamped = trial.transport in STAMPS
-        return BatchProbe(private, ReadVisibility(stamped, stamped and trial.load.frontier == "common"))
+    def evidence(self, request: ProbeRequest, private: Path) -> BatchProbe:
+        stamped = request.transport in STAMPS
+        return BatchProbe(private, ReadVisibility(stamped, stamped and request.frontier == "common"))
 
 
 @dataclass(frozen=True)
@@ -133,32 +132,30 @@ class BatchProbe:
 
     logs: Path
     visibility: ReadVisibility
-    broker: BrokerTimestamps = field(default_factory=BrokerTimestamps)
     stages_before_tasks: Mapping[str, str] = field(default_factory=lambda: STAGES_BEFORE_TASKS)
 
     @property
     def options(self) -> Mapping[str, str]:
         return event_log.options(self.logs)
 
-    def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
-        self.broker.collect(test_bed, judged)
+    def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
+        """Nothing: the table of batches has the engine's report."""
 
-    def batches(self, progress: list[dict[str, Any]], trial_log: TrialLog) -> dict[int, Batch]:
+    def batches(self, progress: list[dict[str, Any]], times: TrialTimes) -> dict[int, Batch]:
         """The batches with all timestamps known; `progress`: rows of the table of batches."""
-        return batches_of(progress, event_log.work(self.logs), trial_log)
+        return batches_of(progress, event_log.work(self.logs), times.read_us, times.committed_us)
 
     def stage_times(
-        self, trial_log: TrialLog, batches: Mapping[int, Batch], results: SavedResults, sample: Sample | None
+        self, batches: Mapping[int, Batch], results: ResultTimes, sample: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
         """As `stage_times_of`."""
-        return stage_times_of(trial_log, batches, results, self.visibility, sample, self.stages_before_tasks)
+        return stage_times_of(batches, results, self.visibility, sample, self.stages_before_tasks)
 
-    def break_down(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
-        trial_log = judged.record.trial_log
-        batches = self.batches(RunFolder.open(folder).read_batches().to_pylist(), trial_log)
-        sample = self.broker.sample(results)
+    def break_down(self, trial: TrialTimes) -> Breakdown | str:
+        results, sample = trial.results, trial.sample
+        batches = self.batches(trial.batch_table.to_pylist(), trial)
         sampled = results if sample is None else results.of(sample.places)
-        times, of_batch, known = self.stage_times(trial_log, batches, sampled, sample)
+        times, of_batch, known = self.stage_times(batches, sampled, sample)
         if not known.any():
             return "no batch of a result is known"
         written = {} if sample is None else _last_of(of_batch, sample.result_us[known])
@@ -170,34 +167,33 @@ class BatchProbe:
         count = len(np.unique(of_batch))
         contradictory = fields["contradicting_batches"] > DOUBT_SHARE * count
         doubts = ("Spark's own times of its batches contradict the driver's timestamps",) * contradictory
-        firsts_us = _firsts(trial_log, batches, results)
+        firsts_us = _firsts(batches, results)
         return Breakdown(times, latencies_us, firsts_us, count, count, int((~known).sum()), fields, doubts)
 
 
-def batches_of(progress: list[dict[str, Any]], work: Mapping[int, BatchWork], trial_log: TrialLog) -> dict[int, Batch]:
+def batches_of(
+    progress: list[dict[str, Any]],
+    work: Mapping[int, BatchWork],
+    read_us: Mapping[int, int],
+    committed_us: Mapping[int, int],
+) -> dict[int, Batch]:
     """The batches with all timestamps known; `progress`: rows of the table of batches."""
-    committed = {commit.batch: commit.committed_us for commit in trial_log.commits}
-    read: dict[int, int] = {}
-    for part in trial_log.all_deliveries():
-        if part.first and part.events:
-            read[part.batch] = min(read.get(part.batch, part.when_us), part.when_us)
     complete = {}
     for row in progress:
         number, started_us = row["batch_id"], row["start_us"]
-        if number in work and number in committed and number in read:
+        if number in work and number in committed_us and number in read_us:
             record, fixed_us = work[number], started_us + microseconds(row["latest_offset_ms"])
             planned_us = fixed_us + microseconds(row["wal_commit_ms"]) + microseconds(row["query_planning_ms"])
             complete[number] = Batch(
                 started_us, fixed_us, planned_us, started_us + microseconds(row["trigger_ms"]), record.launched_us,
-                record.finished_us, record.run_us, read[number], committed[number],
+                record.finished_us, record.run_us, read_us[number], committed_us[number],
             )  # fmt: skip
     return complete
 
 
 def stage_times_of(
-    trial_log: TrialLog,
     batches: Mapping[int, Batch],
-    results: SavedResults,
+    results: ResultTimes,
     visibility: ReadVisibility,
     sample: Sample | None = None,
     stages_before_tasks: Mapping[str, str] = STAGES_BEFORE_TASKS,
@@ -206,8 +202,8 @@ def stage_times_of(
 
     If the results are a `sample`, the broker's timestamps are known too.
     """
-    published_us = offered(trial_log, results, visibility.all_generators)
-    of_batch, read_us = delivered(trial_log, results)
+    published_us = results.all_offered_us if visibility.all_generators else results.offered_us
+    of_batch, read_us = results.batches, results.delivered_us
     known = (published_us >= 0) & np.isin(of_batch, np.array(list(batches), np.int64))
     at = timestamps_of(batches, of_batch)
     moments = [Timestamp("generated", published_us)]
@@ -220,8 +216,8 @@ def stage_times_of(
         moments += [Timestamp("taken by the writer", at("read_us")), Timestamp("scheduled", at("launched_us"))]
     last = WRITTEN if visibility.delivery_timestamped else READ
     if sample is not None:
-        moments, last = [*moments, sample.result_in_broker(last)], broker_timestamps.CONSUMED
-    return stages.stage_times(results.event_us, moments, results.emission_us, last).of(known), of_batch[known], known
+        moments, last = [*moments, sample.result_in_broker(last)], latency_probe.CONSUMED
+    return stage_times.stage_times(results.event_us, moments, results.emission_us, last).of(known), of_batch[known], known
 
 
 def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[str], Times]:
@@ -237,11 +233,10 @@ def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[st
     return at
 
 
-def _firsts(trial_log: TrialLog, batches: Mapping[int, Batch], results: SavedResults) -> Times:
+def _firsts(batches: Mapping[int, Batch], results: ResultTimes) -> Times:
     """Latencies of the results whose event came first in a batch."""
-    of_batch, _ = delivered(trial_log, results)
-    known = results.of(np.isin(of_batch, np.array(list(batches), np.int64)))
-    return known.latencies_us[stages.first_of_each(delivered(trial_log, known)[0], known.event_us)]
+    known = results.of(np.isin(results.batches, np.array(list(batches), np.int64)))
+    return known.latencies_us[stage_times.first_of_each(known.batches, known.event_us)]
 
 
 def microseconds(ms: float | None) -> int:

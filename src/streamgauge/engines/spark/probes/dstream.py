@@ -9,16 +9,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import Problem
+from streamgauge.engines.latency_probe import ProbeRequest
 from streamgauge.engines.spark.dstream import block_log
 from streamgauge.engines.spark.dstream.options import BATCH, BLOCK, RECEIVERS, requested_value, seconds
 from streamgauge.engines.spark.observe import event_log
-from streamgauge.studies.latency_breakdown.probes import receiver
-from streamgauge.studies.latency_breakdown.probes.intervals import QUEUED, IntervalProbe
-from streamgauge.studies.latency_breakdown.probes.micro_batch import READ, WRITTEN, ReadVisibility
-from streamgauge.studies.latency_breakdown.probes.micro_batch import STAGES as OF_MICRO_BATCHES
-from streamgauge.studies.latency_breakdown.probes.receiver import READ_KNOWN_BEFORE_START, ReceiverProbe
+from streamgauge.engines.spark.probes import receiver
+from streamgauge.engines.spark.probes.intervals import QUEUED, IntervalProbe
+from streamgauge.engines.spark.probes.micro_batch import READ, WRITTEN, ReadVisibility, milliseconds
+from streamgauge.engines.spark.probes.micro_batch import STAGES as OF_MICRO_BATCHES
+from streamgauge.engines.spark.probes.receiver import READ_KNOWN_BEFORE_START, ReceiverProbe
 
 STAGES = {
     "generated": OF_MICRO_BATCHES["generated"],
@@ -40,16 +40,19 @@ class DStream:
     def seconds(self, interval: str) -> float:
         return seconds(interval)
 
-    def problems(self, trial: Experiment) -> Iterator[Problem]:
-        yield from event_log.conflicts(trial.options)
-        if trial.transport == RECEIVERS:
-            yield from block_log.conflicts(trial.options)
+    def option_value(self, interval_s: float) -> str:
+        return milliseconds(interval_s)
 
-    def evidence(self, trial: Experiment, private: Path) -> IntervalProbe:
+    def problems(self, request: ProbeRequest) -> Iterator[Problem]:
+        yield from event_log.conflicts(request.options)
+        if request.transport == RECEIVERS:
+            yield from block_log.conflicts(request.options)
+
+    def evidence(self, request: ProbeRequest, private: Path) -> IntervalProbe:
         between = {QUEUED: "fixed_us"}
-        if trial.transport != RECEIVERS:
+        if request.transport != RECEIVERS:
             return IntervalProbe(
-                private, ReadVisibility(True, trial.load.frontier == "common"), stages_before_tasks=between
+                private, ReadVisibility(True, request.frontier == "common"), stages_before_tasks=between
             )
-        interval_s = seconds(requested_value(trial.options, BLOCK))
+        interval_s = seconds(requested_value(request.options, BLOCK))
         return ReceiverProbe(private / "events", READ_KNOWN_BEFORE_START, private=private, interval_s=interval_s)

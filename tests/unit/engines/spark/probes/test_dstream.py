@@ -10,9 +10,9 @@ import pytest
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.engines.spark.observe.event_log import BATCH_ID, BATCH_TIME, batch_times
+from streamgauge.engines.spark.probes.dstream import STAGES
+from streamgauge.engines.spark.probes.micro_batch import STAGES as OF_MICRO_BATCHES
 from streamgauge.studies.latency_breakdown.command import check_trials
-from streamgauge.studies.latency_breakdown.probes.dstream import STAGES
-from streamgauge.studies.latency_breakdown.probes.micro_batch import STAGES as OF_MICRO_BATCHES
 
 ASKED = {"command": "anatomy", "workload": "identity", "engine": "spark-dstream", "anatomy": {"rates": "1k"}}
 

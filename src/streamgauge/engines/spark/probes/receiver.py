@@ -13,37 +13,29 @@ were offered, and before the recorder knew that a batch with it begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_ID, sequences_of
+from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.engines import stage_times
+from streamgauge.engines.latency_probe import ResultTimes, Sample
 from streamgauge.engines.spark.dstream import block_log
 from streamgauge.engines.spark.dstream.progress import DStreamProgress
 from streamgauge.engines.spark.observe import event_log
-from streamgauge.studies.latency_breakdown import stages
-from streamgauge.studies.latency_breakdown.broker_timestamps import Sample
-from streamgauge.studies.latency_breakdown.driver_timestamps import delivered, offered
-from streamgauge.studies.latency_breakdown.probes.intervals import QUEUED, IntervalProbe
-from streamgauge.studies.latency_breakdown.probes.micro_batch import (
+from streamgauge.engines.spark.probes.intervals import QUEUED, IntervalProbe
+from streamgauge.engines.spark.probes.micro_batch import (
     READ,
     TOLERANCE_US,
     Batch,
     ReadVisibility,
     timestamps_of,
 )
-from streamgauge.studies.latency_breakdown.saved_results import SavedResults
-from streamgauge.studies.latency_breakdown.stages import StageTimes, Times, Timestamp
-
-if TYPE_CHECKING:
-    from streamgauge.harness.testbed import TestBed
-    from streamgauge.metrics.log.trial_log import TrialLog
-    from streamgauge.trial.trial_result import TrialResult
+from streamgauge.engines.stage_times import StageTimes, Times, Timestamp
 
 RECEIVED, IN_BLOCK, ANNOUNCED, IN_BATCH = "received", "in a block", "stored and announced", "in a batch"
 STAGES = {
@@ -104,21 +96,19 @@ class ReceiverProbe(IntervalProbe):
         self.logs.mkdir(exist_ok=True)
         return {**event_log.options(self.logs), **block_log.options(self.private)}
 
-    def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
-        reports = test_bed.engine.batch_progress()
-        self.progress.extend(one for one in reports if isinstance(one, DStreamProgress))
+    def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
+        self.progress.extend(one for one in batch_progress() if isinstance(one, DStreamProgress))
 
     def stage_times(
-        self, trial_log: TrialLog, batches: Mapping[int, Batch], results: SavedResults, _: Sample | None
+        self, batches: Mapping[int, Batch], results: ResultTimes, _: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
         blocks = blocks_of(self.progress, block_log.blocks_stored(self.private))
-        return stage_times_of(trial_log, batches, results, blocks, round(self.interval_s * US))
+        return stage_times_of(batches, results, blocks, round(self.interval_s * US))
 
 
 def stage_times_of(
-    trial_log: TrialLog,
     batches: Mapping[int, Batch],
-    results: SavedResults,
+    results: ResultTimes,
     blocks: Mapping[int, Blocks],
     interval_us: int,
 ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
@@ -126,7 +116,7 @@ def stage_times_of(
 
     A test bed has one plan, so the n-th event of a generator is in the n-th line that it sent.
     """
-    published_us, (of_batch, _) = offered(trial_log, results, all_generators=False), delivered(trial_log, results)
+    published_us, of_batch = results.offered_us, results.batches
     started_us, reported_us, in_batch = _in_blocks(results, blocks)
     known = (published_us >= 0) & (in_batch == of_batch) & np.isin(of_batch, np.array(list(batches), np.int64))
     at = timestamps_of(batches, of_batch)
@@ -140,20 +130,19 @@ def stage_times_of(
         Timestamp(QUEUED, at("fixed_us"), within_us=TOLERANCE_US),
         Timestamp("scheduled", at("launched_us"), within_us=TOLERANCE_US),
     ]
-    times = stages.stage_times(results.event_us, moments, results.emission_us, READ)
+    times = stage_times.stage_times(results.event_us, moments, results.emission_us, READ)
     return times.of(known), of_batch[known], known
 
 
-def _in_blocks(results: SavedResults, blocks: Mapping[int, Blocks]) -> tuple[Times, Times, Times]:
+def _in_blocks(results: ResultTimes, blocks: Mapping[int, Blocks]) -> tuple[Times, Times, Times]:
     """For each result's event: when the interval of its block began, when Spark learned of the block, and its batch.
 
     -1 without a block.
     """
     started_us, reported_us, in_batch = np.full((3, len(results.event_us)), -1, np.int64)
-    sequences = sequences_of(np.asarray(results.names[EVENT_ID]))
     for partition, of in blocks.items():
         of_partition = np.flatnonzero(results.partitions == partition)
-        places, in_block = of.of(sequences[of_partition])
+        places, in_block = of.of(results.sequences[of_partition])
         of_partition, places = of_partition[in_block], places[in_block]
         started_us[of_partition], reported_us[of_partition], in_batch[of_partition] = (
             of.started_us[places],

@@ -10,33 +10,24 @@ and a result before the recorder has it. A result appended before its event belo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamgauge.config.options_and_settings import Experiment
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import Problem
-from streamgauge.studies.latency_breakdown import broker_timestamps, stages
-from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerTimestamps, Sample
-from streamgauge.studies.latency_breakdown.driver_timestamps import offered
-from streamgauge.studies.latency_breakdown.probe_api import DOUBT_SHARE, Breakdown
-from streamgauge.studies.latency_breakdown.saved_results import SavedResults
-from streamgauge.studies.latency_breakdown.stages import StageTimes, Timestamp
-
-if TYPE_CHECKING:
-    from streamgauge.harness.testbed import TestBed
-    from streamgauge.metrics.log.trial_log import TrialLog
-    from streamgauge.trial.trial_result import TrialResult
+from streamgauge.engines import latency_probe, stage_times
+from streamgauge.engines.latency_probe import DOUBT_SHARE, Breakdown, ProbeRequest, ResultTimes, Sample, TrialTimes
+from streamgauge.engines.stage_times import StageTimes, Timestamp
 
 READ_AND_PROCESSED = "read and processed"
 STAGES = {
     "generated": "until its chunk was offered",
-    broker_timestamps.IN_KAFKA: broker_timestamps.MEANING,
+    latency_probe.IN_KAFKA: latency_probe.MEANING,
     READ_AND_PROCESSED: "until the broker had the result: fetched, processed and sent by Spark",
-    broker_timestamps.CONSUMED: broker_timestamps.CONSUMED_MEANING,
+    latency_probe.CONSUMED: latency_probe.CONSUMED_MEANING,
 }
 
 
@@ -50,11 +41,14 @@ class RealTime:
     def seconds(self, interval: str) -> float:
         return 0.0
 
-    def problems(self, trial: Experiment) -> Iterator[Problem]:
+    def option_value(self, interval_s: float) -> str:
+        return ""
+
+    def problems(self, request: ProbeRequest) -> Iterator[Problem]:
         """Nothing: every trial that can run in this mode can be decomposed."""
         yield from ()
 
-    def evidence(self, trial: Experiment, private: Path) -> TopicToTopic:
+    def evidence(self, request: ProbeRequest, private: Path) -> TopicToTopic:
         return TopicToTopic()
 
 
@@ -62,21 +56,19 @@ class RealTime:
 class TopicToTopic:
     """Implements `ProbeInput`."""
 
-    broker: BrokerTimestamps = field(default_factory=BrokerTimestamps)
     options: Mapping[str, str] = field(default_factory=dict)
 
-    def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
-        self.broker.collect(test_bed, judged)
+    def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
+        """Nothing: there are no batches."""
 
-    def break_down(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
-        sample = self.broker.sample(results)
+    def break_down(self, trial: TrialTimes) -> Breakdown | str:
+        results, sample = trial.results, trial.sample
         if sample is None:
-            return f"the broker's times of events are unknown: {self.broker.unknown_reason}"
-        times, known = stage_times_of(judged.record.trial_log, results, sample)
+            return f"the broker's times of events are unknown: {trial.no_sample}"
+        times, known = stage_times_of(results, sample)
         if not known.any():
             return "no result's event is known to have been offered"
-        counted = judged.result.latency.event_time_us
-        independent = min(len(known), counted.effective_count if counted else 0)
+        independent = min(len(known), trial.observations)
         left_out = int((~known).sum())
         firsts_us = np.zeros(0, np.int64)
         return Breakdown(
@@ -84,17 +76,16 @@ class TopicToTopic:
         )
 
 
-def stage_times_of(trial_log: TrialLog, results: SavedResults, sample: Sample) -> tuple[StageTimes, np.ndarray]:
+def stage_times_of(results: ResultTimes, sample: Sample) -> tuple[StageTimes, np.ndarray]:
     """Stage times of the sampled results whose chunk is known, and their places in the sample."""
     sampled = results.of(sample.places)
-    published_us = offered(trial_log, sampled, all_generators=False)
-    known = published_us >= 0
+    known = sampled.offered_us >= 0
     moments = [
-        Timestamp("generated", published_us),
+        Timestamp("generated", sampled.offered_us),
         sample.event_in_broker(),
         sample.result_in_broker(READ_AND_PROCESSED),
     ]
-    times = stages.stage_times(sampled.event_us, moments, sampled.emission_us, broker_timestamps.CONSUMED)
+    times = stage_times.stage_times(sampled.event_us, moments, sampled.emission_us, latency_probe.CONSUMED)
     return times.of(known), known
 
 

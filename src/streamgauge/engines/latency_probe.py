@@ -1,0 +1,161 @@
+"""The interface of a latency probe: what a latency breakdown needs from an engine's execution mode.
+
+A probe names the stages, the evidence for their ends, the consistency checks, and what cannot be decomposed. It gets the
+driver's timestamps as tables, and the folder that the engine logs into. Everything else is the same for every probe
+(`studies.latency_breakdown`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.errors import Problem
+from streamgauge.engines.stage_times import StageTimes, Times, Timestamp
+
+DOUBT_SHARE = 0.02
+"""Of a latency, or of what is held against each other: more of it that does not agree, and stages are doubtful."""
+HALF_MS = 500
+"""Microseconds."""
+IN_KAFKA = "in Kafka"
+MEANING = "until the broker had the event"
+CONSUMED = "consumed"
+CONSUMED_MEANING = "until the recorder had the result"
+
+
+@dataclass(frozen=True)
+class ProbeRequest:
+    """The trial that a probe is for: the engine's options as the user gave them, the transport, and the frontier."""
+
+    options: Mapping[str, str]
+    transport: str
+    frontier: str
+
+
+@dataclass(frozen=True)
+class ResultTimes:
+    """The driver's timestamps of n results, and where their events came from; each has shape (n,). -1 is unknown.
+
+    - `partitions`, `sequences`: the partition of the event, and its number there.
+    - `offered_us`: when its chunk was offered. `all_offered_us`: when every generator had offered that chunk.
+    - `batches`, `delivered_us`: the batch that first read the event, and when.
+    """
+
+    event_us: Times
+    emission_us: Times
+    partitions: Times
+    sequences: Times
+    offered_us: Times
+    all_offered_us: Times
+    batches: Times
+    delivered_us: Times
+
+    @property
+    def latencies_us(self) -> Times:
+        """From each event to its result."""
+        return self.emission_us - self.event_us
+
+    def of(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> ResultTimes:
+        """Some of them."""
+        return ResultTimes(*(getattr(self, each.name)[chosen] for each in fields(self)))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """For n results, at `places` among all: when the broker had the event and the result (n,)."""
+
+    places: NDArray[np.int64]
+    event_us: Times
+    result_us: Times
+
+    def event_in_broker(self) -> Timestamp:
+        """The timestamp at which the event was in the topic."""
+        return Timestamp(IN_KAFKA, self.event_us, within_us=HALF_MS)
+
+    def result_in_broker(self, stage: str) -> Timestamp:
+        """The timestamp at which the result was in the topic; `stage` names the stage before it."""
+        return Timestamp(stage, self.result_us, within_us=HALF_MS)
+
+
+@dataclass(frozen=True)
+class TrialTimes:
+    """What the driver knows of one trial.
+
+    - `read_us`, `committed_us`: batch to the first delivery to it, and to its commit.
+    - `batch_table`: the rows of engine/batches.parquet.
+    - `sample`: the broker's timestamps of some results; None if unknown, for the reason `no_sample`.
+    - `observations`: the number of independent observations of the trial's latency.
+    """
+
+    results: ResultTimes
+    read_us: Mapping[int, int]
+    committed_us: Mapping[int, int]
+    batch_table: pa.Table
+    sample: Sample | None
+    no_sample: str
+    observations: int
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """The decomposed latencies of a trial's results.
+
+    `stage_times` covers the results whose timestamps are known, which may be a sample; `latencies_us` covers all
+    results, and `firsts_us` the result of each batch whose event came first. `independent`: number of independent
+    observations. `batches`: None without batches. `left_out`: results without some timestamp, except those outside the
+    sample. `extra_fields`: fields of `Decomposition` that only this mode knows. `doubts`: why stages may be wrong.
+    """
+
+    stage_times: StageTimes
+    latencies_us: Times
+    firsts_us: Times
+    independent: int
+    batches: int | None
+    left_out: int
+    extra_fields: Mapping[str, Any]
+    doubts: tuple[str, ...]
+
+
+class ProbeInput(Protocol):
+    """Evidence about one trial beyond the driver's own timestamps: collected during it, read after it."""
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Engine options that make it log what the probe reads."""
+
+    def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
+        """Called after the trial, before its processes end; `batch_progress` asks the engine for its report."""
+
+    def break_down(self, trial: TrialTimes) -> Breakdown | str:
+        """The decomposed results; or why they cannot be decomposed."""
+
+
+class LatencyProbe(Protocol):
+    """A probe for one execution mode of an engine."""
+
+    @property
+    def stages(self) -> Mapping[str, str]:
+        """Stage to what its time is spent on, in order."""
+
+    @property
+    def interval(self) -> str | None:
+        """The option that sets the batch interval; None without batches."""
+
+    def seconds(self, interval: str) -> float:
+        """The seconds of an interval as that option writes it; 0 if it is not an interval."""
+
+    def option_value(self, interval_s: float) -> str:
+        """An interval as that option writes it."""
+
+    def problems(self, request: ProbeRequest) -> Iterator[Problem]:
+        """Why a requested trial cannot be decomposed."""
+
+    def evidence(self, request: ProbeRequest, private: Path) -> ProbeInput:
+        """The evidence of one trial; `private` is its own folder, which is removed afterwards."""

@@ -1,0 +1,1 @@
+"""How the latency of Spark's execution modes is broken down into stages."""

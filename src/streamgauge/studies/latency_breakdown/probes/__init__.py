@@ -1,1 +1,0 @@
-"""Stage times by execution mode."""
