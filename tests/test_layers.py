@@ -124,7 +124,7 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts config core dataflow engines metrics.log metrics.summary preflight results studies system trial "
         "trial.prometheus verdict verdict.criteria"
     ),
-    "studies.compare": "artifacts config core metrics.latency results stats verdict",
+    "studies.compare": "artifacts config core engines metrics.latency results stats verdict",
     "studies.latency_breakdown": (
         "artifacts config core dataflow engines harness metrics.log preflight results stats system trial verification"
     ),

@@ -91,6 +91,11 @@ def entry(engine: str) -> EnginePlugin:
     return _plugins[engine]
 
 
+def location_settings() -> frozenset[str]:
+    """Settings in force, of any engine, that only name the folder in which the command ran."""
+    return frozenset(name for each in capabilities().values() for name in each.location_settings)
+
+
 def starter_of(engine: str, cpus: Sequence[int] | None, parallelism: int | None = None) -> Callable[[], Engine]:
     """A function that makes a fresh start of a streaming engine on the given processors, with a parallelism."""
     make = entry(engine).make

@@ -61,6 +61,7 @@ class Capabilities:
     - `has_batch_ids`: whether results belong to numbered batches.
     - `sets_parallelism`: whether the engine can be started on a requested number of cores.
     - `simulated`: whether its capacity is what its options state, whatever the machine.
+    - `location_settings`: settings in force that only name the folder in which the command ran.
     - `profiles`: name to tuning profile; the defaults of `settings` are those of the profile `tuned`.
     """
 
@@ -82,6 +83,7 @@ class Capabilities:
     has_batch_ids: bool = True
     sets_parallelism: bool = False
     simulated: bool = False
+    location_settings: tuple[str, ...] = ()
     profiles: Mapping[str, TuningProfile] = field(default_factory=lambda: {TUNED: TuningProfile()})
 
 

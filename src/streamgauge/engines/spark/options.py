@@ -146,6 +146,8 @@ SETTINGS = (
     ),
 )
 
+WAREHOUSE = "spark.sql.warehouse.dir"
+"""A folder where the command ran."""
 JVM_OPTIONS = {
     # Spark's planner calls thousands of methods per batch. Compiling them took 20 % of two processors for two minutes,
     # and made a fresh engine look slower. Loops over rows are compiled by loop counts, which this does not change.
@@ -186,6 +188,7 @@ CAPABILITIES = Capabilities(
     several_sinks=True,
     needs_java=True,
     settings=SETTINGS,
+    location_settings=(WAREHOUSE,),
     profiles=PROFILES,
     sets_parallelism=True,
 )

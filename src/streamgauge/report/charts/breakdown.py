@@ -185,7 +185,7 @@ def heading(trial: BreakdownTrial) -> str:
 
 
 def _short(interval: str) -> str:
-    """An interval in Spark's words with a short unit, so that it fits above a bar on a small screen."""
+    """An interval with a short unit, so that it fits above a bar on a small screen."""
     return re.sub(r" (m?)(illi)?seconds?", r" \1s", interval)
 
 

@@ -1,4 +1,4 @@
-"""Charts of an operator profile: the time per tuple of each operator, and Spark's memory."""
+"""Charts of an operator profile: the time per tuple of each operator, and the engine's memory."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def memory(of: MemoryDistribution | None) -> Figure | None:
         return None
     return figure(
         "memory",
-        "Memory of Spark's processes while operators were timed",
+        "Memory of the engine's processes while operators were timed",
         "Four bars: minimum, median, 95th percentile and maximum of the sampled memory.",
         lambda width: _memory_chart(of, width),
     )

@@ -133,10 +133,11 @@ def _how_many(trial: BreakdownTrial, results: int) -> str:
 
 
 def _consistency(trial: BreakdownTrial) -> Iterator[str]:
-    """How often timestamps contradict the driver's: Spark's for batches, the broker's for results."""
+    """How often timestamps contradict the driver's: the engine's for batches, the broker's for results."""
     counts = (
-        ("Spark's", trial.contradicting_batches, "batches"), ("the broker's", trial.contradicting_results, "results"),
-    )  # fmt: skip
+        ("the engine's", trial.contradicting_batches, "batches"),
+        ("the broker's", trial.contradicting_results, "results"),
+    )
     for whose, count, what in counts:
         if count is not None:
             by = f", by {format_us(trial.contradiction_us_max)} at most" if count else ""

@@ -131,7 +131,7 @@ def instances(row: ProfiledOperator, weights: Weights) -> str:
 
 
 def _instances(profile: OperatorProfile, apply: bool) -> Iterator[Block]:
-    """The formula, the instances by the other weights, the setting of Spark, and the thesis's instances."""
+    """The formula, the instances by the other weights, the setting of the engine, and the thesis's instances."""
     low, high = (round(100 * share) for share in SPREAD)
     by = (
         f"by the formula (eq. 3.4 of the thesis: {FORMULA}), {profile.weights} selectivity, K = {profile.target}; "
@@ -142,7 +142,7 @@ def _instances(profile: OperatorProfile, apply: bool) -> Iterator[Block]:
     others = [f"{row.name} {instances(row, second)}" for row in profile.operators if row.kind not in _ENDS]
     yield Paragraph(f"by {second} selectivity: {', '.join(others)}", terminal=True)
     option, reason = profile.apply.line, profile.apply.reason
-    yield Paragraph(f"`{option}` ({reason})" if option else reason, label="on Spark", terminal=apply)
+    yield Paragraph(f"`{option}` ({reason})" if option else reason, label=f"on {profile.engine}", terminal=apply)
     for row in profile.operators if apply else ():
         if not row.instances_on_spark.acts:
             yield Paragraph(f"{row.name}: not applicable: {row.instances_on_spark.reason}", terminal=True)

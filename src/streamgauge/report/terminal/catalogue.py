@@ -61,7 +61,7 @@ def _show_part(console: Console, heading: str, entries: Iterable[tuple[str, str]
         console.print(Padding(Text(meaning), (0, 0, 0, 6)))
 
 
-TRUTH = "Reference of a user job: its own reference if it has one, else the same function in Spark's batch mode."
+TRUTH = "Reference of a user job: its own reference if it has one, else the same function in the engine's batch mode."
 
 
 def show_engines(rows: list[dict[str, Any]], transports: Sequence[dict[str, Any]] = ()) -> None:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from streamgauge.artifacts.run_folder import STUDIES, RunFolder
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import flatten, format_fact
+from streamgauge.engines.registry import location_settings
 from streamgauge.metrics.latency.histogram import read_log, slots_of
 from streamgauge.results import labels
 from streamgauge.results.comparison import ComparedRun, ComparedSide, NotTheSame
@@ -205,8 +206,6 @@ _IRRELEVANT = (
     "keep_results",
     "load.start",
 )
-_LOCATION_SETTINGS = ("spark.sql.warehouse.dir",)
-"""Settings that only name the folder in which the command ran."""
 _ALIASES = {"options.": "settings.", "master": "settings.master"}
 
 
@@ -237,7 +236,7 @@ def _facts(run: RunData) -> dict[str, Any]:
         "isolation": result.isolation,
         **{name: value for name, value in settings.items() if name not in left_out and _counts(name, run)},
         **{f"job_files.{name}": f"SHA-256 {digest[:12]}" for name, digest in result.job_files.items()},
-        **{f"settings.{name}": value for name, value in result.settings.items() if name not in _LOCATION_SETTINGS},
+        **{f"settings.{name}": value for name, value in result.settings.items() if name not in location_settings()},
         **{f"environment.{name}": value for name, value in flatten(result.environment).items()},
     }
 

@@ -15,7 +15,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Source
 from streamgauge.engines.spark import validate
 from streamgauge.engines.spark.lowering.mergeable import non_mergeable
-from streamgauge.engines.spark.options import LOWERING, RULES
+from streamgauge.engines.spark.options import LOWERING, RULES, WAREHOUSE
 from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
 from streamgauge.engines.spark.parallelism import local_master
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
@@ -60,6 +60,7 @@ CAPABILITIES = Capabilities(
     computes_truth=False,
     needs_java=True,
     settings=SETTINGS,
+    location_settings=(WAREHOUSE,),
     unsupported_reasons=UNSUPPORTED_REASONS,
     fallback_engine="spark",
     sets_parallelism=True,

@@ -16,6 +16,7 @@ from streamgauge.dataflow.nodes import Distinct, Explode, Flow, RunningAggregate
 from streamgauge.engines.spark import validate
 from streamgauge.engines.spark.batch_interval import seconds
 from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
+from streamgauge.engines.spark.options import WAREHOUSE
 from streamgauge.engines.spark.parallelism import SETTING, local_master
 from streamgauge.engines.spi import Capabilities, StartRequest
 
@@ -68,6 +69,7 @@ CAPABILITIES = Capabilities(
     computes_truth=False,
     needs_java=True,
     settings=SETTINGS,
+    location_settings=(WAREHOUSE,),
     unsupported_reasons=UNSUPPORTED_REASONS,
     fallback_engine="spark",
     chunk_us=CHUNK_US,
