@@ -50,7 +50,7 @@ def _distribution(point: EntryPoint) -> str:
 def _load(point: EntryPoint) -> EnginePlugin:
     """The plugin behind an entry point. Raises InputError if it cannot be used."""
     try:
-        plugin = point.load()()
+        plugin: EnginePlugin = point.load()()
         rule = _broken_rule(point.name, plugin)
     except Exception as error:  # the code of another distribution may fail in any way
         if point.dist is None:
@@ -60,7 +60,7 @@ def _load(point: EntryPoint) -> EnginePlugin:
         name = _distribution(point)
         way_out = f"repair it, or pip uninstall {name}"
         raise InputError(Problem(f"engine {point.name}", rule, f"{point.value} of {name}", way_out))
-    return plugin  # type: ignore[no-any-return]
+    return plugin
 
 
 def _broken_rule(name: str, plugin: Any) -> str:
