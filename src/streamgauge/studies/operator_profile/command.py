@@ -87,7 +87,8 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
         rule = f"must give at most {EVENTS_MAX:,} events, warm-up included"
         way_out = "--slices 100 --slice-events 10k"
         problems.append(Problem("characterize.slice_events", rule, f"{events:,}", way_out))
-    for name in profiler_of(experiment).unused_options:
+    engine_is_refused = any(problem.setting == "engine" for problem in problems)
+    for name in () if engine_is_refused else profiler_of(experiment).unused_options:
         if name in experiment.options:
             rule = "has no effect on an operator that is timed alone"
             problems.append(Problem(f"option {name}", rule, experiment.options[name], "leave it out"))
