@@ -105,9 +105,7 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts core dataflow dataflow.expressions diff engines.duckdb_oracle loadgen loadgen.replay "
         "metrics.latency metrics.log preflight results system transports"
     ),
-    "verification.user_job": (
-        "artifacts core diff engines metrics.latency metrics.log preflight system verification"
-    ),
+    "verification.user_job": ("artifacts core diff engines metrics.latency metrics.log preflight system verification"),
     "verdict": (
         "config core metrics.latency metrics.log metrics.summary preflight results stats system verdict.criteria "
         "verification"

@@ -98,7 +98,7 @@ def lowered(node: Node) -> RowWise:
     match = re.fullmatch(r"\s*(\w+)\s*(>=|<=|>|<|=)\s*(-?\d+)\s*", node.predicate)
     if match is None:
         rule = "must compare a column with a whole number for the engine python-consumer"
-        raise InputError(Problem("where", rule, node.predicate, "another workload, or another --engine"))
+        raise InputError(Problem("engine", rule, node.predicate, "another workload, or another --engine"))
     before, column, holds, number = lowered(node.input), match[1], COMPARISONS[match[2]], int(match[3])
     return lambda rows: [row for row in before(rows) if row[column] is not None and holds(row[column], number)]
 

@@ -58,7 +58,7 @@ CASES: dict[str, Case] = {
     "select": Case(PURCHASES.select(pack="gem_pack_id", half="try_divide(price, 2)").sink("out"), 25_000),
     "null and edge values": Case(
         PURCHASES.select(
-            n="nullif(price % 3, 0)", text="nullif(cast(price as string), '7')", big="cast(price as bigint) * 4000000000"
+            n="nullif(price % 3, 0)", text="nullif(try_cast(price as string), '7')", third="try_divide(price, price - 50)"
         ).sink("out"),
         25_000,
     ),
@@ -67,10 +67,14 @@ CASES: dict[str, Case] = {
     "lookup": Case(PURCHASES.lookup(PACKS, on="gem_pack_id", how="left").select(kind="kind").sink("out"), 25_000),
     "union": Case(union(DEAR, CHEAP).sink("out"), 4_000),
     "tumbling window": Case(
-        PURCHASES.window(tumble("1s"), keys="gem_pack_id").aggregate(revenue="sum(price)", n="count(*)").sink("out"), 300
+        PURCHASES.window(tumble("1s"), keys="gem_pack_id").aggregate(revenue="sum(price)", n="count(*)").sink("out"),
+        300,
     ),
     "hopping window": Case(BY_PACK.aggregate(revenue="sum(price)", most="max(price)").sink("out"), 300),
-    "session window": Case(PURCHASES.window(session("50ms"), keys="user_id").aggregate(n="count(*)").sink("out"), 1_000),
+    "session window": Case(
+        PURCHASES.window(session("50ms"), keys="user_id").aggregate(n="count(*)").sink("out"),
+        1_000,
+    ),
     "window by count": Case(
         PURCHASES.window(count(10, slide=5), keys="gem_pack_id").aggregate(revenue="sum(price)").sink("out"), 1_000
     ),

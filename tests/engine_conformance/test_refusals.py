@@ -1,4 +1,4 @@
-"""Every case of the suite on every engine, before a start: let through, or a known gap that is refused with a reason."""
+"""Every case of the suite on every engine, before a start: let through, or a known gap, refused with a reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def problems(engine: str, flow: Flow, parallelism: int | None = None) -> list[Pr
     return found
 
 
-@pytest.mark.parametrize(("engine", "case"), every_pair())
+@pytest.mark.parametrize(("engine", "case"), list(every_pair()))
 def test_a_flow_is_let_through(engine: str, case: str) -> None:
     """A gap is an xfail, which fails when the engine lets the flow through."""
     assert problems(engine, CASES[case].flow) == []

@@ -1,8 +1,8 @@
 """The interface of a latency probe: what a latency breakdown needs from an engine's execution mode.
 
-A probe names the stages, the evidence for their ends, the consistency checks, and what cannot be decomposed. It gets the
-driver's timestamps as tables, and the folder that the engine logs into. Everything else is the same for every probe
-(`studies.latency_breakdown`).
+A probe names the stages, the evidence for their ends, the consistency checks, and what cannot be decomposed. It gets
+the driver's timestamps as tables, and the folder that the engine logs into. Everything else is the same for every
+probe (`studies.latency_breakdown`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The evidence of one trial: the driver's timestamps as tables, the broker's, and what the engine's probe makes of them."""
+"""The evidence of one trial: the driver's and the broker's timestamps as tables, and what the probe makes of them."""
 
 from __future__ import annotations
 

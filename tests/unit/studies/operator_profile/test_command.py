@@ -14,8 +14,8 @@ from streamgauge.config.options_and_settings import Characterize, Experiment, bu
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
-from streamgauge.engines.spark.user_job import operator_benchmark_client as operator_benchmark_client
 from streamgauge.engines.operator_profiler import IsolatedOperator, Samples, Slice
+from streamgauge.engines.spark.user_job import operator_benchmark_client as operator_benchmark_client
 from streamgauge.studies.operator_profile import command
 from streamgauge.studies.operator_profile.profile import Timings
 

@@ -17,8 +17,8 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.nodes import Flow, Node, Source
-from streamgauge.engines.spark.parallelism import SETTING
 from streamgauge.engines.operator_profiler import Slice
+from streamgauge.engines.spark.parallelism import SETTING
 from streamgauge.engines.spark.user_job.operator_profiler import SparkOperatorProfiler
 from streamgauge.report.documents import profile as profile_document
 from streamgauge.report.terminal import console
@@ -356,7 +356,7 @@ def test_the_table_tells_everything_once(say: Say, trials: list[Experiment]) -> 
     (splitter,) = [line for line in lines if line.startswith("splitter ")]
     assert splitter.split()[1] == "10"
     assert splitter.split()[-1] == "5"
-    (told,) = [line for line in lines if line.startswith("on Spark ")]
+    (told,) = [line for line in lines if line.startswith("on spark ")]
     assert "--option spark.sql.shuffle.partitions=" in told
     assert "splitter: not applicable: fused with what it reads" in err
     for way in profile_document.PLAN_NAMES.values():
@@ -411,7 +411,7 @@ def test_where_nothing_acts_nothing_is_run(
     """No exchange, or no advice: it says so, and that is no failure."""
     code, _, err = say(*words, "--apply", "--warmup-slices", 2)
     assert code == 0
-    (told,) = [line for line in err.splitlines() if line.startswith("on Spark ")]
+    (told,) = [line for line in err.splitlines() if line.startswith("on spark ")]
     assert "not applicable: no operator" in told
     assert trials == []
     assert list(tmp_path.glob("runs/*/applied.toml")) == []

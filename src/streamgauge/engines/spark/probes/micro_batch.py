@@ -217,7 +217,11 @@ def stage_times_of(
     last = WRITTEN if visibility.delivery_timestamped else READ
     if sample is not None:
         moments, last = [*moments, sample.result_in_broker(last)], latency_probe.CONSUMED
-    return stage_times.stage_times(results.event_us, moments, results.emission_us, last).of(known), of_batch[known], known
+    return (
+        stage_times.stage_times(results.event_us, moments, results.emission_us, last).of(known),
+        of_batch[known],
+        known,
+    )
 
 
 def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[str], Times]:

@@ -34,7 +34,7 @@ from pyspark.sql import functions as F
 from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import Node, Process, Source, UserJobNode, WindowAggregate
+from streamgauge.dataflow.nodes import Node, Process, Source, WindowAggregate
 from streamgauge.engines.operator_profiler import IsolatedOperator, Slice
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
 from streamgauge.engines.spark.columns import column, ddl
@@ -44,8 +44,8 @@ from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering, lowerin
 from streamgauge.engines.spark.options import JVM_OPTIONS, defaults, lowerings_in_force, split
 from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import LocalSession, end_session, open_checked
-from streamgauge.engines.spark.user_job.timing_methods import CLASS_ONLY, method_of
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
+from streamgauge.engines.spark.user_job.timing_methods import CLASS_ONLY, method_of
 from streamgauge.system.child_processes import serve
 
 MASTER = "local[1]"

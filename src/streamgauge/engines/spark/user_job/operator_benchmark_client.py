@@ -18,7 +18,7 @@ SLICE_TIMEOUT_S = 3600.0
 
 
 class BenchmarkProcess:
-    """The benchmark process. Implements `OperatorTimer`; `settings` are those in force that are not the engine's defaults."""
+    """Implements `OperatorTimer`; `settings` are those in force that are not the engine's defaults."""
 
     def __init__(self, child: Child, settings: dict[str, str]) -> None:
         self._child, self.settings = child, settings
