@@ -58,7 +58,9 @@ CASES: dict[str, Case] = {
     "select": Case(PURCHASES.select(pack="gem_pack_id", half="try_divide(price, 2)").sink("out"), 25_000),
     "null and edge values": Case(
         PURCHASES.select(
-            n="nullif(price % 3, 0)", text="nullif(try_cast(price as string), '7')", third="try_divide(price, price - 50)"
+            n="nullif(price % 3, 0)",
+            text="nullif(try_cast(price as string), '7')",
+            third="try_divide(price, price - 50)",
         ).sink("out"),
         25_000,
     ),
