@@ -22,7 +22,15 @@ import pyarrow as pa
 from streamgauge.core.errors import EngineError, InputError, Problem
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import Flow, Node, Source, Where
-from streamgauge.engines.spi import Capabilities, Edges, Engine, EnginePlugin, EngineStatus, StartRequest
+from streamgauge.engines.spi import (
+    ANOTHER_ENGINE,
+    Capabilities,
+    Edges,
+    Engine,
+    EnginePlugin,
+    EngineStatus,
+    StartRequest,
+)
 from streamgauge.system.child_processes import Child, ChildFailed, serve
 from streamgauge.system.scratch import Scratch
 
@@ -94,11 +102,11 @@ def lowered(node: Node) -> RowWise:
         return lambda rows: rows
     if not isinstance(node, Where):
         rule = "must be a source or a condition for the engine python-consumer"
-        raise InputError(Problem("engine", rule, type(node).__name__, "another workload, or another --engine"))
+        raise InputError(Problem("engine", rule, type(node).__name__, ANOTHER_ENGINE))
     match = re.fullmatch(r"\s*(\w+)\s*(>=|<=|>|<|=)\s*(-?\d+)\s*", node.predicate)
     if match is None:
         rule = "must compare a column with a whole number for the engine python-consumer"
-        raise InputError(Problem("engine", rule, node.predicate, "another workload, or another --engine"))
+        raise InputError(Problem("engine", rule, node.predicate, ANOTHER_ENGINE))
     before, column, holds, number = lowered(node.input), match[1], COMPARISONS[match[2]], int(match[3])
     return lambda rows: [row for row in before(rows) if row[column] is not None and holds(row[column], number)]
 

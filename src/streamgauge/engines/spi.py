@@ -173,6 +173,8 @@ class Engine(Protocol):
 
 CLUSTER_CORES = "cluster cores"
 """Setting of a result: the cores of all workers of a cluster on this machine."""
+ANOTHER_ENGINE = "another engine (streamgauge engines lists what each supports)"
+"""The way out of a request that an engine cannot run."""
 
 
 class BatchAnswer(Protocol):

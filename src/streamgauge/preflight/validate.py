@@ -34,7 +34,7 @@ from streamgauge.dataflow.graph import operators
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.registry import capabilities, entry, streaming_engines
-from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
+from streamgauge.engines.spi import ANOTHER_ENGINE, BatchInterval, Capabilities, StartRequest
 from streamgauge.loadgen.rate_profile import RATE_MAX_PER_S, parse_profile
 from streamgauge.preflight.memory_budget import QUEUE_BYTES, Budget
 from streamgauge.preflight.processors import assigned_cpus, processor_problems
@@ -314,7 +314,6 @@ def _build(workload: Workload, values: Mapping[str, Any], rate_per_s: float) -> 
 
 _IN_WORDS = {"UserJobNode": "user jobs", "ProgramNode": "programs over Kafka"}
 """A node of a flow in the user's words, if its name says little."""
-_ANOTHER_ENGINE = "another engine (streamgauge engines lists what each supports)"
 
 
 def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
@@ -322,14 +321,14 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
         kind = type(node).__name__
         if kind not in engine.nodes:
             because = f": {engine.unsupported_reasons[kind]}" if kind in engine.unsupported_reasons else ""
-            way_out = f"--engine {engine.fallback_engine}" if engine.fallback_engine else _ANOTHER_ENGINE
+            way_out = f"--engine {engine.fallback_engine}" if engine.fallback_engine else ANOTHER_ENGINE
             yield Problem("engine", f"does not support {_IN_WORDS.get(kind, kind)}{because}", engine.name, way_out)
     if len(flow.sinks) > 1 and not engine.several_sinks:
         names = ", ".join(sink.name for sink in flow.sinks)
-        yield Problem("engine", f"{engine.name} writes to one sink only", names, _ANOTHER_ENGINE)
+        yield Problem("engine", f"{engine.name} writes to one sink only", names, ANOTHER_ENGINE)
     for mode in dict.fromkeys(sink.mode for sink in flow.sinks):
         if mode not in engine.sink_modes:
-            yield Problem("engine", f"does not support results in {mode} mode", engine.name, _ANOTHER_ENGINE)
+            yield Problem("engine", f"does not support results in {mode} mode", engine.name, ANOTHER_ENGINE)
 
 
 def _request_problems(request: StartRequest, engine: Capabilities) -> list[Problem]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.dataflow import graph
-from streamgauge.engines.spi import BatchInterval, Capabilities, Engine, EnginePlugin, StartRequest
+from streamgauge.engines.spi import ANOTHER_ENGINE, BatchInterval, Capabilities, Engine, EnginePlugin, StartRequest
 from streamgauge.engines.synthetic.answers import build
 from streamgauge.engines.synthetic.settings import SETTINGS, read_options
 
@@ -41,7 +41,7 @@ class SyntheticPlugin(EnginePlugin):
         if flow is not None and all(type(node).__name__ in self.capabilities.nodes for node in graph.operators(flow)):
             of_flow: list[Problem] = []
             attempt(lambda: [build(each) for each in flow.each()], of_flow)
-            problems += [replace(each, setting="engine") for each in of_flow]
+            problems += [replace(each, setting="engine", way_out=ANOTHER_ENGINE) for each in of_flow]
         if problems:
             raise InputError(problems)
 

@@ -57,7 +57,8 @@ def timed(**us: float) -> Timings:
 
 def profile_figures(*given: Any) -> dict[str, Any]:
     """The figures as they stand in characterization.json."""
-    return profile.profile_figures(*given, SparkOperatorProfiler()).model_dump(mode="json")
+    arguments: tuple[Any, ...] = (*given, SparkOperatorProfiler())
+    return profile.profile_figures(*arguments).model_dump(mode="json")
 
 
 def by_name(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
