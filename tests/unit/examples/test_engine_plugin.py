@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -14,7 +16,8 @@ from streamgauge.cli import app
 from streamgauge.core.errors import InputError
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines import registry
-from streamgauge.engines.spi import StartRequest
+from streamgauge.engines.spi import Edges, StartRequest
+from streamgauge.transports.spi import Edge
 from streamgauge.workloads.registry import get
 from tests.helpers_engine_plugin import ENGINE, EXAMPLE, install_example
 from tests.helpers_modules import load
@@ -54,7 +57,51 @@ def test_it_refuses_other_conditions_before_a_start() -> None:
         registry.entry(ENGINE).check(request)
 
 
+class Driver:
+    """What the loop asks of the driver: two partitions, whose events it gives once, and the results that came."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int]] = []
+        self.sent: list[pa.RecordBatch] = []
+        self.commits: list[dict[str, Any]] = []
+
+    def common_cut(self, locations: list[str], token: str, position_us: int) -> int:
+        return position_us
+
+    def read_range(
+        self, location: str, token: str, stream: str, from_us: int, to_us: int, columns: Sequence[str], *_: Any
+    ) -> Iterator[pa.RecordBatch]:
+        self.asked.append((from_us, to_us))
+        prices = pa.array([80, 91, 99] if location == "first" else [95], pa.int32())
+        yield pa.record_batch([prices if name == "price" else prices.cast(KINDS[name]) for name in columns], columns)
+
+    def send_results(self, location: str, token: str, address: dict[str, Any], batches: Any) -> None:
+        self.sent += batches
+
+    def act(self, location: str, token: str, action: str, **arguments: Any) -> None:
+        self.commits.append({"action": action, **arguments})
+
+
+COLUMNS = ("user_id", "gem_pack_id", "price", "event_time")
+KINDS = dict.fromkeys(COLUMNS, pa.int32()) | {"event_time": pa.int64()}
+
+
+def test_the_loop_reads_filters_sends_and_commits() -> None:
+    """Each range once, of every partition; a batch without results is committed too."""
+    module = load(EXAMPLE / "streamgauge_python_consumer.py")
+    edges = Edges((Edge("first", ""), Edge("second", "")), Edge("results", "secret"), {"purchases": COLUMNS})
+    consumer, driver = module.Consumer(filtering("price > 90"), edges), Driver()
+    consumer._client = driver
+    consumer._work(1000)
+    consumer._row_wise = module.lowered(filtering("price > 99").sink.input)
+    consumer._work(2000)
+    assert driver.asked == [(0, 1000), (0, 1000), (1000, 2000), (1000, 2000)]
+    assert pa.Table.from_batches(driver.sent).column("price").to_pylist() == [91, 99, 95]
+    assert [(one["batch"], one["accepted"]) for one in driver.commits] == [(0, [[0, 0]]), (1, [])]
+
+
 @pytest.mark.process
+@pytest.mark.long
 @pytest.mark.parametrize("workload", ["filter"])
 def test_its_answers_are_right(tmp_path: Path, workload: str) -> None:
     """The whole path of a command; whether it keeps up is the machine's affair."""
