@@ -128,7 +128,13 @@ GAPS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "notimpl": ("several sinks", "sinks of several modes"),
     },
-    "known": {"never": tuple(set(CASES) - {"source", "where", "tumbling window", "hopping window"})},
+    "known": {
+        "never": (
+            "lookup", "union", "session window", "window by count", "running aggregate", "distinct",
+            "distinct in a window", "top", "windowed join", "interval join", "stateless process", "keyed process",
+            "several sinks", "sinks of several modes",
+        ),
+    },
     ENGINE: {"notimpl": tuple(set(CASES) - {"source", "where"})},
 }  # fmt: skip
 """Engine to the cases that it refuses, by the kind of the gap."""
