@@ -128,6 +128,7 @@ GAPS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "notimpl": ("several sinks", "sinks of several modes"),
     },
+    "external": {"never": tuple(CASES)},
     "known": {
         "never": (
             "lookup", "union", "session window", "window by count", "running aggregate", "distinct",

@@ -53,7 +53,7 @@ def test_every_answer_is_right(tmp_path: Path, engine: str, case: str) -> None:
     check_answers(judged, CASES[case].least)
 
 
-@pytest.mark.parametrize("engine", WITHOUT_JAVA)
+@pytest.mark.parametrize("engine", [engine for engine, case in PAIRS if case == "source"])
 def test_a_killed_engine_ends_the_trial_and_leaves_nothing(tmp_path: Path, engine: str) -> None:
     """`connected` fails with the exit code; no process of the system under test is left."""
     with started(tmp_path, engine, CASES["source"]) as (resolved, testbed, folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamgauge.core.errors import InputError, Problem
+from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
 
 
@@ -33,6 +34,9 @@ class ExternalPlugin(EnginePlugin):
         for name, value in request.options.items():
             rule, way_out = "is not an option of external, which has none", "leave it out; its file has its settings"
             problems.append(Problem(f"option {name}", rule, value, way_out))
+        if request.flow is not None and all(isinstance(sink.input, Source) for sink in request.flow.sinks):
+            rule = "must run a program, and has none of its own for a workload of the list"
+            problems.append(Problem("engine", rule, self.capabilities.name, "--engine spark, or a program.toml"))
         if problems:
             raise InputError(problems)
 
