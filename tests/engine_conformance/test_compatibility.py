@@ -40,7 +40,7 @@ def test_a_pair_is_let_through_or_refused_with_a_way_out(workload: str) -> None:
 
 def test_what_is_meant_to_run_is_let_through() -> None:
     """No engine has lost a workload, and none has one that it is not known to run."""
-    assert streaming_engines() == ("spark", "spark-rtm", "spark-dstream", "known")
+    assert streaming_engines() == ("spark", "spark-rtm", "spark-dstream", "external", "known")
     assert {name for name in names() if not incompatibility(name, "spark", "kafka")} == set(names())
     assert {name for name in names() if not incompatibility(name, "spark-rtm", "kafka")} == IN_REAL_TIME
     assert {name for name in names() if not incompatibility(name, "spark-dstream", "flight")} == IN_DSTREAMS
