@@ -525,7 +525,9 @@ def read(path: Path) -> Experiment:
     except tomllib.TOMLDecodeError as error:
         rule, way_out = f"must be TOML ({error})", "correct that line"
     else:
-        return _with_files_beside(build(values), path)
+        if values.get("kind") != "program":
+            return _with_files_beside(build(values), path)
+        rule, way_out = "must be an experiment, and this is the file of a program", f"streamgauge run {path}"
     raise InputError(Problem("FILE", rule, str(path), way_out))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.options_and_settings import build, read
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, JobError
 from streamgauge.dataflow.program import ProgramNode
@@ -174,6 +174,15 @@ def test_fields_or_a_sample(write: Write) -> None:
     """One of them says what messages hold."""
     both = the_problem(write(('key = "user_id"', 'key = "user_id"\nsample = "purchases.json"')))
     assert "got 'both'" in both
+
+
+def test_it_is_not_an_experiment(write: Write) -> None:
+    """One message with the right command, not one for each of its settings."""
+    path = write()
+    with pytest.raises(InputError) as caught:
+        read(path)
+    (problem,) = caught.value.problems
+    assert problem.way_out == f"streamgauge run {path}"
 
 
 def test_a_missing_file_and_other_text(tmp_path: Path) -> None:

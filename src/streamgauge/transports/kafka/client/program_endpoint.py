@@ -165,7 +165,7 @@ class ProgramInlet:
         batches = iter(results.combine_chunks().to_batches())
         with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
             self._receiver.receive(address, self._format.schema, batches, stamped=True)
-        if self._never_commits:
+        if not self._offsets:  # the results show it until the group commits
             self._receiver.reached(QUERY, self._batch, self._until_us)
         self._receiver.commit(QUERY, self._batch, [[0, 0]], [SINK])
 
