@@ -78,7 +78,7 @@ def test_python_consumer(broker: Broker, tmp_path: Path) -> None:
     assert sum(verification(result).values()) == 0, result.verification
     assert result.verification is not None
     assert result.verification.independent
-    assert result.verification.matched > 5000
+    assert result.verification.matched > 1000, result.verdict
     assert result.lag is not None
     assert result.latency is not None
     assert result.latency.event_time_us is not None
