@@ -165,7 +165,8 @@ def _run(study: Study, result: ScaleResult, point: Point, show: Show, on_result:
     which = f"trial {count} of at most {study.trials_max}" if count <= study.trials_max else f"trial {count}"
     experiment = study.trial(point)
     figures = perform_within(folder, number, experiment, Observers(partial(_show, show, which), on_result))
-    judged = judge(study.scale.criterion, figures, experiment.load.duration, study.resolved.interval_s)
+    run = folder / figures.folder
+    judged = judge(study.scale.criterion, figures, run, experiment.load.duration, study.resolved.interval_s)
     repetition = 1 + sum((cell.load, cell.resources) == (load, resources) for cell in result.cells)
     figures = figures.model_copy(update={"sentence": judged.sentence})
     return ScaleCell.of(

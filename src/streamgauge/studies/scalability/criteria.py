@@ -49,16 +49,16 @@ class Judged(NamedTuple):
     wrong_answers: str = ""
 
 
-def judge(criterion: str, figures: CellFigures, span_s: float, interval_s: float) -> Judged:
-    """The outcome of a trial with these figures, which names its run folder. The span is that of the plan."""
+def judge(criterion: str, figures: CellFigures, run: Path, span_s: float, interval_s: float) -> Judged:
+    """The outcome of a trial with these figures, from its run folder. The span is that of the plan."""
     verdict = figures.verdict or "invalid"
     judged = Judged(verdict, figures.sentence)
     if criterion == EHRENSTEIN and verdict not in ("invalid", "interrupted"):
-        folder = RunFolder.open(Path(figures.folder))
+        folder = RunFolder.open(run)
         growth = lag_growth(folder.read_series(), span_s, end_s(interval_s))
         judged = _by_growth(folder.read_result().verdict, growth)
     if verdict == "not_sustained" and figures.faults:
-        wrong = wrong_answers(RunFolder.open(Path(figures.folder)).read_result())
+        wrong = wrong_answers(RunFolder.open(run).read_result())
         judged = judged._replace(wrong_answers=wrong)
     return judged
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from streamgauge.config.options_and_settings import Experiment, build, read
 from streamgauge.core.errors import InputError, MachineError
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.matrix import CellFigures
+from streamgauge.results.run import Verification
 from streamgauge.results.scalability import ScaleResult
+from streamgauge.results.verdict import Check, Verdict
 from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.studies.matrix import perform as cell_runner
 from streamgauge.studies.matrix.perform import Observers
@@ -224,6 +227,30 @@ def test_wrong_answers_end_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyP
     resumed = scale(build({"command": "scale", "workload": "", "search": {"resume": result.folder}}), Seen())
     assert resumed.decided
     assert given[0].load.rate == given[1].load.rate
+
+
+@pytest.mark.parametrize("criterion", ["ehrenstein", "slope"])
+def test_a_trial_is_judged_from_its_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[..., Path], criterion: str
+) -> None:
+    """From any working folder: a trial names its folder from that of the study."""
+
+    def perform(experiment: Experiment, observers: Observers) -> CellFigures:
+        at = Path(experiment.out or "").relative_to(tmp_path) / "run"
+        verification = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=6, missing=3)
+        verdict = Verdict(value="not_sustained", decided_by=("answers",), checks=(failed("answers"),))
+        folder = make(str(at), seed=1, verdict=verdict, verification=verification)
+        return CellFigures(verdict="not_sustained", folder=str(folder), faults=3)
+
+    monkeypatch.setattr(cell_runner, "perform", perform)
+    of_load = {"duration": "20s"}
+    result = scale(asked(tmp_path / "studies", of_load, criterion=criterion), Seen())
+    assert (len(result.cells), result.cells[0].outcome) == (1, "not_sustained")
+    assert result.cells[0].wrong_answers.startswith("3 missing of 9 expected results")
+
+
+def failed(name: str) -> Check:
+    return Check(name=name, value=1, limit=0, unit="rows", ok=False, state="failed", sentence=f"{name} failed")
 
 
 def test_the_folder_has_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,10 +80,10 @@ def test_the_growth_decides_where_answers_are_right(
     changed = result.verdict.model_copy(update={"value": verdict, "checks": all_checks})
     folder.write_result(result.model_copy(update={"verdict": changed}))
     folder.write_series(series(lags))
-    figures = CellFigures(verdict=verdict, folder=str(folder.path), sentence="of the run")
-    judged = judge("ehrenstein", figures, 10, 0.0)
+    figures = CellFigures(verdict=verdict, sentence="of the run")
+    judged = judge("ehrenstein", figures, folder.path, 10, 0.0)
     assert judged.outcome == outcome
-    assert judge("slope", figures, 10, 0.0)[:2] == (verdict, "of the run")
+    assert judge("slope", figures, folder.path, 10, 0.0)[:2] == (verdict, "of the run")
     if judged.lag_growth is not None and outcome in ("sustained", "not_sustained") and "answers" not in checks:
         assert "records a partition (limit 100)" in judged.sentence or "connected" in judged.sentence
 
@@ -98,12 +98,13 @@ def test_answers_that_are_wrong_while_it_keeps_up_are_told(make: Callable[..., P
         "verification": result.verification.model_copy(update={"missing": 3, "expected": 10}),
     }
     folder.write_result(result.model_copy(update=changed))
-    figures = CellFigures(verdict="not_sustained", folder=str(folder.path), faults=3)
-    assert judge("slope", figures, 10, 0.0).wrong_answers.startswith("3 missing of 10 expected results")
+    figures = CellFigures(verdict="not_sustained", faults=3)
+    assert judge("slope", figures, folder.path, 10, 0.0).wrong_answers.startswith("3 missing of 10 expected results")
     folder.write_result(result.model_copy(update={**changed, "verdict": result.verdict}))
-    assert judge("slope", figures, 10, 0.0).wrong_answers == ""
+    assert judge("slope", figures, folder.path, 10, 0.0).wrong_answers == ""
 
 
 def test_a_trial_that_never_started_is_invalid() -> None:
     """It has no folder to look into."""
-    assert judge("ehrenstein", CellFigures(verdict="invalid", sentence="no such port"), 10, 0.0).outcome == "invalid"
+    figures = CellFigures(verdict="invalid", sentence="no such port")
+    assert judge("ehrenstein", figures, Path("none"), 10, 0.0).outcome == "invalid"
