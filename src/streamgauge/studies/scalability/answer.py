@@ -43,13 +43,17 @@ def next_point(result: ScaleResult) -> Point | None:
 
 
 def without_undecided(result: ScaleResult) -> tuple[ScaleCell, ...]:
-    """The trials without those that decided nothing or gave wrong answers: a resumed study makes them again."""
+    """The trials without those that decided nothing or gave wrong answers: a resumed study makes them again.
+
+    If as many repetitions held as failed, they decided nothing together, and all of them are made again.
+    """
     outcomes = outcomes_of(result)
     kept = [
         cell
         for point, cells in _by_point(result).items()
         for cell in cells
-        if (cell.outcome in OUTCOMES or outcomes.get(point) in DECIDED) and not cell.wrong_answers
+        if (outcomes.get(point) in DECIDED or (cell.outcome in OUTCOMES and not _is_tie(outcomes.get(point), cells)))
+        and not cell.wrong_answers
     ]
     return tuple(sorted(kept, key=lambda cell: cell.number))
 
@@ -102,6 +106,11 @@ def _outcome(cells: Sequence[ScaleCell], repeat: int) -> Outcome | None:
     if len(outcomes) >= repeat:
         return search.combine(outcomes)
     return "undecided" if len(cells) - len(outcomes) >= INVALID_MAX else None
+
+
+def _is_tie(outcome: Outcome | None, cells: Sequence[ScaleCell]) -> bool:
+    """Whether a cell is undecided although each of its trials decided."""
+    return outcome == "undecided" and all(cell.outcome in OUTCOMES for cell in cells)
 
 
 def _contradictions(result: ScaleResult, outcomes: Mapping[Point, Outcome]) -> list[str]:

@@ -214,6 +214,22 @@ def test_what_decided_nothing_is_tried_again_after_a_resume(tmp_path: Path, monk
     assert [experiment.load.rate for experiment in given].count(1000) == 1
 
 
+def test_a_tie_of_repetitions_is_tried_again_after_a_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of both trials decided, and together they did not."""
+    perform, given = simulated(LAWS["linear"])
+    held = [True, False]
+
+    def doubtful(experiment: Experiment, observers: Observers) -> CellFigures:
+        figures = perform(experiment, observers)
+        return figures.model_copy(update={"verdict": "sustained" if not held or held.pop() else "not_sustained"})
+
+    monkeypatch.setattr(cell_runner, "perform", doubtful)
+    first = scale(asked(tmp_path, resources="1", loads="1k", repeat=2), Seen())
+    assert (len(given), first.finished, first.decided, exit_code(first)) == (2, True, False, 1)
+    second = scale(build({"command": "scale", "workload": "", "search": {"resume": first.folder}}), Seen())
+    assert (len(given), second.capacities[0].load, exit_code(second)) == (4, 1000, 0)
+
+
 def test_wrong_answers_end_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lower load would only hide them. A resumed study makes the trial again."""
     perform, given = simulated(LAWS["linear"])
