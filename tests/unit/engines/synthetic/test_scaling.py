@@ -7,7 +7,12 @@ import statistics
 
 import pytest
 
+from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.nodes import Flow, Sink, Source
+from streamgauge.engines.spi import Edge, Edges
+from streamgauge.engines.synthetic.main import Sut, SyntheticJob
 from streamgauge.engines.synthetic.scaling import ScalingOptions
 from streamgauge.engines.synthetic.settings import read_options
 
@@ -25,6 +30,18 @@ def test_instances_follow_the_law(options: dict[str, str], capacities: list[floa
     """One instance has the stated capacity, whatever the law."""
     scaling = read_options(options).scaling
     assert [scaling.capacity(100, n) for n in (1, 2, 4)] == pytest.approx(capacities, rel=0.001)
+
+
+@pytest.mark.parametrize("instances", [1, 4])
+def test_an_engine_has_the_capacity_of_its_instances(instances: int) -> None:
+    """The option states that of one: 100 events take one of them a second."""
+    purchases = Source("purchases", Schema.of(price="int"))
+    edges = Edges((), Edge("grpc://127.0.0.1:1", "token"), {"purchases": ("price",)})
+    flow = Flow((Sink(purchases, "out", "append"),))
+    pace = Sut(SyntheticJob(flow, edges, {"capacity": "100"}, instances))._pace
+    before_us = pace.free_us
+    pace.take_on(100)
+    assert pace.free_us - before_us == pytest.approx(US / instances)
 
 
 def test_noise_differs_from_start_to_start() -> None:
