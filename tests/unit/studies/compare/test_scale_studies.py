@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,23 +25,38 @@ from tests.unit.studies.scalability.helpers_scale import LAWS, Seen, asked, simu
 Make = Callable[..., str]
 
 
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    """The studies made so far, because several tests compare the same ones."""
+    return {}
+
+
 @pytest.fixture
-def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+def study(made: dict[str, str], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Make:
     """The folder of a study of a system that scales linearly from `of_one_per_s`."""
 
-    def make(of_one_per_s: float, law: str = "linear", **scale_of: Any) -> str:
-        monkeypatch.setattr(cell_runner, "perform", simulated(LAWS[law], of_one_per_s)[0])
-        return scale(asked(tmp_path, **{"loads": "1k..64kx2", **scale_of}), Seen()).folder
+    def make(of_one_per_s: float, **scale_of: Any) -> str:
+        key = f"{of_one_per_s} {scale_of}"
+        if key not in made:
+            monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"], of_one_per_s)[0])
+            asked_for = asked(tmp_path_factory.mktemp("runs"), **{"loads": "1k..64kx2", **scale_of})
+            made[key] = scale(asked_for, Seen()).folder
+        return made[key]
 
     return make
 
 
-def changed(folder: str, **fields: Any) -> str:
-    """A study with other fields than it found."""
+def changed(folder: str, tmp_path: Path, **fields: Any) -> str:
+    """A copy of a study, with other fields than it found."""
+    copy = shutil.copytree(folder, tmp_path / f"{Path(folder).name}-{len(list(tmp_path.iterdir()))}")
+    write_study(copy, SCALE, stored(folder).model_copy(update=fields))
+    return str(copy)
+
+
+def stored(folder: str) -> ScaleResult:
     result = read_study(Path(folder), SCALE)
     assert isinstance(result, ScaleResult)
-    write_study(Path(folder), SCALE, result.model_copy(update=fields))
-    return folder
+    return result
 
 
 def says(found: ScaleComparison) -> list[str]:
@@ -79,27 +95,24 @@ def test_an_open_end_decides_nothing(study: Make) -> None:
     assert says(nothing)[0] == "better"
 
 
-def test_an_undecided_failure_bounds_nothing(study: Make) -> None:
+def test_an_undecided_failure_bounds_nothing(study: Make, tmp_path: Path) -> None:
     """Above a cell that was not decided the capacity stays open, and so does the demand below it."""
     a, b = study(7000), study(14_000)
-    result = read_study(Path(a), SCALE)
-    assert isinstance(result, ScaleResult)
-    doubtful = tuple(one.model_copy(update={"decided": False}) for one in result.capacities)
-    found = compare_studies(changed(a, capacities=doubtful), b)
+    doubtful = tuple(one.model_copy(update={"decided": False}) for one in stored(a).capacities)
+    found = compare_studies(changed(a, tmp_path, capacities=doubtful), b)
     assert says(found) == [*["no_difference"] * 3, "unknown"]
     assert {one.a.above for one in found.demands} == {0}
 
 
-def test_smaller_is_better_where_smaller_is_harder(study: Make) -> None:
-    """For a period, 1 s against 500 ms."""
-    a, b = study(7000, loads="1k,2k,4k,8k"), study(14_000, loads="1k,2k,4k,8k")
-    for folder, held, failed in ((a, 1.0, 0.5), (b, 0.5, 0.25)):
-        result = read_study(Path(folder), SCALE)
-        assert isinstance(result, ScaleResult)
-        one = result.capacities[0].model_copy(update={"load": held, "refused": failed, "decided": True})
-        periods = {"loads": (1.0, 0.5, 0.25), "load_unit": "s", "dimension": "parameters.slide", "demands": ()}
-        changed(folder, capacities=(one,), metric="smallest slide", **periods)
-    found = compare_studies(a, b)
+def test_smaller_is_better_where_smaller_is_harder(study: Make, tmp_path: Path) -> None:
+    """For a period, 500 ms against 1 s."""
+
+    def of_periods(folder: str, held: float, failed: float) -> str:
+        one = stored(folder).capacities[0].model_copy(update={"load": held, "refused": failed, "decided": True})
+        axis = {"loads": (1.0, 0.5, 0.25), "load_unit": "s", "dimension": "parameters.slide", "demands": ()}
+        return changed(folder, tmp_path, capacities=(one,), metric="smallest slide", **axis)
+
+    found = compare_studies(of_periods(study(7000), 1.0, 0.5), of_periods(study(14_000), 0.5, 0.25))
     assert says(found) == ["better"]
     assert found.capacities[0].high == 0.0
     assert "smallest slide: B is better with parallelism 1" in " ".join(render(document(found)).split())
@@ -119,11 +132,13 @@ def test_what_differs_is_named(study: Make) -> None:
 def test_what_cannot_be_compared_is_refused(study: Make, tmp_path: Path) -> None:
     """With a way out."""
     a, lonely = study(7000), study(7000, resources="16")
-    other, unfinished = changed(study(7000), resource="options.knee"), changed(study(7000), finished=False)
+    other = changed(study(7900), tmp_path, resource="options.knee")
+    copy, unfinished = changed(a, tmp_path), changed(a, tmp_path, finished=False)
     for pair, rule in (
         ((a, str(tmp_path)), "must be the folder of a scalability study"),
         ((str(tmp_path / "none"), a), "must be the folder of a scalability study"),
         ((a, a), "must be another study than A"),
+        ((a, copy), "must be another study than A"),
         ((a, unfinished), "must be a study that came to its end"),
         ((a, other), "must have the same --resource on both sides"),
         ((a, lonely), "must have a level of resources in common"),
