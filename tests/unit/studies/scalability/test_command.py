@@ -23,7 +23,10 @@ from streamgauge.studies.matrix.perform import Observers
 from streamgauge.studies.scalability import command
 from streamgauge.studies.scalability.command import exit_code, plan_scale, scale
 from streamgauge.studies.scalability.criteria import Judged, judge
+from streamgauge.studies.scalability.monotone_search import Point
+from streamgauge.studies.scalability.study import study_of
 from streamgauge.system.lock import try_lock
+from streamgauge.trial.run import run_single
 from tests.unit.studies.scalability.helpers_scale import LAWS, Seen, asked, made, simulated
 
 ONE = 7000.0
@@ -139,13 +142,13 @@ def test_the_greatest_hierarchy_is_found(
 
 
 @pytest.mark.process
-@pytest.mark.long
-def test_the_greatest_height_is_found_by_real_trials(tmp_path: Path) -> None:
-    """Of the engine of known capacity, each trial verified."""
-    result = scale(hierarchy(tmp_path, "height", "1,2,3"), Seen())
-    assert [(one.load, one.is_bound) for one in result.capacities] == [(2, False), (3, True)]
-    assert result.decided
-    assert all(cell.faults == 0 for cell in result.cells if cell.outcome == "sustained")
+def test_a_trial_of_a_hierarchy_is_verified(tmp_path: Path) -> None:
+    """Of the engine of known capacity, with 100 sensors in 11 groups: right, however busy the machine."""
+    result = run_single(study_of(hierarchy(tmp_path, "height", "1,2,3")).trial(Point(1, 1)))
+    assert result.verification is not None
+    assert result.verification.judged
+    assert result.verification.matched >= 10 * 11
+    assert result.verification.right
 
 
 def test_keys_with_a_record_per_second_stand_beside_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
