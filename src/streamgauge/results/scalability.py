@@ -64,6 +64,8 @@ class Demand(ResultPart):
     """The load."""
     resources: int | None
     """The least level of resources that sustains it; null if none does."""
+    decided: bool = True
+    """Whether a trial showed that the next lower level does not sustain it, or no level is lower."""
 
 
 class Figure(ResultPart):

@@ -53,7 +53,7 @@ def demand(result: ScaleResult) -> Figure | None:
     if not known:
         return None
     keys = [Key("demand", "sustained")]
-    if len(known) < len(result.demands):
+    if _sustained_by_none(result):
         keys.append(Key("no level sustains the load", "not-sustained", "cross"))
     return figure(
         "demand",
@@ -151,7 +151,7 @@ def _bracket_layers(result: ScaleResult) -> list[Any]:
 def _demand_chart(result: ScaleResult, width: int) -> Any:
     hardest = result.resources[-1]
     rows = [{"v": one.load, "n": one.resources} for one in result.demands if one.resources is not None]
-    missing = [{"v": one.load, "n": hardest} for one in result.demands if one.resources is None]
+    missing = [{"v": load, "n": hardest} for load in _sustained_by_none(result)]
     descends = result.loads[0] > result.loads[-1]
     ends = sorted((result.loads[0], result.loads[-1]))
     domain = [_MARGIN * ends[0], ends[1] / _MARGIN]
@@ -169,6 +169,11 @@ def _demand_chart(result: ScaleResult, width: int) -> Any:
         )
         layers.append(mark.encode(x=x, y=y))
     return alt.layer(*layers).properties(width=width, height=200, title=axis_title(result.resource))
+
+
+def _sustained_by_none(result: ScaleResult) -> list[float]:
+    """The loads that no level sustains, as a trial showed."""
+    return [one.load for one in result.demands if one.resources is None and one.decided]
 
 
 def _load_title(result: ScaleResult) -> str:

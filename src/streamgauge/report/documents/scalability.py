@@ -32,7 +32,7 @@ from streamgauge.report.document_blocks import (
     texts,
 )
 from streamgauge.results import labels
-from streamgauge.results.scalability import Capacity, Figure, Fit, ScaleCell, ScalePlan, ScaleResult
+from streamgauge.results.scalability import Capacity, Demand, Figure, Fit, ScaleCell, ScalePlan, ScaleResult
 
 Format = Callable[[float], str]
 _LAWS = {"linear": "straight line", "universal": "Universal Scalability Law"}
@@ -222,7 +222,7 @@ def _capacities(result: ScaleResult) -> Table:
         (
             str(one.resources),
             Cell(capacity_of(result, one), style="sustained" if one.load is not None else ""),
-            NONE if one.refused is None else load_text(one.refused, result.load_unit),
+            load_text(one.refused, result.load_unit) if one.refused is not None and one.decided else NONE,
             ("a trial" if one.measured else "a lower level") if one.load is not None else NONE,
         )
         for one in result.capacities
@@ -231,19 +231,25 @@ def _capacities(result: ScaleResult) -> Table:
 
 
 def _demands(result: ScaleResult) -> Table:
-    """One row for each run of loads with the same demand."""
+    """One row for each run of loads with the same demand; `<=` if a lower level may sustain them too."""
     rows: list[tuple[str, str]] = []
     first = last = result.demands[0]
     for one in (*result.demands[1:], None):
-        if one is not None and one.resources == first.resources:
+        if one is not None and (one.resources, one.decided) == (first.resources, first.decided):
             last = one
             continue
         loads = [load_text(load, result.load_unit) for load in dict.fromkeys((first.load, last.load))]
-        rows.append((" to ".join(loads), "none of them" if first.resources is None else str(first.resources)))
+        rows.append((" to ".join(loads), _demand_text(first)))
         if one is not None:
             first = last = one
     columns = (*texts(f"load: {short(result.dimension)}"), *numbers(f"least {short(result.resource)}"))
-    return table("Demand: the least resources that sustain each load", columns, rows)
+    return table("Demand: the least resources that sustain each load", columns, rows, terminal=True)
+
+
+def _demand_text(one: Demand) -> str:
+    if one.resources is None:
+        return "none of them" if one.decided else "unknown"
+    return f"{one.resources}" if one.decided else f"<= {one.resources}"
 
 
 def _published(result: ScaleResult) -> Table:

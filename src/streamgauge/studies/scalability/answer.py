@@ -78,7 +78,11 @@ def answered(result: ScaleResult) -> ScaleResult:
         update |= {
             "capacities": capacities,
             "demands": tuple(
-                Demand(load=one.load, resources=None if one.resources is None else round(one.resources))
+                Demand(
+                    load=one.load,
+                    resources=None if one.resources is None else round(one.resources),
+                    decided=one.decided,
+                )
                 for one in search.demands(grid, outcomes)
             ),
             "fits": _fits(result, capacities),

@@ -60,10 +60,14 @@ class Capacity:
 
 @dataclass(frozen=True)
 class Demand:
-    """The fewest resources that sustain a load; None if no level does."""
+    """The fewest resources that sustain a load; None if no level does.
+
+    `decided`: whether the next lower level was shown to fail; an undecided trial proves nothing.
+    """
 
     load: float
     resources: float | None
+    decided: bool
 
 
 class _Unknown(Exception):
@@ -90,11 +94,13 @@ def capacities(grid: Grid, outcomes: Outcomes) -> tuple[Capacity, ...]:
 
 def demands(grid: Grid, outcomes: Outcomes) -> tuple[Demand, ...]:
     """The demand of each load, from the same outcomes."""
+    found, each = [], capacities(grid, outcomes)
     highest = _highest_held(grid, outcomes)
-    return tuple(
-        Demand(load, next((grid.resources[level] for level, best in enumerate(highest) if best >= place), None))
-        for place, load in enumerate(grid.loads)
-    )
+    for place, load in enumerate(grid.loads):
+        level = next((level for level, best in enumerate(highest) if best >= place), len(highest))
+        decided = level == 0 or each[level - 1].decided
+        found.append(Demand(load, grid.resources[level] if level < len(highest) else None, decided))
+    return tuple(found)
 
 
 def trials_max(grid: Grid) -> int:

@@ -93,7 +93,7 @@ def _fit(
 ) -> ScalingLaw | str:
     levels = {bracket.resources for bracket in brackets}
     if len(levels) < len(names):
-        return f"needs capacities of at least {len(names)} levels of resources, and has {len(levels)}"
+        return f"needs at least {len(names)} levels whose capacity a load exceeded, and has {len(levels)}"
     if any(not 0 < bracket.low <= bracket.high < math.inf for bracket in brackets):
         return "needs capacities above zero that a load exceeded"
     forward, backward = (np.log, np.exp) if multiplicative else (np.asarray, np.asarray)

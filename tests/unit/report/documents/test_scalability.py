@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from typing import Any
 
 import pytest
@@ -113,7 +114,7 @@ def test_nothing_sustained_has_no_chart_and_no_fit() -> None:
     assert result.finished
     assert headline(result).endswith("1: none, 2: none, 4: none")
     assert charts.capacity(result) is charts.demand(result) is None
-    assert "no fit, because it needs capacities" in render(document(result))
+    assert "no fit, because it needs at least" in render(document(result))
 
 
 def test_a_lower_bound_is_shown_as_one() -> None:
@@ -125,6 +126,17 @@ def test_a_lower_bound_is_shown_as_one() -> None:
     nothing = Capacity(resources=1, load=None, refused=1e4, measured=False, decided=True)
     shown = [capacity_of(result, one) for one in (bound, open_end, known, nothing)]
     assert shown == [">= 10 k/s", ">= 10 k/s", "10 k/s", "none"]
+
+
+def test_a_demand_that_no_trial_bounds_is_shown_as_one() -> None:
+    """Where the only trials of a cell were invalid, no page says that the load is not sustained."""
+    twice = {load: [cell(n, level, load, "invalid") for n in (1, 2)] for level, load in ((1, 2e4), (4, 8e4))}
+    result = study(LINEAR[0], LINEAR[2], LINEAR[4], LINEAR[1], *twice[2e4], *twice[8e4])
+    assert [(one.resources, one.decided) for one in result.demands] == [(1, True), (2, False), (4, True), (None, False)]
+    page = words(re.sub("<[^>]*>", " ", render(document(result))))
+    assert "10 k/s 1 20 k/s &lt;= 2 40 k/s 4 80 k/s unknown" in page
+    assert "none of them" not in page
+    assert "no level sustains the load" not in page
 
 
 def test_a_trial_is_a_line() -> None:

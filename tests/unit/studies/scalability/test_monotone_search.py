@@ -61,7 +61,7 @@ def test_it_finds_what_a_linear_scan_finds(system: tuple[Grid, list[int]]) -> No
     found = capacities(grid, outcomes)
     assert ([one.load for one in found], [one.resources for one in demands(grid, outcomes)]) == scanned(grid, sustained)
     assert len(outcomes) <= trials_max(grid) <= len(grid.resources) * math.ceil(math.log2(len(grid.loads) + 1))
-    assert all(one.decided for one in found)
+    assert all(one.decided for one in (*found, *demands(grid, outcomes)))
     for one, count in zip(found, sustained, strict=True):
         assert one.refused == (grid.loads[count] if count < len(grid.loads) else None)
 
@@ -121,7 +121,15 @@ def test_levels_that_sustain_nothing_do_not_end_the_search(sustained: list[int],
 def test_a_load_that_no_level_sustains_has_no_demand_and_others_have() -> None:
     """The same in the other direction."""
     grid = Grid((1000.0, 2000.0, 3000.0), (1.0, 2.0))
-    assert demands(grid, searched(grid, [0, 2])) == (Demand(1000.0, 2.0), Demand(2000.0, 2.0), Demand(3000.0, None))
+    found = demands(grid, searched(grid, [0, 2]))
+    assert found == (Demand(1000.0, 2.0, True), Demand(2000.0, 2.0, True), Demand(3000.0, None, True))
+
+
+def test_an_undecided_trial_bounds_no_demand() -> None:
+    """A lower level may sustain the load too, and a load without a demand may have one."""
+    grid = Grid((1000.0, 2000.0, 3000.0), (1.0, 2.0))
+    found = demands(grid, searched(grid, [1, 2], frozenset({Point(1, 0), Point(2, 1)})))
+    assert found == (Demand(1000.0, 1.0, True), Demand(2000.0, 2.0, False), Demand(3000.0, None, False))
 
 
 def test_what_no_load_exceeded_is_a_lower_bound() -> None:

@@ -81,8 +81,8 @@ def test_an_interval_widens_beyond_the_measured_levels() -> None:
 def test_too_little_to_fit_is_said() -> None:
     """Not even an interval could be given."""
     two = brackets()[:2]
-    assert fit_universal_law(two) == "needs capacities of at least 3 levels of resources, and has 2"
+    assert fit_universal_law(two) == "needs at least 3 levels whose capacity a load exceeded, and has 2"
     assert isinstance(fit_line(two), ScalingLaw)
-    assert fit_line(two[:1]) == "needs capacities of at least 2 levels of resources, and has 1"
+    assert fit_line(two[:1]) == "needs at least 2 levels whose capacity a load exceeded, and has 1"
     open_ended = [*brackets()[:4], Bracket(16, 1e6, math.inf)]
     assert fit_universal_law(open_ended) == "needs capacities above zero that a load exceeded"
