@@ -35,6 +35,8 @@ def test_both_ends_lie_in_one_phase_of_the_saw_tooth() -> None:
     assert lag_growth(series(tooth * 5), 20, 4) == 0
     assert lag_growth(series([10.0, *tooth * 5]), 20, 4) == 0
     assert lag_growth(series([n * 30 + one for n, one in enumerate(tooth * 5)]), 20, 4) == 16 * 30
+    # Seconds beyond an end do not count to it.
+    assert lag_growth(series([30.0] * 4 + [10.0] * 12 + [30.0] * 4), 20, 4) == 0
     # A second sampled alone would show a difference that is none.
     assert lag_growth(series([*tooth * 5]), 20, 1) == 20
 

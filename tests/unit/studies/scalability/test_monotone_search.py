@@ -154,3 +154,5 @@ def test_outcomes_that_no_monotone_system_has_are_found() -> None:
     """A load that held with 1 core failed with 2: one trial is wrong."""
     outcomes: dict[Point, Outcome] = {Point(1, 0): "held", Point(1, 1): "failed", Point(2, 1): "failed"}
     assert list(contradictions(outcomes)) == [(Point(1, 0), Point(1, 1))]
+    with_the_same: dict[Point, Outcome] = {Point(1, 0): "held", Point(0, 0): "failed"}
+    assert list(contradictions(with_the_same)) == [(Point(1, 0), Point(0, 0))]
