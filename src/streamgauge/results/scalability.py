@@ -176,7 +176,7 @@ class ScaleResult(ScaleAxes):
     fits: tuple[Fit, ...] = ()
     """Laws fitted to the capacities."""
     published: tuple[PublishedCapacity, ...] = ()
-    """Capacities of Ehrenstein 2020, figure 5; empty if the study has other axes."""
+    """Capacities of Ehrenstein 2020, figure 5; empty for another workload or other axes."""
 
     def to_json(self) -> str:
         return self.model_dump_json(indent=2)

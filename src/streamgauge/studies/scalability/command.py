@@ -33,7 +33,7 @@ from streamgauge.studies.matrix.table import rows_table, write_tables
 from streamgauge.studies.scalability.answer import answered, next_point, outcomes_of, without_undecided
 from streamgauge.studies.scalability.criteria import judge
 from streamgauge.studies.scalability.monotone_search import Point
-from streamgauge.studies.scalability.published import ehrenstein
+from streamgauge.studies.scalability.published import MEASURED_TOPOLOGY, ehrenstein
 from streamgauge.studies.scalability.study import PARALLELISM, Study, study_of
 from streamgauge.system.machine import environment
 from streamgauge.trial.observers import OnResult, OnStudy, ignore
@@ -138,7 +138,7 @@ def _begin(study: Study) -> ScaleResult:
     write_text(folder / "experiment.toml", to_toml(experiment), OUT)
     plan = study.plan()
     # Loads in events per second, or keys with one of them each: the paper's own unit.
-    comparable = plan.rates == plan.loads and study.resources.setting == PARALLELISM
+    same_axes = plan.rates == plan.loads and study.resources.setting == PARALLELISM
     return ScaleResult(
         **{name: getattr(plan, name) for name in ScaleAxes.model_fields},
         engine=experiment.engine, transport=experiment.transport,
@@ -146,7 +146,7 @@ def _begin(study: Study) -> ScaleResult:
         criterion=study.scale.criterion, repeat=study.scale.repeat,
         environment=environment(), job_files=dict(study.resolved.workload.files),
         start_time=now.isoformat(timespec="seconds"), folder=str(folder), notes=tuple(study.notes()),
-        published=ehrenstein() if comparable else (),
+        published=ehrenstein() if same_axes and experiment.workload == MEASURED_TOPOLOGY else (),
     )  # fmt: skip
 
 

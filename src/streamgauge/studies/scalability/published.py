@@ -12,6 +12,8 @@ from pathlib import Path
 
 from streamgauge.results.scalability import PublishedCapacity
 
+MEASURED_TOPOLOGY = "scalability_sink"
+"""The workload that the figure is of."""
 FIGURE_5 = Path(__file__).parent / "data" / "ehrenstein_fig5.csv"
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from streamgauge.core.clock import US
-from streamgauge.metrics.summary.lag import lag_of
+from streamgauge.metrics.summary.lag import lag_of, lags
 from streamgauge.metrics.summary.time_series import series_table
 
 START = 1_700_000_000 * US
@@ -61,3 +64,16 @@ def test_what_was_not_committed_lags(make: Any) -> None:
     lag = lag_of(record)
     assert lag is not None
     assert (lag.sum.begin, lag.sum.end) == (5000, 15_000)
+
+
+def test_each_partition_is_due_what_its_own_keys_say() -> None:
+    """Keys rarely spread evenly, so a partition's lag counts from its own events."""
+    plan = SimpleNamespace(
+        streams=[SimpleNamespace(name="a")],
+        partitions=2,
+        count_before=lambda stream, partition, when: 10**partition * when,
+    )
+    committed = SimpleNamespace(committed_of=lambda stream, partition, moments: np.full(len(moments), partition))
+    trial_log: Any = SimpleNamespace(plan=plan, running=committed)
+    found = lags(trial_log, np.array([1, 2, 9]), end_us=3)
+    assert {place: lag.tolist() for place, lag in found.items()} == {("a", 0): [1, 2, 3], ("a", 1): [9, 19, 29]}

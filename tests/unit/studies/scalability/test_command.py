@@ -56,7 +56,7 @@ def test_the_capacity_of_a_known_law_is_found(tmp_path: Path, monkeypatch: pytes
         contention = universal.parameters["contention"]
         assert contention.low - 0.02 <= law.contention <= (contention.high or 1) + 0.02
         assert (universal.r_squared or 0) > 0.98
-    assert [one.per_s for one in result.published] == [8192, 8192, 32768, 65536]
+    assert result.published == (), "the paper measured another topology"
 
 
 def test_every_level_needs_its_resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
