@@ -68,7 +68,7 @@ def answers(case: Case, tick: int) -> tuple[list[dict[str, Any]], dict[str, Any]
     commits = [commit_of(batch, end) for batch, end in batches]
     none: list[Any] = []
     recorder = {"commits": commits, "rows_ignored": {}, "retried_us": none, "receiving": spent, "writing": spent}
-    rest = {"stood_still": none, "reads": none, "reached": none, "failed": "", "disk_full": False}
+    rest = {"stood_still": none, "reads": none, "reached": none, "failed": "", "disk_full": False, "remarks": {}}
     return [generator] * GENERATORS, {**recorder, **rest}
 
 
