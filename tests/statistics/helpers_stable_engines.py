@@ -118,9 +118,9 @@ def outcome(
     """
     span_s = asked_s
     for look in range(INTERIM_ANALYSES):
-        seen = _seen(batches, span_s, look)
-        works = seen.work if spare_time else ()
-        seen = replace(seen, work=tuple(replace(one, end_s=one.end_s + phase_s, slide_s=slide_s) for one in works))
+        seen = _seen(batches, span_s, look, slide_s, phase_s)
+        if not spare_time:
+            seen = replace(seen, work=())
         states = [spec.check(seen).state for spec in CHECKS if spec.name in (*TRENDS, "evidence")]
         if "failed" in states or "undecided" not in states:
             return "failed" if "failed" in states else "ok"
@@ -141,18 +141,20 @@ def windowed(name: str, trials: int, spare_time: bool = True) -> dict[str, float
     return {state: found.count(state) / trials for state in ("ok", "failed", "undecided")}
 
 
-def _seen(batches: NDArray[np.float64], span_s: float, look: int) -> Evidence:
+def _seen(batches: NDArray[np.float64], span_s: float, look: int, slide_s: float, phase_s: float) -> Evidence:
     begun_s, waited_s, length_s = (batches[:, i] for i in range(3))
     until_s = WARMUP_S + span_s
     read = (begun_s >= WARMUP_S) & (begun_s < until_s)
     done = (begun_s + length_s >= WARMUP_S) & (begun_s + length_s < until_s)
     at_reads = Samples(begun_s[read], waited_s[read])
+    until = begun_s + phase_s
+    closed = until // slide_s - (until - waited_s) // slide_s if slide_s else np.zeros(begun_s.size)
     at_commits = Samples((begun_s + length_s)[done], length_s[done])
     return evidence(
         backlog=at_reads,
         output_lag=at_reads,
         output_lag_at_commits=at_commits,
-        work=(Work(begun_s[done], length_s[done], waited_s[done]),),
+        work=(Work(length_s[done], waited_s[done], closed[done], slide_s),),
         batches=int(done.sum()),
         interim_analysis=look,
     )

@@ -116,6 +116,24 @@ def ratio_interval(
     return Interval(estimate, estimate - half, estimate + half, confidence, above.size)
 
 
+def fitted_interval(
+    design: ArrayLike, values: ArrayLike, at: ArrayLike, confidence: float = 0.95, replicates: int = 1000, seed: int = 0
+) -> Interval:
+    """The value at `at` (k,) of the least-squares fit of `values` (n,) on `design` (n, k), by block bootstrap.
+
+    Columns may depend on each other, if they do at `at` too. Raises ValueError for infinite values.
+    """
+    columns, observed = np.asarray(design, dtype=np.float64), _finite(values, "values")
+    parameters = int(np.linalg.matrix_rank(columns))
+    if observed.size <= parameters:
+        return _nothing(observed.size, confidence)
+    inverse = np.linalg.pinv(columns)
+    weights = np.asarray(at, dtype=np.float64) @ inverse
+    estimate, residuals = float(weights @ observed), observed - columns @ (inverse @ observed)
+    half = _half_width(residuals, weights, confidence, None, replicates, seed, parameters)
+    return Interval(estimate, estimate - half, estimate + half, confidence, observed.size)
+
+
 def block_length(residuals: Floats) -> int:
     """Samples per block: twice the length of Politis and White, at least 1, at most a quarter of the series."""
     if residuals.size < _ESTIMATED_BLOCK_FROM or np.ptp(residuals) <= 1e-12 * np.abs(residuals).max(initial=1.0):

@@ -200,18 +200,19 @@ def _work_of(trial_log: TrialLog, record: TrialRecord, resolved: ResolvedExperim
     """The batches that end in the span.
 
     An engine that stopped commits no batch. So if more event time is uncommitted at the end than any batch covers, that
-    time counts as busy. An engine that does not wait for its interval may go on working after a commit. So the time
+    time counts as the last batch's. An engine that does not wait for its interval may go on working after a commit. So the time
     until the next batch counts as busy if that batch came late.
     """
-    all_ends, (work_s, event_s, after_s) = trial_log.batch_work()
+    slide_us = longest_slide_us(resolved.flow) or 0
+    all_ends, (work_s, event_s, after_s, slides) = trial_log.batch_work(slide_us)
     late = np.append(event_s[1:] > LATE_INTERVALS * resolved.interval_s, False)[: event_s.size]
-    ends, (busy_s, covered_s) = within((all_ends, np.array([work_s + late * after_s, event_s])), record.spans)
+    seconds = np.array([work_s + late * after_s, event_s, slides])
+    ends, (busy_s, covered_s, closed) = within((all_ends, seconds), record.spans)
     until_us = _seen_until(record)
     open_s = (until_us - ends[-1]) / US if ends.size else 0.0
     if open_s > covered_s.max(initial=0.0):
-        ends, busy_s, covered_s = np.append(ends, until_us), np.append(busy_s, open_s), np.append(covered_s, 0.0)
-    slide_s = (longest_slide_us(resolved.flow) or 0) / US
-    return Work(ends / US, busy_s, covered_s, slide_s, about)
+        busy_s[-1] += open_s
+    return Work(busy_s, covered_s, closed, slide_us / US, about)
 
 
 def _commit_gap_s(record: TrialRecord) -> float:

@@ -14,7 +14,7 @@ from streamgauge.config.thresholds import BOUND_S_MIN
 from streamgauge.core.formatting import share_beside
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
-from streamgauge.stats.bootstrap import Interval, ratio_interval
+from streamgauge.stats.bootstrap import Interval, fitted_interval, ratio_interval
 
 Floats = NDArray[np.float64]
 
@@ -29,8 +29,10 @@ MACHINE_SHARE_MAX = 0.15
 BACKGROUND_BURST_S, BACKGROUND_BURST_SHARE_MAX = 5.0, 0.5
 """A burst of this length and share may also be the cause, because batches queue up. CPU time stolen from a virtual
 machine counts as background load; it was 8 % in such bursts, which must not count."""
-GROUPS_MIN = 6
-"""Fewer groups of batches do not show how much they vary."""
+OBSERVATIONS_MIN = 6
+"""Fewer batches, or fewer that deliver windows, do not show how much they vary."""
+_COSTS = 3
+"""Of a batch with windows: its own, per second of events, and per slide."""
 
 
 @dataclass(frozen=True)
@@ -53,29 +55,35 @@ class Samples:
 class Work:
     """The batches of one query in the measured span, of an engine that commits all it read before it reads on.
 
-    `end_s`, `busy_s`, `covered_s` (n,): a batch's end in event time, seconds from there to its commit (to the next
-    batch's end if that came late), and the event time that it covers. `slide_s`: seconds between the ends of windows,
-    the longest of the flow; 0 without windows. `about` as in `Samples`.
+    `busy_s`, `covered_s`, `closed` (n,): seconds from a batch's end in event time to its commit (to the next batch's
+    end if that came late), the event time that it covers, and the number of slides whose windows it delivered.
+    `slide_s`: seconds between the ends of windows, the longest of the flow; 0 without windows. `about` as in `Samples`.
     """
 
-    end_s: Floats
     busy_s: Floats
     covered_s: Floats
+    closed: Floats
     slide_s: float = 0.0
     about: str = ""
 
     @cached_property
     def needed_share(self) -> Interval | None:
-        """The share of the time that batches need; None with fewer than `GROUPS_MIN` observations.
+        """The share of the time that batches need; None with fewer than `OBSERVATIONS_MIN` batches, or slides.
 
-        The batches in which a window ends are long, and come at every slide. So the batches between two ends of windows
-        are one observation.
+        The batches that deliver windows are long, and a span has no whole number of them. So with windows, a batch's
+        time is a fixed cost, a cost per second of events, and a cost per slide delivered, and slides count as often as
+        they come in the long run.
         """
-        busy_s, covered_s = self.busy_s, self.covered_s
+        observations, covered_s = self.busy_s.size, float(self.covered_s.sum())
         if self.slide_s:
-            _, group = np.unique(np.floor(self.end_s / self.slide_s), return_inverse=True)
-            busy_s, covered_s = (np.bincount(group, each).astype(np.float64) for each in (busy_s, covered_s))
-        return ratio_interval(busy_s, covered_s, TREND_CONFIDENCE) if busy_s.size >= GROUPS_MIN else None
+            observations = min(observations - _COSTS, np.count_nonzero(self.closed))
+        if observations < OBSERVATIONS_MIN or not covered_s:
+            return None
+        if not self.slide_s:
+            return ratio_interval(self.busy_s, self.covered_s, TREND_CONFIDENCE)
+        costs = np.stack([np.ones(self.busy_s.size), self.covered_s, self.closed], axis=1)
+        per_second = np.array([self.busy_s.size / covered_s, 1.0, 1 / self.slide_s])
+        return fitted_interval(costs, self.busy_s, per_second, TREND_CONFIDENCE)
 
 
 @dataclass(frozen=True, kw_only=True)

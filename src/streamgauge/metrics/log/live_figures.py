@@ -41,12 +41,14 @@ class BatchTimes:
     - `end_us`: the event time up to which it read.
     - `from_us`, `read_us`: the event time and the time of its first read, without redeliveries.
     - `committed_us`: the commit of its last sink.
+    - `results_until_us`: the largest event time among its results.
     """
 
     end_us: int = 0
     from_us: int = 0
     read_us: int = 0
     committed_us: int = 0
+    results_until_us: int = 0
 
 
 class OnlineMetrics:
@@ -98,6 +100,7 @@ class OnlineMetrics:
             insort(self._committed[commit.sink], number)
             batch = self.batches[number]
             batch.committed_us = max(batch.committed_us, commit.committed_us)
+            batch.results_until_us = max(batch.results_until_us, commit.frontier_us)
 
     def delivered_by(self, moments_us: Moments, stream: str | None = None) -> Ints:
         """Events first delivered before each moment."""

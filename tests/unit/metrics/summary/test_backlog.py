@@ -57,9 +57,9 @@ def test_how_much_of_the_time_batches_filled(make: Any) -> None:
 def test_rare_long_batches_fill_time_too(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every third one closes windows: the median would not see it."""
     record = make.story(commit_after_us=250_000).record()
-    ends_us, (busy_s, covered_s, after_s) = record.trial_log.by_query()[0].batch_work()
+    ends_us, (busy_s, covered_s, *others) = record.trial_log.by_query()[0].batch_work()
     third = np.resize([0.3, 0.3, 1.5], busy_s.size) * covered_s
     monkeypatch.setattr(
-        type(record.trial_log), "batch_work", lambda log: (ends_us, np.array([third, covered_s, after_s]))
+        type(record.trial_log), "batch_work", lambda log: (ends_us, np.array([third, covered_s, *others]))
     )
     assert busy_share(record) == pytest.approx(0.7, abs=0.15)
