@@ -44,6 +44,8 @@ _QUERY_STOPPED = "interrupted"
 """Text of DuckDB's RuntimeError on Ctrl-C."""
 EVIDENCE_S, STOPPED_EVIDENCE_S = 30.0, 1.5
 """Most seconds for the engine's report of its batches; shorter after Ctrl-C, which must end within 5 s."""
+LAST_BATCH_S = 5.0
+"""Most seconds until an engine that reports batches reports the last one, which it may do after the commit."""
 COMPARING = "comparing every answer"
 LATE_S = 8.0
 """Seconds after the deadline in which missing results may still arrive, to tell late from lost."""
@@ -65,12 +67,24 @@ def engine_report(testbed: TestBed, record: TrialRecord) -> EngineReport:
     progress: list[BatchProgress] = []
     try:
         progress = testbed.engine.batch_progress(STOPPED_EVIDENCE_S if record.interrupted else EVIDENCE_S)
+        until = time.monotonic() + LAST_BATCH_S
+        while record.drained and _lacks_last_batch(progress, record) and time.monotonic() < until:
+            time.sleep(LATE_POLL_S)
+            progress = testbed.engine.batch_progress(EVIDENCE_S)
         return EngineReport(
             progress, OperatorCounts() if record.interrupted else testbed.engine.operator_row_counts(EVIDENCE_S)
         )
     except KeyboardInterrupt:
         record.interrupt()
         return EngineReport(progress)
+
+
+def _lacks_last_batch(progress: list[BatchProgress], record: TrialRecord) -> bool:
+    """Whether the last committed batch of a query is missing from the reports on that query."""
+    reported: dict[str, int] = {}
+    for one in progress:
+        reported[one.query] = max(one.batch, reported.get(one.query, 0))
+    return any(commit.batch > reported.get(commit.query, commit.batch) for commit in record.trial_log.commits)
 
 
 class Conclusion:

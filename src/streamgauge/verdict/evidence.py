@@ -29,10 +29,9 @@ MACHINE_SHARE_MAX = 0.15
 BACKGROUND_BURST_S, BACKGROUND_BURST_SHARE_MAX = 5.0, 0.5
 """A burst of this length and share may also be the cause, because batches queue up. CPU time stolen from a virtual
 machine counts as background load; it was 8 % in such bursts, which must not count."""
-OBSERVATIONS_MIN = 6
-"""Fewer batches, or fewer that deliver windows, do not show how much they vary."""
-_COSTS = 3
-"""Of a batch with windows: its own, per second of events, and per slide."""
+SHARE_BATCHES_MIN, SHARE_CLOSING_MIN, _COSTS = 6, 4, 3
+"""Fewer batches, or fewer that deliver windows, do not show how much they vary. The fitted costs of a batch with windows
+(its own, per second of events, and per slide) are not counted as batches."""
 
 
 @dataclass(frozen=True)
@@ -68,21 +67,21 @@ class Work:
 
     @cached_property
     def needed_share(self) -> Interval | None:
-        """The share of the time that batches need; None with fewer than `OBSERVATIONS_MIN` batches, or slides.
+        """The share of the time that batches need; None with fewer than `SHARE_BATCHES_MIN` or `SHARE_CLOSING_MIN`.
 
         The batches that deliver windows are long, and a span has no whole number of them. So with windows, a batch's
         time is a fixed cost, a cost per second of events, and a cost per slide delivered, and slides count as often as
         they come in the long run.
         """
-        observations, covered_s = self.busy_s.size, float(self.covered_s.sum())
-        if self.slide_s:
-            observations = min(observations - _COSTS, np.count_nonzero(self.closed))
-        if observations < OBSERVATIONS_MIN or not covered_s:
-            return None
+        batches, covered_s = self.busy_s.size, float(self.covered_s.sum())
         if not self.slide_s:
-            return ratio_interval(self.busy_s, self.covered_s, TREND_CONFIDENCE)
-        costs = np.stack([np.ones(self.busy_s.size), self.covered_s, self.closed], axis=1)
-        per_second = np.array([self.busy_s.size / covered_s, 1.0, 1 / self.slide_s])
+            return (
+                ratio_interval(self.busy_s, self.covered_s, TREND_CONFIDENCE) if batches >= SHARE_BATCHES_MIN else None
+            )
+        if batches < SHARE_BATCHES_MIN + _COSTS or np.count_nonzero(self.closed) < SHARE_CLOSING_MIN or not covered_s:
+            return None
+        costs = np.stack([np.ones(batches), self.covered_s, self.closed], axis=1)
+        per_second = np.array([batches / covered_s, 1.0, 1 / self.slide_s])
         return fitted_interval(costs, self.busy_s, per_second, TREND_CONFIDENCE)
 
 

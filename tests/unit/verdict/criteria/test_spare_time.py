@@ -11,7 +11,7 @@ import pytest
 from streamgauge.results.causes import Cause
 from streamgauge.verdict.criteria.registry import CHECKS
 from streamgauge.verdict.criteria.spare_time import BATCH_SHARE_MAX, may_decide
-from streamgauge.verdict.evidence import OBSERVATIONS_MIN, Evidence, Samples, Work
+from streamgauge.verdict.evidence import SHARE_BATCHES_MIN, Evidence, Samples, Work
 from tests.unit.verdict.helpers_evidence import evidence
 
 SLIDE_S, INTERVAL_S = 4.0, 1.4
@@ -48,7 +48,8 @@ def test_time_left_over_decides() -> None:
 
 
 @pytest.mark.parametrize(
-    "work", [batches(3.0, 0.5), batches(0.0, 1.45), batches(1.4, n=OBSERVATIONS_MIN), replace(batches(1.4), about="other")]
+    "work",
+    [batches(3.0, 0.5), batches(0.0, 1.45), batches(1.4, n=SHARE_BATCHES_MIN), replace(batches(1.4), about="other")],
 )
 def test_too_full_too_few_or_another_querys_batches_decide_nothing(work: Work) -> None:
     assert backlog_check(undecided((work,))).state == "undecided"
@@ -90,7 +91,9 @@ def test_windows_closing_in_some_batches_only_do_not_widen_the_interval() -> Non
     assert by_slide.half_width < each.half_width / 2
 
 
-@pytest.mark.parametrize(("close_s", "n", "worth"), [(1.4, 22, True), (3.0, 22, False), (1.4, OBSERVATIONS_MIN, False)])
+@pytest.mark.parametrize(
+    ("close_s", "n", "worth"), [(1.4, 22, True), (3.0, 22, False), (1.4, SHARE_BATCHES_MIN, False)]
+)
 def test_a_longer_span_is_worth_it_where_batches_leave_time_over(close_s: float, n: int, worth: bool) -> None:
     """Not where they need all of it, nor where too few batches say how much they need."""
     assert may_decide(undecided((batches(close_s, n=n),)), 2.0) is worth
@@ -102,7 +105,7 @@ def test_without_batches_no_longer_span_is_worth_it() -> None:
 
 def test_every_query_must_leave_time_over() -> None:
     assert not may_decide(undecided((batches(1.4), batches(3.0))), 2.0)
-    assert not may_decide(undecided((batches(1.4), batches(1.4, n=OBSERVATIONS_MIN))), 2.0)
+    assert not may_decide(undecided((batches(1.4), batches(1.4, n=SHARE_BATCHES_MIN))), 2.0)
 
 
 def test_a_wide_interval_needs_a_longer_span() -> None:
