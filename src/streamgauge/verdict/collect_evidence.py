@@ -200,8 +200,8 @@ def _work_of(trial_log: TrialLog, record: TrialRecord, resolved: ResolvedExperim
     """The batches that end in the span.
 
     An engine that stopped commits no batch. So if more event time is uncommitted at the end than any batch covers, that
-    time counts as the last batch's. An engine that does not wait for its interval may go on working after a commit. So the time
-    until the next batch counts as busy if that batch came late.
+    time counts as the last batch's. An engine that does not wait for its interval may go on working after a commit. So
+    the time until the next batch counts as busy if that batch came late.
     """
     slide_us = longest_slide_us(resolved.flow) or 0
     all_ends, (work_s, event_s, after_s, slides) = trial_log.batch_work(slide_us)

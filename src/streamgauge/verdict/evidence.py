@@ -30,8 +30,8 @@ BACKGROUND_BURST_S, BACKGROUND_BURST_SHARE_MAX = 5.0, 0.5
 """A burst of this length and share may also be the cause, because batches queue up. CPU time stolen from a virtual
 machine counts as background load; it was 8 % in such bursts, which must not count."""
 SHARE_BATCHES_MIN, SHARE_CLOSING_MIN, _COSTS = 6, 4, 3
-"""Fewer batches, or fewer that deliver windows, do not show how much they vary. The fitted costs of a batch with windows
-(its own, per second of events, and per slide) are not counted as batches."""
+"""Fewer batches, or fewer that deliver windows, do not show how much they vary. With windows, three costs are fitted
+(per batch, per second of events, per slide), so as many more batches are needed."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,8 @@ class Work:
         """
         batches, covered_s = self.busy_s.size, float(self.covered_s.sum())
         if not self.slide_s:
-            return (
-                ratio_interval(self.busy_s, self.covered_s, TREND_CONFIDENCE) if batches >= SHARE_BATCHES_MIN else None
-            )
+            enough = batches >= SHARE_BATCHES_MIN
+            return ratio_interval(self.busy_s, self.covered_s, TREND_CONFIDENCE) if enough else None
         if batches < SHARE_BATCHES_MIN + _COSTS or np.count_nonzero(self.closed) < SHARE_CLOSING_MIN or not covered_s:
             return None
         costs = np.stack([np.ones(batches), self.covered_s, self.closed], axis=1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from streamgauge.stats import bootstrap
-from streamgauge.stats.bootstrap import block_length, independent_slope_interval, ratio_interval, slope_interval
+from streamgauge.stats.bootstrap import block_length, fitted_interval, independent_slope_interval, ratio_interval, slope_interval
 from tests.helpers_quick_draws import replicates
 from tests.statistics.slope_coverage import autocorrelated, coverage
 
@@ -151,6 +151,27 @@ def test_a_ratio_of_sums_is_covered_about_as_often_as_it_says() -> None:
         found = ratio_interval(above, below)
         covered += found.low <= 0.7 <= found.high
     assert covered >= 0.92 * 300
+
+
+def test_a_fitted_value_is_covered_about_as_often_as_it_says() -> None:
+    random, covered = np.random.default_rng(7), 0
+    for _ in range(300):
+        design = np.stack([np.ones(20), random.uniform(0.5, 2.0, 20), random.integers(0, 2, 20)], axis=1)
+        found = fitted_interval(design, design @ [0.1, 0.4, 1.3] + random.normal(0, 0.2, 20), [1.0, 1.0, 0.25])
+        covered += found.low <= 0.1 + 0.4 + 1.3 / 4 <= found.high
+    assert 0.92 * 300 <= covered <= 0.98 * 300
+
+
+def test_columns_that_depend_on_each_other_are_one() -> None:
+    """Batches that each cover two slides: the cost of a slide and of its time cannot be told apart, nor need they be."""
+    design = np.stack([np.ones(12), np.resize([2.0, 4.0], 12), np.resize([1.0, 2.0], 12)], axis=1)
+    found = fitted_interval(design, design @ [0.1, 0.3, 0.4], [0.5, 1.0, 0.5])
+    assert found.estimate == pytest.approx(0.05 + 0.3 + 0.2)
+    assert found.half_width < 1e-9
+
+
+def test_as_many_values_as_columns_are_fitted_by_anything() -> None:
+    assert math.isinf(fitted_interval(np.eye(3), [1.0, 2.0, 3.0], [1.0, 0.0, 0.0]).high)
 
 
 def test_a_ratio_of_too_little_is_unknown() -> None:

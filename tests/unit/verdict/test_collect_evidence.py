@@ -112,6 +112,7 @@ def test_only_an_engine_that_waits_for_its_interval_has_time_left_over(make: Any
     (work,) = collect_module.collect_evidence(check(build(values)), record, RATE, None, None).work
     assert work.covered_s == pytest.approx(1.0)
     assert work.busy_s == pytest.approx(busy_s)
+    assert (work.slide_s, work.closed.sum()) == (4.0, pytest.approx(work.covered_s.sum() / 4, abs=1))
 
 
 def test_batches_that_overlap_leave_no_time_over(resolved: ResolvedExperiment, make: Any) -> None:

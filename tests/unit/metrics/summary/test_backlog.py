@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,19 @@ def test_how_much_of_the_time_batches_filled(make: Any) -> None:
     assert busy_share(make.story(read_after_us=305_000, commit_after_us=245_000).record()) == pytest.approx(0.55)
     record.trial_log.commits = []
     assert busy_share(record) is None
+
+
+def test_slides_are_counted_where_their_windows_were_delivered(make: Any) -> None:
+    """By the results, not by what was read: windows of 4 s whose results come a batch later."""
+    record = make.story().record()
+    commits = record.trial_log.commits
+    record.trial_log.commits = [
+        replace(commit, frontier_us=(commit.frontier_us - US) // (4 * US) * 4 * US) for commit in commits
+    ]
+    (log,) = record.trial_log.by_query()
+    ends_us, (*_, slides) = log.batch_work(4 * US)
+    assert slides.tolist() == [float(end > START + 2 * US and end % (4 * US) == 2 * US) for end in ends_us]
+    assert not log.batch_work()[1][3].any()
 
 
 def test_rare_long_batches_fill_time_too(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:

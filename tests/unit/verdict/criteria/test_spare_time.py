@@ -11,10 +11,10 @@ import pytest
 from streamgauge.results.causes import Cause
 from streamgauge.verdict.criteria.registry import CHECKS
 from streamgauge.verdict.criteria.spare_time import BATCH_SHARE_MAX, may_decide
-from streamgauge.verdict.evidence import SHARE_BATCHES_MIN, Evidence, Samples, Work
+from streamgauge.verdict.evidence import Evidence, Samples, Work
 from tests.unit.verdict.helpers_evidence import evidence
 
-SLIDE_S, INTERVAL_S = 4.0, 1.4
+SLIDE_S, INTERVAL_S, TOO_FEW = 4.0, 1.4, 6
 
 
 def batches(close_s: float, each_s: float = 0.4, n: int = 22) -> Work:
@@ -49,7 +49,7 @@ def test_time_left_over_decides() -> None:
 
 @pytest.mark.parametrize(
     "work",
-    [batches(3.0, 0.5), batches(0.0, 1.45), batches(1.4, n=SHARE_BATCHES_MIN), replace(batches(1.4), about="other")],
+    [batches(3.0, 0.5), batches(0.0, 1.45), batches(1.4, n=TOO_FEW), replace(batches(1.4), about="other")],
 )
 def test_too_full_too_few_or_another_querys_batches_decide_nothing(work: Work) -> None:
     assert backlog_check(undecided((work,))).state == "undecided"
@@ -84,16 +84,14 @@ def test_batches_that_get_fuller_leave_too_little_time(slide_s: float) -> None:
 
 
 def test_windows_closing_in_some_batches_only_do_not_widen_the_interval() -> None:
-    """Summed over a slide they are alike; each by itself they are not."""
+    """Their cost is fitted; without it, each batch by itself differs from the next."""
     by_slide, each = (replace(batches(1.4), slide_s=slide_s).needed_share for slide_s in (SLIDE_S, 0.0))
     assert by_slide is not None
     assert each is not None
     assert by_slide.half_width < each.half_width / 2
 
 
-@pytest.mark.parametrize(
-    ("close_s", "n", "worth"), [(1.4, 22, True), (3.0, 22, False), (1.4, SHARE_BATCHES_MIN, False)]
-)
+@pytest.mark.parametrize(("close_s", "n", "worth"), [(1.4, 22, True), (3.0, 22, False), (1.4, TOO_FEW, False)])
 def test_a_longer_span_is_worth_it_where_batches_leave_time_over(close_s: float, n: int, worth: bool) -> None:
     """Not where they need all of it, nor where too few batches say how much they need."""
     assert may_decide(undecided((batches(close_s, n=n),)), 2.0) is worth
@@ -105,7 +103,7 @@ def test_without_batches_no_longer_span_is_worth_it() -> None:
 
 def test_every_query_must_leave_time_over() -> None:
     assert not may_decide(undecided((batches(1.4), batches(3.0))), 2.0)
-    assert not may_decide(undecided((batches(1.4), batches(1.4, n=SHARE_BATCHES_MIN))), 2.0)
+    assert not may_decide(undecided((batches(1.4), batches(1.4, n=TOO_FEW))), 2.0)
 
 
 def test_a_wide_interval_needs_a_longer_span() -> None:
