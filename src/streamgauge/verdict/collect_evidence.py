@@ -199,9 +199,9 @@ def _work(record: TrialRecord, resolved: ResolvedExperiment) -> tuple[Work, ...]
 def _work_of(trial_log: TrialLog, record: TrialRecord, resolved: ResolvedExperiment, about: str) -> Work:
     """The batches that end in the span.
 
-    An engine that stopped commits no batch. So if more event time is uncommitted at the end than any batch covers, that
-    time counts as the last batch's. An engine that does not wait for its interval may go on working after a commit. So
-    the time until the next batch counts as busy if that batch came late.
+    An engine that stopped commits no batch. So if more event time is uncommitted at the end than just before any
+    commit, that time counts as the last batch's. An engine that does not wait for its interval may go on working after
+    a commit. So the time until the next batch counts as busy if that batch came late.
     """
     slide_us = longest_slide_us(resolved.flow) or 0
     all_ends, (work_s, event_s, after_s, slides) = trial_log.batch_work(slide_us)
@@ -210,7 +210,7 @@ def _work_of(trial_log: TrialLog, record: TrialRecord, resolved: ResolvedExperim
     ends, (busy_s, covered_s, closed) = within((all_ends, seconds), record.spans)
     until_us = _seen_until(record)
     open_s = (until_us - ends[-1]) / US if ends.size else 0.0
-    if open_s > covered_s.max(initial=0.0):
+    if open_s > (covered_s + busy_s).max(initial=0.0):
         busy_s[-1] += open_s
     return Work(busy_s, covered_s, closed, slide_us / US, about)
 

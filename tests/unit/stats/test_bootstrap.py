@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from streamgauge.stats import bootstrap
-from streamgauge.stats.bootstrap import block_length, fitted_interval, independent_slope_interval, ratio_interval, slope_interval
+from streamgauge.stats.bootstrap import (
+    block_length,
+    fitted_interval,
+    independent_slope_interval,
+    ratio_interval,
+    slope_interval,
+)
 from tests.helpers_quick_draws import replicates
 from tests.statistics.slope_coverage import autocorrelated, coverage
 
@@ -163,7 +169,7 @@ def test_a_fitted_value_is_covered_about_as_often_as_it_says() -> None:
 
 
 def test_columns_that_depend_on_each_other_are_one() -> None:
-    """Batches that each cover two slides: the cost of a slide and of its time cannot be told apart, nor need they be."""
+    """Batches that each cover two slides: the cost of a slide and of its time are inseparable, and need not be."""
     design = np.stack([np.ones(12), np.resize([2.0, 4.0], 12), np.resize([1.0, 2.0], 12)], axis=1)
     found = fitted_interval(design, design @ [0.1, 0.3, 0.4], [0.5, 1.0, 0.5])
     assert found.estimate == pytest.approx(0.05 + 0.3 + 0.2)

@@ -115,6 +115,16 @@ def test_only_an_engine_that_waits_for_its_interval_has_time_left_over(make: Any
     assert (work.slide_s, work.closed.sum()) == (4.0, pytest.approx(work.covered_s.sum() / 4, abs=1))
 
 
+def test_a_batch_in_progress_at_the_end_is_no_engine_that_stopped(resolved: ResolvedExperiment, make: Any) -> None:
+    """Its events are uncommitted for as long as those of any other batch, and it counts when it is committed."""
+    record = done_of(make, read_after_us=5_000, commit_after_us=695_000)
+    until_us = record.spans.measured_to_us - 400_000
+    record.spans = TrialSpans(START, record.spans.measured_from_us, until_us, until_us)
+    record.trial_log.commits = [commit for commit in record.trial_log.commits if commit.committed_us < until_us]
+    (work,) = collect_module.collect_evidence(resolved, record, RATE, None, None).work
+    assert work.busy_s == pytest.approx(0.7)
+
+
 def test_batches_that_overlap_leave_no_time_over(resolved: ResolvedExperiment, make: Any) -> None:
     """The next one is read before this one is committed: then lengths say nothing of spare time."""
     record = done_of(make, commit_after_us=1_200_000)

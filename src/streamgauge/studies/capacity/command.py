@@ -207,7 +207,7 @@ def outcome_of(
     return TrialOutcome(
         rate_per_s=request.rate_per_s,
         verdict=result.verdict.value,
-        drained_per_s=_drained_per_s(judged) if failing else None,
+        drained_per_s=_drained_per_s(judged) if failing or _is_swamped(judged) else None,
         why=(judged.record.early_stop if failing else "") or _why(result),
         event_time_p50_us=event_time.p50 if event_time else None,
         event_time_p99_us=event_time.p99 if event_time else None,
@@ -217,6 +217,16 @@ def outcome_of(
         busy_share=backlog.busy_share(judged.record) if has_batch_ids else None,
         folder=str(folder.path),
         wrong_answers=wrong_answers(result),
+    )
+
+
+def _is_swamped(judged: TrialResult) -> bool:
+    """Whether an invalid trial's engine took clearly less than it was offered."""
+    rate = judged.result.rate
+    return (
+        judged.result.verdict.value == "invalid"
+        and rate is not None
+        and rate.ingested_per_s < 0.97 * rate.offered_per_s
     )
 
 

@@ -15,9 +15,9 @@ Pure: no engine, no clock, no chance. The steps, in order:
 A trial is invalid if something disturbed the driver or took the system's CPUs. It is repeated once at the same rate. If
 it is invalid again, there is no upper end, and the rate that held is confirmed. If the rate lies far above what held,
 or is the first guess, a lower rate is tried first. The guess of an overload trial is not repeated: the next is a width
-lower, because that guess is more often too high than disturbed. At 90 %, an invalid trial ends nothing, because it
-proves nothing against the rate above. An undecided trial at 90 % is also repeated once, because a rate is worth little
-if a lower one cannot be shown to hold.
+lower, or what the engine drained meanwhile, because that guess is more often too high than disturbed. At 90 %, an
+invalid trial ends nothing, because it proves nothing against the rate above. An undecided trial at 90 % is also
+repeated once, because a rate is worth little if a lower one cannot be shown to hold.
 
 *Holds* means that the verdict is sustained. A trial that stays undecided after its extensions counts as "does not
 hold", because the search must go on and only proof may raise the answer. A trial whose span began while the backlog of
@@ -112,7 +112,8 @@ class TrialRequest:
 class TrialOutcome:
     """The outcome of a trial.
 
-    `drained_per_s` is the ingested rate while there was a backlog, None if unknown. `busy_share`: the share of the
+    `drained_per_s` is the ingested rate while there was a backlog, None if unknown. Of an invalid trial it is no proof,
+    but the best guess. `busy_share`: the share of the
     time that the engine's batches needed; None if unknown. `began_behind`: whether the span began while a backlog was
     draining. `wrong_answers`: faults in the results of a trial that otherwise kept up; else empty.
 
@@ -268,6 +269,8 @@ def _bracket(state: State, guess: float) -> TrialRequests:
             outcome = yield from _try(state, rate, "bracket", repeat_invalid=not guessed)
         except SearchEnded as invalid:
             lower = rate / first if guessed else backoff.lower_rate(rate, state.low, invalid)
+            if state.low is None and (drained_per_s := state.trials[-1][1].drained_per_s):
+                lower = max(rate / 2, _rate_below(rate, first, drained_per_s))
             rate, step = _within(state.settings, lower), first
             continue
         if state.low is not None and state.high is not None:

@@ -29,7 +29,11 @@ class Sut:
         self.requests.append(TrialRequest(rate, purpose, fresh))
         verdict = self.verdict(rate, len(self.requests))
         flatters = self.flatters if purpose == "overload" else self.failed_flatters
-        drained = None if verdict == "sustained" else min(rate, flatters * self.capacity_per_s)
+        drained = (
+            None
+            if verdict in ("sustained", "invalid") and purpose != "overload"
+            else min(rate, flatters * self.capacity_per_s)
+        )
         return TrialOutcome(rate, verdict, drained, purpose=purpose, seconds=45.0)
 
     def verdict(self, rate: float, number: int) -> VerdictValue:

@@ -80,12 +80,15 @@ def test_why_a_trial_failed_is_what_ended_it(
 
 
 @pytest.mark.parametrize(
-    ("verdict", "drained_per_s"), [("not_sustained", 9e4), ("undecided", None), ("sustained", None), ("invalid", None)]
+    ("verdict", "drained_per_s"), [("not_sustained", 9e4), ("undecided", None), ("sustained", None), ("invalid", 9e4)]
 )
 def test_only_a_trial_that_fell_behind_tells_what_the_engine_drains(
     study: RunFolder, verdict: VerdictValue, drained_per_s: float | None
 ) -> None:
-    """What one that kept up has read is what it was offered: a search would take that for a limit."""
+    """What one that kept up has read is what it was offered: a search would take that for a limit.
+
+    An invalid one proves nothing, but what it drained is the best guess.
+    """
     rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=9e4, planned_per_s=1e5)
     changed = {"verdict": Verdict(value=verdict, sentence="as it is"), "rate": rates}
     record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)

@@ -1,6 +1,7 @@
 """studies/capacity/search.py: trials that are invalid, and drivers that fail, say nothing of the engine."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -62,6 +63,25 @@ def test_the_guess_of_an_overload_trial_that_was_disturbed_is_lowered_by_a_width
     assert result.confirmed
     assert result.low is not None
     assert result.low <= capacity < result.low * (1 + PLENTY.tolerance) ** 2
+
+
+@pytest.mark.parametrize(
+    ("drained", "following"), [(1.05e6, 1e6), (2e6, 1.5e6 / 1.05), (1e5, 0.75e6), (None, 1.5e6 / 1.05)]
+)
+def test_what_an_engine_drained_beside_a_failed_driver_is_the_next_guess(
+    drained: float | None, following: float
+) -> None:
+    """Within half of the guess, because such a trial proves nothing."""
+    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if number == 2 else None)
+    sut.flatters = 1.5 * DRAIN_OVERESTIMATE_FACTOR
+
+    def trial(*request: Any) -> TrialOutcome:
+        outcome = sut(*request)
+        return dataclasses.replace(outcome, drained_per_s=drained) if len(sut.requests) == 2 else outcome
+
+    result = search(trial, PLENTY)
+    assert [request.rate_per_s for request in sut.requests[1:3]] == pytest.approx([1.5e6, following])
+    assert result.confirmed
 
 
 @given(capacity=st.floats(1e3, 1e6), start=st.floats(0.05, 0.5), starved=st.floats(1.3, 8))
