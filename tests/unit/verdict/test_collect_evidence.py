@@ -120,7 +120,9 @@ def test_a_batch_in_progress_at_the_end_is_no_engine_that_stopped(resolved: Reso
     record = done_of(make, read_after_us=5_000, commit_after_us=695_000)
     until_us = record.spans.measured_to_us - 400_000
     record.spans = TrialSpans(START, record.spans.measured_from_us, until_us, until_us)
-    record.trial_log.commits = [commit for commit in record.trial_log.commits if commit.committed_us < until_us]
+    log = record.trial_log
+    log.commits = [commit for commit in log.commits if commit.committed_us < until_us]
+    log.deliveries = [[part for part in parts if part.when_us < until_us] for parts in log.deliveries]
     (work,) = collect_module.collect_evidence(resolved, record, RATE, None, None).work
     assert work.busy_s == pytest.approx(0.7)
 
