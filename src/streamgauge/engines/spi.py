@@ -177,6 +177,26 @@ ANOTHER_ENGINE = "another engine (streamgauge engines lists what each supports)"
 """The way out of a request that an engine cannot run."""
 
 
+@dataclass(frozen=True)
+class BatchRequest:
+    """A user job to answer over Parquet files.
+
+    - `inputs`: stream to its file.
+    - `options`: the options of the run.
+    - `folder`: takes the engine's files; `log` takes its output.
+    - `stage`: shows what the engine does.
+    - `order`: the column by which parts of the input are taken.
+    """
+
+    job: UserJobNode
+    inputs: Mapping[str, Path]
+    options: dict[str, str]
+    folder: Path
+    log: Path
+    stage: Stage | None = None
+    order: str = EVENT_TIME
+
+
 class BatchAnswer(Protocol):
     def __call__(self, out: Path, before_us: int | None = None) -> Path:
         """A folder of Parquet files: the job's results for the input whose `order` is below `before_us`."""
@@ -248,20 +268,10 @@ class EnginePlugin:
         """Whether options make events carry every declared column, not only those that the job reads."""
         return False
 
-    def batch_answer(
-        self,
-        job: UserJobNode,
-        inputs: dict[str, Path],
-        options: dict[str, str],
-        folder: Path,
-        log: Path,
-        stage: Stage | None = None,
-        order: str = EVENT_TIME,
-    ) -> AbstractContextManager[BatchAnswer]:
-        """A process that answers a user job over Parquet files, with the run's own options; ended at the end.
+    def batch_answer(self, request: BatchRequest) -> AbstractContextManager[BatchAnswer]:
+        """A process that answers a user job over files; ended at the end.
 
-        `folder` takes its files, and its output goes to `log`. `order`: the column by which parts of the input are
-        taken. `stage` shows what that process does. Answers raise EngineError with the engine's, or the user's, reason.
+        Answers raise EngineError with the engine's, or the user's, reason.
         """
         raise NotImplementedError(f"the engine {self.capabilities.name} has no batch mode")
 

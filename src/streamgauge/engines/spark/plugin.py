@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 
-from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.core.progress_step import Stage
-from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.engines.spark import batch_interval, options, tuning, validate, watermark
@@ -20,7 +16,15 @@ from streamgauge.engines.spark.probes.real_time import RealTime
 from streamgauge.engines.spark.session import environment
 from streamgauge.engines.spark.structured import realtime
 from streamgauge.engines.spark.user_job.operator_profiler import SparkOperatorProfiler
-from streamgauge.engines.spi import BatchAnswer, BatchInterval, Capabilities, Engine, EnginePlugin, StartRequest
+from streamgauge.engines.spi import (
+    BatchAnswer,
+    BatchInterval,
+    BatchRequest,
+    Capabilities,
+    Engine,
+    EnginePlugin,
+    StartRequest,
+)
 
 
 class _PluginOfMode(EnginePlugin):
@@ -66,19 +70,10 @@ class SparkPlugin(_PluginOfMode):
     def sends_all_columns(self, options_: Mapping[str, str]) -> bool:
         return options.sends_all_columns(options_)
 
-    def batch_answer(
-        self,
-        job: UserJobNode,
-        inputs: dict[str, Path],
-        options: dict[str, str],
-        folder: Path,
-        log: Path,
-        stage: Stage | None = None,
-        order: str = EVENT_TIME,
-    ) -> AbstractContextManager[BatchAnswer]:
+    def batch_answer(self, request: BatchRequest) -> AbstractContextManager[BatchAnswer]:
         from streamgauge.engines.spark.user_job.batch_answer import batch_answer
 
-        return batch_answer(job, inputs, options, folder, log, stage, order)
+        return batch_answer(request)
 
     def latency_probe(self) -> LatencyProbe:
         return MicroBatch()

@@ -8,6 +8,7 @@ from typing import Any
 from streamgauge.core.schema import quote
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.registry import entry
+from streamgauge.engines.spi import BatchRequest
 from streamgauge.preflight import user_job_reference
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
@@ -35,5 +36,5 @@ def _in_batch(
     for name, table in tables.items():
         connection.table(quote(table)).write_parquet(str(inputs[name]))
     plugin, options = entry(resolved.engine.name), resolved.experiment.options
-    with plugin.batch_answer(job, inputs, options, private, private / "batch.log") as answer:
+    with plugin.batch_answer(BatchRequest(job, inputs, options, private, private / "batch.log")) as answer:
         return connection.read_parquet(str(answer(private / "answer") / "*.parquet"))

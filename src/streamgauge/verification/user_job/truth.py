@@ -24,6 +24,7 @@ from streamgauge.core.progress_step import Stage
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.diff import compare as answers
 from streamgauge.engines.registry import entry
+from streamgauge.engines.spi import BatchRequest
 from streamgauge.metrics.latency.event_latency import LatencyRule
 from streamgauge.metrics.latency.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
@@ -262,7 +263,8 @@ def _truth(
         yield lambda before_us: _by_reference(job, connection, inputs, before_us, order)
         return
     plugin = entry(resolved.engine.name)
-    with plugin.batch_answer(job.native, inputs, resolved.experiment.options, folder, log, stage, order) as answer:
+    request = BatchRequest(job.native, inputs, resolved.experiment.options, folder, log, stage, order)
+    with plugin.batch_answer(request) as answer:
         yield lambda before_us: connection.read_parquet(
             str(answer(folder / f"answer-{before_us}", before_us) / "*.parquet")
         )

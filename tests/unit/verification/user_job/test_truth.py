@@ -22,6 +22,7 @@ from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType
 from streamgauge.diff.compare import types_of
+from streamgauge.engines.spi import BatchRequest
 from streamgauge.metrics.log.ingest_times import IngestTimes
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -393,11 +394,12 @@ def test_without_a_reference_the_batch_run_is_the_truth(
     asked.receive(asked.answer(ROWS).slice(1))
 
     @contextmanager
-    def in_batch(job: Any, inputs: dict[str, Path], *_: object) -> Iterator[Any]:
+    def in_batch(request: BatchRequest) -> Iterator[Any]:
         def answer(out: Path, before_us: int | None = None) -> Path:
             out.mkdir()
             with duckdb.connect() as connection:
-                connection.sql(ROWS.replace("purchases", f"'{inputs['purchases']}'")).write_parquet(f"{out}/a.parquet")
+                table = f"'{request.inputs['purchases']}'"
+                connection.sql(ROWS.replace("purchases", table)).write_parquet(f"{out}/a.parquet")
             return out
 
         yield answer
@@ -443,7 +445,7 @@ def test_the_batch_run_is_left_out_only_where_nothing_can_differ(
     began: list[str] = []
 
     @contextmanager
-    def batch_answer(*_: Any) -> Iterator[Any]:
+    def batch_answer(_: BatchRequest) -> Iterator[Any]:
         began.append("batch")
         raise EngineError("no engine runs here")
         yield
@@ -548,7 +550,7 @@ def test_lineage_that_the_function_moves_in_batch_too_is_wrong(
         rows = asked.answer(query)
         moved = shifted(rows, **{name: more for name, more in shift.items() if name in rows.column_names})
         monkeypatch.setattr(
-            "streamgauge.engines.spark.user_job.batch_answer.batch_answer", lambda *_, rows=moved: in_file(rows)
+            "streamgauge.engines.spark.user_job.batch_answer.batch_answer", lambda _, rows=moved: in_file(rows)
         )
         asked.receive(moved)
         found = asked.verify()
