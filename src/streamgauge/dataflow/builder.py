@@ -102,7 +102,10 @@ def union(*streams: Stream, name: str | None = None) -> Stream:
     for stream in streams:
         disjoint += (_disjoint(stream.node, tuple(each for node in disjoint for each in graph.walk(node))),)
     taken = {each.name for node in disjoint for each in graph.walk(node)}
-    return _checked(Union(disjoint, name or _free("union", taken)))
+    node = Union(disjoint, name or _free("union", taken))
+    stream = _checked(node)
+    lineage.check_inputs(node)
+    return stream
 
 
 def flow(*parts: Flow) -> Flow:

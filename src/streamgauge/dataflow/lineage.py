@@ -8,12 +8,14 @@
   array) and `event_branch` (input of a union).
 
 An id is carried only as far as it identifies something. Neither workloads nor engines depend on the rewrite.
+The rewrite gives no id a name that another column of the row has, or gets further down: such an id is `id_...`.
 Added operators are named after the node they belong to: `join.left`, `join.right`, `join.lineage`.
 Finally, columns that no operator reads are pruned from selects and aggregates, so that sources need not provide them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from streamgauge.core.errors import InputError, Problem
@@ -55,6 +57,10 @@ from streamgauge.dataflow.operators.api import ORDINAL
 from streamgauge.dataflow.program import ProgramNode
 
 Times = tuple[str, ...]
+Taken = frozenset[str]
+"""Names in lower case, because engines ignore case."""
+_NONE: Taken = frozenset()
+_WINDOW: Taken = frozenset({WINDOW_START, WINDOW_END})
 
 
 @dataclass(frozen=True)
@@ -106,8 +112,8 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
     }
 
 
-def check_inputs(node: Process) -> None:
-    """Raises InputError if the rows of a process's inputs are not identified by the same columns."""
+def check_inputs(node: Process | Union) -> None:
+    """Raises InputError if the rows of several inputs are not identified by columns that go together."""
     _carry(node, (EVENT_TIME, INGEST_TIME), required=True)
 
 
@@ -117,17 +123,20 @@ def _rewritten(last: Node, times: Times) -> LineageNode:
     return _carry(last, times, required=True)
 
 
-def _carry(node: Node, times: Times, required: bool) -> LineageNode:
-    """`required`: whether a downstream node uses this node's ids."""
+def _carry(node: Node, times: Times, required: bool, avoid: Taken = _NONE) -> LineageNode:
+    """`required`: whether a downstream node uses this node's ids.
+
+    `avoid`: names of columns that downstream nodes add to these rows; no added id may have one.
+    """
     match node:
         case Source():
             ids = (EVENT_ID,) if required else ()
             return LineageNode(replace(node, lineage=(*times, *ids)), ids, ids)
         case Where():
-            input_ = _carry(node.input, times, required)
+            input_ = _carry(node.input, times, required, avoid)
             return replace(input_, node=replace(node, input=input_.node))
         case Select():
-            return _carry_select(node, times, required)
+            return _carry_select(node, times, required, avoid)
         case WindowAggregate() | SessionAggregate():
             input_ = _carry(node.input, times, required=False)
             retained = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
@@ -137,31 +146,31 @@ def _carry(node: Node, times: Times, required: bool) -> LineageNode:
             updates = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
             return LineageNode(updates, (*node.keys, EVENT_TIME), ())
         case WindowJoin() | IntervalJoin():
-            return _carry_join(node, times, required)
+            return _carry_join(node, times, required, avoid)
         case ProgramNode():  # its messages hold the declared fields only
             return LineageNode(node, (), ())
         case UserJobNode():  # the user's function decides which columns it passes on
             sources = tuple(replace(each, lineage=(*times, EVENT_ID)) for each in node.inputs)
             return LineageNode(replace(node, inputs=sources), (), ())
         case Process():
-            return _carry_process(node, times, required)
+            return _carry_process(node, times, required, avoid)
         case Explode():
-            return _carry_explode(node, times, required)
+            return _carry_explode(node, times, required, avoid)
         case InWindows():
-            input_ = _carry(node.input, times, required)
+            input_ = _carry(node.input, times, required, avoid | _WINDOW)
             return LineageNode(replace(node, input=input_.node), (*input_.ids, WINDOW_START), input_.added)
         case Lookup():
-            input_ = _carry(node.input, times, required)
+            input_ = _carry(node.input, times, required, avoid | _lower(node.table.schema.names))
             return replace(input_, node=_in_order(replace(node, input=input_.node), node, times, input_.added))
         case Union():
-            return _carry_union(node, times, required)
+            return _carry_union(node, times, required, avoid)
         case Distinct():
-            input_ = _carry(node.input, times, required=True)
+            input_ = _carry(node.input, times, True, avoid | (_WINDOW if node.window else _NONE))
             first = _in_order(replace(node, input=input_.node, ties=input_.ids), node, times, input_.added)
             windows = (WINDOW_START,) if node.window else ()
             return LineageNode(first, tuple(dict.fromkeys(input_.ids + windows)), input_.added)
         case TopN():
-            input_ = _carry(node.input, times, required=False)
+            input_ = _carry(node.input, times, False, frozenset({schema.RANK}))
             ranked = replace(node, input=input_.node, latest=times)
             return LineageNode(_in_order(ranked, node, times, ()), (*node.keys, WINDOW_START, schema.RANK), ())
 
@@ -173,32 +182,59 @@ def _in_order(rewritten: Node, original: Node, times: Times, added: tuple[str, .
     return Select(rewritten, columns + lineage, f"{original.name}.lineage")
 
 
-def _carry_explode(node: Explode, times: Times, required: bool) -> LineageNode:
+def _carry_explode(node: Explode, times: Times, required: bool, avoid: Taken) -> LineageNode:
     """The index in the array distinguishes the rows of one event."""
-    input_ = _carry(node.input, times, required)
-    ordinal = _numbered(EVENT_ORDINAL, input_.added) if required else None
+    input_ = _carry(node.input, times, required, avoid | {node.column.lower()})
+    taken = _lower((*input_.added, *schema.columns(node))) | avoid
+    ordinal = _numbered(EVENT_ORDINAL, taken) if required else None
     ordinals = (ordinal,) if ordinal else ()
     exploded = replace(node, input=input_.node, ordinal=ordinal)
     added = input_.added + ordinals
     return LineageNode(_in_order(exploded, node, times, added), input_.ids + ordinals, added)
 
 
-def _carry_union(node: Union, times: Times, required: bool) -> LineageNode:
+def _carry_union(node: Union, times: Times, required: bool, avoid: Taken) -> LineageNode:
     """Every input gives the ids of all inputs; ids that it lacks are null."""
-    sides = [_carry(input_, times, required) for input_ in node.inputs]
-    types = {name: schema.columns(side.node)[name] for side in reversed(sides) for name in side.added}
-    shared = tuple(dict.fromkeys(name for side in sides for name in side.added))
-    branch = _numbered(EVENT_BRANCH, shared) if required and _ids_may_meet(node, sides) else None
+    sides = [_carry(input_, times, required, avoid) for input_ in node.inputs]
+    types, renamed = _names_in_union(sides, _lower(schema.columns(node)) | avoid)
+    taken = _lower((*types, *schema.columns(node))) | avoid
+    branch = _numbered(EVENT_BRANCH, taken) if required and _ids_may_meet(node, sides) else None
     branches = (branch,) if branch else ()
     rows = []
-    for number, (side, original) in enumerate(zip(sides, node.inputs, strict=True)):
-        own = tuple((name, _quoted(name)) for name in schema.columns(original))
+    for number, (side, names) in enumerate(zip(sides, renamed, strict=True)):
+        own = tuple((name, _quoted(name)) for name in schema.columns(node.inputs[number]))
         lineage = tuple((time, time) for time in times)
-        ids = tuple((name, _quoted(name) if name in side.added else _NULLS[types[name]]) for name in shared)
+        given = {name: _quoted(id_) for id_, name in names.items()}
+        ids = tuple((name, given.get(name) or _null_of(kind, name, node)) for name, kind in types.items())
         columns = own + lineage + ids + tuple((name, f"{number}L") for name in branches)
         rows.append(Select(side.node, columns, f"{node.name}.{number + 1}"))
-    ids_ = tuple(dict.fromkeys(id_ for side in sides for id_ in side.ids))
-    return LineageNode(replace(node, inputs=tuple(rows)), ids_ + branches, shared + branches)
+    ids_ = dict.fromkeys(names.get(id_, id_) for side, names in zip(sides, renamed, strict=True) for id_ in side.ids)
+    return LineageNode(replace(node, inputs=tuple(rows)), (*ids_, *branches), (*types, *branches))
+
+
+def _names_in_union(sides: list[LineageNode], avoid: Taken) -> tuple[dict[str, str], list[dict[str, str]]]:
+    """(name to type of every added id, each side's added id to that name). Ids of equal name and type are one."""
+    types: dict[str, str] = {}
+    spelled: dict[str, tuple[str, str]] = {}
+    renamed = []
+    for side in sides:
+        taken, names, available = set(avoid), dict[str, str](), schema.columns(side.node)
+        for id_ in side.added:
+            name, kind = id_, available[id_]
+            while name.lower() in taken or spelled.setdefault(name.lower(), (name, kind)) != (name, kind):
+                name = f"id_{name}"
+            taken.add(name.lower())
+            names[id_], types[name] = name, kind
+        renamed.append(names)
+    return types, renamed
+
+
+def _null_of(kind: str, name: str, node: Union) -> str:
+    if kind not in _NULLS:
+        rule = f"cannot leave {name} out: rows of an input are identified by it, and it is {kind}"
+        way_out = f"keep {name} as a column of every input, or select it as another type before the window"
+        raise InputError(Problem(f"union {node.name!r}", rule, name, way_out))
+    return _NULLS[kind]
 
 
 _NULLS = {
@@ -218,7 +254,7 @@ def _ids_may_meet(node: Union, sides: list[LineageNode]) -> bool:
     return len(set(streams)) < len(streams) or any(EVENT_ID not in side.ids for side in sides)
 
 
-def _numbered(name: str, taken: tuple[str, ...]) -> str:
+def _numbered(name: str, taken: Taken) -> str:
     """`event_ordinal`, then `event_ordinal_2`."""
     return (
         name
@@ -231,55 +267,62 @@ def _maxima(times: Times) -> Columns:
     return tuple((time, f"max({time})") for time in times)
 
 
-def _carry_select(node: Select, times: Times, required: bool) -> LineageNode:
+def _carry_select(node: Select, times: Times, required: bool, avoid: Taken) -> LineageNode:
     """An id that the select passes on (perhaps renamed) remains an id; one that it drops is added again."""
     input_ = _carry(node.input, times, required)
     passed = {expression.strip(): name for name, expression in reversed(node.columns)}
-    own = {name for name, _ in node.columns}
-    retained = {id_: passed.get(id_) or _free(id_, own) for id_ in input_.ids} if required else {}
+    taken = {*_lower(name for name, _ in node.columns), *avoid}
+    retained = {id_: passed.get(id_) or _take(id_, taken) for id_ in input_.ids} if required else {}
     added = tuple(id_ for id_ in retained if id_ not in passed)
-    columns = node.columns + tuple((time, time) for time in times) + tuple((retained[id_], id_) for id_ in added)
-    select = replace(node, input=input_.node, columns=columns)
+    ids = tuple((retained[id_], _quoted(id_)) for id_ in added)
+    select = replace(node, input=input_.node, columns=node.columns + tuple((time, time) for time in times) + ids)
     return LineageNode(select, tuple(retained.values()), tuple(retained[id_] for id_ in added))
 
 
-def _free(name: str, taken: set[str], prefix: str = "id_") -> str:
-    while name in taken:
+def _lower(names: Iterable[str]) -> Taken:
+    return frozenset(name.lower() for name in names)
+
+
+def _take(name: str, taken: set[str], prefix: str = "id_") -> str:
+    """The name with as many prefixes as make it free, which it is no longer; `taken` is in lower case."""
+    while name.lower() in taken:
         name = prefix + name
+    taken.add(name.lower())
     return name
 
 
-def _carry_join(node: WindowJoin | IntervalJoin, times: Times, required: bool) -> LineageNode:
+def _carry_join(node: WindowJoin | IntervalJoin, times: Times, required: bool, avoid: Taken) -> LineageNode:
     """Both sides carry their lineage under different names; a select after the join merges them."""
     left, right = _carry(node.left, times, required), _carry(node.right, times, required)
     own = tuple(schema.columns(node))
-    taken = set(own)
+    taken = {*_lower(own), *avoid}
     left_names = _side_names(left, node.left, "left_", taken)
     right_names = _side_names(right, node.right, "right_", taken)
+    left_times, right_times = ({time: _take(prefix + time, taken) for time in times} for prefix in ("left_", "right_"))
     join = replace(
         node,
-        left=_side(node.left, left.node, times, "left_", left_names, f"{node.name}.left"),
-        right=_side(node.right, right.node, times, "right_", right_names, f"{node.name}.right"),
+        left=_side(node.left, left.node, left_times | left_names, f"{node.name}.left"),
+        right=_side(node.right, right.node, right_times | right_names, f"{node.name}.right"),
     )
     added = (*left_names.values(), *right_names.values()) if required else ()
-    merged = tuple((time, f"greatest(left_{time}, right_{time})") for time in times)
-    columns = tuple((name, _quoted(name)) for name in own) + merged + tuple((name, name) for name in added)
+    merged = tuple((time, f"greatest({left_times[time]}, {right_times[time]})") for time in times)
+    columns = tuple((name, _quoted(name)) for name in (*own, *added))
+    columns = columns[: len(own)] + merged + columns[len(own) :]
     ids = [*(left_names.get(id_, id_) for id_ in left.ids), *(right_names.get(id_, id_) for id_ in right.ids)]
     windows = [WINDOW_START] if isinstance(node, WindowJoin) else []
     unique = tuple(dict.fromkeys([*ids, *windows])) if required else ()
     return LineageNode(Select(join, columns, f"{node.name}.lineage"), unique, added)
 
 
-def _carry_process(node: Process, times: Times, required: bool) -> LineageNode:
+def _carry_process(node: Process, times: Times, required: bool, avoid: Taken) -> LineageNode:
     """A keyed process always gets ids, because they order rows of equal time."""
     inputs = tuple(_carry(input_, times, required or bool(node.keys)) for input_ in node.inputs)
     order = _alike(node, [input_.ids for input_ in inputs])
     retained: dict[str, str] = {}
     if required and not node.identity:
-        taken = {name for name, _ in node.gives}
+        taken = {*_lower(name for name, _ in node.gives), *avoid}
         for id_ in (*order, *((ORDINAL,) if node.several else ())):
-            retained[id_] = _free(id_ if id_ != ORDINAL else "event_ordinal", taken)
-            taken.add(retained[id_])
+            retained[id_] = _take(id_ if id_ != ORDINAL else "event_ordinal", taken)
     lineage = tuple((time, time) for time in times) + tuple((name, id_) for id_, name in retained.items())
     process = replace(node, inputs=tuple(input_.node for input_ in inputs), lineage=lineage, order=order)
     ids = tuple(retained.values())
@@ -299,15 +342,14 @@ def _side_names(side: LineageNode, original: Node, prefix: str, taken: set[str])
     names = {}
     for id_ in side.added:
         stream = next(each.name for each in graph.walk(original) if isinstance(each, Source))
-        names[id_] = _free(f"{stream}_{EVENT_ID}" if id_ == EVENT_ID else id_, taken, prefix)
-        taken.add(names[id_])
+        names[id_] = _take(f"{stream}_{EVENT_ID}" if id_ == EVENT_ID else id_, taken, prefix)
     return names
 
 
-def _side(original: Node, rewritten: Node, times: Times, prefix: str, names: dict[str, str], operator: str) -> Select:
+def _side(original: Node, rewritten: Node, renamed: dict[str, str], operator: str) -> Select:
+    """The side's own columns, then its lineage under other names."""
     own = tuple((name, _quoted(name)) for name in schema.columns(original))
-    lineage = tuple((prefix + time, time) for time in times)
-    return Select(rewritten, own + lineage + tuple((name, id_) for id_, name in names.items()), operator)
+    return Select(rewritten, own + tuple((name, _quoted(column)) for column, name in renamed.items()), operator)
 
 
 def _quoted(name: str) -> str:
