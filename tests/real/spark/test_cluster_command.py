@@ -67,7 +67,7 @@ def listening(pids: list[int]) -> set[str]:
 
 
 def test_the_life_of_a_cluster(place: Path) -> None:
-    """Status, a second start, and what listens; then stopped twice, with every process gone."""
+    """Status, a second start, what listens, and a damaged state; then stopped twice, with every process gone."""
     started = say(place, "cluster", "start", "--workers", "1", "--cores", "1", "--memory", "512MiB", "--json")
     assert started.returncode == 0, started.stderr
     try:
@@ -81,6 +81,13 @@ def test_the_life_of_a_cluster(place: Path) -> None:
         assert (second.returncode, second.stdout) == (2, "")
         assert second.stderr.count("error:") == 1
         assert "must not be running" in second.stderr
+        (file,) = place.glob("*/cluster.json")
+        text = file.read_text()
+        file.write_text("{")
+        damaged = [say(place, "cluster", "stop"), say(place, "cluster", "start")]
+        file.write_text(text)
+        assert [done.returncode for done in damaged] == [2, 2]
+        assert all(f"kill {' '.join(map(str, sorted(pids)))}" in done.stderr for done in damaged)
     finally:
         stops = [say(place, "cluster", "stop") for _ in range(2)]
     assert [(done.returncode, done.stderr) for done in stops] == [

@@ -66,7 +66,8 @@ class SparkEngine(Engine):
     def status(self) -> EngineStatus:
         assert self._child is not None
         if self._cluster is not None and (members := self._cluster.ended()):
-            return EngineStatus(False, f"the cluster's {ended_in_words(members)}")
+            ended = f"the cluster's {ended_in_words(members)}"
+            return EngineStatus(False, f"{ended}. Start it again: streamgauge cluster stop, then start")
         if not self._child.alive:
             ended = f"the Spark process ended (exit code {self._child.exit_code})"
             return EngineStatus(False, f"{ended}; its log: {self._child.log}")

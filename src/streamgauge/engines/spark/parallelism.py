@@ -30,6 +30,7 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 from streamgauge.engines.operator_profiler import ParallelismOptions
+from streamgauge.engines.spark.cluster.standalone import ALL_CORES, EXECUTOR_CORES, is_standalone
 from streamgauge.engines.spi import StartRequest
 
 LOCAL = "local"
@@ -56,33 +57,44 @@ def executor_cores(master: str, parallelism: int | None, users: Mapping[str, str
     """Spark configuration by which all executors of a cluster have `parallelism` cores; empty for a local Spark."""
     if parallelism is None or master.startswith(LOCAL):
         return {}
-    if master.startswith("spark://"):
-        return {"spark.cores.max": str(parallelism)}
+    if is_standalone(master):
+        return {ALL_CORES: str(parallelism)}
     return {"spark.executor.instances": str(parallelism // cores_of_executor(users))}
 
 
 def cores_of_executor(users: Mapping[str, str]) -> int:
     """The cores of an executor on YARN and Kubernetes."""
-    return int(users.get("spark.executor.cores", 1))
+    return int(users.get(EXECUTOR_CORES, 1))
 
 
 def parallelism_problems(request: StartRequest) -> Iterator[Problem]:
-    """A parallelism that contradicts the master or one of Spark's settings."""
+    """A parallelism that contradicts the master or one of Spark's settings, and settings that leave no executor."""
     parallelism, master = request.parallelism, request.master or ""
+    if is_standalone(master):
+        yield from _total_below_one_executor(request.options)
     if parallelism is None:
         return
     if master.startswith(LOCAL):
         rule = f"must not be given with the master {master}, which states Spark's cores"
         yield Problem("parallelism", rule, parallelism, "leave --master out, or leave --parallelism out")
         return
-    taken = "spark.cores.max" if master.startswith("spark://") else "spark.executor.instances"
+    taken = ALL_CORES if is_standalone(master) else "spark.executor.instances"
     if taken in request.options:
         rule = f"must not be given with {taken}, which states the executors' cores"
         yield Problem("parallelism", rule, parallelism, f"leave --option {taken} out, or leave --parallelism out")
-    cores = request.options.get("spark.executor.cores", "1")
+    cores = request.options.get(EXECUTOR_CORES, "1")
     if cores.isdecimal() and int(cores) and parallelism % int(cores):
-        rule = f"must be a multiple of spark.executor.cores ({cores})"
+        rule = f"must be a multiple of {EXECUTOR_CORES} ({cores})"
         yield Problem("parallelism", rule, parallelism, f"--parallelism {int(cores) * -(-parallelism // int(cores))}")
+
+
+def _total_below_one_executor(options: Mapping[str, str]) -> Iterator[Problem]:
+    """All cores of a job on a standalone cluster, if they are fewer than one executor needs: it would never start."""
+    total, cores = options.get(ALL_CORES, ""), options.get(EXECUTOR_CORES, "")
+    if total.isdecimal() and cores.isdecimal() and 0 < int(total) < int(cores):
+        rule = f"must be at least the cores of one executor ({EXECUTOR_CORES}={cores}), or none starts"
+        way_out = f"--option {ALL_CORES}={cores}, or --option {EXECUTOR_CORES}={total}"
+        yield Problem(f"option {ALL_CORES}", rule, total, way_out)
 
 
 def parallelism_options(node: Node) -> ParallelismOptions:

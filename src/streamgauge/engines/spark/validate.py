@@ -29,6 +29,7 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
+from streamgauge.engines.spark.cluster.standalone import SCHEME, places
 from streamgauge.engines.spark.options import CAPABILITIES, LOWERING, LOWERINGS, RULES, check_beside
 from streamgauge.engines.spark.parallelism import parallelism_problems
 from streamgauge.engines.spi import Capabilities, StartRequest
@@ -45,7 +46,7 @@ _LOCAL = re.compile(
     r"local(\[([1-9][0-9]*|\*)(,\s*[1-9][0-9]*)?\])?"
     r"|local-cluster\[\s*[0-9]+\s*,\s*[0-9]+\s*,\s*[0-9]+\s*\]"
 )
-_STANDALONE = re.compile(r"spark://[\w.-]+:[0-9]+(,[\w.-]+:[0-9]+)*")
+_STANDALONE = re.compile(rf"{SCHEME}[\w.-]+:[0-9]+(,[\w.-]+:[0-9]+)*")
 _KUBERNETES = re.compile(r"k8s://(https?://)?[\w.-]+(:[0-9]+)?/?")
 _LOOPBACK = re.compile(r"localhost|127(\.[0-9]+){3}")
 _ANY_ADDRESS = "0.0.0.0"
@@ -200,7 +201,7 @@ def _master(master: str | None, spark_settings: dict[str, str]) -> Iterator[Prob
             rule = f"yarn needs {' or '.join(_HADOOP)} to name a folder with the cluster's configuration"
             yield Problem("master", rule, master, f"export {_HADOOP[0]}=DIR")
     else:
-        rule = "must be local, local[N], local[*], spark://HOST:PORT, k8s://HOST:PORT or yarn"
+        rule = f"must be local, local[N], local[*], {SCHEME}HOST:PORT, k8s://HOST:PORT or yarn"
         yield Problem("master", rule, master, "leave --master out: local on all cores")
 
 
@@ -215,6 +216,6 @@ def _reachable(master: str | None, bind: str) -> Iterator[Problem]:
 def _has_remote_executors(master: str) -> bool:
     """Whether executors may run outside this machine's loopback. In a pod they always do."""
     if _STANDALONE.fullmatch(master):
-        hosts = [host.rpartition(":")[0] for host in master.removeprefix("spark://").split(",")]
+        hosts = [host.rpartition(":")[0] for host in places(master)]
         return not all(_LOOPBACK.fullmatch(host) for host in hosts)
     return master == "yarn" or bool(_KUBERNETES.fullmatch(master))

@@ -32,6 +32,6 @@ def _no_faults(n: int, code: Cause, unit: str, what: str) -> Condition:
 CHECK = CheckSpec(
     "connected",
     _connected,
-    "read the engine's log in engine/ of the run folder before you try another rate",
+    "read the log that is named there, or else those in engine/ of the run folder, before you try another rate",
     by_slowness=False,
 )

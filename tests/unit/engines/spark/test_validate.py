@@ -123,6 +123,17 @@ def test_executors_here_reach_loopback(master: str | None) -> None:
     check(StartRequest(PLAIN, {}, master, "common", bind="127.0.0.1"))
 
 
+def test_all_cores_below_those_of_one_executor_are_refused() -> None:
+    """Spark would wait for an executor without an end. Without a size an executor takes what there is."""
+    options = {"spark.cores.max": "1", "spark.executor.cores": "2"}
+    problem = refused(options, "spark://localhost:7077")
+    assert (problem.setting, problem.got) == ("option spark.cores.max", "1")
+    assert problem.way_out == "--option spark.cores.max=2, or --option spark.executor.cores=1"
+    for fitting in (options | {"spark.cores.max": "2"}, {"spark.cores.max": "1"}, {"spark.executor.cores": "2"}):
+        assert problems(fitting, "spark://localhost:7077") == []
+    assert problems(options, "local[2]") == [], "it has no executors"
+
+
 def test_yarn_needs_the_clusters_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that is there, named by one of two variables."""
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from streamgauge.core.errors import MachineError
+from streamgauge.engines.spark.cluster.standalone import HOST, SCHEME
 from streamgauge.engines.spark.cluster.state import MASTER, Cluster, Member
 from streamgauge.engines.spark.session.environment import SET_ASIDE_EVERYWHERE
 from streamgauge.engines.spark.session.spark_home import view_of_spark_home
@@ -20,10 +21,9 @@ from streamgauge.system.child_processes import wait_until
 from streamgauge.system.java import java_environment
 from streamgauge.system.machine import pin_threads
 
-HOST = "127.0.0.1"
 STARTED_S, ENDED_S = 90.0, 10.0
 """Most seconds for one daemon to start, and for all to end before they are killed."""
-_MASTER_READY = re.compile(r"Starting Spark master at (spark://\S+)")
+_MASTER_READY = re.compile(rf"Starting Spark master at ({SCHEME}\S+)")
 _WORKER_READY = re.compile(r"Successfully registered with master (\S+)")
 _HEAP = "512m"
 """A daemon's own heap; executors have the worker's memory."""

@@ -8,15 +8,15 @@ from collections.abc import Mapping
 
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.engines.spark.cluster import state
+from streamgauge.engines.spark.cluster.standalone import ALL_CORES, EXECUTOR_CORES, is_standalone, places
 from streamgauge.engines.spark.cluster.state import Cluster, cluster_at
 from streamgauge.engines.spi import CLUSTER_CORES
+from streamgauge.system.machine import cpus
 
-SCHEME = "spark://"
 CONNECT_S = 3.0
-CORES, MEMORY, ALL_CORES = "spark.executor.cores", "spark.executor.memory", "spark.cores.max"
+MEMORY = "spark.executor.memory"
 _SIZE = re.compile(r"\s*([0-9]+)\s*([bkmgtp]?)b?\s*", re.IGNORECASE)
 _UNITS = {"b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40, "p": 2**50, "": 2**20}
-_START = "streamgauge cluster start --workers 2, then --master with the address that it prints"
 
 
 def require_master(master: str | None, options: Mapping[str, str], parallelism: int | None = None) -> None:
@@ -24,19 +24,29 @@ def require_master(master: str | None, options: Mapping[str, str], parallelism: 
 
     Spark itself would try for a minute or wait without an end. Other kinds of masters are left to Spark.
     """
-    if master is None or not master.startswith(SCHEME):
+    if master is None or not is_standalone(master):
         return
-    reasons = [_why_silent(address) for address in master.removeprefix(SCHEME).split(",")]
+    reasons = [_why_silent(address) for address in places(master)]
+    start = f"{start_command(parallelism)}, then --master with the address that it prints"
     cluster = cluster_at(master)
     if all(reasons):
         ended = f"; {state.ended_in_words(cluster.ended())}" if cluster is not None else ""
         rule = f"must be the address of a running Spark master ({reasons[0]}{ended})"
-        raise InputError(Problem("master", rule, master, _START))
+        raise InputError(Problem("master", rule, master, start))
     if cluster is not None and ((members := cluster.ended()) or not cluster.is_ready):
         rule = f"must have all its workers: {state.ended_in_words(members) or state.unready_in_words(cluster)}"
-        raise InputError(Problem("master", rule, master, f"streamgauge cluster stop, then {_START}"))
+        raise InputError(Problem("master", rule, master, f"streamgauge cluster stop, then {start}"))
     if cluster is not None and (problems := _executor_problems(cluster, options, parallelism)):
         raise InputError(problems)
+
+
+def start_command(parallelism: int | None = None) -> str:
+    """The command that starts a cluster which fits this machine, for executors with `parallelism` cores in all."""
+    processors = len(cpus())
+    if parallelism is None or parallelism > processors:
+        return f"streamgauge cluster start --workers {min(2, processors)}"
+    workers = 2 if parallelism % 2 == 0 else 1
+    return f"streamgauge cluster start --workers {workers} --cores {parallelism // workers}"
 
 
 def executor_defaults(master: str, users: Mapping[str, str]) -> dict[str, str]:
@@ -61,7 +71,7 @@ def _executor_problems(cluster: Cluster, options: Mapping[str, str], parallelism
     if parallelism is not None and parallelism > all_cores:
         rule = f"must be at most {all_cores}, the cores of all workers of the cluster"
         problems.append(Problem("parallelism", rule, parallelism, f"{all_cores} or less, or a cluster with more"))
-    limits = ((CORES, cluster.cores, "a worker of the cluster"), (ALL_CORES, all_cores, "all workers"))
+    limits = ((EXECUTOR_CORES, cluster.cores, "a worker of the cluster"), (ALL_CORES, all_cores, "all workers"))
     for name, most, owner in limits:
         cores = options.get(name, "1")
         if cores.isdecimal() and int(cores) > most:
@@ -82,7 +92,7 @@ def _executor_problems(cluster: Cluster, options: Mapping[str, str], parallelism
 
 def _cores_of_executor(cluster: Cluster, options: Mapping[str, str]) -> int:
     """Unless stated, one executor takes all cores of its worker."""
-    cores = options.get(CORES, "")
+    cores = options.get(EXECUTOR_CORES, "")
     return int(cores) if cores.isdecimal() and int(cores) else cluster.cores
 
 

@@ -13,7 +13,8 @@ from streamgauge.core.cpu_sets import format_cpus, parse_cpus
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.units import parse_size
 from streamgauge.engines.spark.cluster import state
-from streamgauge.engines.spark.cluster.daemons import HOST, Daemons, end
+from streamgauge.engines.spark.cluster.daemons import Daemons, end
+from streamgauge.engines.spark.cluster.standalone import HOST
 from streamgauge.engines.spark.cluster.state import Cluster, Member
 from streamgauge.engines.spark.session.environment import require_plain_path
 from streamgauge.system.java import find_java
@@ -45,7 +46,8 @@ def start(request: ClusterRequest, report: Report) -> Cluster:
     """Starts a master and its workers. Returns when the master has all of them.
 
     Raises:
-        InputError: a cluster runs already, a port is in use, or the machine has not got these resources.
+        InputError: a cluster runs already, or one whose state cannot be read; a port is in use, or the machine has not
+            got these resources.
         MachineError: Java is missing, or a daemon did not start. Nothing is left running then.
     """
     planned = resolve(request)
@@ -74,13 +76,16 @@ def start(request: ClusterRequest, report: Report) -> Cluster:
 
 
 def stop(report: Report) -> bool:
-    """Ends every process of the cluster and removes its folder. Returns False if there was no cluster."""
+    """Ends every process of the cluster and empties its folder. Returns False if there was no cluster.
+
+    Raises InputError if processes of a cluster run, and its state cannot be read.
+    """
     at = state.folder()
     if not at.exists():
         return False
     at = state.owned_folder()
     with _exclusive(at):
-        cluster = state.read()
+        cluster = _recorded()
         if cluster is not None and (ended := cluster.ended()):
             report(f"before this, {state.ended_in_words(ended)}")
         if cluster is not None:
@@ -133,7 +138,10 @@ def _memory(text: str | None, workers: int) -> int:
     if not MEMORY_BYTES_MIN <= wanted <= total // workers:
         limits = f"from {MEMORY_BYTES_MIN // 2**20} MiB to {total / workers / 2**30:.3g} GiB"
         rule = f"must be {limits} for each of {workers}, which is this machine's memory"
-        raise InputError(Problem("memory", rule, text, "--memory 1GiB, or fewer --workers"))
+        fits = min(total // workers, MEMORY_BYTES)
+        fewer = f"--workers {max(1, total // MEMORY_BYTES_MIN)}"
+        way_out = f"--memory {fits // 2**20}MiB" if fits >= MEMORY_BYTES_MIN else fewer
+        raise InputError(Problem("memory", rule, text, way_out))
     return wanted
 
 
@@ -160,9 +168,17 @@ def _exclusive(at: Path) -> Iterator[None]:
         yield
 
 
+def _recorded() -> Cluster | None:
+    """The cluster by its state. Raises InputError if processes of one run without a state, or it cannot be read."""
+    cluster = state.read()
+    if cluster is None and (running := state.unrecorded()):
+        raise InputError(state.unknown_problem("does not exist", running))
+    return cluster
+
+
 def _make_room(at: Path, report: Report) -> None:
     """Removes what an ended cluster or an interrupted start left. Raises InputError if a cluster still runs."""
-    before = state.read()
+    before = _recorded()
     if before is not None and before.runs and before.is_ready:
         rule = "must not be running: this machine has one"
         raise InputError(Problem("cluster", rule, before.master, "use it with --master, or streamgauge cluster stop"))

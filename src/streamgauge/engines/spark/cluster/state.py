@@ -17,11 +17,14 @@ from pathlib import Path
 import psutil
 
 from streamgauge.core.cpu_sets import format_cpus
-from streamgauge.core.errors import MachineError
+from streamgauge.core.errors import InputError, MachineError, Problem
+from streamgauge.engines.spark.cluster.standalone import HOST, is_standalone, places
 from streamgauge.system.scratch import PREFIX
 
 MASTER = "master"
 FILE = "cluster.json"
+_SPARK = "org.apache.spark."
+"""How the names of Spark's classes begin."""
 _SAME_S = 1.0
 """Tolerance for a start time, which is counted from a boot time in whole seconds."""
 
@@ -126,7 +129,10 @@ def owned_folder() -> Path:
 def read() -> Cluster | None:
     """The last cluster that was started and not stopped, whether it still runs or not; None without one.
 
-    A state that cannot be read, or that another user has written, names no process, and so counts as none.
+    A state that another user has written counts as none.
+
+    Raises:
+        InputError: the state cannot be read. Its processes may still run, and only it names them.
     """
     try:
         if folder().lstat().st_uid != os.getuid():
@@ -134,8 +140,32 @@ def read() -> Cluster | None:
         found = json.loads((folder() / FILE).read_text())
         members = tuple(Member(**one) for one in found.pop("members"))
         return Cluster(**{**found, "cpus": tuple(found["cpus"])}, members=members)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        why = f"cannot be read ({type(error).__name__}: {error})"
+        raise InputError(unknown_problem(why, unrecorded())) from None
+
+
+def unrecorded() -> list[int]:
+    """The ids of this user's processes of Spark whose command line names the cluster's folder: each daemon's does."""
+    within, found = f"{folder()}/", []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            words = process.cmdline() if process.uids().real == os.getuid() else []
+            if any(word.startswith(_SPARK) for word in words) and any(within in word for word in words):
+                found.append(process.pid)
+    return found
+
+
+def unknown_problem(why: str, running: list[int]) -> Problem:
+    """The problem of a state that does not say which processes belong to the cluster. `running`: those found."""
+    rule = f"must have a state that names its processes, and this file {why}"
+    if not running:
+        return Problem("cluster", rule, str(folder() / FILE), "no process of a cluster was found: remove the file")
+    pids = " ".join(map(str, running))
+    way_out = f"end its processes (kill {pids}) and remove the file if it exists"
+    return Problem("cluster", f"{rule}; its processes still run ({pids})", str(folder() / FILE), way_out)
 
 
 def write(cluster: Cluster) -> None:
@@ -147,6 +177,11 @@ def write(cluster: Cluster) -> None:
 
 
 def cluster_at(master: str | None) -> Cluster | None:
-    """This machine's cluster, if that is its address; None for any other master."""
-    cluster = read() if master and master.startswith("spark://") else None
+    """This machine's cluster, if that is its address; None for any other master.
+
+    Raises InputError if it may be, and the state cannot be read.
+    """
+    if master is None or not is_standalone(master) or not places(master)[0].startswith(f"{HOST}:"):
+        return None
+    cluster = read()
     return cluster if cluster is not None and cluster.master == master else None

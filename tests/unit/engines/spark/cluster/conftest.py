@@ -47,6 +47,24 @@ def member() -> Iterator[Callable[..., Member]]:
 
 
 @pytest.fixture
+def daemon(place: Path) -> Iterator[Callable[[], int]]:
+    """Starts a process that sleeps, with the command line of a master. Calls return its id."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def make() -> int:
+        words = ("-cp", f"{place}/spark-home/jars/*", "org.apache.spark.deploy.master.Master")
+        started.append(subprocess.Popen([sys.executable, "-c", SLEEP, *words]))
+        while psutil.Process(started[-1].pid).cmdline()[-1:] != [words[-1]]:
+            assert started[-1].poll() is None
+        return started[-1].pid
+
+    yield make
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
 def sleeping(place: Path, member: Callable[..., Member], monkeypatch: pytest.MonkeyPatch) -> Path:
     """`service.start` starts processes that sleep, on a machine with four processors and 16 GiB."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -64,6 +65,20 @@ def test_a_master_that_is_not_there_is_refused(silent: str) -> None:
     assert problem.setting == "master"
     assert f"{silent}: Connection refused" in problem.rule
     assert problem.way_out.startswith("streamgauge cluster start")
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize(("processors", "parallelism", "words"), [
+    (1, None, "--workers 1"), (2, None, "--workers 2"), (8, None, "--workers 2"),
+    (8, 4, "--workers 2 --cores 2"), (8, 3, "--workers 1 --cores 3"), (2, 2, "--workers 2 --cores 1"),
+    (2, 4, "--workers 2"),
+])  # fmt: skip
+def test_the_cluster_that_is_proposed_fits_this_machine(
+    silent: str, monkeypatch: pytest.MonkeyPatch, processors: int, parallelism: int | None, words: str
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
+    problem = refusal(f"spark://{silent}", parallelism=parallelism)
+    assert problem.way_out.startswith(f"streamgauge cluster start {words}, then --master")
 
 
 @pytest.mark.usefixtures("place")
@@ -152,7 +167,8 @@ def test_a_worker_that_ends_in_a_trial_is_named(workers: Cluster) -> None:
     psutil.wait_procs([psutil.Process(ended.pid)], 10)
     status = engine.status()
     assert not status.alive
-    assert status.reason == f"the cluster's worker 1 ended (process {ended.pid}); its log: worker 1.log"
+    lost = f"the cluster's worker 1 ended (process {ended.pid}); its log: worker 1.log"
+    assert status.reason == f"{lost}. Start it again: streamgauge cluster stop, then start"
     assert ended.pid not in engine.pids()
 
 

@@ -96,6 +96,33 @@ def test_two_commands_at_a_time_are_refused(sleeping: Path, reports: list[str]) 
             assert "another one is starting or stopping it" in problem.rule
 
 
+@pytest.mark.parametrize("text", ["{", None])
+def test_processes_that_no_state_names_are_left_alone(
+    sleeping: Path, daemon: Callable[[], int], reports: list[str], text: str | None
+) -> None:
+    """Neither command goes on as if there were none: they would have no folder any more, and no one to end them."""
+    state.owned_folder()
+    (sleeping / "master.log").touch()
+    if text is not None:
+        (sleeping / state.FILE).write_text(text)
+    pid = daemon()
+    for command in (lambda: start(TWO, reports.append), lambda: stop(reports.append)):
+        (problem,) = refused(command)
+        assert f"(kill {pid})" in problem.way_out
+        assert str(problem.got) == str(sleeping / state.FILE)
+    assert psutil.Process(pid).is_running()
+    assert (sleeping / "master.log").exists()
+    assert reports == []
+
+
+@pytest.mark.usefixtures("sleeping")
+@pytest.mark.parametrize(("gib", "way_out"), [(16, "--memory 2048MiB"), (3, "--memory 1536MiB"), (0.75, "--workers 1")])
+def test_a_refused_memory_has_a_way_out_that_fits(monkeypatch: pytest.MonkeyPatch, gib: float, way_out: str) -> None:
+    monkeypatch.setattr(service, "memory_bytes", lambda: int(gib * 2**30))
+    (problem,) = refused(lambda: resolve(ClusterRequest(2, memory="64GiB")))
+    assert (problem.setting, problem.way_out) == ("memory", way_out)
+
+
 def test_a_start_that_fails_leaves_nothing(sleeping: Path, reports: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Member] = []
 

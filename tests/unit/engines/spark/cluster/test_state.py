@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from streamgauge.core.errors import MachineError
+from streamgauge.core.errors import InputError, MachineError
 from streamgauge.engines.spark.cluster import state
 from streamgauge.engines.spark.cluster.state import Cluster, Member, cluster_at
 from tests.unit.engines.spark.cluster.conftest import MASTER
@@ -33,10 +33,30 @@ def test_a_state_is_read_as_it_was_written(place: Path, member: Make) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"members": [{}]}', '{"members": 3}'])
-def test_a_state_that_cannot_be_read_names_no_process(place: Path, text: str) -> None:
+def test_a_state_that_cannot_be_read_is_an_error(place: Path, text: str) -> None:
+    """Only it names the processes that may run. A master elsewhere is not this machine's."""
     state.owned_folder()
     (place / state.FILE).write_text(text)
-    assert state.read() is None
+    for read in (state.read, lambda: cluster_at(MASTER)):
+        with pytest.raises(InputError) as refused:
+            read()
+        (problem,) = refused.value.problems
+        assert (problem.setting, problem.got) == ("cluster", str(place / state.FILE))
+        assert "cannot be read" in problem.rule
+        assert problem.way_out == "no process of a cluster was found: remove the file"
+    assert cluster_at("spark://elsewhere:7077") is None
+
+
+def test_processes_without_a_readable_state_are_named(place: Path, daemon: Callable[[], int]) -> None:
+    """By their command line, which names the cluster's folder and a class of Spark."""
+    state.owned_folder()
+    (place / state.FILE).write_text("{")
+    pid = daemon()
+    with pytest.raises(InputError) as refused:
+        state.read()
+    (problem,) = refused.value.problems
+    assert f"its processes still run ({pid})" in problem.rule
+    assert problem.way_out == f"end its processes (kill {pid}) and remove the file if it exists"
 
 
 def test_another_process_with_the_same_id_is_no_member(member: Make) -> None:
