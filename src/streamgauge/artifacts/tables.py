@@ -37,6 +37,7 @@ SCHEMA: pa.Schema = pa.schema(
         pa.field("frontier_lag_us", pa.float64()),
         pa.field("lag_events_mean", pa.float64()),
         pa.field("lag_by_partition", pa.list_(pa.int64())),
+        pa.field("lag_at_commit_mean", pa.float64()),
     ]
 )
 
@@ -94,6 +95,10 @@ MEANINGS: dict[str, dict[str, str]] = {
         "frontier_lag_us": "Planned time - output frontier, at the second's end.",
         "lag_events_mean": "Consumer lag, mean over all partitions of all streams.",
         "lag_by_partition": "Consumer lag of each partition, stream by stream.",
+        "lag_at_commit_mean": (
+            "Consumer lag right after the last commit in the second, mean over all partitions; null without a commit. "
+            "With several queries, the commits are those of the query that has the fewest."
+        ),
     },
     "engine/batches.parquet": {
         "batch_id": "The engine's number.",

@@ -14,7 +14,15 @@ import typer
 from typer.core import TyperGroup
 
 from streamgauge.cli.cluster import app as cluster_app
-from streamgauge.cli.commands import EXITS, SHORTHANDS, MatrixRequest, Shorthand, perform, perform_file
+from streamgauge.cli.commands import (
+    EXITS,
+    SHORTHANDS,
+    MatrixRequest,
+    Shorthand,
+    perform,
+    perform_file,
+    require_rate_is_used,
+)
 from streamgauge.cli.parse import build_experiment, one_option_a_side, pairs
 from streamgauge.cli.typer_parameters import AsJson, PrintToml, Verbose, parameters_of
 from streamgauge.config.options_and_settings import SETTINGS, is_own_file
@@ -79,6 +87,11 @@ def _typed_names() -> dict[str, str]:
     return {} if sys.argv[1:2] == ["experiment"] else {name: i.flag for name, i in SETTINGS.items() if "." in name}
 
 
+def _is_typed(flag: str) -> bool:
+    """Whether an option is on the command line, whose value may be the default."""
+    return any(word == flag or word.startswith(f"{flag}=") for word in sys.argv[1:])
+
+
 def _show_defect(error: Exception) -> None:
     """Prints one line; with `STREAMGAUGE_TRACEBACK` also the traceback."""
     reason = " ".join(str(error).split()) or "no message"
@@ -104,6 +117,8 @@ def _add(name: str, shorthand: Shorthand) -> None:
         workload: str, json_: bool, print_toml: bool, verbose: bool = False, dry_run: bool = False, **words: Any
     ) -> None:
         experiment = build_experiment(name, workload, words, shorthand.workload_from)
+        if name == "scale" and experiment.search.resume is None and _is_typed(SETTINGS["load.rate"].flag):
+            require_rate_is_used(experiment)
         perform(experiment, json_, verbose, print_toml, dry_run)
 
     parameters = parameters_of(name, shorthand.workload_from, shorthand.verbose, shorthand.plan is not None)
@@ -121,6 +136,9 @@ def experiment(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="a TOML file; --print-toml shows an example")
     ] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="folder for run folders  [default: that of the file, or runs]")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="list the cells of a matrix with their minutes, and stop  [default: off]")
     ] = False,
@@ -134,7 +152,7 @@ def experiment(
     json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip
     """Run an experiment, or a matrix of experiments, from a TOML file, which names the command and its settings."""
-    perform_file(file, MatrixRequest(dry_run, resume, cells), json_, verbose, print_toml)
+    perform_file(file, MatrixRequest(dry_run, resume, cells, out), json_, verbose, print_toml)
 
 
 @app.command(short_help="List the workloads, or describe one")

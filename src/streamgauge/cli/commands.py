@@ -39,16 +39,17 @@ def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bo
 
 @dataclass(frozen=True)
 class MatrixRequest:
-    """The options of `experiment` that concern a matrix."""
+    """The options of `experiment` that concern a matrix, and the folder instead of the file's `out`."""
 
     dry_run: bool = False
     resume: str | None = None
     cells: str | None = None
+    out: str | None = None
 
 
 def perform_file(file: Path | None, request: MatrixRequest, as_json: bool, verbose: bool, print_toml: bool) -> None:
     """Performs an experiment file: its command once, or for each cell of its matrix."""
-    experiment = _requested(file, request.resume)
+    experiment = _requested(file, request)
     has_plan = experiment.matrix is None and SHORTHANDS[experiment.command].plan is not None
     if has_plan and request.dry_run:
         perform(experiment, as_json, verbose, print_toml, dry_run=True)
@@ -65,16 +66,27 @@ def perform_file(file: Path | None, request: MatrixRequest, as_json: bool, verbo
         perform(experiment, as_json, verbose, print_toml)
 
 
-def _requested(file: Path | None, resume: str | None) -> Experiment:
+def _requested(file: Path | None, request: MatrixRequest) -> Experiment:
     """The experiment of a file, or of the matrix to resume."""
     given = read(file) if file is not None else None
-    if resume is not None:
+    if request.resume is not None:
+        if request.out is not None:
+            rule = "must not be given with --resume, which goes on in the folder of its matrix"
+            raise InputError(Problem("--out", rule, request.out, "leave --out out"))
         from streamgauge.studies.matrix.command import stored_experiment
 
-        return stored_experiment(resume, given)
+        return stored_experiment(request.resume, given)
     if given is None:
         raise InputError(Problem("FILE", "must be given", "", "streamgauge experiment FILE, or --resume FOLDER"))
-    return given
+    return given if request.out is None else given.model_copy(update={"out": request.out})
+
+
+def require_rate_is_used(experiment: Experiment) -> None:
+    """Raises InputError if `scale` would ignore the rate that was typed. It may be the default one."""
+    from streamgauge.studies.scalability.command import requested
+    from streamgauge.studies.scalability.study import study_of
+
+    study_of(requested(experiment), rate_is_given=True)
 
 
 def _show_plan(experiment: Experiment, plan: MatrixPlan, as_json: bool, print_toml: bool) -> None:

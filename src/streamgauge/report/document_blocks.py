@@ -17,7 +17,7 @@ GLOSSARY = "what these words mean: docs/reference/glossary.md"
 
 @dataclass(frozen=True)
 class Key:
-    """One entry of a legend: `style` is line, dash, area, dot or cross."""
+    """One entry of a legend: `style` is line, dash, area, dot, cross, diamond, square or triangle."""
 
     label: str
     colour: str

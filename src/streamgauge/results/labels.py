@@ -31,6 +31,11 @@ OF_THE_RUNS = ", mean of the runs'"
 """Part of a percentile's label over several runs: a mean of percentiles is not a percentile."""
 
 
+def check(name: str) -> str:
+    """The name of a check in a sentence: `backlog trend`."""
+    return name.replace("_", " ")
+
+
 def statistic(name: str) -> str:
     """The label of a statistic: `p99.9`."""
     return name.replace("_", ".")

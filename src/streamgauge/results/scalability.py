@@ -93,6 +93,8 @@ class Fit(ResultPart):
     """`linear` or `universal` (the Universal Scalability Law)."""
     reason: str = ""
     """Why there is no fit; empty if there is one."""
+    note: str = ""
+    """What its intervals do not hold: of a law with as many parameters as levels, how well it fits."""
     parameters: dict[str, Figure] = Field(default_factory=dict)
     """Linear: `intercept` and `slope`. Universal: `rate` of one unit, `contention` and `coherency`."""
     r_squared: float | None = None

@@ -13,6 +13,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import HOLD_US, LEVEL_MAX_US, ResolvedExperiment, spare_s
+from streamgauge.results import labels
 from streamgauge.trial.phases import DRAIN_S, Extension, TrialPolicy
 from streamgauge.trial.stopping_rules import (
     BEHIND_MAX_US,
@@ -104,7 +105,8 @@ class JudgedTrial(TrialPolicy):
             extension_s = self.duration_s * EXTENSION_SHARE_MAX
         longest = 1 + (EXTENSIONS_MAX + 1 - record.interim_analyses) * extension_s / measured_s
         undecided = undecided_checks(self.resolved, record, self.rate_per_s, longest)
-        return Extension(round(extension_s * US), " and ".join(undecided)) if undecided else None
+        names = " and ".join(labels.check(name) for name in undecided)
+        return Extension(round(extension_s * US), names) if undecided else None
 
     def before_judging(self, testbed: TestBed, record: TrialRecord, observe: Observer) -> None:
         """Called between the end of the trial and its verdict; does nothing by default."""

@@ -92,7 +92,8 @@ def _note(record: TrialRecord, now_us: int) -> str:
     if record.prolonged_us:
         notes.append(f"warm-up {record.prolonged_us / US:.0f} s longer, because {record.prolonged_for[-1]}")
     if record.interim_analyses > 1:
-        notes.append(f"extended, because {record.extended_for[-1]} was undecided")
+        undecided = record.extended_for[-1]
+        notes.append(f"extended, because {undecided} {'were' if ' and ' in undecided else 'was'} undecided")
     elif rising := _rising(record, now_us):
         notes.append(rising)
     return "; ".join(notes)

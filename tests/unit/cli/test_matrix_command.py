@@ -72,6 +72,20 @@ def test_named_cells_decide_the_exit_code(monkeypatch: pytest.MonkeyPatch, asked
     assert "1 earlier cell" in again.stderr
 
 
+def test_a_folder_of_the_command_line_goes_before_that_of_the_file(
+    stand: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked, three: str
+) -> None:
+    """A resumed matrix stays in its own."""
+    monkeypatch.setattr(cell_runner, "perform", performing("sustained", "sustained", "sustained")[0])
+    (stand / "asked.toml").write_text(f'out = "elsewhere"\n{(stand / "asked.toml").read_text()}')
+    assert asked("experiment", three, "--out", "here").returncode == 0
+    assert not Path("elsewhere").exists()
+    (folder,) = Path("here").iterdir()
+    refused = asked("experiment", "--resume", str(folder), "--out", "there")
+    assert refused.returncode == 2
+    assert "error: --out: must not be given with --resume" in refused.stderr
+
+
 def test_a_dry_run_lists_cells_and_minutes(stand: Path, asked: Asked, three: str) -> None:
     """For people and for programs; nothing is written."""
     told, found = asked("experiment", three, "--dry-run"), asked("experiment", three, "--dry-run", "--json")

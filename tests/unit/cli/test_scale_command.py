@@ -91,6 +91,8 @@ def test_figure_5_is_asked_as_in_the_paper(asked: Asked) -> None:
         ((*GRID, "--repeat", "0"), "--repeat"),
         (("--resources", "1,2", "--loads", "1..1e30"), "--loads"),
         ((*GRID, "--resource", "cores"), "--resource"),
+        ((*GRID, "--rate", "100k"), "--rate"),
+        ((*GRID, "--rate=100k", "--dry-run"), "--rate"),
     ],
 )
 def test_bad_input_is_one_message(stand: Path, asked: Asked, words: tuple[str, ...], setting: str) -> None:

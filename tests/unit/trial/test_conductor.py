@@ -578,6 +578,9 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
     )
     record.extend_span(10 * US, "evidence")
     assert snapshot(record, START + US, "measured").note.endswith("; extended, because evidence was undecided")
+    record.extend_span(10 * US, "backlog trend and output trend")
+    both = "; extended, because backlog trend and output trend were undecided"
+    assert snapshot(record, START + US, "measured").note.endswith(both)
     record.interrupted = True
     assert snapshot(record, START + US, "measured").note.startswith("stopping")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -41,6 +42,7 @@ def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Tab
         "backlog_events": np.maximum(due - running.taken_by(ends), 0),
         "lag_events": np.maximum(due - committed, 0),
         **_lag_columns(trial_log, ends, spans.end_us),
+        "lag_at_commit_mean": _lag_at_commits(trial_log, starts, spans.end_us),
         "slip_us_max": _schedule_delay_max(trial_log, starts),
         "frontier_lag_us": _frontier_lag(trial_log, starts),
         **_usage_columns(trial_log, starts),
@@ -91,6 +93,23 @@ def _frontier_lag(trial_log: TrialLog, starts: Ints) -> Floats:
 def _lag_columns(trial_log: TrialLog, ends: Ints, end_us: int) -> dict[str, Any]:
     by_partition = np.stack(list(lags(trial_log, ends, end_us).values()), axis=1)
     return {"lag_events_mean": by_partition.mean(axis=1), "lag_by_partition": by_partition.tolist()}
+
+
+def _lag_at_commits(trial_log: TrialLog, starts: Ints, end_us: int) -> Floats:
+    """The lag right after the last commit of each second, of one query: commits of several have no common phase."""
+    by_query: dict[str, list[int]] = defaultdict(list)
+    for (query, _), batch in trial_log.running.batches.items():
+        if starts[0] <= batch.committed_us < starts[-1] + US:
+            by_query[query].append(batch.committed_us)
+    last: dict[int, int] = {}
+    fewest = min(by_query.values(), key=lambda moments: len(moments), default=[])
+    for when in sorted(fewest):
+        last[int((when - starts[0]) // US)] = when + 1
+    found = np.full(len(starts), np.nan)
+    if last:
+        by_partition = lags(trial_log, np.array([*last.values()], np.int64), end_us).values()
+        found[[*last]] = np.mean([*by_partition], axis=0)
+    return found
 
 
 def _usage_columns(trial_log: TrialLog, starts: Ints) -> dict[str, Any]:

@@ -28,9 +28,11 @@ def capacity(result: ScaleResult) -> Figure | None:
     if not known or result.loads[0] > result.loads[-1]:
         return None
     fits = [fit for fit in result.fits if fit.curve]
-    keys = [Key("capacity, up to the next load that was not sustained", "sustained", "dot")]
+    keys = []
+    if not all(one.is_bound for one in known):
+        keys.append(Key("capacity, up to the next load that was not sustained", "sustained", "dot"))
     if any(one.is_bound for one in known):
-        keys.append(Key("at least: no load above was shown to fail", "undecided", "dot"))
+        keys.append(Key("at least: no load above was shown to fail", "undecided", "triangle"))
     for fit in fits:
         label, colour = _LAWS[fit.law]
         keys.append(Key(f"{label}, 95 % interval shaded", colour, "dash" if fit.law == "linear" else "line"))

@@ -185,6 +185,8 @@ def _fit_words(fit: Fit, result: ScaleResult) -> Iterator[str]:
         yield "coherency " + _quantity("coherency", fit.parameters["coherency"], result)
     if fit.peak is not None:
         yield f"peak at {format_digits(fit.peak.value)} ({_interval(fit.peak, format_digits)})"
+    if fit.note:
+        yield fit.note
 
 
 def _remarks(result: ScaleResult) -> Iterator[Paragraph]:
@@ -268,8 +270,10 @@ def _fit_blocks(result: ScaleResult) -> Iterator[Table | Paragraph]:
             figures["resources beyond which capacity falls"] = (fit.peak, format_digits)
         rows = [(label, format_(one.value), _interval(one, format_)) for label, (one, format_) in figures.items()]
         r_squared = f"R² {format_digits(fit.r_squared)}. " if fit.r_squared is not None else ""
-        notes = (f"{r_squared}Beyond the greatest level a law is a guess within its interval.",)
-        yield table(_LAWS[fit.law], (*texts("parameter"), *numbers("value", "95 % interval")), rows, notes=notes)
+        notes = [f"{r_squared}Beyond the greatest level a law is a guess within its interval."]
+        if fit.note:
+            notes.append(f"{fit.note[0].upper()}{fit.note[1:]}.")
+        yield table(_LAWS[fit.law], (*texts("parameter"), *numbers("value", "95 % interval")), rows, notes=tuple(notes))
 
 
 def _quantity(name: str, one: Figure, result: ScaleResult) -> str:

@@ -20,6 +20,10 @@ INVALID_MAX = 2
 CURVE_POINTS = 33
 PEAK_MAX = 10.0
 """A peak further beyond the greatest level, as a multiple of it, is out of sight."""
+NO_RESIDUALS = (
+    "with as many levels as parameters it fits any capacities, so the intervals hold only their brackets, and nothing "
+    "of how well the law fits; measure one more level"
+)
 EXTRAPOLATED = 2.0
 """How far a fitted curve goes, as a multiple of the greatest level."""
 
@@ -148,6 +152,7 @@ def _fit(name: str, law: ScalingLaw | str, resources: Sequence[int]) -> Fit:
         law=name,
         parameters={parameter: Figure(**_figure(estimate)) for parameter, estimate in law.parameters.items()},
         r_squared=_finite(law.r_squared),
+        note="" if law.has_residuals else NO_RESIDUALS,
         peak=Figure(**_figure(peak)) if peak is not None else None,
         curve=curve,
     )

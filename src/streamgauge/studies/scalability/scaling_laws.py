@@ -5,7 +5,7 @@ coherency n (n - 1)), fitted to logarithms, because the error of a capacity is a
 
 Intervals are by bootstrap. Each replicate adds to the fitted values residuals drawn from those of the fit, enlarged for
 the parameters that the fit spent, and moves each capacity within its bracket: the true one lies between the load that
-held and the next one that did not.
+held and the next one that did not. With as many capacities as parameters no residuals are left.
 """
 
 from __future__ import annotations
@@ -48,11 +48,16 @@ class Estimate:
 
 @dataclass(frozen=True)
 class ScalingLaw:
-    """A fitted law: its parameters by name, and one set of parameters for each replicate."""
+    """A fitted law: its parameters by name, and one set of parameters for each replicate.
+
+    `has_residuals`: whether it had more capacities than parameters. Else it goes through all of them, and intervals
+    hold only the brackets of the capacities.
+    """
 
     name: str
     parameters: dict[str, Estimate]
     r_squared: float
+    has_residuals: bool
     _values: Floats
     _replicates: Floats
     _law: Callable[[Floats, Floats], Floats]
@@ -116,6 +121,7 @@ def _fit(
         name=name,
         parameters={one: _estimate(float(values[n]), drawn[:, n]) for n, one in enumerate(names)},
         r_squared=1 - float(np.sum(residuals**2)) / total if total else math.nan,
+        has_residuals=spare > 0,
         _values=values,
         _replicates=drawn,
         _law=law,

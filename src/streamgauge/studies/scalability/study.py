@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 from streamgauge.config import reproduce
 from streamgauge.config.matrix import Cell, values_of, with_settings
-from streamgauge.config.options_and_settings import Experiment, Scale, is_data, is_data_time
+from streamgauge.config.options_and_settings import Experiment, Scale, is_data, is_data_time, setting_of
+from streamgauge.config.setting_info import NAME_VALUE
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.formatting import format_value
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
@@ -17,7 +18,8 @@ from streamgauge.preflight.validate import fixed_rate
 from streamgauge.results.scalability import ScalePlan
 from streamgauge.studies.matrix.check_cells import CheckedCell, check_cells
 from streamgauge.studies.scalability.axes import RATE, Axis, load_axis, resource_axis
-from streamgauge.studies.scalability.criteria import EHRENSTEIN, ENDS_MIN, end_s
+from streamgauge.studies.scalability.criteria import EHRENSTEIN
+from streamgauge.studies.scalability.lag_growth import ENDS_MIN, end_s
 from streamgauge.studies.scalability.monotone_search import Grid, Point, trials_max
 from streamgauge.system.machine import cpus
 
@@ -93,18 +95,25 @@ class Study:
             )
 
 
-def study_of(experiment: Experiment) -> Study:
-    """The study, ready to start. Raises InputError with every problem of any trial."""
+def study_of(experiment: Experiment, rate_is_given: bool = False) -> Study:
+    """The study, ready to start. Raises InputError with every problem of any trial.
+
+    `rate_is_given`: a rate was given, which may be the default one; any other rate is known to be given.
+    """
     scale = experiment.scale or Scale()
     problems: list[Problem] = [*reproduce.unsupported_settings(experiment)]
+    given = {setting.name: setting.value for setting in reproduce.settings(experiment.model_dump(mode="json"))}
+    rate_is_given = rate_is_given or RATE in given
     resources = attempt(partial(resource_axis, scale), problems)
     loads = attempt(partial(load_axis, scale, experiment.search.tolerance), problems)
     if resources is not None and loads is not None:
         problems += _grid_problems(experiment, scale, loads, resources)
+        problems += _varied_problems(given, loads, resources)
+        problems += _load_is_rate_problems(experiment, loads, rate_is_given)
     if problems or resources is None or loads is None:
         raise InputError(problems)
     study = Study(experiment, scale, loads, resources, _checked(experiment, loads, resources))
-    if problems := [*_span_problems(study), *_rate_problems(study)]:
+    if problems := [*_span_problems(study), *(_rate_problems(study) if rate_is_given else ())]:
         raise InputError(problems)
     return study
 
@@ -162,9 +171,9 @@ def _span_problems(study: Study) -> Iterator[Problem]:
 
 
 def _rate_problems(study: Study) -> Iterator[Problem]:
-    """A rate that was given, and is not the one that the frequency fixes."""
+    """A rate that is not the one that the frequency fixes."""
     rate = study.experiment.load.rate
-    if study.loads.setting != RATE and "rate" in _given(study.experiment) and {*study.rates} != {rate}:
+    if study.loads.setting != RATE and {*study.rates} != {rate}:
         rule = "must not be given with a fixed frequency: each trial's rate is the frequency times its number of keys"
         yield Problem("load.rate", rule, rate, "leave --rate out, or leave --set frequency out")
 
@@ -176,16 +185,28 @@ def _grid_problems(experiment: Experiment, scale: Scale, loads: Axis, resources:
     if (trials := trials_max(Grid(loads.numbers, resources.numbers)) * scale.repeat) > TRIALS_MAX:
         rule, got = f"must need at most {TRIALS_MAX:,} trials", f"up to {trials:,} trials"
         yield Problem("scale.repeat", rule, got, "--repeat 1, fewer levels, or a larger --tolerance")
-    if loads.setting == RATE and "rate" in _given(experiment):
+
+
+def _load_is_rate_problems(experiment: Experiment, loads: Axis, rate_is_given: bool) -> Iterator[Problem]:
+    """A rate, or a frequency that fixes it, although the loads are rates."""
+    if loads.setting != RATE:
+        return
+    if rate_is_given:
         rule = "must not be given with loads in events per second"
-        yield Problem("load.rate", rule, experiment.load.rate, "leave --rate out, or name another --load")
-    if loads.setting == RATE and attempt(partial(fixed_rate, experiment), []) is not None:
+        yield Problem(RATE, rule, experiment.load.rate, "leave --rate out, or name another --load")
+    if attempt(partial(fixed_rate, experiment), []) is not None:
         rule = "fixes the rate, and these loads are rates"
         way_out = "leave --set frequency out, or name another --load, such as frequency"
         yield Problem("set frequency", rule, experiment.parameters.get("frequency"), way_out)
 
 
-def _given(experiment: Experiment) -> set[str]:
-    """The settings of the load that differ from their defaults."""
-    names = (setting.name for setting in reproduce.settings(experiment.model_dump(mode="json")))
-    return {name.removeprefix("load.") for name in names if name.startswith("load.")}
+def _varied_problems(given: Mapping[str, str], loads: Axis, resources: Axis) -> Iterator[Problem]:
+    """A value of a setting whose values are the loads or the levels: it would be ignored."""
+    for axis, values in ((loads, "--loads"), (resources, "--resources")):
+        info, key = setting_of(axis.setting), axis.setting.partition(".")[2]
+        if axis.setting == RATE or axis.setting not in given or info is None or "scale" not in info.commands:
+            continue
+        option = f"{info.flag} {key}" if info.metavar == NAME_VALUE else info.flag
+        name = option.removeprefix("--") if info.metavar == NAME_VALUE else axis.setting
+        rule = f"must not be given, because {values} states its values"
+        yield Problem(name, rule, given[axis.setting], f"leave {option} out")

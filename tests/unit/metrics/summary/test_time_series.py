@@ -67,6 +67,31 @@ def test_lag_counts_until_the_commit(make: Any) -> None:
     assert rows["lag_events"][-1] == 0
 
 
+def test_the_lag_right_after_a_commit_is_what_became_due_since_the_read(make: Any) -> None:
+    """A read at each second, a commit 300 ms later: 300 events of the next second, in two partitions.
+
+    The end of the second is another phase. In a second without a commit it is unknown.
+    """
+    rows = series(make.story(read_after_us=0, commit_after_us=300_000).record())
+    assert rows["lag_at_commit_mean"][:3] == [None, pytest.approx(150, abs=1), pytest.approx(150, abs=1)]
+    assert rows["lag_events_mean"][2] == 500
+    record = make.story(read_after_us=0, commit_after_us=300_000).record()
+    del record.trial_log.commits[10:12]
+    unknown = [second for second, lag in enumerate(series(record)["lag_at_commit_mean"]) if lag is None]
+    assert unknown == [0, 11, 12]
+
+
+def test_commits_of_several_queries_have_no_common_phase(make: Any) -> None:
+    """The lag is sampled at those of the query that has the fewest."""
+    record = make.story(read_after_us=0, commit_after_us=300_000).record()
+    log = record.trial_log
+    for second in (3, 7):
+        log.deliveries[0].append(Delivery("purchases", START, START + US, 0, START + US, second, True, query="other"))
+        log.commits.append(make.commit(second, START + second * US + 900_000, query="other"))
+    known = [second for second, lag in enumerate(series(record)["lag_at_commit_mean"]) if lag is not None]
+    assert known == [3, 7]
+
+
 def test_redeliveries_are_not_counted_as_deliveries(make: Any) -> None:
     """A batch read twice moves neither the backlog nor the lag."""
     record = make.story().record()

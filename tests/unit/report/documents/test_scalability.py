@@ -66,6 +66,35 @@ def test_the_page_has_capacity_demand_fits_and_trials() -> None:
     assert page.count("<svg") >= 4
 
 
+def test_a_law_with_as_many_parameters_as_levels_is_said_to_be_so() -> None:
+    """On the page, and in the line of the terminal."""
+    result = study(*LINEAR)
+    (universal,) = (fit for fit in result.fits if fit.law == "universal")
+    assert universal.note
+    assert "measure one more level" in render(document(result))
+    (shown,) = (fact for fact in document(result).facts if fact.name == "Universal Scalability Law")
+    assert universal.note in shown.parts
+
+
+@pytest.mark.parametrize("bound", [True, False])
+def test_the_legend_has_the_marks_of_the_chart(bound: bool) -> None:
+    """A triangle is a lower bound, a circle a capacity that a load exceeded; none that is not drawn."""
+    refused = None if bound else 2e4
+    capacities = tuple(
+        Capacity(resources=level, load=1e4, refused=refused, measured=True, decided=True) for level in (1, 2, 4)
+    )
+    drawn = charts.capacity(study(*LINEAR).model_copy(update={"capacities": capacities, "fits": (), "published": ()}))
+    assert drawn is not None
+    assert [key.style for key in drawn.keys] == (["triangle"] if bound else ["dot"])
+
+
+def test_a_lower_bound_has_its_mark_in_the_legend_of_the_page() -> None:
+    """As in the chart."""
+    triangle = '<path d="M12 1l6 10H6z" fill="var(--undecided)"/>'
+    assert triangle in render(document(study(*LINEAR[:5], cell(6, 4, 8e4))))
+    assert triangle not in render(document(study(*LINEAR)))
+
+
 def test_smaller_periods_have_a_demand_and_no_law() -> None:
     """The words are those of the dimension."""
     result = study(

@@ -129,6 +129,17 @@ def test_what_differs_is_named(study: Make) -> None:
     assert found.warnings == ("load.duration: the studies ask different questions",)
 
 
+def test_studies_of_two_environments_are_compared(study: Make, tmp_path: Path) -> None:
+    """The machines' differences are named beside the difference of the capacities."""
+    a, b = study(7000), study(14_000)
+    cloud = stored(b).environment | {"cpu_model": "a cloud's", "cpus": 64, "memory_bytes": 2**38}
+    found = compare_studies(a, changed(b, tmp_path, environment=cloud))
+    named = {one.setting for one in found.not_the_same}
+    assert {"environment.cpu_model", "environment.cpus", "environment.memory_bytes"} <= named
+    assert "environment.cpu_model" in found.warnings[0]
+    assert says(found) == ["better"] * 4
+
+
 def test_what_cannot_be_compared_is_refused(study: Make, tmp_path: Path) -> None:
     """With a way out."""
     a, lonely = study(7000), study(7000, resources="16")

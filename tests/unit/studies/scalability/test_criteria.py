@@ -6,51 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from streamgauge.artifacts import tables
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.results.causes import WarningCode
 from streamgauge.results.matrix import CellFigures
+from streamgauge.results.run import Caution
 from streamgauge.results.verdict import Check
-from streamgauge.studies.scalability.criteria import end_s, judge, lag_growth
-
-
-def series(lags: list[float | None], warmup: int = 3) -> pa.Table:
-    phases = ["warm-up"] * warmup + ["measured"] * len(lags) + ["tail"]
-    lag = pa.array([9e9] * warmup + lags + [9e9], pa.float64())
-    others = {
-        field.name: pa.array(range(len(phases)), field.type)
-        if not field.nullable
-        else pa.nulls(len(phases), field.type)
-        for field in tables.SCHEMA
-        if field.name not in ("phase", "lag_events_mean")
-    }
-    return pa.table({**others, "phase": phases, "lag_events_mean": lag}).select(tables.SCHEMA.names)
-
-
-def test_both_ends_lie_in_one_phase_of_the_saw_tooth() -> None:
-    """Right after a commit, within one batch interval of either end."""
-    tooth = [10.0, 40.0, 20.0, 30.0]
-    assert lag_growth(series(tooth * 5), 20, 4) == 0
-    assert lag_growth(series([10.0, *tooth * 5]), 20, 4) == 0
-    assert lag_growth(series([n * 30 + one for n, one in enumerate(tooth * 5)]), 20, 4) == 16 * 30
-    # Seconds beyond an end do not count to it.
-    assert lag_growth(series([30.0] * 4 + [10.0] * 12 + [30.0] * 4), 20, 4) == 0
-    # A second sampled alone would show a difference that is none.
-    assert lag_growth(series([*tooth * 5]), 20, 1) == 20
-
-
-def test_an_extension_of_the_span_does_not_count() -> None:
-    """The span is the planned one."""
-    assert lag_growth(series([5.0] * 10 + [500.0] * 5), 10, 1) == 0
-
-
-def test_a_span_that_was_cut_short_has_no_growth() -> None:
-    """Nor one whose lag is unknown."""
-    assert lag_growth(series([5.0] * 9), 10, 1) is None
-    assert lag_growth(series([5.0] * 9 + [None]), 10, 1) is None
-    assert (end_s(0.0), end_s(4.0), end_s(7.5)) == (5, 5, 8)
+from streamgauge.studies.scalability.criteria import judge
+from tests.unit.studies.scalability.helpers_lag import series
 
 
 def checked(name: str, state: Any) -> Check:
@@ -88,6 +52,33 @@ def test_the_growth_decides_where_answers_are_right(
     assert judge("slope", figures, folder.path, 10, 0.0)[:2] == (verdict, "of the run")
     if judged.lag_growth is not None and outcome in ("sustained", "not_sustained") and "answers" not in checks:
         assert "records a partition (limit 100)" in judged.sentence or "connected" in judged.sentence
+
+
+def test_an_interval_across_the_limit_is_undecided(make: Callable[..., Path]) -> None:
+    """With the scatter that was seen, and what decides it."""
+    folder = RunFolder.open(make("one", seed=1))
+    result = folder.read_result()
+    checks = (checked("connected", "ok"), checked("answers", "ok"))
+    folder.write_result(result.model_copy(update={"verdict": result.verdict.model_copy(update={"checks": checks})}))
+    lags: list[float | None] = [5000.0 if second % 2 else 15_000.0 for second in range(60)]
+    folder.write_series(series(lags, lags))
+    judged = judge("ehrenstein", CellFigures(verdict="sustained"), folder.path, 60, 0.0)
+    assert judged.outcome == "undecided"
+    assert "scatters by 5,477 records. Use a longer --duration, a lower rate or --criterion slope" in judged.sentence
+
+
+@pytest.mark.parametrize(("verdict", "outcome"), [("sustained", "undecided"), ("not_sustained", "not_sustained")])
+def test_a_lag_that_is_not_known_cannot_decide(make: Callable[..., Path], verdict: Any, outcome: str) -> None:
+    """A program that commits no offsets: everything due counts as its lag. Its run may still have failed."""
+    folder = RunFolder.open(make("one", seed=1))
+    result = folder.read_result().warned(Caution(WarningCode.LAG_UNKNOWN, "has committed no offset"))
+    checks = (checked("connected", "ok"), checked("answers", "ok"))
+    changed = result.verdict.model_copy(update={"value": verdict, "checks": checks})
+    folder.write_result(result.model_copy(update={"verdict": changed}))
+    folder.write_series(series([1e6 * second for second in range(10)]))
+    judged = judge("ehrenstein", CellFigures(verdict=verdict), folder.path, 10, 0.0)
+    assert (judged.outcome, judged.lag_growth) == (outcome, None)
+    assert judged.sentence.startswith("the lag is unknown, because the program commits no offsets")
 
 
 def test_answers_that_are_wrong_while_it_keeps_up_are_told(make: Callable[..., Path]) -> None:

@@ -78,6 +78,13 @@ def test_an_interval_widens_beyond_the_measured_levels() -> None:
     assert (far.high - far.low) / far.value > 2 * (near.high - near.low) / near.value
 
 
+def test_a_law_with_as_many_parameters_as_levels_has_no_residuals() -> None:
+    """It goes through every capacity, whatever they are; its interval holds their brackets only."""
+    laws = [fitted(fit_universal_law(brackets()[:levels])) for levels in (3, 4, 5)]
+    assert [law.has_residuals for law in laws] == [False, True, True]
+    assert [fitted(fit_line(brackets()[:levels])).has_residuals for levels in (2, 3)] == [False, True]
+
+
 def test_too_little_to_fit_is_said() -> None:
     """Not even an interval could be given."""
     two = brackets()[:2]

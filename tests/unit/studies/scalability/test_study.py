@@ -85,6 +85,7 @@ def test_ehrensteins_criterion_has_its_own_spans() -> None:
         ({}, {"rate": "5k"}, "load.rate", "must not be given with loads in events per second"),
         ({"load": "period"}, {}, "set period", "is not a parameter"),
         ({"resource": "load.rate"}, {}, "scale.load", "must be another setting"),
+        ({"resource": "load.generators"}, {"generators": 2}, "load.generators", "because --resources states"),
         ({"resource": "options.capacities"}, {}, "option capacities", "is not an option of known"),
     ],
 )
@@ -103,16 +104,29 @@ def test_what_cannot_be_is_refused(scale: dict[str, Any], load: dict[str, Any], 
         (topology("rate", "1k,2k", frequency=1), "set frequency", "fixes the rate", "leave --set frequency out"),
         (topology("keys", "1k,2k", rate="5k", frequency=1), "load.rate", "must not be given", "leave --rate out"),
         (topology("keys", "1k,2k", frequency="x"), "set frequency", "must be", "--set frequency="),
+        (topology("keys", "1k,2k", keys=500), "set keys", "because --loads states its values", "leave --set keys out"),
     ],
 )
-def test_a_rate_that_the_frequency_contradicts_is_refused(asked: Any, setting: str, rule: str, way_out: str) -> None:
-    """Once, with a way out that a study has."""
+def test_a_setting_that_would_be_ignored_is_refused(asked: Any, setting: str, rule: str, way_out: str) -> None:
+    """Once, with a way out that a study has: a rate that the frequency contradicts, and a value of what is varied."""
     with pytest.raises(InputError) as refused:
         study_of(asked)
     (problem,) = refused.value.problems
     assert problem.setting == setting
     assert rule in problem.rule
     assert problem.way_out.startswith(way_out)
+
+
+def test_a_rate_that_was_given_may_be_the_default() -> None:
+    """Only the command line knows that it was typed: a printed file has every setting."""
+    for experiment, rule in (
+        (topology("rate", "1k,2k"), "must not be given with loads in events per second"),
+        (topology("keys", "1k,2k", frequency=1), "must not be given with a fixed frequency"),
+    ):
+        study_of(experiment)
+        with pytest.raises(InputError, match=rule):
+            study_of(experiment, rate_is_given=True)
+    study_of(topology("keys", "10,20"), rate_is_given=True)
 
 
 def test_a_problem_of_some_cells_names_one() -> None:
