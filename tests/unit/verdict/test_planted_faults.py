@@ -136,7 +136,7 @@ def test_a_new_check_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 ADVISED = {
     ("driver", "invalid"): "--isolation pinned",
-    ("connected", "not_sustained"): "read the engine's log",
+    ("connected", "not_sustained"): "read the log that is named there",
     ("backlog_trend", "not_sustained"): "`streamgauge sustain`",
     ("output_trend", "not_sustained"): "its results fall behind",
     ("latency_trend", "not_sustained"): "the job's state",
