@@ -28,8 +28,9 @@ MAY_IMPORT: dict[str, str] = {
     "transports.flight": "core transports",
     "transports.kafka": "",
     "transports.kafka.broker": "core system transports transports.kafka transports.kafka.client",
-    "transports.kafka.client": "core transports transports.kafka transports.kafka.codecs",
+    "transports.kafka.client": "core transports transports.kafka transports.kafka.codecs transports.kafka.formats",
     "transports.kafka.codecs": "core",
+    "transports.kafka.formats": "transports.kafka transports.kafka.codecs",
     "transports.socket": "core transports",
     "dataflow": "core dataflow.expressions dataflow.operators",
     "dataflow.expressions": "core",
@@ -99,13 +100,18 @@ MAY_IMPORT: dict[str, str] = {
     "harness": "artifacts core dataflow engines loadgen metrics stats system transports",
     "preflight": (
         "config core dataflow dataflow.expressions engines jobs loadgen loadgen.replay metrics.latency "
-        "results stats system transports workloads"
+        "preflight.program results stats system transports workloads"
+    ),
+    "preflight.program": (
+        "core dataflow jobs loadgen loadgen.replay preflight system transports.kafka transports.kafka.formats workloads"
     ),
     "verification": (
         "artifacts core dataflow dataflow.expressions diff engines.duckdb_oracle loadgen loadgen.replay "
         "metrics.latency metrics.log preflight results system transports"
     ),
-    "verification.user_job": ("artifacts core diff engines metrics.latency metrics.log preflight system verification"),
+    "verification.user_job": (
+        "artifacts core diff engines jobs metrics.latency metrics.log preflight system verification"
+    ),
     "verdict": (
         "config core metrics.latency metrics.log metrics.summary preflight results stats system verdict.criteria "
         "verification"
@@ -113,8 +119,8 @@ MAY_IMPORT: dict[str, str] = {
     "verdict.criteria": "config core results stats verdict",
     "trial": (
         "artifacts config core dataflow engines harness loadgen metrics metrics.latency metrics.log "
-        "metrics.summary preflight results stats system transports trial.prometheus verdict verdict.criteria "
-        "verification verification.user_job workloads"
+        "metrics.summary preflight preflight.program results stats system transports trial.prometheus verdict "
+        "verdict.criteria verification verification.user_job workloads"
     ),
     "trial.prometheus": "config core metrics.log metrics.summary results trial",
     "studies": "artifacts core system",

@@ -1,4 +1,4 @@
-"""A program of the user's own as the only operator of a flow: how it is started, and what it writes."""
+"""A program of the user's own as an operator of a flow: how it is started, and the topics that it reads and writes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Literal
 from streamgauge.dataflow.nodes import UserJobNode
 
 Ready = Literal["consumer", "committed", "line", "started"]
-PLACEHOLDER = re.compile(r"\{(python|brokers|group|run|scratch|output|input(?:\.\w+)?)\}")
-"""A word of a command that is replaced by a value of the run."""
+PLACEHOLDER = re.compile(r"\{(python|brokers|group|run|scratch|parallelism|output(?:\.\w+)?|input(?:\.\w+)?)\}")
+"""A word of a command, or of a variable's value, that is replaced by a value of the run."""
+PARALLELISM = "{parallelism}"
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Launch:
     - `group`: its consumer group; empty for one of the run's own.
     - `line`: the pattern of the line in its output that says it is ready.
     - `timeout_s`: how long it may take to get ready, and to write its first result.
+    - `inputs`, `outputs`: stream or sink to the topic that the program names; empty for one of the run's own.
     """
 
     command: tuple[str, ...] = ()
@@ -32,36 +34,34 @@ class Launch:
     ready: Ready = "consumer"
     line: str = ""
     timeout_s: float = 30.0
+    inputs: tuple[tuple[str, str], ...] = ()
+    outputs: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def attached(self) -> bool:
+        """Whether the program runs already."""
+        return not self.command
 
-@dataclass(frozen=True)
-class Output:
-    """The results of a program: JSON objects on one topic.
-
-    - `types`: field to Spark SQL type.
-    - `required`: fields that every result has.
-    - `time`, `window_end`: the fields with its event time and the end of its window; empty without one.
-    - `unit_us`: microseconds of the unit in which these fields, and all timestamps, are numbers.
-    """
-
-    types: tuple[tuple[str, str], ...] = ()
-    required: tuple[str, ...] = ()
-    time: str = ""
-    window_end: str = ""
-    unit_us: int = 1000
+    @property
+    def takes_parallelism(self) -> bool:
+        """Whether it can be started on a number of cores."""
+        return any(PARALLELISM in text for text in (*self.command, *(value for _, value in self.environment)))
 
 
 @dataclass(frozen=True)
 class ProgramNode(UserJobNode):
-    """A program that reads its inputs from Kafka and writes its results there; `path` is the file that declares it."""
+    """One output of a program that reads its inputs from Kafka and writes its results there.
+
+    `path` is the file that declares it. The nodes of several outputs have the same launch.
+    """
 
     launch: Launch = field(default_factory=Launch)
-    output: Output = field(default_factory=Output)
 
 
-def unknown_inputs(command: Sequence[str], streams: Iterable[str]) -> list[str]:
-    """The placeholders that name no stream, or none of several."""
-    names = list(streams)
-    used = [found[1] for word in command for found in PLACEHOLDER.finditer(word) if found[1].startswith("input")]
-    right = {f"input.{name}" for name in names} | ({"input"} if len(names) == 1 else set())
-    return [name for name in dict.fromkeys(used) if name not in right]
+def unknown_placeholders(texts: Sequence[str], streams: Iterable[str], sinks: Iterable[str]) -> list[str]:
+    """The placeholders that name no input or output, or none of several."""
+    used = [found[1] for text in texts for found in PLACEHOLDER.finditer(text)]
+    right: set[str] = set()
+    for kind, names in (("input", list(streams)), ("output", list(sinks))):
+        right |= {f"{kind}.{name}" for name in names} | ({kind} if len(names) == 1 else set())
+    return [name for name in dict.fromkeys(used) if name.startswith(("input", "output")) and name not in right]

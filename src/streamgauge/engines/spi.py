@@ -123,14 +123,15 @@ class BatchInterval:
 class EngineStatus:
     """The engine's own status.
 
-    `reason` of a failure, `disk_full` whether a full disk is that reason, and `busy` queries that process a batch, if
-    known.
+    `reason` of a failure, `disk_full` whether a full disk is that reason, `rejected` whether it is that no result could
+    be read, and `busy` queries that process a batch, if known.
     """
 
     alive: bool
     reason: str = ""
     busy: tuple[str, ...] = ()
     disk_full: bool = False
+    rejected: bool = False
 
 
 class Engine(Protocol):

@@ -53,6 +53,7 @@ class GeneratorSettings:
     transport: str
     transport_options: dict[str, str] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
+    program: dict[str, Any] = field(default_factory=dict)
 
 
 class Stock:
@@ -122,7 +123,7 @@ class Generator:
         config = OutletConfig(
             schemas, settings.bound_us, settings.bytes_max, clock.now_us, settings.partition, settings.keys
         )
-        at = EndpointConfig(settings.host, settings.port, settings.token, settings.transport_options)
+        at = EndpointConfig(settings.host, settings.port, settings.token, settings.transport_options, settings.program)
         return cls(settings, clock, transport(settings.transport).open_outlet(at, config))
 
     def listen(self) -> dict[str, Any]:

@@ -48,7 +48,7 @@ APPENDS = 100
 class TestBedSettings:
     """The settings for a start, which trials do not change. `keys`: stream to the column with its messages' key.
 
-    `program`: what the results of a program of the user's own look like.
+    `program`: the topics of a program of the user's own, as plain data.
     """
 
     flow: Flow
@@ -241,7 +241,7 @@ class TestBed:
     def engine_status(self) -> EngineStatus:
         """The engine's status; a failure if its results show that it cannot be measured."""
         status = self.engine.status()
-        return EngineStatus(False, self._rejected) if status.alive and self._rejected else status
+        return EngineStatus(False, self._rejected, rejected=True) if status.alive and self._rejected else status
 
     def processes(self) -> list[tuple[str, Role, int]]:
         """(name, role, pid) of every process, including this one, for the monitors."""
@@ -282,7 +282,7 @@ class TestBed:
         self._broker = open_broker(
             BrokerRequest(
                 new_run(), tuple(settings.columns), settings.partitions, self._private / "broker", log, settings.host,
-                settings.driver_cpus, settings.transport_options,
+                settings.driver_cpus, settings.transport_options, settings.program,
             )
         )  # fmt: skip
         return [self._broker.at] * count
@@ -296,7 +296,7 @@ class TestBed:
     def _start_recorder(self, at: EndpointConfig) -> Child:
         settings = RecorderSettings(
             at.host, at.port, at.token, self.clock.offset_us, str(self.spool), self.settings.transport,
-            dict(at.options), self.settings.program,
+            dict(at.options), dict(at.program),
         )  # fmt: skip
         return self._child("recorder", "streamgauge.harness.recorder", asdict(settings))
 
@@ -319,6 +319,7 @@ class TestBed:
             transport=self.settings.transport,
             transport_options=dict(at.options),
             keys=self.settings.keys,
+            program=dict(at.program),
         )
 
     def _child(self, name: str, module: str, settings: Any) -> Child:

@@ -81,8 +81,8 @@ class ResolvedExperiment:
 
     @property
     def transport_options(self) -> dict[str, str]:
-        """Transport options: those of the profile or the engine and the experiment's settings."""
-        return transport_options(self.experiment, self.engine)
+        """Transport options: those of the profile or the engine, the experiment's, and what a program's file says."""
+        return {**transport_options(self.experiment, self.engine), **self.workload.transport_options}
 
     @property
     def lineage_flow(self) -> Flow:
@@ -250,12 +250,17 @@ class ResolvedExperiment:
         coarse = rate_per_s >= FAST_RATE_PER_S or self.interval_s * US * CHUNK_SHARE_MAX >= FAST_CHUNK_US
         return (self.engine.chunk_us or SLOW_CHUNK_US) * (COARSE if coarse else 1)
 
+    @property
+    def queue_s(self) -> float:
+        """Seconds of input that the queue may hold: the requested ones, and no fewer than a program may wait."""
+        return max(self.experiment.load.bound, self.workload.patience_s)
+
     def bound_s(self, rate_per_s: float) -> tuple[float, bool]:
         """(seconds of the rate that the queue holds, whether memory limits it below the requested bound).
 
         A queue counts Arrow bytes. It takes whole chunks, so the last one may not fit.
         """
-        requested = self.experiment.load.bound
+        requested = self.queue_s
         by_memory = self.bytes_max / (EVENT_BYTES_SLACK * self.event_bytes(rate_per_s) * rate_per_s)
         return min(requested, by_memory), by_memory < requested
 

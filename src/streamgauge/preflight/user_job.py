@@ -40,6 +40,10 @@ class UserJob(Workload):
     native: UserJobNode
     notes: tuple[str, ...]
 
+    def described(self, sink: str) -> Description:
+        """What the job declares of a sink."""
+        return self.description
+
 
 def get(name: str) -> Workload:
     """A workload by name, or a user job by file. Raises InputError if it does not exist or cannot be used."""

@@ -38,6 +38,7 @@ from streamgauge.engines.spi import ANOTHER_ENGINE, BatchInterval, Capabilities,
 from streamgauge.loadgen.rate_profile import RATE_MAX_PER_S, parse_profile
 from streamgauge.preflight.memory_budget import QUEUE_BYTES, Budget
 from streamgauge.preflight.processors import assigned_cpus, processor_problems
+from streamgauge.preflight.program.program import Program
 from streamgauge.preflight.resolved_experiment import (
     ResolvedExperiment,
     input_tail_us,
@@ -74,6 +75,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     """
     problems: list[Problem] = []
     workload, parameters, flow = _workload(experiment, problems)
+    experiment = _with_brokers(experiment, workload)
     engine = _engine(experiment, problems)
     flow = _engine_flow(flow, engine)
     limits = [limit for text in experiment.limits if (limit := attempt(partial(parse_limit, text), problems))]
@@ -98,7 +100,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         *budget.problems(processes),
         *(tuning_problems(experiment, engine, _engines_with_profile(experiment.tuning)) if engine else []),
         *(_engine_problems(experiment, workload, request, engine) if engine else []),
-        *_program_problems(experiment),
+        *_program_problems(experiment, workload),
         *(interval_problems(experiment, interval, spaced) if engine else []),
         *percentile_problems(experiment, spaced, limits),
         *(latency_kind_problems(flow, limits) if flow else []),
@@ -225,11 +227,28 @@ def fixed_rate(experiment: Experiment) -> float | None:
     return workload.fixed_rate(workload.read(given))
 
 
-def _program_problems(experiment: Experiment) -> Iterator[Problem]:
+def _with_brokers(experiment: Experiment, workload: Workload | None) -> Experiment:
+    """The experiment with the brokers of a program's file, unless others are given."""
+    options = experiment.transport_options
+    if not isinstance(workload, Program) or not workload.brokers or options.get("brokers"):
+        return experiment
+    return experiment.model_copy(update={"transport_options": {**options, "brokers": workload.brokers}})
+
+
+def _program_problems(experiment: Experiment, workload: Workload | None) -> Iterator[Problem]:
     """What cannot be found out of a program of the user's own."""
-    if is_program(experiment.workload) and experiment.command == "characterize":
+    command, way_out = experiment.command, f"streamgauge run {experiment.workload}"
+    if not is_program(experiment.workload):
+        return
+    if encoding := experiment.transport_options.get("encoding"):
+        rule = "is for workloads of the list, and a program's file names the format of each topic"
+        yield Problem("transport option encoding", rule, encoding, 'format = "avro" below [inputs.NAME]')
+    if command in ("characterize", "anatomy"):
         rule = "does not apply to a program over Kafka, whose operators are not known"
-        yield Problem("characterize", rule, experiment.workload, f"streamgauge run {experiment.workload}")
+        yield Problem(command, rule, experiment.workload, way_out)
+    elif command == "sustain" and isinstance(workload, Program) and workload.topics.attached:
+        rule = "starts the program anew for each trial, and with attach it runs already"
+        yield Problem(command, rule, experiment.workload, f"command = [...] in its file, or {way_out}")
 
 
 SEARCHING = ("sustain", "anatomy")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from streamgauge.config.options_and_settings import is_program
 from streamgauge.preflight import user_job
-from streamgauge.preflight.program import program
+from streamgauge.preflight.program.program import program
 from streamgauge.workloads.registry import Workload
 
 

@@ -56,6 +56,7 @@ class Cause(_Code):
     DRIVER_STARVED = "driver_starved", "a driver process waited too long for a core"
 
     SUT_DIED = "sut_died", "a process of the system under test died or does not answer"
+    NO_RESULTS = "no_results", "no result of the system under test could be read; the sentence says what to change"
     READS_ABORTED = "reads_aborted", "reads of the system under test were aborted"
     TASKS_RETRIED = "tasks_retried", "tasks of the system under test were retried"
 

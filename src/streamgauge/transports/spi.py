@@ -46,7 +46,7 @@ class EndpointConfig:
     """Address, access token and options of an endpoint.
 
     If there is a broker, the endpoint does not listen. It connects to the address in `options`.
-    `program`: for a program of the user's own, what its results look like (`transports.kafka.client.program_results`).
+    `program`: `transports.kafka.program_topics.ProgramTopics` as plain data, for a program of the user's own.
     """
 
     host: str
@@ -141,7 +141,10 @@ IndexSampler = Callable[[int], Sequence[int]]
 
 @dataclass(frozen=True)
 class BrokerRequest:
-    """Settings of a broker: run id, streams, partitions, folders, processors (None: all) and transport options."""
+    """Settings of a broker: run id, streams, partitions, folders, processors (None: all) and transport options.
+
+    `program`: as in `EndpointConfig`.
+    """
 
     run: str
     streams: tuple[str, ...]
@@ -151,6 +154,7 @@ class BrokerRequest:
     host: str
     cpus: tuple[int, ...] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    program: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ManagedBroker(Protocol):

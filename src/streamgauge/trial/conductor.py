@@ -27,7 +27,7 @@ from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.program import Program, results_of
+from streamgauge.preflight.program.program import Program
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Verdict
@@ -58,12 +58,12 @@ def testbed_settings(resolved: ResolvedExperiment) -> TestBedSettings:
     port = resolved.experiment.port
     return TestBedSettings(
         flow=resolved.lineage_flow, columns=resolved.columns, generators=resolved.generators,
-        partitions=resolved.partitions, bound_us=round(load.bound * US), bytes_max=resolved.bytes_max,
+        partitions=resolved.partitions, bound_us=round(resolved.queue_s * US), bytes_max=resolved.bytes_max,
         frontier=load.frontier, options=resolved.engine_options, master=resolved.experiment.master,
         driver_cpus=resolved.driver_cpus, transport=resolved.experiment.transport,
         transport_options=resolved.transport_options, keys=resolved.keys, host=resolved.experiment.bind,
         ports=tuple(range(port, port + resolved.partitions + 1)) if port else (),
-        program=results_of(resolved.workload, resolved.partitions) if isinstance(resolved.workload, Program) else {},
+        program=resolved.workload.topics.plain() if isinstance(resolved.workload, Program) else {},
     )  # fmt: skip
 
 

@@ -222,7 +222,7 @@ class PhaseRunner:
         status = self._testbed.engine_status()
         if not status.alive:
             self._testbed.require_all_topics()  # a deleted topic is not the engine's failure
-            self.record.fail_engine(status.reason or "the engine ended", status.disk_full)
+            self.record.fail_engine(status.reason or "the engine ended", status.disk_full, status.rejected)
             raise EndTrial
         self._busy_us |= dict.fromkeys(status.busy, self._testbed.clock.now_us())
 

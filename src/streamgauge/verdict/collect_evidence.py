@@ -56,6 +56,7 @@ def collect_evidence(
         sut_alive=not record.engine_failed,
         sut_reason=record.engine_failed,
         sut_disk_full=record.engine_disk_full,
+        sut_rejected=record.engine_rejected,
         backlog=backlogs,
         output_lag=_output_lags(record),
         # Only at a steady rate: more load makes longer batches, and their length is part of the lag.

@@ -37,7 +37,6 @@ from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
 from streamgauge.metrics.log.live_figures import Ints
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.results.run import FAULTS, Verification
 from streamgauge.transports.registry import STAMPS
 from streamgauge.verification.batch_order import BATCH, depends_on_batches, expect_by_batch, with_batches
 from streamgauge.verification.common_subplan import shared_plans
@@ -53,6 +52,7 @@ from streamgauge.verification.sink_comparison import (
     comparison,
     diff_spec_of,
     due_after_early_end,
+    of_all,
     outcome,
 )
 from streamgauge.verification.spool import ReceivedResults, results_file
@@ -84,24 +84,9 @@ def verify(
             of_sink = replace(record, trial_log=record.trial_log.of_sink(name))
             sinks.append(_verify_sink(sink_experiment, of_sink, results_path, malformed.see, shared))
         malformed_records = malformed.counts()
-    verification = _of_all(sinks, record) if several else sinks[0].verification
+    verification = of_all(sinks, record) if several else sinks[0].verification
     update = {"malformed": malformed_records, "seconds": verification.seconds + sharing_s}
     return VerificationResult(verification.model_copy(update=update), tuple(sinks))
-
-
-def _of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
-    """Sums over all sinks. Examples and the sentence name the sink."""
-    each = [(sink.name, sink.verification) for sink in sinks]
-    names = ("expected", "matched", *FAULTS, "seconds")
-    return Verification(
-        judged=all(one.judged for _, one in each),
-        independent=all(one.independent for _, one in each),
-        reference="; ".join(dict.fromkeys(one.reference for _, one in each)),
-        uncommitted=sum(record.trial_log.rows_ignored.values()),
-        sentence="; ".join(f"{name}: {one.sentence}" for name, one in sorted(each, key=lambda pair: pair[1].right)),
-        examples=tuple({"sink": name, **example} for name, one in each for example in one.examples),
-        **{name: sum(getattr(one, name) for _, one in each) for name in names},
-    )
 
 
 def _verify_sink(

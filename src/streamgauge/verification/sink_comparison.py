@@ -162,6 +162,21 @@ def outcome(counts: answers.Counts, complete: bool, noun: str = "results") -> st
     return f"{counts.expected:,} {noun} expected{of}, {matched}"
 
 
+def of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
+    """Sums over all sinks. Examples and the sentence name the sink."""
+    each = [(sink.name, sink.verification) for sink in sinks]
+    names = ("expected", "matched", *FAULTS, "seconds")
+    return Verification(
+        judged=all(one.judged for _, one in each),
+        independent=all(one.independent for _, one in each),
+        reference="; ".join(dict.fromkeys(one.reference for _, one in each)),
+        uncommitted=sum(record.trial_log.rows_ignored.values()),
+        sentence="; ".join(f"{name}: {one.sentence}" for name, one in sorted(each, key=lambda pair: pair[1].right)),
+        examples=tuple({"sink": name, **example} for name, one in each for example in one.examples),
+        **{name: sum(getattr(one, name) for _, one in each) for name in names},
+    )
+
+
 @dataclass(frozen=True)
 class Truth:
     """Where the expected results come from, and whether that source is independent of the job."""

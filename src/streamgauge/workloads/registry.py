@@ -124,6 +124,21 @@ class Workload:
     features_with: Mapping[Feature, tuple[str, Any]] = field(default_factory=dict)
     fixed_rate: Callable[[Any], float | None] = any_rate
 
+    @property
+    def patience_s(self) -> float:
+        """How long it may read nothing at its start."""
+        return 0.0
+
+    @property
+    def restarts(self) -> bool:
+        """Whether each trial of a search starts the system under test anew."""
+        return False
+
+    @property
+    def transport_options(self) -> Mapping[str, str]:
+        """Options of the transport that it decides itself."""
+        return {}
+
     def exercises(self) -> dict[str, Feature]:
         """Every feature by name, followed by the setting that it needs."""
         needing = {f"{one} (--set {name}={value})": one for one, (name, value) in self.features_with.items()}

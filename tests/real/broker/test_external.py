@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
-import psutil
 import pytest
 
 from streamgauge.core.errors import EngineError
 from streamgauge.results.causes import Cause, WarningCode
-from streamgauge.results.run import Result
-from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker.broker import Broker
-from streamgauge.transports.kafka.broker.topics import Topics
-from streamgauge.trial.conductor import TrialConductor
-from streamgauge.trial.extension_policy import JudgedTrial
-from tests.helpers_broker_trials import require_jars, started
+from tests.helpers_broker_trials import require_jars
+from tests.helpers_external import CONSUMER, EXAMPLES, changed, check_right, codes, run, verification
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("external")]
-EXAMPLES = Path(__file__).parents[3] / "examples" / "external"
-GONE_S = 10.0
-DURATION_S = 3.0
 
 
 @pytest.fixture(scope="module")
@@ -34,51 +25,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
         yield one
 
 
-def run(path: Path, broker: Broker, out: Path, rate: str = "20k", warmup: str = "1500ms") -> Result:
-    """One trial. Nothing is left behind: no process of the program, and no topic."""
-    before, at = {process.pid for process in psutil.process_iter()}, {"brokers": broker.location}
-    try:
-        with started(out, str(path), rate, "external", transport_options=at, warmup=warmup) as started_:
-            resolved, testbed, folder = started_
-            load = resolved.experiment.load
-            policy = JudgedTrial(resolved, load.rate, fresh=True, duration_s=DURATION_S, may_extend=False)
-            return TrialConductor(resolved, testbed).run(folder.trial(1, datetime.now(UTC)), policy).result
-    finally:
-        words = str(path.parent)
-        assert wait_until(lambda: not running_in(words, before), GONE_S)
-        assert [name for name in Topics(broker.location).names() if name.startswith("streamgauge")] == []
-
-
-def running_in(folder: str, before: set[int]) -> list[psutil.Process]:
-    """New processes whose working folder is that of the program."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.pid not in before and process.cwd() == folder:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
-def codes(result: Result) -> set[Cause | None]:
-    """Those of the checks: beside other load the verdict itself may be invalid."""
-    return {check.code for check in result.verdict.checks}
-
-
-def verification(result: Result) -> dict[str, int]:
-    assert result.verification is not None
-    assert result.verification.judged, result.verification.sentence
-    return result.verification.faults
-
-
 def test_python_consumer(broker: Broker, tmp_path: Path) -> None:
     """A plain Python program: every answer right, its lag from its group, its processes measured."""
     result = run(EXAMPLES / "python_consumer" / "program.toml", broker, tmp_path)
-    assert sum(verification(result).values()) == 0, result.verification
+    check_right(result)
     assert result.verification is not None
     assert result.verification.independent
-    assert result.verification.matched > 1000, result.verdict
     assert result.lag is not None
     assert result.latency is not None
     assert result.latency.event_time_us is not None
@@ -111,39 +63,6 @@ def test_never_commits(broker: Broker, tmp_path: Path) -> None:
     assert sum(verification(result).values()) == 0, result.verification
     assert result.lag is None
     assert WarningCode.LAG_UNKNOWN in result.warning_codes
-
-
-CONSUMER = """
-import json, os, sys
-from confluent_kafka import Consumer, Producer
-where = os.environ
-producer = Producer({"bootstrap.servers": where["STREAMGAUGE_BROKERS"]})
-consumer = Consumer({"bootstrap.servers": where["STREAMGAUGE_BROKERS"], "group.id": where["STREAMGAUGE_GROUP"],
-                     "auto.offset.reset": "earliest", "auto.commit.interval.ms": 200})
-consumer.subscribe([where["STREAMGAUGE_INPUT"]])
-while True:
-    for message in consumer.consume(1000, 0.05):
-        if message.error():
-            continue
-        row = json.loads(message.value())
-        if row["price"] > 90:
-            producer.produce(where["STREAMGAUGE_OUTPUT"], message.value(), message.key())
-    producer.poll(0)
-"""
-
-
-def changed(at: Path, code: str = CONSUMER, *changes: tuple[str, str], timeout: str = "4s") -> Path:
-    """The plain consumer with other code and another file."""
-    folder = at / "job"
-    folder.mkdir()
-    text = (EXAMPLES / "python_consumer" / "program.toml").read_text()
-    text = text.replace('kind = "program"', f'kind = "program"\ntimeout = "{timeout}"')
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    (folder / "program.toml").write_text(text)
-    (folder / "consumer.py").write_text(code)
-    return folder / "program.toml"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +101,7 @@ def test_a_program_that_does_not_get_ready(broker: Broker, tmp_path: Path, old: 
 def test_a_program_whose_results_are_none(broker: Broker, tmp_path: Path, old: str, new: str, words: str) -> None:
     """The trial ends within the time-out, and the verdict names it."""
     result = run(changed(tmp_path, CONSUMER.replace(old, new, 1)), broker, tmp_path, warmup="20s")
-    assert Cause.SUT_DIED in codes(result)
+    assert Cause.NO_RESULTS in codes(result)
     assert words in result.verdict.sentence
 
 
@@ -196,3 +115,77 @@ def test_foreign_messages_between_results(broker: Broker, tmp_path: Path) -> Non
     assert sum(verification(result).values()) == 0, result.verification
     warning = result.warning(WarningCode.FOREIGN_MESSAGES)
     assert "the first: 'alive' (it is not JSON)" in warning
+
+
+MANY = """
+import json, os, struct
+from confluent_kafka import Consumer, Producer
+where = os.environ
+producer = Producer({"bootstrap.servers": where["STREAMGAUGE_BROKERS"]})
+consumer = Consumer({"bootstrap.servers": where["STREAMGAUGE_BROKERS"], "group.id": where["STREAMGAUGE_GROUP"],
+                     "auto.offset.reset": "earliest", "auto.commit.interval.ms": 200})
+consumer.subscribe(["orders"])
+def varint(number):
+    number, text = (number << 1) ^ (number >> 63), b""
+    while number > 0x7F:
+        text, number = text + bytes([number & 0x7F | 0x80]), number >> 7
+    return text + bytes([number])
+while True:
+    for message in consumer.consume(1000, 0.05):
+        if message.error():
+            continue
+        row = json.loads(message.value())
+        user, price, ts = row["user"]["id"], row["price"], row["meta"]["ts"]
+        if price > 90:
+            producer.produce("dear", f"{user};{price};{ts}".encode(), message.key())
+        if price < 10:
+            value = struct.pack(">bI", 0, 5) + varint(user) + varint(1) + varint(price) + varint(ts)
+            producer.produce(where["STREAMGAUGE_OUTPUT_CHEAP"], value, message.key())
+    producer.poll(0)
+"""
+MANY_FILE = """
+kind = "program"
+command = ["{python}", "consumer.py"]
+
+[inputs.purchases]
+topic = "orders"
+key = "user.id"
+time = "meta.ts"
+
+[inputs.purchases.fields]
+user.id = { kind = "key", domain = 1_000_000 }
+price = { kind = "integer", low = 1, high = 100 }
+
+[outputs.dear]
+topic = "dear"
+format = "csv"
+delimiter = ";"
+keys = ["user", "ts"]
+time = "ts"
+reach = "0s"
+reference = '''SELECT "user.id" AS user, price, "meta.ts" AS ts FROM purchases WHERE price > 90'''
+
+[outputs.cheap]
+format = "avro-confluent"
+schema_file = "cheap.avsc"
+time = "meta.ts"
+reach = "0s"
+reference = '''SELECT "user.id", price, "meta.ts" FROM purchases WHERE price < 10'''
+"""
+CHEAP = """
+{"type": "record", "name": "cheap", "fields": [
+  {"name": "user", "type": {"type": "record", "name": "user", "fields": [{"name": "id", "type": "long"}]}},
+  {"name": "price", "type": ["null", "int"]},
+  {"name": "meta", "type": {"type": "record", "name": "meta", "fields": [{"name": "ts", "type": "long"}]}}]}
+"""
+
+
+def test_formats_topics_and_outputs(broker: Broker, tmp_path: Path) -> None:
+    """Nested JSON from a topic of the program's own name, lines of CSV and Avro with Confluent's header from two."""
+    path = changed(tmp_path, MANY)
+    path.write_text(MANY_FILE)
+    (path.parent / "cheap.avsc").write_text(CHEAP)
+    result = run(path, broker, tmp_path)
+    check_right(result, 2000)
+    assert [sink.name for sink in result.sinks] == ["dear", "cheap"]
+    assert all(sink.verification is not None and sink.verification.matched > 1000 for sink in result.sinks)

@@ -13,7 +13,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, JobError
 from streamgauge.dataflow.program import ProgramNode
 from streamgauge.preflight import user_job_reference
-from streamgauge.preflight.program import Program, program, results_of
+from streamgauge.preflight.program.program import Program, program
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 
@@ -78,8 +78,9 @@ def test_a_file_is_a_workload(write: Write) -> None:
     assert (stream.schema.types(), stream.key) == ({"user_id": "int", "price": "int", "ts": "bigint"}, "user_id")
     node = flow.sink.input
     assert isinstance(node, ProgramNode)
-    assert dict(node.output.types) == {"user_id": "bigint", "price": "bigint", "ts": "bigint"}
-    assert (node.output.required, node.output.time, node.output.unit_us) == (("user_id", "ts"), "ts", 1000)
+    (output,) = workload.topics.outputs.values()
+    assert output.types == {"user_id": "bigint", "price": "bigint", "ts": "bigint"}
+    assert (output.required, output.time, output.unit_us) == (("user_id", "ts"), "ts", 1000)
 
 
 def test_engine_transport_and_encoding_follow(write: Write) -> None:
@@ -93,9 +94,9 @@ def test_engine_transport_and_encoding_follow(write: Write) -> None:
 def test_the_recorder_is_told_the_results(write: Write) -> None:
     """As plain data, because another process reads it."""
     workload = program(write(('reach = "0s"', 'reach = "5s"')))
-    told = results_of(workload, 3)
-    assert (told["streams"], told["partitions"], told["group"], told["timeout_s"]) == (["purchases"], 3, "", 35.0)
-    assert told["results"]["types"] == {"user_id": "bigint", "price": "bigint", "ts": "bigint"}
+    told = workload.topics.plain()
+    assert (list(told["inputs"]), told["group"], told["timeout_s"]) == (["purchases"], "", 35.0)
+    assert told["outputs"]["results"]["types"] == {"user_id": "bigint", "price": "bigint", "ts": "bigint"}
 
 
 def test_the_time_field_has_its_unit(write: Write) -> None:
@@ -137,13 +138,12 @@ def test_a_window_has_the_event_time_of_its_end(write: Write) -> None:
         ('kind = "program"', 'kind = "job"', 'must have kind = "program"'),
         ('kind = "program"\n', "", "an experiment file: streamgauge experiment"),
         ('kind = "program"', 'kind = "program"\ncomands = 1', "is not a setting; these are: kind, title, command"),
-        ("[inputs.purchases.fields]", "[inputs.purchases.feilds]", "is not a setting; these are: fields, sample"),
+        ("[inputs.purchases.fields]", "[inputs.purchases.feilds]", "is not a setting; these are: topic, format"),
         ('reference = "SELECT user_id', 'reference = "SELECT userid', "must be DuckDB SQL over its inputs (purchases)"),
         ('reference = "SELECT', 'reference = "-- SELECT', "must be DuckDB SQL over its inputs (purchases)"),
         ("user_id, price, ts FROM", "map() AS m, user_id, ts FROM", "must have columns that JSON can hold"),
         ("price, ts FROM", "price FROM", "must be a column of the reference: user_id, price"),
         ("price, ts FROM", "price, ts::VARCHAR AS ts FROM", "must be a whole number of ms, or a timestamp"),
-        ('time = "ts"\nreach', "reach", "must name the field of a result with its event time"),
         ('"user_id", "ts"]', '"user", "ts"]', '"user_id", or add user to the reference'),
         ('reach = "0s"', 'reach = "soon"', "reach"),
         ('key = "user_id"', 'key = "user"', 'key = "user_id"'),
@@ -198,7 +198,9 @@ def test_a_missing_file_and_other_text(tmp_path: Path) -> None:
         ({"engine": "spark"}, "does not support programs over Kafka"),
         ({"transport": "flight"}, "must be one that external can read: kafka"),
         ({"master": "local[2]"}, "does not apply to the engine external"),
-        ({"parallelism": 2}, "does not apply to the engine external"),
+        ({"parallelism": 2}, "must reach the program, and its command has no {parallelism}"),
+        ({"command": "anatomy"}, "does not apply to a program over Kafka"),
+        ({"transport_options": {"encoding": "avro"}}, "a program's file names the format of each topic"),
         ({"options": {"trigger": "1s"}}, "is not an option of external"),
         ({"parameters": {"data": "x.csv"}}, "is for built-in workloads"),
     ],
@@ -214,3 +216,109 @@ def test_other_workloads_do_not_run_on_external() -> None:
     """It starts a program, and has no operators."""
     with pytest.raises(InputError, match="does not support"):
         check(build({"workload": "windowed_aggregation", "engine": "external", "transport": "kafka"}))
+
+
+NESTED = (
+    '[inputs.purchases.fields]\nuser_id = { kind = "key", domain = 1000 }\n',
+    '[inputs.purchases.fields]\nuser.id = { kind = "key", domain = 1000 }\nuser.name = { kind = "text", words = 2 }\n',
+)
+SCHEMA = """{"type": "record", "name": "purchase", "fields": [
+  {"name": "user_id", "type": "long"}, {"name": "price", "type": ["null", "int"]}, {"name": "ts", "type": "long"}]}"""
+TWO_OUTPUTS = """
+[outputs.dear]
+keys = ["user_id", "ts"]
+time = "ts"
+reach = "0s"
+reference = "SELECT user_id, price, ts FROM purchases WHERE price > 90"
+[outputs.totals]
+mode = "update"
+keys = ["user_id"]
+format = "csv"
+topic = "totals"
+reference = "SELECT user_id, count(*) AS n, max(ts) AS ts FROM purchases GROUP BY user_id"
+"""
+
+
+def test_nested_fields_have_dotted_names(write: Write) -> None:
+    """In messages, keys and references."""
+    workload = program(write(NESTED, ('key = "user_id"', 'key = "user.id"'), ("SELECT user_id", "SELECT 1 AS user_id")))
+    _, (stream,), _ = workload.build(workload.read({}), 1000.0)
+    assert stream.schema.names == ("user.id", "user.name", "price", "ts")
+    assert stream.key == "user.id"
+
+
+def test_several_outputs(write: Write) -> None:
+    """Each is a sink with its own mode, reach, reference, topic and format."""
+    path = write()
+    text, _, _ = path.read_text().partition("[output]")
+    path.write_text("\n".join(line for line in text.splitlines() if not line.startswith("reference")) + TWO_OUTPUTS)
+    workload = program(path)
+    found = resolved(path)
+    assert [(sink.name, sink.mode) for sink in found.flow.sinks] == [("dear", "append"), ("totals", "update")]
+    assert [one.reach_us for one in found.by_sink()] == [0, None]
+    assert found.columns == {"purchases": ("user_id", "price", "ts")}
+    assert workload.topics.output_topics("r") == {"dear": "streamgauge-r.results-dear", "totals": "totals"}
+    assert workload.described("totals").keys == ("user_id",)
+
+
+def test_a_program_that_runs_already(write: Write) -> None:
+    """Its brokers follow from its file, and the notes say what is not known."""
+    named = 'attach = true\nbrokers = "localhost:9092"\ngroup = "mine"\n'
+    path = write(
+        ('command = ["{python}", "consumer.py", "--from={input}"]\n', named),
+        ("[inputs.purchases]", '[inputs.purchases]\ntopic = "orders"'), ("[output]", '[output]\ntopic = "dear"'),
+    )  # fmt: skip
+    found = resolved(path)
+    assert found.transport_options["brokers"] == "localhost:9092"
+    assert any("its CPU and memory are not known" in note for note in program(path).notes)
+    with pytest.raises(InputError, match="starts the program anew for each trial"):
+        resolved(path, command="sustain")
+    with pytest.raises(InputError, match="cannot be set for a program that runs already"):
+        resolved(path, parallelism=2)
+
+
+def test_a_program_that_takes_its_parallelism(write: Write) -> None:
+    """A scale study can then set it."""
+    assert resolved(write(('"--from={input}"', '"--cores={parallelism}"')), parallelism=2).experiment.parallelism == 2
+
+
+def test_a_silent_program_ends_by_its_own_timeout(write: Write) -> None:
+    """The queue holds more than its patience."""
+    found = resolved(write(('kind = "program"', 'kind = "program"\ntimeout = "90s"')))
+    assert found.queue_s > 90
+    assert found.bound_s(1000.0)[0] > 90
+
+
+def test_results_without_a_time_are_said_to_have_no_latency(write: Write) -> None:
+    """Before the run."""
+    workload = program(write(('time = "ts"\nreach', "reach"), ('"user_id", "ts"]', '"user_id"]')))
+    assert any("they have no latency; name the field" in note for note in workload.notes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('kind = "program"', 'kind = "program"\nattach = true', "or attach = true for a program that runs already"),
+        ("[output]", '[outputs.more]\ntime = "ts"\nreference = "SELECT 1"\n[output]', "must be one table [output]"),
+        ("[output]", '[output]\ntopic = "a b"', "must have letters, digits, . _ and - only"),
+        ("[output]", '[output]\nformat = "xml"', "must be one of json, csv, text, avro"),
+        ("[output]", '[output]\nformat = "text"', "text needs a reference of one column of text"),
+        ("[output]", '[output]\nformat = "avro"', "must be given for the format avro"),
+        ("[output]", '[output]\nformat = "avro"\nschema_file = "none.avsc"', "No such file"),
+        ("[output]", '[output]\nformat = "avro"\nschema_file = "other.avsc"', "must have user_id in its schema"),
+        ("[output]", '[output]\ndelimiter = ";"', "applies to the format csv only"),
+        ("[output]", '[output]\nformat = "csv"\ndelimiter = ";;"', "must be one character"),
+        ("[inputs.purchases]", '[inputs.purchases]\nformat = "text"', "text needs one field"),
+        ("[inputs.purchases]", '[inputs.purchases]\nformat = "avro"\nschema_file = "more.avsc"', "for each one of the"),
+        ("{input}", "{output.dear}", "{output.results}"),
+        ("price = {", 'user_id.x = { kind = "key", domain = 5 }\nprice = {', "TOML"),
+    ],
+)
+def test_a_bad_topic_or_format_gets_one_message(write: Write, old: str, new: str, words: str) -> None:
+    """As every other setting."""
+    path = write((old, new))
+    (path.parent / "other.avsc").write_text(SCHEMA.replace("user_id", "user"))
+    (path.parent / "more.avsc").write_text(SCHEMA.replace('"price"', '"cost"'))
+    with pytest.raises(JobError) as caught:
+        program(path)
+    assert words in str(caught.value)

@@ -48,6 +48,7 @@ FAULTS = [
     ("driver", "invalid", Cause.RECORDER_BUSY, {"receive_share": 0.6}),
     ("driver", "invalid", Cause.RECORDER_STALLED, {"recorder_stall_s": 0.7, "span_s": 60.0}),
     ("connected", "not_sustained", Cause.SUT_DIED, {"sut_alive": False}),
+    ("connected", "not_sustained", Cause.NO_RESULTS, {"sut_alive": False, "sut_rejected": True, "sut_reason": "none"}),
     ("connected", "not_sustained", Cause.READS_ABORTED, {"aborted_reads": 1}),
     ("connected", "not_sustained", Cause.TASKS_RETRIED, {"retried_tasks": 2}),
     ("backlog_trend", "not_sustained", Cause.BACKLOG_GROWS, {"backlog": ramp(0.05)}),

@@ -129,4 +129,4 @@ def test_all_sinks_together_are_as_independent_as_the_least(
         replace(sink, verification=sink.verification.model_copy(update={"independent": one}))
         for sink, one in zip(verify(asked.resolved, asked.record).sinks, independent, strict=True)
     ]
-    assert module._of_all(sinks, asked.record).independent is all(independent)
+    assert module.of_all(sinks, asked.record).independent is all(independent)

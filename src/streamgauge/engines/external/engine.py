@@ -1,4 +1,7 @@
-"""The driver's side of the engine `external`: starts the user's program, waits until it is ready, and ends it."""
+"""The driver's side of the engine `external`: starts the user's program, waits until it is ready, and ends it.
+
+A program that runs already is only waited for.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,14 @@ from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import EngineError, StreamgaugeError
 from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.dataflow.program import ProgramNode
+from streamgauge.dataflow.program import Launch, ProgramNode
 from streamgauge.engines.external.placeholders import Surroundings
 from streamgauge.engines.external.readiness import POLL_S, Readiness, last_lines
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
+from streamgauge.system.machine import cpus
 from streamgauge.system.scratch import Scratch
-from streamgauge.transports.kafka.topic_names import group_of, results_of, topic_of
+from streamgauge.transports.kafka.topic_names import group_of, input_topics, output_topics
 
 ASK_S = 20.0
 STOP_S = 4.0
@@ -28,7 +32,7 @@ class ExternalEngine(Engine):
     """One start of the user's program."""
 
     def __init__(self, on_cpus: Sequence[int] | None = None, parallelism: int | None = None) -> None:
-        self._cpus = on_cpus
+        self._cpus, self._parallelism = on_cpus, parallelism
         self._child: Child | None = None
         self._scratch: Scratch | None = None
         self._settings: dict[str, str] = {}
@@ -37,29 +41,34 @@ class ExternalEngine(Engine):
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
         """Starts the program and waits until it is ready. Raises EngineError with what was seen."""
-        node = flow.sink.input
+        node = flow.sinks[0].input
         assert isinstance(node, ProgramNode)
         folder.mkdir(parents=True, exist_ok=True)
         run, self._log = edges.output.token, folder / "program.log"
-        self._scratch = Scratch("program")
+        self._scratch, launch = Scratch("program"), node.launch
         given = Surroundings(
-            brokers=edges.transport_options["brokers"], group=group_of(run, node.launch.group), run=run,
-            scratch=str(self._scratch.path), inputs={each.name: topic_of(run, each.name) for each in node.inputs},
-            output=results_of(run),
+            brokers=edges.transport_options["brokers"], group=group_of(run, launch.group), run=run,
+            scratch=str(self._scratch.path), parallelism=self._parallelism or len(self._cpus or cpus()),
+            inputs=input_topics(run, dict(launch.inputs)), outputs=output_topics(run, dict(launch.outputs)),
         )  # fmt: skip
-        command = given.filled(node.launch.command)
-        self._settings = {"command": " ".join(node.launch.command), "group": given.group}
-        self._stage = f"starting {command[0]}"
-        variables = {**given.variables, **dict(node.launch.environment)}
-        self._child = Child("program", "streamgauge.engines.external.main", [], folder / "external.log", self._cpus)
+        self._settings = {"command": " ".join(launch.command) or "none: it ran already", "group": given.group}
         try:
-            self._ask("start", command=command, environment=variables, folder=node.launch.folder, log=str(self._log))
+            if not launch.attached:
+                self._launch(launch, given, folder)
             topics = given.inputs.values()
-            self._await(Readiness(node.launch, given.brokers, given.group, topics, self._log))
+            self._await(Readiness(launch, given.brokers, given.group, topics, self._log))
         except StreamgaugeError as error:
             self.stop()
             log = str(self._log) if self._log.is_file() and self._log.stat().st_size else None
             raise EngineError(f"the program did not get ready: {error}", log) from None
+
+    def _launch(self, launch: Launch, given: Surroundings, folder: Path) -> None:
+        command = given.filled(launch.command)
+        own = {name: given.filled([value])[0] for name, value in launch.environment}
+        variables = {**given.variables, **own}
+        self._stage = f"starting {command[0]}"
+        self._child = Child("program", "streamgauge.engines.external.main", [], folder / "external.log", self._cpus)
+        self._ask("start", command=command, environment=variables, folder=launch.folder, log=str(self._log))
 
     def _await(self, readiness: Readiness) -> None:
         self._stage = "waiting until the program is ready"
@@ -113,10 +122,12 @@ class ExternalEngine(Engine):
             self._scratch = None
 
     def _exit_code(self) -> int | None:
-        code: int | None = self._ask("exit_code")
-        return code
+        """None while the program runs, as one does that was not started here."""
+        return self._ask("exit_code") if self._child is not None else None
 
     def _said(self) -> str:
+        if self._child is None:
+            return ""
         return f"; its last lines: {lines}" if (lines := last_lines(self._log)) else "; it printed nothing"
 
     def _ask(self, request: str, **arguments: object) -> int | None:

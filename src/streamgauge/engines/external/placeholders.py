@@ -13,34 +13,36 @@ PREFIX = "STREAMGAUGE_"
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Addresses and names of one run. `inputs`: stream to its topic; `output`: the topic of the results."""
+    """Addresses and names of one run. `inputs`: stream to its topic; `outputs`: sink to its topic."""
 
     brokers: str
     group: str
     run: str
     scratch: str
+    parallelism: int
     inputs: Mapping[str, str]
-    output: str
+    outputs: Mapping[str, str]
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment variables of the program."""
-        values = {name: self.value(name) for name in ("brokers", "group", "run", "scratch", "output")}
-        values |= {f"input_{stream}": topic for stream, topic in self.inputs.items()}
-        if len(self.inputs) == 1:
-            values["input"] = self.value("input")
+        """The environment variables of the program, without the parallelism, which its file must name."""
+        values = {name: self.value(name) for name in ("brokers", "group", "run", "scratch")}
+        for kind, topics in (("input", self.inputs), ("output", self.outputs)):
+            values |= {f"{kind}_{name}": topic for name, topic in topics.items()}
+            if len(topics) == 1:
+                values[kind] = self.value(kind)
         return {PREFIX + name.upper(): value for name, value in values.items()}
 
     def value(self, name: str) -> str:
-        """The value of a placeholder. Raises KeyError for a stream that does not exist."""
+        """The value of a placeholder. Raises KeyError for an input or output that does not exist."""
         if name == "python":
             return sys.executable
-        if name == "input":
-            return next(iter(self.inputs.values()))
-        if name.startswith("input."):
-            return self.inputs[name.removeprefix("input.")]
+        kind, _, of = name.partition(".")
+        if kind in ("input", "output"):
+            topics = self.inputs if kind == "input" else self.outputs
+            return topics[of] if of else next(iter(topics.values()))
         return str(getattr(self, name))
 
-    def filled(self, command: Sequence[str]) -> list[str]:
-        """The command with its placeholders replaced; other braces stay."""
-        return [PLACEHOLDER.sub(lambda found: self.value(found[1]), word) for word in command]
+    def filled(self, texts: Sequence[str]) -> list[str]:
+        """Texts with their placeholders replaced; other braces stay."""
+        return [PLACEHOLDER.sub(lambda found: self.value(found[1]), text) for text in texts]

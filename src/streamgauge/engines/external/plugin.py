@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.dataflow.nodes import Source
+from streamgauge.dataflow.nodes import Flow, Source
+from streamgauge.dataflow.program import PARALLELISM, ProgramNode
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
 
 
@@ -21,6 +22,8 @@ class ExternalPlugin(EnginePlugin):
         fallback_engine="spark",
         transport_options={"encoding": "json"},
         has_batch_ids=False,
+        several_sinks=True,
+        sets_parallelism=True,
     )
 
     def check(self, request: StartRequest) -> None:
@@ -37,6 +40,8 @@ class ExternalPlugin(EnginePlugin):
         if request.flow is not None and all(isinstance(sink.input, Source) for sink in request.flow.sinks):
             rule = "must run a program, and has none of its own for a workload of the list"
             problems.append(Problem("engine", rule, self.capabilities.name, "--engine spark, or a program.toml"))
+        if request.parallelism is not None and request.flow is not None:
+            problems += _parallelism_problems(request.flow, request.parallelism)
         if problems:
             raise InputError(problems)
 
@@ -48,3 +53,17 @@ class ExternalPlugin(EnginePlugin):
         from streamgauge.engines.external.engine import ExternalEngine
 
         return ExternalEngine(cpus, parallelism)
+
+
+def _parallelism_problems(flow: Flow, parallelism: int) -> Iterator[Problem]:
+    """A number of cores that the program would not hear of."""
+    node = flow.sinks[0].input
+    if not isinstance(node, ProgramNode):
+        return
+    if node.launch.attached:
+        rule = "cannot be set for a program that runs already"
+        yield Problem("parallelism", rule, parallelism, "leave it out, or have the program started: command = [...]")
+    elif not node.launch.takes_parallelism:
+        rule = f"must reach the program, and its command has no {PARALLELISM}"
+        way_out = f'leave it out, or add it: command = [..., "--cores={PARALLELISM}"]'
+        yield Problem("parallelism", rule, parallelism, way_out)

@@ -20,6 +20,7 @@ class TrialRecord:
 
     `prolonged_for`, `extended_for`: why the warm-up was prolonged and the span extended, once for each time.
     `engine_disk_full`, `disk_full`: whether a full disk is why the engine or the driver failed.
+    `engine_rejected`: whether the engine failed because no result of it could be read.
     `deadline_us`: when the last results were taken that came in time.
     """
 
@@ -31,6 +32,7 @@ class TrialRecord:
     extended_for: tuple[str, ...] = ()
     engine_failed: str = ""
     engine_disk_full: bool = False
+    engine_rejected: bool = False
     driver_failed: str = ""
     disk_full: bool = False
     early_stop: str = ""
@@ -57,9 +59,9 @@ class TrialRecord:
         """The policy ended the trial."""
         self.early_stop = reason
 
-    def fail_engine(self, reason: str, disk_full: bool) -> None:
+    def fail_engine(self, reason: str, disk_full: bool, rejected: bool = False) -> None:
         """The engine failed."""
-        self.engine_failed, self.engine_disk_full = reason, disk_full
+        self.engine_failed, self.engine_disk_full, self.engine_rejected = reason, disk_full, rejected
 
     def fail_driver(self, reason: str, disk_full: bool) -> None:
         """The driver failed. The first reason stays."""

@@ -86,7 +86,7 @@ class Sustain:
             quick=search.quick,
             start_per_s=search.start_rate,
             trials_max=search.trials_max,
-            fresh_always=self.resolved.reach_us is None,
+            fresh_always=self.resolved.reach_us is None or self.resolved.workload.restarts,
         )
 
     def trial(self, request: TrialRequest) -> TrialOutcome:

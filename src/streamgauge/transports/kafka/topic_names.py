@@ -1,6 +1,11 @@
-"""Topic names of a run. Each contains the run id, so that other topics are not touched."""
+"""Topic names of a run. Each contains the run id, so that other topics are not touched.
+
+A program of the user's own may have topics of its own names.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 def topic_of(run: str, stream: str) -> str:
@@ -21,3 +26,14 @@ def stream_of(topic: str, run: str) -> str:
 def group_of(run: str, own: str = "") -> str:
     """The consumer group of a program of the user's own: the one that it names, else one of the run."""
     return own or f"streamgauge-{run}"
+
+
+def input_topics(run: str, own: Mapping[str, str]) -> dict[str, str]:
+    """Stream of a program to its topic; `own` has the names that the program gives, empty where it gives none."""
+    return {stream: name or topic_of(run, stream) for stream, name in own.items()}
+
+
+def output_topics(run: str, own: Mapping[str, str]) -> dict[str, str]:
+    """Sink of a program to its topic."""
+    several = len(own) > 1
+    return {sink: name or results_of(run) + (f"-{sink}" if several else "") for sink, name in own.items()}

@@ -1,4 +1,4 @@
-"""The check `connected`: no process of the SUT died; in the span no read was aborted and no task retried."""
+"""The check `connected`: the SUT gives results, none of its processes died, no read was aborted, no task retried."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ def _connected(evidence: Evidence) -> Check:
     reason = f": {evidence.sut_reason}" if evidence.sut_reason else ""
     died = Cause.DISK_FULL if evidence.sut_disk_full else Cause.SUT_DIED
     sentence = f"a process of the system under test died or does not answer{reason}"
+    if evidence.sut_rejected:
+        died, sentence = Cause.NO_RESULTS, evidence.sut_reason
     aborted = "reads of the system under test were aborted"
     retried = "tasks of the system under test were retried"
     parts = [

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.artifacts.run_folder import RunFolder
@@ -25,6 +26,7 @@ from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.diff import compare as answers
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import BatchRequest
+from streamgauge.jobs import Description
 from streamgauge.metrics.latency.event_latency import LatencyRule
 from streamgauge.metrics.latency.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
@@ -40,11 +42,13 @@ from streamgauge.verification.regenerated_input import RegeneratedInput
 from streamgauge.verification.sink_comparison import (
     Comparison,
     DiffSpec,
+    SinkDiff,
     Truth,
     VerificationResult,
     comparison,
     diff_spec_of,
     due_after_early_end,
+    of_all,
     outcome,
 )
 from streamgauge.verification.spool import ReceivedResults, results_file
@@ -70,14 +74,29 @@ def verify_user_job(
     results_folder: RunFolder | None = None,
     stage: Stage | None = None,
 ) -> VerificationResult:
-    """Compares every result of a user job's trial and computes latencies.
+    """Compares every result of a user job's trial and computes latencies, for each of its sinks.
 
     The batch run's output goes to `log`. `stage` shows the current step.
     """
-    stage = stage or Stage("")
+    experiments, sinks, notes = resolved.by_sink(), [], []
+    several = len(experiments) > 1
+    for one in experiments:
+        name = one.flow.sink.name
+        of_sink = replace(record, trial_log=record.trial_log.of_sink(name)) if several else record
+        path = results_folder.path / results_file(name, several) if results_folder is not None else None
+        sink, of_its = _verify_sink(one, of_sink, log, path, stage or Stage(""))
+        sinks.append(sink)
+        notes += [f"{name}: {note}" for note in of_its] if several else of_its
+    verification = of_all(sinks, record) if several else sinks[0].verification
+    return VerificationResult(verification, tuple(sinks), tuple(notes))
+
+
+def _verify_sink(
+    resolved: ResolvedExperiment, record: TrialRecord, log: Path, results_path: Path | None, stage: Stage
+) -> tuple[SinkDiff, list[str]]:
+    """(the verification of the only sink, notes on the result)."""
     received, is_judged = ReceivedResults(record), True
-    truth = by_batch(resolved) if _job(resolved).description.reference is None else BY_REFERENCE
-    results_path = results_folder.path / results_file() if results_folder is not None else None
+    truth = by_batch(resolved) if _described(resolved).reference is None else BY_REFERENCE
     with comparison(record) as compared:
         try:
             if nothing_to_compare(record, received):
@@ -98,7 +117,7 @@ def verify_user_job(
         sink = compared.verified(
             resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times, is_judged
         )
-    return VerificationResult(sink.verification, (sink,), tuple(notes))
+    return sink, notes
 
 
 def by_batch(resolved: ResolvedExperiment) -> Truth:
@@ -128,6 +147,11 @@ def _job(resolved: ResolvedExperiment) -> UserJob:
     return resolved.workload
 
 
+def _described(resolved: ResolvedExperiment) -> Description:
+    """What the job declares of the only sink."""
+    return _job(resolved).described(resolved.flow.sink.name)
+
+
 def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults) -> LatencyRule:
     """The latency definition for a user job's results, from their columns."""
     return LatencyRule(_kind(resolved, received), handed_over=handed_over(record.trial_log))
@@ -135,7 +159,7 @@ def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: Receive
 
 def _borders_missing(resolved: ResolvedExperiment, received: ReceivedResults) -> str:
     """Why results that seem to be of windows have no closing delay, with the way out; empty where they do not."""
-    if _job(resolved).description.mode == "update" or received.empty or WINDOW_END in received.schema.names:
+    if _described(resolved).mode == "update" or received.empty or WINDOW_END in received.schema.names:
         return ""
     kinds = {field.name: field.type for field in received.schema if field.name not in LINEAGE}
     for name, kind in kinds.items():
@@ -152,7 +176,7 @@ def _borders_missing(resolved: ResolvedExperiment, received: ReceivedResults) ->
 
 
 def _kind(resolved: ResolvedExperiment, received: ReceivedResults) -> Any:
-    if _job(resolved).description.mode == "update":
+    if _described(resolved).mode == "update":
         return "update"
     if received.empty or WINDOW_END not in received.schema.names:
         return "row"
@@ -167,7 +191,7 @@ def _compare(
     log: Path,
     stage: Stage,
 ) -> _Compared:
-    described = _job(resolved).description
+    described = _described(resolved)
     with Scratch("truth") as folder:
         stage.set("regenerating the input")
         by_batch = described.mode == "update" and resolved.reads_unevenly
@@ -257,10 +281,10 @@ def _truth(
     resolved: ResolvedExperiment, connection: Any, inputs: dict[str, Path], folder: Path, log: Path, stage: Stage,
     order: str,
 ) -> Iterator[AnswerBefore]:  # fmt: skip
-    job = _job(resolved)
-    if job.description.reference is not None:
+    job, described = _job(resolved), _described(resolved)
+    if described.reference is not None:
         stage.set("running the reference and comparing every answer")
-        yield lambda before_us: _by_reference(job, connection, inputs, before_us, order)
+        yield lambda before_us: _by_reference(job.path, described, connection, inputs, before_us, order)
         return
     plugin = entry(resolved.engine.name)
     request = BatchRequest(job.native, inputs, resolved.experiment.options, folder, log, stage, order)
@@ -270,11 +294,13 @@ def _truth(
         )
 
 
-def _by_reference(job: UserJob, connection: Any, inputs: dict[str, Path], before_us: int | None, order: str) -> Any:
+def _by_reference(
+    path: Path, described: Description, connection: Any, inputs: dict[str, Path], before_us: int | None, order: str
+) -> Any:
     until = "true" if before_us is None else f"{order} < {before_us}"
     columns = "*" if order == EVENT_TIME else f"* EXCLUDE ({order})"
-    tables = {name: f"SELECT {columns} FROM read_parquet('{path}') WHERE {until}" for name, path in inputs.items()}
-    return user_job_reference.answer(connection, job.path, job.description, tables)
+    tables = {name: f"SELECT {columns} FROM read_parquet('{file}') WHERE {until}" for name, file in inputs.items()}
+    return user_job_reference.answer(connection, path, described, tables)
 
 
 def _compare_rows(
@@ -285,14 +311,15 @@ def _compare_rows(
     inputs: dict[str, Path],
     answer: Any,
 ) -> _Compared:
-    connection, job = compared.connection, _job(resolved)
+    connection, described = compared.connection, _described(resolved)
     truth_types = expect(connection, answer)
-    connection.register("_result_rows", received.table() if not received.empty else empty_relation(connection))
-    lineage = Lineage(connection, inputs, truth_types, job.description.reference is not None, by_id=True)
+    rows = received.table() if not received.empty else empty_relation(connection)
+    connection.register("_result_rows", _timed(rows))
+    lineage = Lineage(connection, inputs, truth_types, described.reference is not None, by_id=True)
     columns = lineage.demand()
     received_types = answers.types_of(connection, "_checked_rows")
     compared_as = answers.compared_types(columns, received_types, columns)
-    ids, unique = identity(connection, truth_types, job.description.keys)
+    ids, unique = identity(connection, truth_types, described.keys)
     connection.execute(
         f"CREATE VIEW _received AS {numbered('_checked_rows', ids, received_types, compared_as, unique)}"
     )
@@ -300,6 +327,14 @@ def _compare_rows(
     spec = _diff_spec(record, resolved.reach_us or 0, ids if unique else (*ids, COPY), columns)
     compared.add("_expected", "_received", spec)
     return _Compared(f"identified by {', '.join(ids)}" + ("" if unique else ", as a multiset"), ids, lineage)
+
+
+def _timed(rows: pa.Table) -> pa.Table:
+    """Results whose event time is 0 instead of null, as that of expected ones."""
+    place = rows.schema.get_field_index(EVENT_TIME)
+    if place < 0 or not pa.types.is_integer(rows.schema.field(place).type):
+        return rows
+    return rows.set_column(place, EVENT_TIME, pc.fill_null(rows.column(place), 0))
 
 
 def _diff_spec(

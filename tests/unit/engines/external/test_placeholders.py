@@ -6,34 +6,35 @@ import sys
 
 import pytest
 
-from streamgauge.dataflow.program import unknown_inputs
+from streamgauge.dataflow.program import unknown_placeholders
 from streamgauge.engines.external.placeholders import Surroundings
 
-ONE = Surroundings(
-    "localhost:9092", "g", "r", "/tmp/s", {"purchases": "streamgauge-r-purchases"}, "streamgauge-r.results"
-)
-TWO = Surroundings("localhost:9092", "g", "r", "/tmp/s", {"ads": "a", "views": "v"}, "o")
+INPUTS, OUTPUTS = {"purchases": "streamgauge-r-purchases"}, {"results": "streamgauge-r.results"}
+ONE = Surroundings("localhost:9092", "g", "r", "/tmp/s", 4, INPUTS, OUTPUTS)
+TWO = Surroundings("localhost:9092", "g", "r", "/tmp/s", 1, {"ads": "a", "views": "v"}, {"few": "f", "all": "o"})
 
 
 def test_variables() -> None:
-    """Each input by its name, and a single one also without."""
+    """Each topic by its name, and a single one also without."""
     assert ONE.variables == {
         "STREAMGAUGE_BROKERS": "localhost:9092",
         "STREAMGAUGE_GROUP": "g",
         "STREAMGAUGE_RUN": "r",
         "STREAMGAUGE_SCRATCH": "/tmp/s",
         "STREAMGAUGE_OUTPUT": "streamgauge-r.results",
+        "STREAMGAUGE_OUTPUT_RESULTS": "streamgauge-r.results",
         "STREAMGAUGE_INPUT": "streamgauge-r-purchases",
         "STREAMGAUGE_INPUT_PURCHASES": "streamgauge-r-purchases",
     }
-    assert "STREAMGAUGE_INPUT" not in TWO.variables
+    assert {"STREAMGAUGE_INPUT", "STREAMGAUGE_OUTPUT"}.isdisjoint(TWO.variables)
 
 
 def test_placeholders_in_a_command() -> None:
     """Only those that are known; other braces belong to the program."""
-    words = ["{python}", "job.py", "--in={input}", "--to", "{output}", '{"brokers": "{brokers}"}', "{other}"]
+    words = ["{python}", "job.py", "--in={input}", "--to", "{output.results}", "{parallelism}"]
+    words += ['{"brokers": "{brokers}"}', "{other}"]
     assert ONE.filled(words) == [
-        sys.executable, "job.py", "--in=streamgauge-r-purchases", "--to", "streamgauge-r.results",
+        sys.executable, "job.py", "--in=streamgauge-r-purchases", "--to", "streamgauge-r.results", "4",
         '{"brokers": "localhost:9092"}', "{other}",
     ]  # fmt: skip
 
@@ -45,8 +46,10 @@ def test_placeholders_in_a_command() -> None:
         ("{input.ads}", ["ads"], []),
         ("{input.adds}", ["ads"], ["input.adds"]),
         ("{input}", ["ads", "views"], ["input"]),
+        ("{output} {output.results}", ["ads"], []),
+        ("{output.result}", ["ads"], ["output.result"]),
     ],
 )
 def test_placeholders_of_unknown_inputs(word: str, streams: list[str], unknown: list[str]) -> None:
     """One of several inputs has to be named."""
-    assert unknown_inputs([word], streams) == unknown
+    assert unknown_placeholders([word], streams, ["results"]) == unknown

@@ -288,7 +288,7 @@ def test_a_batch_begins_and_ends_when_its_marks_are_here(broker: Broker, kept: K
         sut.whole("q0", 0, 1, 2)  # kept by nobody yet, so its end is waited for
         assert wait_until(lambda: kept.results != {} and inlet._batches == {}, SOON_S)
         sut.whole("q0", 1)
-        assert wait_until(lambda: inlet._received.qsize() == 2, SOON_S)
+        assert wait_until(lambda: inlet._consumer._received.qsize() == 2, SOON_S)
         here_us = kept.now_us()
         kept.open.set()
         assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
@@ -385,7 +385,7 @@ def test_what_is_no_result_is_told(broker: Broker, kept: Kept, fault: str) -> No
         sut.mark(Mark("q0", 0, False))
         assert wait_until(lambda: kept.failed != "", SOON_S)
         # Nothing more is taken, which would wait for nobody.
-        assert wait_until(lambda: not any(thread.is_alive() for thread in inlet._threads), SOON_S)
+        assert wait_until(lambda: not any(thread.is_alive() for thread in inlet._consumer._threads), SOON_S)
     finally:
         inlet.close()
     assert kept.failed.startswith("results could not be received from the broker: ")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from streamgauge.core.clock import US
-from streamgauge.transports.kafka.client.program_results import ResultFormat, parse
+from streamgauge.transports.kafka.client.program_results import ResultParser
 from streamgauge.transports.kafka.codecs.api import columns_of, encoding
+from streamgauge.transports.kafka.program_topics import OutputTopic
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "wire.md"
@@ -52,8 +53,8 @@ def test_every_type() -> None:
 
 def test_an_event_passed_on_is_a_result() -> None:
     """As the examples do it."""
-    of = ResultFormat({"user_id": "bigint", "price": "bigint", "ts": "bigint"}, ("user_id", "ts"), "ts")
-    found = parse([golden("event.json")], [5], of, 1_800_000_000 * US)
+    of = OutputTopic({"user_id": "bigint", "price": "bigint", "ts": "bigint"}, ("user_id", "ts"), "ts")
+    found = ResultParser(of).parse([golden("event.json")], [5], 1_800_000_000 * US)
     assert found.results.to_pylist() == [
         {
             "user_id": 7,

@@ -13,6 +13,7 @@ from streamgauge.transports.kafka.broker.broker import Broker
 from streamgauge.transports.kafka.broker.topics import Topics
 from streamgauge.transports.kafka.client.result_messages import MARK, mark_of, table_of
 from streamgauge.transports.kafka.client.settings import KafkaSettings, on_this_machine
+from streamgauge.transports.kafka.program_topics import ProgramTopics
 from streamgauge.transports.kafka.topic_names import group_of, results_of, topic_of
 from streamgauge.transports.spi import BrokerRequest, EndpointConfig, IndexSampler
 
@@ -26,6 +27,7 @@ RETENTION_CHECK_S = 30.0
 class KafkaCluster:
     """Implements `ManagedBroker`: a topic per stream with a partition per generator, and a topic of results.
 
+    A program of the user's own may name its topics, and one that runs already has them.
     Uses a local broker, which is removed at the end, or the user's brokers, where the topics are removed at the end
     unless the user keeps them.
     """
@@ -34,28 +36,52 @@ class KafkaCluster:
         self._stack = ExitStack()
         self._broker: Broker | None = None
         options, self._run = dict(request.options), request.run
+        self._program = ProgramTopics.of(request.program) if request.program else None
         if not options.get("brokers"):
             self._broker = self._stack.enter_context(Broker(request.folder, request.log, request.host, request.cpus))
             options["brokers"] = self._broker.location
-        self.at = EndpointConfig("", 0, request.run, options)
         try:
             self._prepare(request, KafkaSettings.of(options))
         except BaseException:
             self._stack.close()
             raise
+        starts = [(topic, each, first) for (topic, each), first in self._firsts.items()]
+        program = self._program.starting_at(starts).plain() if self._program is not None else {}
+        self.at = EndpointConfig("", 0, request.run, options, program)
 
     def _prepare(self, request: BrokerRequest, settings: KafkaSettings) -> None:
         self._topics = Topics(settings.brokers, settings.login)
         # First, because no topic has to be removed from brokers that do not answer.
         hosts = self._topics.hosts()
         self._clock_is_local = self._broker is not None or on_this_machine(hosts)
-        streams = [topic_of(request.run, stream) for stream in request.streams]
-        self._names = [*streams, results_of(request.run)]
-        if self._broker is None and settings.topics == "remove":
-            self._stack.callback(self._remove)
-        self._topics.make(streams, request.partitions)
-        self._topics.make([results_of(request.run)], 1)
+        self._streams = {stream: topic_of(request.run, stream) for stream in request.streams}
+        outputs = [results_of(request.run)]
+        if self._program is not None:
+            self._streams = self._program.input_topics(request.run)
+            outputs = list(self._program.output_topics(request.run).values())
+        streams = list(self._streams.values())
+        self._names = [*streams, *outputs]
+        if self._is_attached:
+            self._firsts = self._topics.whole_ends(streams, outputs, request.partitions)
+        else:
+            self._make(streams, outputs, request.partitions, settings)
         self._ids = self._topics.ids(self._names)
+
+    def _make(self, streams: list[str], outputs: list[str], partitions: int, settings: KafkaSettings) -> None:
+        """Makes the topics. On the user's brokers none of them may exist, since it would be removed at the end."""
+        if self._broker is None:
+            self._topics.require_none(self._names)
+            if settings.topics == "remove":
+                self._stack.callback(self._remove)
+        self._topics.make(streams, partitions)
+        self._topics.make(outputs, 1)
+        places = [(topic, each) for topic in streams for each in range(partitions)]
+        places += [(topic, 0) for topic in outputs]
+        self._firsts = dict.fromkeys(places, 0)
+
+    @property
+    def _is_attached(self) -> bool:
+        return self._program is not None and self._program.attached
 
     @property
     def alive(self) -> bool:
@@ -81,9 +107,9 @@ class KafkaCluster:
     def _incomplete_partitions(self, sent: Sequence[Mapping[str, int]]) -> list[str]:
         """Descriptions of partitions with too few messages."""
         problems = []
-        for topic, stream in ((topic_of(self._run, stream), stream) for stream in (sent[0] if sent else ())):
+        for stream, topic in self._streams.items() if sent else ():
             for partition, end in enumerate(self._topics.ends(topic, len(sent))):
-                if end < (events := sent[partition][stream]):
+                if end - self._firsts[topic, partition] < (events := sent[partition][stream]):
                     problems.append(
                         f"{topic}: partition {partition} ends at {end}, and {events} events were sent there"
                     )
@@ -93,14 +119,17 @@ class KafkaCluster:
         return [] if self._broker is None else self._broker.pids()
 
     def appended_us(self, stream: str, partition: int, offsets: Sequence[int]) -> list[int]:
-        """Empty if the brokers do not share the driver's clock."""
-        if not self._clock_is_local:
+        """Empty if the brokers do not share the driver's clock, or topics of the user's may lack append times."""
+        if not self._clock_is_local or self._is_attached:
             return []
-        return self._topics.appended_us(topic_of(self._run, stream), partition, offsets)
+        return self._topics.appended_us(self._streams[stream], partition, offsets)
 
     def results(self, since_us: int, choose: IndexSampler) -> Mapping[str, pa.Table]:
-        """Empty if the brokers do not share the driver's clock. The first message is a mark with the column types."""
-        if not self._clock_is_local:
+        """Empty if the brokers do not share the driver's clock. The first message is a mark with the column types.
+
+        Empty for programs of the user's own, which write no marks.
+        """
+        if not self._clock_is_local or self._program is not None:
             return {}
         log = self._topics.log(results_of(self._run), 0)
         first, end = log.first_since(since_us), log.end()

@@ -11,6 +11,7 @@ from typing import Any
 from streamgauge.core.errors import DriverError, InputError, Problem
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker.partition_log import PartitionLog
+from streamgauge.transports.kafka.client.group_offsets import Place, ends_of
 
 REQUEST_TIMEOUT_S = 15.0
 ANSWER_TIMEOUT_S = 5.0
@@ -68,6 +69,32 @@ class Topics:
                 raise DriverError(
                     f"{self._brokers}: topic {topic.topic} does not answer within {REQUEST_TIMEOUT_S:g} s"
                 )
+
+    def require_none(self, names: Iterable[str]) -> None:
+        """Raises DriverError if one of these topics exists."""
+        if existing := sorted({*names} & {*self.names()}):
+            raise DriverError(
+                f"{self._brokers}: the topic {existing[0]} exists, and a run makes its own topics. Give the program "
+                "another topic, remove it, or measure a program that runs already: attach = true in its file"
+            )
+
+    def whole_ends(self, streams: Iterable[str], outputs: Iterable[str], partitions: int) -> dict[Place, int]:
+        """The ends of all partitions of existing topics.
+
+        Raises:
+            DriverError: a topic does not exist, or one of `streams` has another number of partitions.
+        """
+        found, inputs = self._metadata().topics, list(streams)
+        places = []
+        for topic in (*inputs, *outputs):
+            if topic not in found:
+                raise DriverError(f"{self._brokers}: there is no topic {topic}. Correct topic in the file")
+            count = len(found[topic].partitions)
+            if topic in inputs and count != partitions:
+                rule = f"{topic} has {count} partitions, and the load is for {partitions}"
+                raise DriverError(f"{self._brokers}: {rule}. Set --partitions {count}")
+            places += [(topic, each) for each in range(count)]
+        return ends_of(self._client, places)
 
     def remove(self, names: Iterable[str]) -> None:
         """Removes existing topics. If one is refused, the others are removed nevertheless.

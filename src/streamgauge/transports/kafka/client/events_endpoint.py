@@ -15,7 +15,10 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.transports.kafka.client.producer import Producer
 from streamgauge.transports.kafka.client.settings import KafkaSettings
-from streamgauge.transports.kafka.codecs.api import Encoding, columns_of, encoding
+from streamgauge.transports.kafka.codecs.api import Columns, Encoding, columns_of, encoding
+from streamgauge.transports.kafka.formats.api import ProgramFormat
+from streamgauge.transports.kafka.formats.choice import format_of
+from streamgauge.transports.kafka.program_topics import ProgramTopics
 from streamgauge.transports.kafka.topic_names import topic_of
 from streamgauge.transports.send_log import WriteOnlyOutlet
 from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig, Overflow
@@ -32,8 +35,9 @@ class KafkaOutlet(WriteOnlyOutlet):
     def __init__(self, at: EndpointConfig, config: OutletConfig) -> None:
         super().__init__(config)
         self._settings, self._run = KafkaSettings.of(at.options), at.token
+        self._program = ProgramTopics.of(at.program) if at.program else None
         self._producer: Producer | None = None
-        self._encodings: dict[str, Encoding] = {}
+        self._encodings: dict[str, Encoding | ProgramFormat] = {}
         self._waiting: deque[tuple[int, int]] = deque()
 
     @property
@@ -43,7 +47,7 @@ class KafkaOutlet(WriteOnlyOutlet):
     def prepared(self, stream: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The events as messages in one column, with their keys in a second one if the stream has a key."""
         if stream not in self._encodings:
-            self._encodings[stream] = encoding(self._settings.encoding, columns_of(batch.schema))
+            self._encodings[stream] = self._encoding(stream, columns_of(batch.schema))
         messages = [self._encodings[stream].encode(batch)]
         if (key := self._config.keys.get(stream)) is None:
             return pa.RecordBatch.from_arrays(messages, names=["message"])
@@ -95,7 +99,16 @@ class KafkaOutlet(WriteOnlyOutlet):
             unkept = f"{self._producer.pending} of the {unread} events that wait to be read"
             raise DriverError(f"the broker has not kept {unkept}")
 
+    def _encoding(self, stream: str, columns: Columns) -> Encoding | ProgramFormat:
+        if self._program is not None:
+            return format_of(self._program.inputs[stream].format, columns)
+        return encoding(self._settings.encoding, columns)
+
     def _opened(self) -> Producer:
         """Opens the producer at the first chunk with events; every chunk has the same streams."""
-        streams = {name: (topic_of(self._run, name), each.messages) for name, each in self._encodings.items()}
+        topics = self._program.input_topics(self._run) if self._program is not None else {}
+        streams = {
+            name: (topics.get(name) or topic_of(self._run, name), each.messages)
+            for name, each in self._encodings.items()
+        }
         return Producer(self._settings, self._config.partition, streams)

@@ -1,8 +1,8 @@
-"""The committed offsets of a consumer group, read from the broker."""
+"""The committed offsets of a consumer group, and the ends of topics, read from the broker."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from streamgauge.core.errors import DriverError
@@ -22,14 +22,10 @@ class GroupOffsets:
     """
 
     def __init__(self, settings: Mapping[str, Any], group: str, places: Sequence[Place]) -> None:
-        from confluent_kafka import Consumer
         from confluent_kafka.admin import AdminClient
 
-        quiet = {**settings, "log_level": 0, "error_cb": lambda _: None}
         self._group, self._places = group, tuple(places)
-        self._admin: Any = AdminClient(quiet)
-        # A client of another group, because it must not join the one that it looks at.
-        self._reader: Any = Consumer({**quiet, "group.id": f"{group}-streamgauge", "enable.auto.commit": False})
+        self._admin: Any = AdminClient({**settings, "log_level": 0, "error_cb": lambda _: None})
 
     def committed(self) -> dict[Place, int]:
         """The committed offset of each partition that has one. Raises DriverError if the broker does not answer."""
@@ -46,15 +42,19 @@ class GroupOffsets:
 
     def ends(self) -> dict[Place, int]:
         """The offset after the last message of each partition. Raises DriverError if the broker does not answer."""
-        from confluent_kafka import KafkaException, TopicPartition
+        return ends_of(self._admin, self._places)
 
-        try:
-            return {
-                place: self._reader.get_watermark_offsets(TopicPartition(*place), timeout=REQUEST_TIMEOUT_S)[1]
-                for place in self._places
-            }
-        except (KafkaException, TypeError) as error:  # None, if the broker does not answer in time
-            raise DriverError(f"the ends of the input topics could not be read: {error}") from None
 
-    def close(self) -> None:
-        self._reader.close()
+def ends_of(admin: Any, places: Iterable[Place]) -> dict[Place, int]:
+    """The offset after the last message of each partition, by one request. Raises DriverError."""
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    request = {TopicPartition(*place): OffsetSpec.latest() for place in places}
+    if not request:
+        return {}
+    try:
+        answers = admin.list_offsets(request, request_timeout=REQUEST_TIMEOUT_S)
+        return {(at.topic, at.partition): each.result(REQUEST_TIMEOUT_S).offset for at, each in answers.items()}
+    except (KafkaException, TimeoutError) as error:
+        raise DriverError(f"the ends of the topics could not be read: {error}") from None

@@ -7,11 +7,11 @@ committed offsets of its group, or, if it never commits, from the event times of
 from __future__ import annotations
 
 import contextlib
-import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from statistics import median
 from typing import Any
 
@@ -20,14 +20,16 @@ import pyarrow.compute as pc
 
 from streamgauge.core.errors import DriverError
 from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.transports.kafka.client.group_offsets import GroupOffsets
-from streamgauge.transports.kafka.client.program_results import ResultFormat, parse
-from streamgauge.transports.kafka.client.results_endpoint import CONSUME_MAX, SETTINGS, SLICE_US, WAIT_S
+from streamgauge.transports.kafka.client.group_offsets import GroupOffsets, Place
+from streamgauge.transports.kafka.client.program_results import Parsed, ResultParser
+from streamgauge.transports.kafka.client.results_consumer import ResultsConsumer
+from streamgauge.transports.kafka.client.results_endpoint import SLICE_US
 from streamgauge.transports.kafka.client.settings import KafkaSettings
-from streamgauge.transports.kafka.topic_names import group_of, results_of, topic_of
+from streamgauge.transports.kafka.program_topics import ProgramTopics
+from streamgauge.transports.kafka.topic_names import group_of
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, EndpointConfig, Receiver
 
-QUERY, SINK = "program", "results"
+QUERY = "program"
 POLL_S = 0.5
 """How often the broker is asked for the group's offsets."""
 COMMITS_S = 12.0
@@ -37,24 +39,43 @@ QUIET_S = 5.0
 """A program that never commits is taken to have read everything once neither input nor results came for so long."""
 FOREIGN_MIN = 20
 """Foreign messages without any result that show a wrong encoding."""
-CLOSE_S = 5.0
 
 
-@dataclass(frozen=True)
-class ProgramTopics:
-    """What the recorder must know of a program; `EndpointConfig.program` has it as plain data.
+@dataclass
+class _Output:
+    """One topic of results, and the messages that wait to be parsed."""
 
-    - `streams`: its inputs. `partitions`: those of each input topic.
-    - `group`: its consumer group; empty for one of the run's own.
-    - `results`: the fields of `ResultFormat`.
-    - `timeout_s`: how long it may take from the first event to its first result.
-    """
+    sink: str
+    topic: str
+    parser: ResultParser
+    values: list[bytes | None] = field(default_factory=list)
+    received_us: list[int] = field(default_factory=list)
+    results: int = 0
+    messages: int = 0
+    foreign: int = 0
+    first_foreign: str = ""
+    until_us: int = 0
 
-    streams: Sequence[str]
-    partitions: int
-    group: str
-    results: Mapping[str, Any]
-    timeout_s: float
+    def parse(self, now_us: int) -> Parsed:
+        """The results among the waiting messages, which are counted."""
+        values, received_us = self.values, self.received_us
+        self.values, self.received_us = [], []
+        parsed = self.parser.parse(values, received_us, now_us)
+        self.messages += len(values)
+        self.foreign += parsed.foreign
+        self.first_foreign = self.first_foreign or parsed.first
+        if parsed.results.num_rows:
+            self.results += parsed.results.num_rows
+            latest_us = pc.max(parsed.results.column(EVENT_TIME)).as_py()
+            self.until_us = max(self.until_us, 0 if latest_us is None else latest_us + 1)
+        return parsed
+
+    @property
+    def foreign_in_words(self) -> str:
+        return (
+            f"{self.foreign:,} of {self.messages:,} messages on {self.topic} are no results and count as none; the "
+            f"first: {self.first_foreign}"
+        )
 
 
 class ProgramInlet:
@@ -66,114 +87,93 @@ class ProgramInlet:
     """
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
-        from confluent_kafka import Consumer, TopicPartition
-
         settings, self._receiver = KafkaSettings.of(at.options), receiver
-        self._brokers, self._topics = settings.brokers, ProgramTopics(**at.program)
-        self._format = ResultFormat(**self._topics.results)
+        self._topics = ProgramTopics.of(at.program)
+        self._group_id = group_of(at.token, self._topics.group)
+        self._streams = {topic: stream for stream, topic in self._topics.input_topics(at.token).items()}
+        self._outputs = {
+            topic: _Output(sink, topic, ResultParser(self._topics.outputs[sink]))
+            for sink, topic in self._topics.output_topics(at.token).items()
+        }
+        self._firsts = {(topic, each): first for topic, each, first in self._topics.starts if topic in self._streams}
         client = {"bootstrap.servers": settings.brokers, **settings.login}
-        own = {**SETTINGS, **client, "group.id": f"streamgauge-{at.token}-results", "error_cb": lambda _: None}
-        self._client: Any = Consumer(own)
-        self._output, self._group_id = results_of(at.token), group_of(at.token, self._topics.group)
-        self._client.assign([TopicPartition(self._output, 0, 0)])
-        self._streams = {topic_of(at.token, stream): stream for stream in self._topics.streams}
-        places = [(topic, each) for topic in self._streams for each in range(self._topics.partitions)]
-        self._group = GroupOffsets(client, self._group_id, places)
-        self._received: queue.SimpleQueue[tuple[list[Any], int]] = queue.SimpleQueue()
-        self._values: list[bytes | None] = []
-        self._received_us: list[int] = []
-        self._begun_us, self._batch, self._until_us = 0, 0, 0
-        self._results = self._foreign = self._messages = 0
+        self._group = GroupOffsets(client, self._group_id, list(self._firsts))
+        self._begun_us, self._batch = 0, 0
         self._last_result_s, self._first_result_s, self._first_event_s = time.monotonic(), 0.0, 0.0
-        self._first_foreign = ""
-        self._offsets: dict[tuple[str, int], int] = {}
+        self._offsets: dict[Place, int] = {}
         self._moves_s: list[float] = []
-        self._ends: tuple[dict[tuple[str, int], int], float] = ({}, 0.0)
-        self._lock, self._closing = threading.Lock(), threading.Event()
-        loops = {"results taken": self._take, "results": self._pass_on, "progress": self._follow}
-        self._threads = [
-            threading.Thread(target=self._safely, args=(loop,), name=name, daemon=True) for name, loop in loops.items()
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._ends: tuple[dict[Place, int], float] = ({}, 0.0)
+        self._lock = threading.Lock()
+        self._consumer = ResultsConsumer(settings, f"streamgauge-{at.token}-results", receiver)
+        places = [place for place in self._topics.starts if place[0] in self._outputs]
+        self._consumer.start(places, self._hold, self._go_on, self._follow)
 
     @property
     def location(self) -> str:
-        return self._brokers
+        return self._consumer.location
 
     def close(self) -> None:
-        self._closing.set()
-        for thread in self._threads:
-            thread.join(CLOSE_S)
-        self._client.close()
-        self._group.close()
+        self._consumer.close()
 
-    def _safely(self, once: Any) -> None:
-        try:
-            while not self._closing.is_set():
-                once()
-        except Exception as error:  # reported, because no caller waits for this thread
-            self._receiver.fail(f"results could not be received from the broker: {error}")
-            self._closing.set()
+    @property
+    def _sinks(self) -> list[str]:
+        return [each.sink for each in self._outputs.values()]
 
-    def _take(self) -> None:
-        """Receives available messages and stamps them on arrival."""
-        first = self._client.poll(WAIT_S)
-        if first is None:
-            return
-        self._received.put(([first], self._receiver.now_us()))
-        if more := self._client.consume(CONSUME_MAX, timeout=0):
-            self._received.put((more, self._receiver.now_us()))
+    @property
+    def _results(self) -> int:
+        return sum(each.results for each in self._outputs.values())
 
-    def _pass_on(self) -> None:
-        with contextlib.suppress(queue.Empty):
-            self._hold(*self._received.get(timeout=WAIT_S))
-            for _ in range(self._received.qsize()):
-                self._hold(*self._received.get_nowait())
-        if self._values and self._receiver.now_us() - self._begun_us >= SLICE_US:
-            with self._lock:
-                self._cut()
+    @property
+    def _holds(self) -> bool:
+        return any(each.values for each in self._outputs.values())
 
     def _hold(self, messages: list[Any], received_at_us: int) -> None:
-        if errors := [message.error() for message in messages if message.error() is not None]:
-            raise DriverError(errors[0].str())
-        if not self._values:
-            self._begun_us = self._receiver.now_us()
-        self._values += [message.value() for message in messages]
-        self._received_us += [received_at_us] * len(messages)
+        with self._lock:
+            if not self._holds:
+                self._begun_us = self._receiver.now_us()
+            for topic, run in groupby(messages, key=lambda message: message.topic()):
+                output, before = self._outputs[topic], len(self._outputs[topic].values)
+                output.values += [message.value() for message in run]
+                output.received_us += [received_at_us] * (len(output.values) - before)
+
+    def _go_on(self) -> None:
+        with self._lock:
+            if self._holds and self._receiver.now_us() - self._begun_us >= SLICE_US:
+                self._cut()
 
     def _cut(self) -> None:
         """Passes on the held messages as one slice."""
-        values, received_us = self._values, self._received_us
-        self._values, self._received_us = [], []
-        self._messages += len(values)
-        parsed = parse(values, received_us, self._format, self._receiver.now_us())
-        if parsed.foreign:
-            self._foreign += parsed.foreign
-            self._first_foreign = self._first_foreign or parsed.first
-            self._receiver.remark(FOREIGN, self._foreign, self._foreign_in_words())
-        if rows := parsed.results.num_rows:
-            self._results += rows
+        tables: dict[str, pa.Table] = {}
+        for output in self._outputs.values():
+            if not output.values:
+                continue
+            parsed = output.parse(self._receiver.now_us())
+            if parsed.foreign:
+                self._remark_foreign()
+            if parsed.results.num_rows:
+                tables[output.sink] = parsed.results
+        if tables:
             self._last_result_s = time.monotonic()
             self._first_result_s = self._first_result_s or self._last_result_s
-            self._until_us = max(self._until_us, (pc.max(parsed.results.column(EVENT_TIME)).as_py() or 0) + 1)
-            self._store(parsed.results)
+            self._store(tables)
 
-    def _store(self, results: pa.Table) -> None:
+    def _remark_foreign(self) -> None:
+        foreign = [each for each in self._outputs.values() if each.foreign]
+        words = "; ".join(each.foreign_in_words for each in foreign)
+        self._receiver.remark(FOREIGN, sum(each.foreign for each in foreign), words)
+
+    def _store(self, tables: Mapping[str, pa.Table]) -> None:
+        """Stores results, by sink."""
         self._batch += 1
-        address = {"query": QUERY, "batch": self._batch, "partition": 0, "attempt": 0, "sink": SINK}
-        batches = iter(results.combine_chunks().to_batches())
-        with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
-            self._receiver.receive(address, self._format.schema, batches, stamped=True)
-        if not self._offsets:  # the results show it until the group commits
-            self._receiver.reached(QUERY, self._batch, self._until_us)
-        self._receiver.commit(QUERY, self._batch, [[0, 0]], [SINK])
-
-    def _foreign_in_words(self) -> str:
-        return (
-            f"{self._foreign:,} of {self._messages:,} messages on {self._output} are no results and count as "
-            f"none; the first: {self._first_foreign}"
-        )
+        for sink, results in tables.items():
+            address = {"query": QUERY, "batch": self._batch, "partition": 0, "attempt": 0, "sink": sink}
+            batches = iter(results.combine_chunks().to_batches())
+            with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
+                self._receiver.receive(address, results.schema, batches, stamped=True)
+        until_us = min(each.until_us for each in self._outputs.values())
+        if not self._offsets and until_us:  # the results show it until the group commits
+            self._receiver.reached(QUERY, self._batch, until_us)
+        self._receiver.commit(QUERY, self._batch, [[0, 0]], self._sinks)
 
     @property
     def _never_commits(self) -> bool:
@@ -182,11 +182,11 @@ class ProgramInlet:
 
     def _follow(self) -> None:
         """Reports how far the group has committed, and judges whether the program works at all."""
-        self._closing.wait(POLL_S)
+        self._consumer.sleep(POLL_S)
         try:
-            committed = self._group.committed()
+            committed = self._since_start(self._group.committed())
             needs_ends = not self._results or self._never_commits
-            ends = self._group.ends() if needs_ends else {}
+            ends = self._since_start(self._group.ends()) if needs_ends else {}
         except DriverError:  # a broker that is gone for long is noticed by the driver's clients
             return
         with self._lock:
@@ -198,31 +198,35 @@ class ProgramInlet:
             if self._never_commits:
                 self._infer(ends)
 
-    def _report(self, committed: dict[tuple[str, int], int]) -> None:
+    def _since_start(self, offsets: Mapping[Place, int]) -> dict[Place, int]:
+        """Offsets as numbers of the run's own events."""
+        return {place: max(0, offset - self._firsts[place]) for place, offset in offsets.items()}
+
+    def _report(self, committed: dict[Place, int]) -> None:
         """Reports committed offsets as the reads of a batch without results."""
         self._offsets = committed
         self._moves_s.append(time.monotonic())
-        if self._values:
+        if self._holds:
             self._cut()
         self._read(committed)
         if len(self._moves_s) > 1:
-            gap_s = median(later - one for one, later in zip(self._moves_s, self._moves_s[1:], strict=False))
+            gap_s = median(later - one for one, later in pairwise(self._moves_s))
             text = f"progress is that of the committed offsets of group {self._group_id}, which moved every"
             self._receiver.remark(COMMITS, len(self._moves_s), f"{text} {gap_s:.2g} s, so the backlog contains that")
 
-    def _read(self, positions: Mapping[tuple[str, int], int]) -> None:
+    def _read(self, positions: Mapping[Place, int]) -> None:
         self._batch += 1
         places = [(self._streams[topic], 0, partition, offset) for (topic, partition), offset in positions.items()]
         self._receiver.read(QUERY, self._batch, places)
-        self._receiver.commit(QUERY, self._batch, [], [SINK])
+        self._receiver.commit(QUERY, self._batch, [], self._sinks)
 
-    def _note_ends(self, ends: dict[tuple[str, int], int]) -> None:
+    def _note_ends(self, ends: dict[Place, int]) -> None:
         if any(ends.values()) and not self._first_event_s:
             self._first_event_s = time.monotonic()
         if ends != self._ends[0]:
             self._ends = (ends, time.monotonic())
 
-    def _infer(self, ends: dict[tuple[str, int], int]) -> None:
+    def _infer(self, ends: dict[Place, int]) -> None:
         """Progress of a program that never commits: what its results show, and everything once all is quiet."""
         text = f"group {self._group_id} has committed no offset, so how far it had read is not known"
         self._receiver.remark(NEVER_COMMITTED, 1, f"{text}; progress is inferred from its results, and lag is null")
@@ -236,13 +240,16 @@ class ProgramInlet:
             return
         topics, read = self._topics, sum(self._offsets.values())
         waited_s = time.monotonic() - self._first_event_s
-        if self._foreign >= FOREIGN_MIN or (self._foreign and waited_s > topics.timeout_s):
-            fields = ", ".join(f"{name} {kind}" for name, kind in self._format.types.items())
-            self._receiver.reject(
-                f"{self._foreign_in_words()}. A result must be a JSON object with these fields: {fields}. Correct what "
-                "the program writes, or [output] and the columns of the reference"
-            )
-        elif waited_s > topics.timeout_s:
+        for output in self._outputs.values():
+            if output.foreign >= FOREIGN_MIN or (output.foreign and waited_s > topics.timeout_s):
+                fields = ", ".join(f"{name} {kind}" for name, kind in output.parser.of.types.items())
+                self._receiver.reject(
+                    f"{output.foreign_in_words}. A result must be {_FORMATS[output.parser.of.format.kind]} with these "
+                    f"fields: {fields}. Correct what the program writes, or its output and reference in its file"
+                )
+                return
+        if waited_s > topics.timeout_s:
+            names = ", ".join(self._outputs)
             seen = f"its group {self._group_id} has committed {read:,} of {events:,} events" if read else (
                 f"its group {self._group_id} has committed none of {events:,} events"
             )  # fmt: skip
@@ -251,6 +258,15 @@ class ProgramInlet:
                 "($STREAMGAUGE_GROUP) from the earliest offset, and writes there ($STREAMGAUGE_OUTPUT)"
             )  # fmt: skip
             self._receiver.reject(
-                f"no message came on {self._output} within {topics.timeout_s:g} s of the first event, and {seen}. "
+                f"no message came on {names} within {topics.timeout_s:g} s of the first event, and {seen}. "
                 f"{advice}; if results may take longer, raise timeout in its file"
             )
+
+
+_FORMATS = {
+    "json": "a JSON object",
+    "csv": "a line of CSV",
+    "text": "a text",
+    "avro": "Avro of the declared schema",
+    "avro-confluent": "Avro of the declared schema in Confluent's framing",
+}

@@ -1,25 +1,26 @@
-"""Results of a program of the user's own: JSON objects of declared fields. Any other message is foreign.
+"""Results of a program of the user's own: messages with declared fields. Any other message is foreign.
 
-Numbers that are times have the declared unit. A result gets two columns more: `event_time`, and `window_end` if the
-program names the end of a window.
+Numbers that are times have the declared unit. A result gets the column `event_time`, which is null if the program's
+results carry no time, and `window_end` if the program names the end of a window.
 """
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json
 
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END
 from streamgauge.core.schema import arrow_type
+from streamgauge.transports.kafka.formats.api import Foreign, ProgramFormat
+from streamgauge.transports.kafka.formats.choice import format_of
+from streamgauge.transports.kafka.formats.json import WORDS
+from streamgauge.transports.kafka.program_topics import OutputTopic
 
 SHOWN_BYTES = 120
 """How much of a foreign message is shown."""
@@ -32,30 +33,6 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "string": ("a text", lambda value: type(value) is str),
 }
 _KINDS["timestamp"] = _KINDS["bigint"]
-_WORDS = {dict: "an object", list: "an array", str: "a text", bool: "a truth value", int: "a number", float: "a number"}
-
-
-@dataclass(frozen=True)
-class ResultFormat:
-    """The fields of a result (Spark SQL types), as `dataflow.program.Output` declares them."""
-
-    types: Mapping[str, str]
-    required: Sequence[str] = ()
-    time: str = ""
-    window_end: str = ""
-    unit_us: int = 1000
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of parsed results."""
-        columns = {name: arrow_type(kind) for name, kind in self.types.items()}
-        columns |= {EVENT_TIME: pa.int64()} | ({WINDOW_END: arrow_type("timestamp")} if self.window_end else {})
-        return pa.schema([*columns.items(), (EMISSION_TIME, pa.int64())])
-
-    @property
-    def wired(self) -> pa.Schema:
-        """The fields as JSON has them."""
-        return pa.schema([(name, arrow_type(_wired(kind))) for name, kind in self.types.items()])
 
 
 @dataclass(frozen=True)
@@ -75,69 +52,81 @@ class _Sorted:
     first: str = ""
 
 
-def parse(values: Sequence[bytes | None], received_us: Sequence[int], of: ResultFormat, now_us: int) -> Parsed:
-    """Parses messages in order of arrival, shape (messages,). `now_us`: the run's clock."""
-    table = _at_once(values, of)
-    if table is not None:
-        results = _with_times(table, received_us, of)
-        if _are_near(results.column(EVENT_TIME), now_us):
-            return Parsed(results)
-    found = _one_by_one(values, received_us, of, now_us)
-    whole = pa.Table.from_pylist(found.rows, of.wired)
-    return Parsed(_with_times(whole, found.received_us, of), found.foreign, found.first)
+class ResultParser:
+    """Parses the messages of one topic."""
 
+    def __init__(self, of: OutputTopic) -> None:
+        self.of = of
+        self._fields = pa.schema([(name, arrow_type(_wired(kind))) for name, kind in of.types.items()])
+        columns = {name: arrow_type(kind) for name, kind in of.types.items()}
+        columns |= {EVENT_TIME: pa.int64()} | ({WINDOW_END: arrow_type("timestamp")} if of.window_end else {})
+        self.schema = pa.schema([*columns.items(), (EMISSION_TIME, pa.int64())])
+        """The columns of parsed results."""
+        self._format: ProgramFormat = format_of(of.format, tuple((n, _wired(kind)) for n, kind in of.types.items()))
 
-def _at_once(values: Sequence[bytes | None], of: ResultFormat) -> pa.Table | None:
-    """The fields of all messages; None unless every message surely is a result."""
-    if any(value is None for value in values):
-        return None
-    text = b"\n".join(value for value in values if value is not None)
-    try:
-        table = pa.json.read_json(
-            io.BytesIO(text),
-            pa.json.ReadOptions(use_threads=False, block_size=max(len(text) + 1, 1)),
-            pa.json.ParseOptions(explicit_schema=of.wired, unexpected_field_behavior="ignore"),
-        )
-    except pa.ArrowInvalid:
-        return None
-    # A missing field reads as null, and a message of several lines as several rows.
-    whole = table.num_rows == len(values) and not any(table.column(name).null_count for name in of.required)
-    return table if whole else None
+    def parse(self, values: Sequence[bytes | None], received_us: Sequence[int], now_us: int) -> Parsed:
+        """Parses messages in order of arrival, shape (messages,). `now_us`: the run's clock."""
+        table = self._at_once(values)
+        if table is not None:
+            results = self._with_times(table, received_us)
+            if _are_near(results.column(EVENT_TIME), now_us):
+                return Parsed(results)
+        found = self._one_by_one(values, received_us, now_us)
+        whole = pa.Table.from_pylist(found.rows, self._fields)
+        return Parsed(self._with_times(whole, found.received_us), found.foreign, found.first)
 
+    def _at_once(self, values: Sequence[bytes | None]) -> pa.Table | None:
+        """The fields of all messages; None unless every message surely is a result."""
+        present = [value for value in values if value is not None]
+        table = self._format.table(present, self._fields) if len(present) == len(values) else None
+        if table is None or any(table.column(name).null_count for name in self.of.required):  # a missing field is null
+            return None
+        return table
 
-def _one_by_one(values: Sequence[bytes | None], received_us: Sequence[int], of: ResultFormat, now_us: int) -> _Sorted:
-    found = _Sorted()
-    for value, when_us in zip(values, received_us, strict=True):
-        row, reason = _row(value, of, now_us)
-        if row is not None:
-            found.rows.append(row)
-            found.received_us.append(when_us)
-            continue
-        found.foreign += 1
-        found.first = found.first or f"{_shown(value)} ({reason})"
-    return found
+    def _one_by_one(self, values: Sequence[bytes | None], received_us: Sequence[int], now_us: int) -> _Sorted:
+        found = _Sorted()
+        for value, when_us in zip(values, received_us, strict=True):
+            try:
+                found.rows.append(self._row(value, now_us))
+                found.received_us.append(when_us)
+            except Foreign as reason:
+                found.foreign += 1
+                found.first = found.first or f"{_shown(value)} ({reason})"
+        return found
 
+    def _row(self, value: bytes | None, now_us: int) -> dict[str, Any]:
+        """The declared fields of a result. Raises Foreign."""
+        row, of = self._format.fields(value or b""), self.of
+        for name in of.required:
+            if row.get(name) is None:
+                raise Foreign(f"it has no field {name}" if name not in row else f"its {name} is null")
+        for name, kind in of.types.items():
+            if reason := _type_reason(row.get(name), kind):
+                raise Foreign(f"its {name} is {reason}")
+        for name in filter(None, (of.time, of.window_end)):
+            if reason := _time_reason(name, row[name] * of.unit_us, now_us):
+                raise Foreign(reason)
+        return {name: _exact(row.get(name), kind) for name, kind in of.types.items()}
 
-def _row(value: bytes | None, of: ResultFormat, now_us: int) -> tuple[dict[str, Any] | None, str]:
-    """(the declared fields of a result, "") or (None, why a message is not a result)."""
-    try:
-        row = json.loads((value or b"").decode())
-    except UnicodeDecodeError:
-        return None, "it is not UTF-8"
-    except ValueError:
-        return None, "it is empty" if not value else "it is not JSON"
-    if not isinstance(row, dict):
-        return None, f"it is {_WORDS.get(type(row), 'null')}, not an object"
-    for name in of.required:
-        if row.get(name) is None:
-            return None, f"it has no field {name}" if name not in row else f"its {name} is null"
-    for name, kind in of.types.items():
-        if reason := _type_reason(row.get(name), kind):
-            return None, f"its {name} is {reason}"
-    for name in filter(None, (of.time, of.window_end)):
-        if reason := _time_reason(name, row[name] * of.unit_us, now_us):
-            return None, reason
-    return {name: _exact(row.get(name), kind) for name, kind in of.types.items()}, ""
+    def _with_times(self, table: pa.Table, received_us: Sequence[int]) -> pa.Table:
+        """The results with timestamps restored, their event time and the end of their window."""
+        of = self.of
+        columns = {name: self._restored(table.column(name), kind) for name, kind in of.types.items()}
+        ends = self._micros(table.column(of.window_end)) if of.window_end else None
+        if of.time:
+            columns[EVENT_TIME] = self._micros(table.column(of.time))
+        else:
+            columns[EVENT_TIME] = pa.nulls(table.num_rows, pa.int64()) if ends is None else pc.subtract(ends, 1)
+        if ends is not None:
+            columns[WINDOW_END] = pc.cast(ends, arrow_type("timestamp"))
+        columns[EMISSION_TIME] = pa.array(received_us, pa.int64())
+        return pa.table(columns, schema=self.schema)
+
+    def _restored(self, column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
+        return pc.cast(self._micros(column), arrow_type(kind)) if kind == "timestamp" else column
+
+    def _micros(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        return pc.multiply(pc.cast(column, pa.int64()), self.of.unit_us)
 
 
 def _type_reason(value: Any, kind: str) -> str:
@@ -145,11 +134,11 @@ def _type_reason(value: Any, kind: str) -> str:
         return ""
     if kind.startswith("array<"):
         if type(value) is not list:
-            return f"{_WORDS[type(value)]}, not an array"
+            return f"{WORDS[type(value)]}, not an array"
         element = kind.removeprefix("array<").removesuffix(">")
         return next((f"an array with {reason}" for one in value if (reason := _type_reason(one, element))), "")
     words, fits = _KINDS[kind]
-    return "" if fits(value) else f"{_WORDS[type(value)]}, not {words}"
+    return "" if fits(value) else f"{WORDS[type(value)]}, not {words}"
 
 
 def _time_reason(name: str, time_us: float, now_us: int) -> str:
@@ -174,26 +163,8 @@ def _shown(value: bytes | None) -> str:
 
 
 def _wired(kind: str) -> str:
+    """The type of a field in a message."""
     return "bigint" if kind == "timestamp" else kind
-
-
-def _with_times(table: pa.Table, received_us: Sequence[int], of: ResultFormat) -> pa.Table:
-    """The results with timestamps restored, their event time and the end of their window."""
-    columns = {name: _restored(table.column(name), kind, of) for name, kind in of.types.items()}
-    ends = _micros(table.column(of.window_end), of) if of.window_end else None
-    columns[EVENT_TIME] = _micros(table.column(of.time), of) if of.time else pc.subtract(ends, 1)
-    if ends is not None:
-        columns[WINDOW_END] = pc.cast(ends, arrow_type("timestamp"))
-    columns[EMISSION_TIME] = pa.array(received_us, pa.int64())
-    return pa.table(columns, schema=of.schema)
-
-
-def _restored(column: pa.ChunkedArray, kind: str, of: ResultFormat) -> pa.ChunkedArray:
-    return pc.cast(_micros(column, of), arrow_type(kind)) if kind == "timestamp" else column
-
-
-def _micros(column: pa.ChunkedArray, of: ResultFormat) -> pa.ChunkedArray:
-    return pc.multiply(pc.cast(column, pa.int64()), of.unit_us)
 
 
 def _are_near(times: pa.ChunkedArray, now_us: int) -> bool:

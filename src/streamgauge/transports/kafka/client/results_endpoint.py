@@ -1,8 +1,7 @@
 """The recorder's endpoint: consumes the topic of results and passes batches to the receiver.
 
 A sink's batch is one attempt, from its first row to the batch's second mark. A query without batches is split into
-slices of time, each a batch for the receiver. One thread only receives and stamps messages; another parses them in
-larger pieces. So slow parsing delays no time stamp.
+slices of time, each a batch for the receiver.
 """
 
 from __future__ import annotations
@@ -22,27 +21,15 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
 from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Types, carried_type, mark_of, table_of
-from streamgauge.transports.kafka.client.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
+from streamgauge.transports.kafka.client.results_consumer import ResultsConsumer
+from streamgauge.transports.kafka.client.settings import KafkaSettings
 from streamgauge.transports.kafka.topic_names import results_of
 from streamgauge.transports.spi import EndpointConfig, Receiver
 
-SETTINGS: dict[str, Any] = {
-    "enable.auto.commit": False,
-    "auto.offset.reset": "earliest",
-    "fetch.wait.max.ms": 10,
-    "socket.nagle.disable": True,
-    "fetch.error.backoff.ms": 10,
-    **ABSOLUTE_PATH_OPTIONS,
-    "log_level": 0,
-}
-CONSUME_MAX = 50_000
-"""The largest number of messages per consume call."""
-WAIT_S = 0.02
 PIECE_US = US // 20
 """Stamped messages wait up to this time to be parsed together, because each call has a fixed cost."""
 SLICE_US = US // 4
 """The length of a slice of a query without batches."""
-CLOSE_S = 5.0
 
 
 class KafkaInlet:
@@ -54,64 +41,22 @@ class KafkaInlet:
     """
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
-        from confluent_kafka import Consumer, TopicPartition
-
-        settings, self._receiver = KafkaSettings.of(at.options), receiver
-        self._brokers = settings.brokers
-        client_settings = {"bootstrap.servers": settings.brokers, "group.id": f"streamgauge-{at.token}"}
-        self._client: Any = Consumer({**SETTINGS, **settings.login, **client_settings, "error_cb": lambda _: None})
-        self._client.assign([TopicPartition(results_of(at.token), 0, 0)])
-        self._received: queue.SimpleQueue[tuple[list[Any], int]] = queue.SimpleQueue()
+        self._receiver = receiver
+        self._consumer = ResultsConsumer(KafkaSettings.of(at.options), f"streamgauge-{at.token}", receiver)
         self._batches: dict[tuple[str, int], _Batch] = {}
         self._attempts, self._mark_us = 0, 0
-        self._closing = threading.Event()
-        loops = {"results taken": self._take, "results": self._pass_on}
-        self._threads = [
-            threading.Thread(target=self._safely, args=(loop,), name=name, daemon=True) for name, loop in loops.items()
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._consumer.start([(results_of(at.token), 0, 0)], self._sort, self._go_on)
 
     @property
     def location(self) -> str:
-        return self._brokers
+        return self._consumer.location
 
     def close(self) -> None:
-        self._closing.set()
-        for thread in self._threads:
-            thread.join(CLOSE_S)
-        self._client.close()
+        self._consumer.close()
         for batch in self._batches.values():
             batch.end()
 
-    def _safely(self, once: Any) -> None:
-        try:
-            while not self._closing.is_set():
-                once()
-        except Exception as error:  # reported, because no caller waits for this thread
-            self._receiver.fail(f"results could not be received from the broker: {error}")
-            self._closing.set()
-
-    def _take(self) -> None:
-        """Receives available messages and stamps them on arrival."""
-        first = self._client.poll(WAIT_S)
-        if first is None:
-            return
-        self._received.put(([first], self._receiver.now_us()))
-        if more := self._client.consume(CONSUME_MAX, timeout=0):
-            self._received.put((more, self._receiver.now_us()))
-
-    def _pass_on(self) -> None:
-        with contextlib.suppress(queue.Empty):
-            self._sort(*self._received.get(timeout=WAIT_S))
-            for _ in range(self._received.qsize()):
-                self._sort(*self._received.get_nowait())
-        for name, batch in list(self._batches.items()):
-            self._go_on(name, batch)
-
     def _sort(self, messages: list[Any], received_at_us: int) -> None:
-        if errors := [message.error() for message in messages if message.error() is not None]:
-            raise DriverError(errors[0].str())
         for key, run in groupby(messages, key=lambda message: message.key()):
             values = [message.value() for message in run]
             if key == MARK:
@@ -122,12 +67,13 @@ class KafkaInlet:
             else:
                 self._open(key).hold(values, received_at_us, self._receiver.now_us())
 
-    def _go_on(self, name: tuple[str, int], batch: _Batch) -> None:
+    def _go_on(self) -> None:
         now_us = self._receiver.now_us()
-        if batch.held_us is not None and now_us - batch.held_us >= PIECE_US:
-            batch.parse()
-        if batch.mark.endless and batch.begun_us is not None and now_us - batch.begun_us >= SLICE_US:
-            self._cut(name, batch)
+        for name, batch in list(self._batches.items()):
+            if batch.held_us is not None and now_us - batch.held_us >= PIECE_US:
+                batch.parse()
+            if batch.mark.endless and batch.begun_us is not None and now_us - batch.begun_us >= SLICE_US:
+                self._cut(name, batch)
 
     def _open(self, key: bytes) -> _Batch:
         query, _, batch = key.decode().rpartition("/")

@@ -31,8 +31,6 @@ _TYPES: dict[str, Any] = {
     "binary": "bytes",
     "timestamp": {"type": "long", "logicalType": "timestamp-micros"},
 }
-_NULL, _VALUE = 0, 2
-"""The encoded branches 0 and 1 of a union (zigzag)."""
 _VARINT_MAX = 10
 """The longest encoding of a long in bytes."""
 
@@ -55,8 +53,8 @@ class Avro:
         return json.dumps({"type": "record", "name": "event", "fields": fields})
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
-        pieces = [piece for name, kind in self._columns for piece in _pieces(batch.column(name), kind)]
-        return _joined(pieces, batch.num_rows)
+        parts = [piece for name, kind in self._columns for piece in pieces(batch.column(name), kind, 0)]
+        return joined(parts, batch.num_rows)
 
     def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
         values: list[bytes] = encoded.to_pylist()
@@ -76,10 +74,11 @@ class Avro:
         return names if fit else [f"column_{number}" for number in range(len(names))]
 
 
-def _pieces(column: pa.Array, kind: str) -> Iterator[Piece]:
-    """The union's branch, then the value unless it is null."""
+def pieces(column: pa.Array, kind: str, null: int | None) -> Iterator[Piece]:
+    """The branch of a union of two, then the value unless it is null. `null`: the branch of null; None: no union."""
     valid = np.asarray(column.is_valid())
-    yield np.where(valid, _VALUE, _NULL).astype(np.uint8), np.ones(len(column), np.int64)
+    if null is not None:  # a branch is a zigzag number
+        yield np.where(valid, 2 * (1 - null), 2 * null).astype(np.uint8), np.ones(len(column), np.int64)
     values = column.drop_null()
     for flat, lengths in _values(values, kind):
         spread = np.zeros(len(column), np.int64)
@@ -93,8 +92,9 @@ def _values(values: pa.Array, kind: str) -> Iterator[Piece]:
         lengths = np.asarray(pc.binary_length(texts)).astype(np.int64)
         yield _varints(lengths)
         yield np.frombuffer(b"".join(texts.to_pylist()), np.uint8), lengths
-    elif kind == "double":
-        yield np.asarray(values).astype("<f8").view(np.uint8), np.full(len(values), 8)
+    elif kind in ("double", "float"):
+        wide = 8 if kind == "double" else 4
+        yield np.asarray(values).astype(f"<f{wide}").view(np.uint8), np.full(len(values), wide)
     elif kind == "boolean":
         yield np.asarray(values.cast(pa.uint8())), np.ones(len(values), np.int64)
     else:
@@ -114,12 +114,12 @@ def _varints(values: npt.NDArray[np.int64]) -> Piece:
     return groups[np.arange(_VARINT_MAX) < lengths[:, None]], lengths
 
 
-def _joined(pieces: list[Piece], rows: int) -> pa.BinaryArray:
+def joined(parts: list[Piece], rows: int) -> pa.BinaryArray:
     """Concatenates the pieces of each row."""
-    widths = np.sum([lengths for _, lengths in pieces], axis=0, dtype=np.int64)
+    widths = np.sum([lengths for _, lengths in parts], axis=0, dtype=np.int64)
     offsets = np.concatenate([[0], np.cumsum(widths)])
     whole, starts = np.empty(offsets[-1], np.uint8), offsets[:-1].copy()
-    for flat, lengths in pieces:
+    for flat, lengths in parts:
         within = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         whole[np.repeat(starts, lengths) + within] = flat
         starts += lengths

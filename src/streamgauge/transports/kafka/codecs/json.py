@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
@@ -18,15 +19,18 @@ class JsonObjects:
 
     Args:
         columns: (name, Spark SQL type) of each.
+        nested: whether a dot in a name is a level of nesting.
     """
 
-    def __init__(self, columns: tuple[tuple[str, str], ...]) -> None:
-        self._columns = columns
+    def __init__(self, columns: tuple[tuple[str, str], ...], nested: bool = False) -> None:
+        self._columns, self._nested = columns, nested
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
-        parts = ", ".join(f"{_text(name)}, {_written(quote(name), kind)}" for name, kind in self._columns)
+        names = [name.split(".") if self._nested else [name] for name, _ in self._columns]
+        written = [_written(quote(name), kind) for name, kind in self._columns]
         events = self._duckdb.from_arrow(pa.Table.from_batches([batch]))
-        encoded = events.project(f"encode(cast(json_object({parts}) AS varchar)) AS message").to_arrow_table()
+        whole = _object(zip(names, written, strict=True))
+        encoded = events.project(f"encode(cast({whole} AS varchar)) AS message").to_arrow_table()
         return encoded.column(0).combine_chunks()
 
     def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
@@ -58,3 +62,12 @@ def _read(field: str, kind: str) -> str:
 
 def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
+
+
+def _object(fields: Iterable[tuple[list[str], str]]) -> str:
+    """DuckDB's SQL of an object: `fields` are (names by level, SQL of the value)."""
+    below: dict[str, list[tuple[list[str], str]]] = {}
+    for (first, *more), value in fields:
+        below.setdefault(first, []).append((more, value))
+    parts = (f"{_text(name)}, {_object(each) if each[0][0] else each[0][1]}" for name, each in below.items())
+    return f"json_object({', '.join(parts)})"

@@ -7,19 +7,20 @@ import json
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.transports.kafka.client.program_results import Parsed, ResultFormat, parse
+from streamgauge.transports.kafka.client.program_results import Parsed, ResultParser
+from streamgauge.transports.kafka.program_topics import MessageFormat, OutputTopic
 
 NOW_US = 1_800_000_000 * US
 NOW_MS = NOW_US // 1000
 TYPES = {"user_id": "bigint", "price": "double", "city": "string", "ts": "bigint"}
-FORMAT = ResultFormat(TYPES, ("user_id", "ts"), "ts")
+FORMAT = OutputTopic(TYPES, ("user_id", "ts"), "ts")
 RIGHT = {"user_id": 7, "price": 1.5, "city": "Ulm", "ts": NOW_MS}
 
 
-def parsed(*values: object, of: ResultFormat = FORMAT) -> Parsed:
+def parsed(*values: object, of: OutputTopic = FORMAT) -> Parsed:
     """Objects as JSON, other values as they are."""
     raw = [json.dumps(one).encode() if isinstance(one, dict) else one for one in values]
-    return parse(raw, list(range(len(raw))), of, NOW_US)
+    return ResultParser(of).parse(raw, list(range(len(raw))), NOW_US)
 
 
 def rows(found: Parsed, *names: str) -> list[tuple[object, ...]]:
@@ -37,7 +38,7 @@ def test_results_get_their_event_time_and_their_stamp() -> None:
 
 def test_a_window_counts_from_its_end() -> None:
     """Without a time of its own a result is as late as its window's last microsecond."""
-    of = ResultFormat({"n": "bigint", "closed": "timestamp"}, ("closed",), "", "closed")
+    of = OutputTopic({"n": "bigint", "closed": "timestamp"}, ("closed",), "", "closed")
     found = parsed({"n": 1, "closed": NOW_MS}, of=of)
     ((closed, window_end, event_time),) = rows(found, "closed", "window_end", "event_time")
     assert closed == window_end
@@ -95,7 +96,46 @@ def test_whole_numbers_may_have_a_point() -> None:
 
 def test_arrays() -> None:
     """Of plain values."""
-    of = ResultFormat({"ids": "array<bigint>", "ts": "bigint"}, ("ts",), "ts")
+    of = OutputTopic({"ids": "array<bigint>", "ts": "bigint"}, ("ts",), "ts")
     found = parsed({"ids": [1, 2], "ts": NOW_MS}, {"ids": ["a"], "ts": NOW_MS}, {"ids": 3, "ts": NOW_MS}, of=of)
     assert rows(found, "ids") == [([1, 2],)]
     assert found.foreign == 2
+
+
+def test_fields_of_objects_within() -> None:
+    """A dot in a name is a level; what is no object there is named."""
+    of = OutputTopic({"user.id": "bigint", "user.home.city": "string", "ts": "bigint"}, ("user.id", "ts"), "ts")
+    right = {"user": {"id": 7, "home": {"city": "Ulm"}}, "ts": NOW_MS}
+    found = parsed(right, right | {"user": {"id": 8}}, of=of)
+    assert rows(found, "user.id", "user.home.city") == [(7, "Ulm"), (8, None)]
+    strange = parsed(right | {"user": 7}, right | {"user": {}}, right, of=of)
+    assert (strange.results.num_rows, strange.foreign) == (1, 2)
+    assert strange.first.endswith("(its user is a number, not an object)")
+
+
+CSV = OutputTopic({"id": "bigint", "city": "string", "ts": "bigint"}, ("id", "ts"), "ts", format=MessageFormat("csv"))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (f"7,Ulm,{NOW_MS},9", "it has 4 fields, not 3"),
+        ("", "it has 0 fields, not 3"),
+        (f"x,Ulm,{NOW_MS}", "its id is a text, not a whole number"),
+        (f",Ulm,{NOW_MS}", "its id is null"),
+        ('7,"Ulm', "it is not CSV: unexpected end of data"),
+    ],
+)
+def test_a_foreign_line_of_csv(line: str, reason: str) -> None:
+    """Between two results, one of them with a quoted text and an end of line."""
+    found = parsed(f'7,"U,lm",{NOW_MS}\r\n'.encode(), line.encode(), f"8,,{NOW_MS}".encode(), of=CSV)
+    assert rows(found, "id", "city") == [(7, "U,lm"), (8, None)]
+    assert (found.foreign, found.first.endswith(f"({reason})")) == (1, True), found.first
+
+
+def test_texts_have_no_time() -> None:
+    """Their event time is null, so they are in no latency."""
+    of = OutputTopic({"line": "string"}, format=MessageFormat("text"))
+    found = parsed(b"one", "zwei €".encode(), b"\xff", of=of)
+    assert rows(found, "line", "event_time") == [("one", None), ("zwei €", None)]
+    assert found.first.endswith("(it is not UTF-8)")

@@ -1,4 +1,4 @@
-"""The file of a program of the user's own: TOML tables, checked on their own."""
+"""The file of a program of the user's own: its tables, read and checked."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from streamgauge.core.errors import InputError, JobError, Problem, choices_of, nearest, rule_of
-from streamgauge.core.lineage_columns import LINEAGE
 from streamgauge.core.units import parse_duration
-from streamgauge.dataflow.program import unknown_inputs
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
 from streamgauge.loadgen.fitted import Choice
+from streamgauge.preflight.user_job import SINK
+from streamgauge.transports.kafka.program_topics import AVRO, Kind, MessageFormat
 
 KINDS: dict[str, type[FieldSpec]] = {
     "key": Key, "integer": Integer, "decimal": Decimal, "text": Text, "payload": Payload, "choice": Choice,
@@ -25,14 +25,30 @@ UNITS = {"s": 1_000_000, "ms": 1000, "us": 1}
 """Microseconds by the name of a unit."""
 Unit = Literal["s", "ms", "us"]
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "timeout", way_out='timeout = "30s"'))]
-_PURCHASES = '[inputs.purchases.fields], and below it user_id = { kind = "key", domain = 1000 }'
+FIELDS_EXAMPLE = '[inputs.purchases.fields], and below it user_id = { kind = "key", domain = 1000 }'
+_REFERENCE = 'reference = "SELECT ... FROM purchases", the right results as DuckDB SQL over the inputs'
 
 
 class _Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class InputTable(_Table):
+class _TopicTable(_Table):
+    """What inputs and outputs have alike: a topic and the format of its messages."""
+
+    topic: str = ""
+    format: Kind = "json"
+    delimiter: str = ","
+    schema_file: str = ""
+    schema_id: Annotated[int, Field(ge=0, lt=2**32)] = 1
+
+    def message_format(self, folder: Path) -> MessageFormat:
+        """The format; `read` has checked that the schema's file can be read."""
+        schema = (folder / self.schema_file).read_text(encoding="utf-8") if self.format in AVRO else ""
+        return MessageFormat(self.format, self.delimiter, schema, self.schema_id)
+
+
+class InputTable(_TopicTable):
     """`[inputs.NAME]`: an input topic."""
 
     fields: dict[str, dict[str, Any]] = {}
@@ -43,10 +59,10 @@ class InputTable(_Table):
     time_unit: Unit = "ms"
 
     def specs(self, setting: str) -> tuple[FieldSpec, ...]:
-        """The declared fields. Raises InputError with the problems of all."""
+        """The declared fields, those of nested tables with dotted names. Raises InputError with the problems of all."""
         problems: list[Problem] = []
         specs: list[FieldSpec] = []
-        for name, table in self.fields.items():
+        for name, table in _flat(self.fields):
             try:
                 specs.append(_field(f"{setting}.fields.{name}", name, table))
             except InputError as error:
@@ -56,8 +72,8 @@ class InputTable(_Table):
         return tuple(specs)
 
 
-class OutputTable(_Table):
-    """`[output]`: the topic of the results."""
+class OutputTable(_TopicTable):
+    """`[output]` or `[outputs.NAME]`: a topic of results."""
 
     mode: Literal["append", "update"] = "append"
     keys: tuple[str, ...] = ()
@@ -65,6 +81,12 @@ class OutputTable(_Table):
     window_end: str | None = None
     time_unit: Unit = "ms"
     reach: str = ""
+    reference: str = ""
+
+    @property
+    def reach_or_default(self) -> str:
+        """How long one event can influence results."""
+        return self.reach or (UNBOUNDED if self.mode == "update" else DEFAULT_REACH)
 
 
 class ProgramTable(_Table):
@@ -72,24 +94,33 @@ class ProgramTable(_Table):
 
     kind: Literal["program"]
     title: str = ""
-    command: Annotated[tuple[str, ...], Field(min_length=1)]
+    command: tuple[str, ...] = ()
+    attach: bool = False
+    brokers: str = ""
     environment: dict[str, str] = {}
     group: str = ""
     ready: Literal["consumer", "committed", "line", "started"] = "consumer"
     ready_line: str = ""
     timeout: Seconds = 30.0
     inputs: Annotated[dict[str, InputTable], Field(min_length=1)]
-    output: OutputTable
-    reference: str
+    output: OutputTable | None = None
+    outputs: dict[str, OutputTable] = {}
+    reference: str = ""
 
     @property
-    def reach(self) -> str:
-        """How long one event can influence results."""
-        return self.output.reach or (UNBOUNDED if self.output.mode == "update" else DEFAULT_REACH)
+    def by_sink(self) -> dict[str, OutputTable]:
+        """Sink to its table. The only one has the reference of the file."""
+        if self.output is None:
+            return self.outputs
+        return {SINK: self.output.model_copy(update={"reference": self.output.reference or self.reference})}
+
+    def setting_of(self, sink: str) -> str:
+        """The name of a sink's table."""
+        return "output" if self.output is not None else f"outputs.{sink}"
 
 
 def read(path: Path) -> ProgramTable:
-    """The tables of a file. Raises JobError with every problem."""
+    """The tables of a file, each valid by itself. Raises JobError with every problem."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -102,12 +133,9 @@ def read(path: Path) -> ProgramTable:
         way_out = f'kind = "program" in its first line; an experiment file: streamgauge experiment {path}'
         raise JobError(Problem(f"{path.name}: kind", rule, values.get("kind"), way_out))
     try:
-        table = ProgramTable.model_validate(values)
+        return ProgramTable.model_validate(values)
     except ValidationError as error:
         raise JobError([_problem(path, item) for item in error.errors()]) from None
-    if problems := list(_problems(path, table)):
-        raise JobError(problems)
-    return table
 
 
 def _problem(path: Path, item: Any) -> Problem:
@@ -121,17 +149,17 @@ def _problem(path: Path, item: Any) -> Problem:
         known = _settings_beside(parts)
         return Problem(setting, f"is not a setting; these are: {', '.join(known)}", item["input"], nearest(name, known))
     if item["type"] == "missing":
-        return Problem(setting, "must be given", None, _EXAMPLES.get(parts[0], f"{name} = ..."))
+        return Problem(setting, "must be given", None, EXAMPLES.get(parts[0], f"{name} = ..."))
     choices = choices_of(item)
-    way_out = f'{name} = "{nearest(item["input"], choices)}"' if choices else _EXAMPLES.get(name, f"correct {name}")
+    way_out = f'{name} = "{nearest(item["input"], choices)}"' if choices else EXAMPLES.get(name, f"correct {name}")
     return Problem(setting, rule_of(item), item["input"], way_out)
 
 
-_EXAMPLES = {
+EXAMPLES = {
     "command": 'command = ["{python}", "consumer.py"]',
-    "inputs": _PURCHASES,
+    "inputs": FIELDS_EXAMPLE,
     "output": '[output], and below it keys = ["user_id"] and time = "ts"',
-    "reference": 'reference = "SELECT ... FROM purchases", the right results as DuckDB SQL over the inputs',
+    "reference": _REFERENCE,
     "keys": 'keys = ["user_id"]',
 }
 
@@ -140,52 +168,18 @@ def _settings_beside(parts: list[str]) -> list[str]:
     model: type[BaseModel] = ProgramTable
     if parts[0] == "inputs" and len(parts) > 2:
         model = InputTable
-    elif parts[0] == "output" and len(parts) > 1:
+    elif (parts[0] == "output" and len(parts) > 1) or (parts[0] == "outputs" and len(parts) > 2):
         model = OutputTable
     return list(model.model_fields)
 
 
-def _problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
-    """What the tables say that cannot be."""
-
-    def refuse(setting: str, rule: str, got: object, way_out: str) -> Problem:
-        return Problem(f"{path.name}: {setting}", rule, got, way_out)
-
-    for name, given in table.inputs.items():
-        yield from _input_problems(path, f"inputs.{name}", name, given)
-    output = table.output
-    if output.time is None and output.window_end is None:
-        rule = "must name the field of a result with its event time (time) or the end of its window (window_end)"
-        yield refuse("output", rule, None, 'time = "ts" below [output]')
-    if output.mode == "update" and not output.keys:
-        rule = "must name the fields whose values are updated"
-        yield refuse("output.keys", rule, [], 'keys = ["user_id"]')
-    if (table.ready == "line") != bool(table.ready_line):
-        rule = 'must be given with ready = "line", and only then'
-        yield refuse("ready_line", rule, table.ready_line, 'ready = "line" and ready_line = "started"')
-    for unknown in unknown_inputs(table.command, table.inputs):
-        names = ", ".join(f"{{input.{name}}}" for name in table.inputs)
-        yield refuse("command", "must name an input in its placeholder", f"{{{unknown}}}", names)
-
-
-def _input_problems(path: Path, setting: str, name: str, given: InputTable) -> Iterator[Problem]:
-    place = f"{path.name}: {setting}"
-    if not name.isidentifier() or name.startswith("_"):
-        yield Problem(place, "must have a name of letters, digits and _", name, "[inputs.purchases]")
-    if bool(given.fields) == (given.sample is not None):
-        got = "both" if given.fields else "neither"
-        rule = "needs its fields or a sample of its messages, one of them"
-        yield Problem(place, rule, got, f'{_PURCHASES}; or sample = "FILE.json"')
-    try:
-        names = [one.name for one in given.specs(place)]
-    except InputError as error:
-        yield from error.problems
-        return
-    taken = (*LINEAGE, *names)
-    if given.time is not None and given.time.lower() in map(str.lower, taken):
-        yield Problem(f"{place}.time", f"must differ from {', '.join(taken)}", given.time, 'time = "ts"')
-    if given.key is not None and names and given.key not in names:
-        yield Problem(f"{place}.key", "must be one of its fields", given.key, f'key = "{nearest(given.key, names)}"')
+def _flat(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """(dotted name, table) of each field. A table of tables is a level of nesting."""
+    for name, table in fields.items():
+        if table and all(isinstance(value, dict) for value in table.values()):
+            yield from _flat(table, f"{prefix}{name}.")
+        else:
+            yield prefix + name, table
 
 
 def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:

@@ -1,0 +1,209 @@
+"""The workload that a program's file declares."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError, JobError, Problem
+from streamgauge.core.units import parse_duration
+from streamgauge.core.value_types import ValueType
+from streamgauge.dataflow.nodes import Flow, Sink, Source
+from streamgauge.dataflow.program import Launch, ProgramNode
+from streamgauge.jobs import DEFAULT_REACH, TIME, UNBOUNDED, Description, Input
+from streamgauge.loadgen.fields import SHARES_RULE, RecordTime, StreamSpec, sum_to_one
+from streamgauge.loadgen.replay.files import digest
+from streamgauge.loadgen.replay.fit_sample import fit
+from streamgauge.preflight.program.reference import columns_of, reference_of, time_name
+from streamgauge.preflight.program.rules import column_problems, message_type, stream_problems, table_problems
+from streamgauge.preflight.program.tables import UNITS, InputTable, OutputTable, ProgramTable, read
+from streamgauge.preflight.user_job import NoParameters, UserJob
+from streamgauge.transports.kafka.program_topics import InputTopic, OutputTopic, ProgramTopics
+from streamgauge.workloads.registry import Job
+
+SPARE_S = 5.0
+"""The queue holds so much more than a program may keep waiting, so that its own time-out ends it."""
+_REACH = (
+    f"reach not declared: taken as {DEFAULT_REACH} of event time, by which warm-up and tail are longer; a program "
+    'without windows or state has reach = "0s"'
+)
+_TIMELESS = "{sink}: its results carry no time, so they have no latency; name the field with it: time, or window_end"
+_ATTACHED = "the program ran already, so its CPU and memory are not known, and it was not restarted"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program(UserJob):
+    """A program from a file. `outputs`: sink to what the program declares of it. `brokers`: those of its file."""
+
+    without_parameters = "leave --set out, and change the values in its file"
+
+    native: ProgramNode
+    outputs: Mapping[str, Description]
+    topics: ProgramTopics
+    brokers: str = ""
+
+    def described(self, sink: str) -> Description:
+        return self.outputs[sink]
+
+    @property
+    def patience_s(self) -> float:
+        return self.topics.timeout_s + SPARE_S
+
+    @property
+    def restarts(self) -> bool:
+        return True
+
+    @property
+    def transport_options(self) -> Mapping[str, str]:
+        """The formats of its inputs, for the result."""
+        return {"encoding": "+".join(dict.fromkeys(each.format.kind for each in self.topics.inputs.values()))}
+
+
+def program(path: Path) -> Program:
+    """The program in a file. Raises JobError with every problem."""
+    try:
+        table = read(path)
+        if problems := list(table_problems(path, table)):
+            raise InputError(problems)
+        return _program(path, table)
+    except InputError as error:
+        raise JobError(error.problems) from None
+
+
+def _program(path: Path, table: ProgramTable) -> Program:
+    folder = path.resolve().parent
+    streams, notes = _streams(path, table)
+    launch, inputs = _launch(path, table, folder), _inputs(streams)
+    columns = _columns(path, table, streams)
+    nodes = {sink: _node(path, sink, table, columns[sink], streams, launch) for sink in table.by_sink}
+    outputs = {sink: _described(inputs, output, nodes[sink]) for sink, output in table.by_sink.items()}
+    topics = _topics(folder, table, columns, nodes)
+    name = folder.name if path.stem == "program" else path.stem
+    flow = Flow(tuple(Sink(node, sink, table.by_sink[sink].mode) for sink, node in nodes.items()))
+    assumed = [note for each in outputs.values() for note in each.assumed] + ([_ATTACHED] if table.attach else [])
+    first = next(iter(outputs))
+    return Program(
+        name=name, title=name.replace("_", " "), summary=table.title or "a program of the user's own",
+        source=str(path), parameters=NoParameters, build=lambda parameters, rate_per_s: Job(flow, streams),
+        files={file: digest(place) for file, place in _files(path, table, folder).items()}, path=path,
+        description=outputs[first], native=nodes[first], notes=(*notes, *dict.fromkeys(assumed)), outputs=outputs,
+        topics=topics, brokers=table.brokers,
+    )  # fmt: skip
+
+
+def _files(path: Path, table: ProgramTable, folder: Path) -> dict[str, Path]:
+    """The files that determine the workload."""
+    tables = (*table.inputs.values(), *table.by_sink.values())
+    names = [*(each.sample for each in table.inputs.values()), *(each.schema_file for each in tables)]
+    names += [word for word in table.command if (folder / word).is_file()]
+    return {path.name: path} | {name: folder / name for name in names if name}
+
+
+def _inputs(streams: tuple[StreamSpec, ...]) -> tuple[Input, ...]:
+    return tuple(Input(each.name, (), None, None, time_name(each), each.key) for each in streams)
+
+
+def _node(
+    path: Path, sink: str, table: ProgramTable, columns: Mapping[str, ValueType], streams: tuple[StreamSpec, ...],
+    launch: Launch,
+) -> ProgramNode:  # fmt: skip
+    output, reach = table.by_sink[sink], table.by_sink[sink].reach_or_default
+    setting = f"{path.name}: {table.setting_of(sink)}.reach"
+    reach_us = None if reach == UNBOUNDED else round(US * parse_duration(reach, setting))
+    return ProgramNode(
+        tuple(Source(each.name, each.schema) for each in streams), tuple(map(time_name, streams)),
+        str(path.resolve()), "program" if len(table.by_sink) == 1 else f"program.{sink}", output.keys, reach_us,
+        tuple(columns.items()), launch=launch,
+    )  # fmt: skip
+
+
+def _described(inputs: tuple[Input, ...], output: OutputTable, node: ProgramNode) -> Description:
+    assumed = [] if output.reach or output.mode == "update" else [_REACH]
+    if not (output.time or output.window_end):
+        assumed.append(_TIMELESS.format(sink=node.name))
+    return Description(inputs, output.mode, output.keys, node.reach_us, reference_of(output), tuple(assumed))
+
+
+def _topics(
+    folder: Path, table: ProgramTable, columns: Mapping[str, Mapping[str, ValueType]], nodes: Mapping[str, ProgramNode]
+) -> ProgramTopics:
+    inputs = {name: InputTopic(each.topic, each.message_format(folder)) for name, each in table.inputs.items()}
+    outputs = {}
+    for sink, output in table.by_sink.items():
+        types = {name: message_type(type_) for name, type_ in columns[sink].items()}
+        required = tuple(dict.fromkeys((*output.keys, *filter(None, (output.time, output.window_end)))))
+        outputs[sink] = OutputTopic(
+            types, required, output.time or "", output.window_end or "", UNITS[output.time_unit], output.topic,
+            output.message_format(folder),
+        )  # fmt: skip
+    reach_s = min((node.reach_us or 0) for node in nodes.values()) / US
+    return ProgramTopics(inputs, outputs, table.group, table.attach, table.timeout + reach_s)
+
+
+def _launch(path: Path, table: ProgramTable, folder: Path) -> Launch:
+    """The launch. Raises InputError if the command's program does not exist."""
+    return Launch(
+        _command(path, table, folder), str(folder), tuple(table.environment.items()), table.group, table.ready,
+        table.ready_line, table.timeout, tuple((name, each.topic) for name, each in table.inputs.items()),
+        tuple((sink, each.topic) for sink, each in table.by_sink.items()),
+    )  # fmt: skip
+
+
+def _command(path: Path, table: ProgramTable, folder: Path) -> tuple[str, ...]:
+    if not table.command:
+        return ()
+    first = table.command[0].replace("{python}", sys.executable)
+    if "{" in first or shutil.which(first) is not None:
+        return table.command
+    if (beside := shutil.which(str(folder / first))) is not None:
+        return (beside, *table.command[1:])
+    rule = "must begin with a program that exists and may be run, on PATH or beside the file"
+    way_out = f'install it, or name it by its path: command = ["/path/to/{Path(first).name}", ...]'
+    raise InputError(Problem(f"{path.name}: command", rule, first, way_out))
+
+
+def _columns(path: Path, table: ProgramTable, streams: tuple[StreamSpec, ...]) -> dict[str, dict[str, ValueType]]:
+    """Sink to its reference's columns. Raises InputError if one fails or lacks a field that its output names."""
+    if problems := list(stream_problems(path, table, streams)):
+        raise InputError(problems)
+    columns = {}
+    for sink, output in table.by_sink.items():
+        setting = "reference" if table.output is not None else f"{table.setting_of(sink)}.reference"
+        columns[sink] = columns_of(f"{path.name}: {setting}", output.reference, streams)
+        problems += column_problems(path, table, sink, columns[sink])
+    if problems:
+        raise InputError(problems)
+    return columns
+
+
+def _streams(path: Path, table: ProgramTable) -> tuple[tuple[StreamSpec, ...], tuple[str, ...]]:
+    """(the offered streams, notes on fitted samples)."""
+    shares = _shares(path, table)
+    specs, notes = [], []
+    for (name, given), share in zip(table.inputs.items(), shares, strict=True):
+        fields = given.specs(f"{path.name}: inputs.{name}")
+        if given.sample is not None:
+            sample = fit(path.resolve().parent / given.sample, given.time or TIME, named=given.time is not None)
+            fields = sample.fields
+            notes += [f"{name} is fitted to {given.sample}: {text}" for text in sample.notes]
+        specs.append(StreamSpec(name, (*fields, *_time_field(given)), share, given.key))
+    return tuple(specs), tuple(notes)
+
+
+def _time_field(given: InputTable) -> tuple[RecordTime, ...]:
+    return (RecordTime(given.time, UNITS[given.time_unit]),) if given.time is not None else ()
+
+
+def _shares(path: Path, table: ProgramTable) -> list[float]:
+    given = [each.share for each in table.inputs.values() if each.share is not None]
+    if not given:
+        return [1 / len(table.inputs)] * len(table.inputs)
+    if len(given) < len(table.inputs) or not sum_to_one(given):
+        got = [each.share for each in table.inputs.values()]
+        rule = f"{SHARES_RULE}, or have none at all"
+        raise InputError(Problem(f"{path.name}: inputs share", rule, got, "share = 0.5 on each of two"))
+    return given

@@ -1,0 +1,231 @@
+"""What the tables of a program's file say that cannot be, each with one message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from streamgauge.core.errors import InputError, Problem, nearest
+from streamgauge.core.lineage_columns import LINEAGE
+from streamgauge.core.value_types import BOOLEAN, DECIMAL, FLOAT, INT, LIST, STRING, TIMESTAMP, ValueType
+from streamgauge.dataflow.program import unknown_placeholders
+from streamgauge.loadgen.fields import StreamSpec
+from streamgauge.preflight.program.tables import EXAMPLES, FIELDS_EXAMPLE, InputTable, OutputTable, ProgramTable
+from streamgauge.transports.kafka.formats.avro_schema import KINDS as AVRO_TYPES
+from streamgauge.transports.kafka.formats.avro_schema import Leaf, leaves
+from streamgauge.transports.kafka.program_topics import AVRO
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_PLAIN = {
+    INT: "bigint",
+    FLOAT: "double",
+    DECIMAL: "double",
+    STRING: "string",
+    BOOLEAN: "boolean",
+    TIMESTAMP: "timestamp",
+}
+_AVRO_TAKES = {
+    "int": ("bigint", "double"), "bigint": ("bigint", "double"), "timestamp": ("bigint",),
+    "string": ("string", "binary"),
+}  # fmt: skip
+"""Type of an event's field to the types of values in Avro that can hold it."""
+_AVRO_GIVES = {"double": ("double", "bigint"), "timestamp": ("bigint",)}
+"""Type of a result's field to the types of values in Avro from which it is read."""
+
+
+def table_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
+    """The problems of the file, without those of its references."""
+
+    def refuse(setting: str, rule: str, got: object, way_out: str) -> Problem:
+        return Problem(f"{path.name}: {setting}", rule, got, way_out)
+
+    yield from _start_problems(path, table)
+    for name, given in table.inputs.items():
+        yield from _input_problems(path, f"inputs.{name}", name, given)
+    if (table.output is None) == (not table.outputs):
+        got = "neither" if table.output is None else "both"
+        yield refuse("output", "must be one table [output], or tables [outputs.NAME]", got, EXAMPLES["output"])
+    if table.outputs and table.reference:
+        yield refuse("reference", "must stand in each of the outputs", table.reference, "[outputs.NAME] reference")
+    for sink, output in table.by_sink.items():
+        yield from _output_problems(path, table.setting_of(sink), sink, output)
+    yield from _topic_problems(path, table)
+    texts = [*table.command, *table.environment.values()]
+    for unknown in unknown_placeholders(texts, table.inputs, table.by_sink):
+        kind = unknown.partition(".")[0]
+        names = table.inputs if kind == "input" else table.by_sink
+        known = ", ".join(f"{{{kind}.{name}}}" for name in names)
+        yield refuse("command", f"must name an {kind} in its placeholder", f"{{{unknown}}}", known)
+
+
+def _start_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
+    """Of how the program is started, or found."""
+
+    def refuse(setting: str, rule: str, got: object, way_out: str) -> Problem:
+        return Problem(f"{path.name}: {setting}", rule, got, way_out)
+
+    if bool(table.command) == table.attach:
+        got = "both" if table.attach else "neither"
+        rule = "must be given, or attach = true for a program that runs already"
+        yield refuse("command", rule, got, EXAMPLES["command"])
+    if (table.ready == "line") != bool(table.ready_line):
+        rule = 'must be given with ready = "line", and only then'
+        yield refuse("ready_line", rule, table.ready_line, 'ready = "line" and ready_line = "started"')
+    if not table.attach:
+        return
+    if table.ready == "line":
+        yield refuse("ready", "must not be line with attach, as its output is not seen", "line", 'ready = "consumer"')
+    for setting, example in (("brokers", "localhost:9092"), ("group", "my-group")):
+        if not getattr(table, setting):
+            rule = "must be given with attach, as the program runs already"
+            yield refuse(setting, rule, "", f'{setting} = "{example}"')
+
+
+def _topic_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
+    """Of the names of topics."""
+    named = {f"inputs.{name}": each.topic for name, each in table.inputs.items()}
+    named |= {table.setting_of(sink): each.topic for sink, each in table.by_sink.items()}
+    taken: dict[str, str] = {}
+    for setting, topic in named.items():
+        place = f"{path.name}: {setting}.topic"
+        if not topic and table.attach:
+            yield Problem(place, "must be given with attach, as the program has its topics", "", 'topic = "orders"')
+        elif topic and (not _TOPIC.fullmatch(topic) or topic in (".", "..")):
+            yield Problem(place, "must have letters, digits, . _ and - only, at most 249", topic, 'topic = "orders"')
+        elif topic in taken:
+            yield Problem(place, f"must differ from that of {taken[topic]}", topic, "a topic of its own")
+        elif topic:
+            taken[topic] = setting
+
+
+def _input_problems(path: Path, setting: str, name: str, given: InputTable) -> Iterator[Problem]:
+    place = f"{path.name}: {setting}"
+    if not name.isidentifier() or name.startswith("_"):
+        yield Problem(place, "must have a name of letters, digits and _", name, "[inputs.purchases]")
+    if bool(given.fields) == (given.sample is not None):
+        got = "both" if given.fields else "neither"
+        rule = "needs its fields or a sample of its messages, one of them"
+        yield Problem(place, rule, got, f'{FIELDS_EXAMPLE}; or sample = "FILE.json"')
+    try:
+        names = [one.name for one in given.specs(place)]
+    except InputError as error:
+        yield from error.problems
+        return
+    taken = (*LINEAGE, *names)
+    if given.time is not None and given.time.lower() in map(str.lower, taken):
+        yield Problem(f"{place}.time", f"must differ from {', '.join(taken)}", given.time, 'time = "ts"')
+    if given.key is not None and names and given.key not in names:
+        yield Problem(f"{place}.key", "must be one of its fields", given.key, f'key = "{nearest(given.key, names)}"')
+    yield from _nesting_problems(place, [*names, *([given.time] if given.time else [])])
+    yield from _format_problems(path, setting, given)
+
+
+def _output_problems(path: Path, setting: str, sink: str, output: OutputTable) -> Iterator[Problem]:
+    place = f"{path.name}: {setting}"
+    if not sink.isidentifier() or sink.startswith("_"):
+        yield Problem(place, "must have a name of letters, digits and _", sink, "[outputs.totals]")
+    if output.mode == "update" and not output.keys:
+        yield Problem(f"{place}.keys", "must name the fields whose values are updated", [], EXAMPLES["keys"])
+    if not output.reference:
+        reference = f"{path.name}: reference" if setting == "output" else f"{place}.reference"
+        yield Problem(reference, "must be given", None, EXAMPLES["reference"])
+    yield from _format_problems(path, setting, output)
+
+
+def _format_problems(path: Path, setting: str, given: InputTable | OutputTable) -> Iterator[Problem]:
+    """Of the settings of a format, and of the file of its schema."""
+    place = f"{path.name}: {setting}"
+    if len(given.delimiter) != 1:
+        yield Problem(f"{place}.delimiter", "must be one character", given.delimiter, 'delimiter = ";"')
+    for name, kinds in (("delimiter", ("csv",)), ("schema_file", AVRO), ("schema_id", ("avro-confluent",))):
+        if name in given.model_fields_set and given.format not in kinds:
+            rule = f"applies to the format {' or '.join(kinds)} only"
+            yield Problem(f"{place}.{name}", rule, given.format, f'format = "{kinds[0]}", or leave it out')
+    if given.format not in AVRO:
+        return
+    if not given.schema_file:
+        rule = f"must be given for the format {given.format}: the file of the schema that the program uses"
+        yield Problem(f"{place}.schema_file", rule, "", 'schema_file = "purchase.avsc"')
+        return
+    try:
+        leaves((path.resolve().parent / given.schema_file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        rule = f"must be an Avro schema of a record of plain fields ({reason})"
+        yield Problem(f"{place}.schema_file", rule, given.schema_file, "correct it, or name another file")
+
+
+def _nesting_problems(place: str, names: Sequence[str]) -> Iterator[Problem]:
+    """A field that would be a value and an object."""
+    for name in names:
+        inside = next((other for other in names if other.startswith(f"{name}.")), None)
+        if inside is not None:
+            yield Problem(f"{place}.fields", f"{name} must not be a value beside {inside}", name, "rename one")
+
+
+def stream_problems(path: Path, table: ProgramTable, streams: Sequence[StreamSpec]) -> Iterator[Problem]:
+    """Fields that the format of their messages cannot hold."""
+    for stream, given in zip(streams, table.inputs.values(), strict=True):
+        place, types = f"{path.name}: inputs.{stream.name}", stream.schema.types()
+        if given.format == "text" and len(types) != 1:
+            yield Problem(f"{place}.format", "text needs one field", list(types), 'format = "csv"')
+        if given.format in AVRO:
+            found = {leaf.name: leaf for leaf in leaves(given.message_format(path.resolve().parent).schema)}
+            yield from _schema_problems(place, types, found, _AVRO_TAKES)
+            for name in found.keys() - types.keys():
+                rule = "must have a field for each one of the schema"
+                yield Problem(f"{place}.fields", rule, name, f"add {name}, or use a schema without it")
+
+
+def _schema_problems(
+    place: str, types: Mapping[str, str], found: Mapping[str, Leaf], accepted: Mapping[str, tuple[str, ...]]
+) -> Iterator[Problem]:
+    """Fields that a schema lacks, or has as another type. `accepted`: type to types of Avro; others only themselves."""
+    for name, kind in types.items():
+        if name not in found:
+            rule = f"must have {name} in its schema, which has {', '.join(found)}"
+            yield Problem(f"{place}.schema_file", rule, name, nearest(name, list(found)))
+        elif AVRO_TYPES[found[name].kind] not in accepted.get(kind, (kind,)):
+            rule = f"must have {name} as a type that fits {kind}"
+            yield Problem(f"{place}.schema_file", rule, found[name].kind, "correct the schema, or cast the field")
+
+
+def message_type(type_: ValueType) -> str:
+    """A type of a result as JSON has it; empty for types that results cannot have."""
+    if type_.name == LIST:
+        element = type_["element"]
+        return f"array<{_PLAIN[element.name]}>" if element.name in (INT, FLOAT, STRING, BOOLEAN) else ""
+    return _PLAIN.get(type_.name, "")
+
+
+def column_problems(path: Path, table: ProgramTable, sink: str, columns: Mapping[str, ValueType]) -> Iterator[Problem]:
+    """Of an output whose reference gives these columns."""
+    output, names = table.by_sink[sink], list(columns)
+    place = f"{path.name}: {table.setting_of(sink)}"
+    absent: set[str] = set()
+    for setting, fields in (("keys", output.keys), ("time", (output.time,)), ("window_end", (output.window_end,))):
+        for field in filter(None, fields):
+            if field in absent:
+                continue
+            if field not in columns:
+                absent.add(field)
+                rule = f"must be a column of the reference: {', '.join(names)}"
+                way_out = f'"{nearest(field, names)}", or add {field} to the reference'
+                yield Problem(f"{place}.{setting}", rule, field, way_out)
+            elif setting != "keys" and columns[field].name not in (INT, TIMESTAMP):
+                rule = f"must be a whole number of {output.time_unit}, or a timestamp, in the reference"
+                yield Problem(f"{place}.{setting}", rule, f"{field} {columns[field]}", f"cast {field}")
+    reference = f"{path.name}: reference" if table.output is not None else f"{place}.reference"
+    types = {name: message_type(type_) for name, type_ in columns.items()}
+    for name, kind in types.items():
+        if not kind or (kind.startswith("array<") and output.format != "json"):
+            held = "numbers, texts, booleans, timestamps" + (" and arrays of these" if output.format == "json" else "")
+            rule = f"must have columns that {output.format.replace('json', 'JSON')} can hold: {held}"
+            yield Problem(reference, rule, f"{name} {columns[name]}", f"CAST({name} AS VARCHAR) AS {name}")
+    yield from _nesting_problems(place, names)
+    if output.format == "text" and list(types.values()) != ["string"]:
+        yield Problem(f"{place}.format", "text needs a reference of one column of text", names, 'format = "csv"')
+    if output.format in AVRO:
+        found = {leaf.name: leaf for leaf in leaves(output.message_format(path.resolve().parent).schema)}
+        yield from _schema_problems(place, types, found, _AVRO_GIVES)

@@ -1,0 +1,56 @@
+"""The interface of the formats of a program's messages, and the choice of one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+Columns = tuple[tuple[str, str], ...]
+"""(name, Spark SQL type) of each field, in order. Dots in a name are levels of nesting."""
+
+
+class Foreign(Exception):
+    """The reason why a message is no result."""
+
+
+class ProgramFormat(ABC):
+    """Writes events and reads results.
+
+    Args:
+        columns: the fields; those of results have no timestamps, which are numbers in messages.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.columns]
+
+    @abstractmethod
+    def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
+        """One message per event, shape (rows,); `batch` has the columns by name."""
+
+    def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
+        """The result of `encode`, or a slice of it, as a list for a Kafka client."""
+        values: list[bytes] = encoded.to_pylist()
+        return values
+
+    @abstractmethod
+    def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
+        """The fields of all messages by `schema`; None unless every message surely is one of this format."""
+
+    @abstractmethod
+    def fields(self, value: bytes) -> dict[str, Any]:
+        """The fields that one message has. A value of a wrong type stays as it is. Raises Foreign."""
+
+
+def text_of(value: bytes) -> str:
+    """A message as text. Raises Foreign."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise Foreign("it is not UTF-8") from None

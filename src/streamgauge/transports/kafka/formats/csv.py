@@ -1,0 +1,79 @@
+"""Messages that are one line of CSV without a header. An empty field is null, bytes are base64 text."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from streamgauge.transports.kafka.formats.api import Columns, Foreign, ProgramFormat, text_of
+
+_BOOLEANS = {"true": True, "false": False}
+_READERS: dict[str, Callable[[str], Any]] = {"bigint": int, "double": float, "boolean": _BOOLEANS.__getitem__}
+
+
+class Csv(ProgramFormat):
+    """Implements `ProgramFormat`; the fields are in the order of the columns."""
+
+    def __init__(self, columns: Columns, delimiter: str = ",") -> None:
+        super().__init__(columns)
+        self._delimiter = delimiter
+
+    def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
+        cells = [self._cells(batch.column(name), kind) for name, kind in self.columns]
+        lines = pc.binary_join_element_wise(*cells, self._delimiter, null_handling="replace", null_replacement="")
+        return pc.cast(lines, pa.binary())
+
+    def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
+        text = b"\n".join(values)
+        try:
+            table = pa.csv.read_csv(
+                io.BytesIO(text),
+                pa.csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=self.names),
+                pa.csv.ParseOptions(delimiter=self._delimiter, ignore_empty_lines=False),
+                pa.csv.ConvertOptions(
+                    column_types=schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+                ),
+            )
+        except pa.ArrowInvalid:
+            return None
+        return table if table.num_rows == len(values) else None
+
+    def fields(self, value: bytes) -> dict[str, Any]:
+        text = text_of(value).rstrip("\r\n")
+        try:
+            lines = list(csv.reader([text], delimiter=self._delimiter, strict=True))
+        except csv.Error as error:
+            raise Foreign(f"it is not CSV: {error}") from None
+        cells = lines[0] if lines else []
+        if len(cells) != len(self.columns):
+            raise Foreign(f"it has {len(cells)} fields, not {len(self.columns)}")
+        return {name: _read(cell, kind) for (name, kind), cell in zip(self.columns, cells, strict=True)}
+
+    def _cells(self, column: pa.Array, kind: str) -> pa.Array:
+        if kind == "binary":
+            return pa.array([None if one is None else base64.b64encode(one).decode() for one in column.to_pylist()])
+        if kind == "timestamp":
+            column = pc.cast(column, pa.int64())
+        texts = pc.cast(column, pa.string())
+        if kind != "string":
+            return texts
+        special = pc.match_substring_regex(texts, f'["\r\n{re.escape(self._delimiter)}]')
+        quoted = pc.replace_substring(texts, '"', '""')
+        return pc.if_else(special, pc.binary_join_element_wise('"', quoted, '"', ""), texts)
+
+
+def _read(cell: str, kind: str) -> Any:
+    if cell == "":
+        return None
+    try:
+        return _READERS[kind](cell) if kind in _READERS else cell
+    except (ValueError, KeyError):
+        return cell

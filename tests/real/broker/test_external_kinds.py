@@ -1,0 +1,160 @@
+"""Programs of other kinds over a real broker: updates, results without a time, attached ones, and those on a JVM."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from streamgauge.core.errors import DriverError
+from streamgauge.engines.spark.session.connectors import CONNECTORS
+from streamgauge.results.causes import WarningCode
+from streamgauge.results.run import Result
+from streamgauge.system.child_processes import wait_until
+from streamgauge.system.jars import resolved
+from streamgauge.transports.kafka.broker.broker import Broker
+from streamgauge.transports.kafka.broker.topics import Topics
+from streamgauge.trial.conductor import TrialConductor
+from streamgauge.trial.extension_policy import JudgedTrial
+from tests.helpers_broker_trials import require_jars, started
+from tests.helpers_external import CONSUMER, EXAMPLES, changed, check_right, run
+
+pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.xdist_group("external")]
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One for all tests here, of which a run knows nothing but where it is."""
+    require_jars("external")
+    folder = tmp_path_factory.mktemp("broker")
+    with Broker(folder / "data", folder / "broker.log") as one:
+        yield one
+
+
+COUNTER = CONSUMER.replace("while True:", "counts = {}\nwhile True:").replace(
+    """        if row["price"] > 90:
+            producer.produce(where["STREAMGAUGE_OUTPUT"], message.value(), message.key())
+""",
+    """        user = row["user_id"]
+        counts[user] = counts.get(user, 0) + 1
+        update = {"user_id": user, "n": counts[user], "ts": row["ts"]}
+        producer.produce(where["STREAMGAUGE_OUTPUT"], json.dumps(update), message.key())
+""",
+)
+REFERENCE = '"SELECT user_id, gem_pack_id, price, ts FROM purchases WHERE price > 90"'
+KEYS = 'keys = ["user_id", "gem_pack_id", "ts"]\ntime = "ts"\nreach = "0s"'
+
+
+def test_updates(broker: Broker, tmp_path: Path) -> None:
+    """The last value of each key."""
+    counts = '"SELECT user_id, count(*) AS n, max(ts) AS ts FROM purchases GROUP BY user_id"'
+    changes = (
+        (REFERENCE, counts), ("domain = 1_000_000", "domain = 1000"),
+        (KEYS, 'mode = "update"\nkeys = ["user_id"]\ntime = "ts"'),
+    )  # fmt: skip
+    result = run(changed(tmp_path, COUNTER, *changes), broker, tmp_path, rate="2k")
+    check_right(result, 900)
+    assert result.verification is not None
+    assert "last values of user_id" in result.verification.sentence
+
+
+def test_results_without_a_time(broker: Broker, tmp_path: Path) -> None:
+    """They are compared, and their latency is null with its reason."""
+    changes = ((KEYS, 'reach = "0s"'),)
+    result = run(changed(tmp_path, CONSUMER, *changes), broker, tmp_path)
+    check_right(result)
+    assert result.latency is not None
+    assert result.latency.event_time_us is None or result.latency.event_time_us.p50 is None
+    assert any("carry no event time" in note for note in result.latency.notes)
+
+
+@pytest.fixture
+def attached(broker: Broker, tmp_path: Path) -> Iterator[Path]:
+    """The file of a program that runs already, on topics that held messages before."""
+    topics = Topics(broker.location)
+    topics.make(["orders"], 1)
+    topics.make(["dear"], 1)
+    named = f'attach = true\nbrokers = "{broker.location}"\ngroup = "shop"'
+    path = changed(
+        tmp_path, CONSUMER, ('command = ["{python}", "consumer.py"]', named),
+        ("[inputs.purchases]\n", '[inputs.purchases]\ntopic = "orders"\n'), ("[output]", '[output]\ntopic = "dear"'),
+    )  # fmt: skip
+    where = {"BROKERS": broker.location, "GROUP": "shop", "INPUT": "orders", "OUTPUT": "dear"}
+    environment = {**os.environ, **{f"STREAMGAUGE_{name}": value for name, value in where.items()}}
+    program = subprocess.Popen([sys.executable, "consumer.py"], cwd=path.parent, env=environment)
+    try:
+        before(broker)
+        assert wait_until(lambda: topics.ends("dear", 1) == [50], 20.0)
+        yield path
+    finally:
+        program.kill()
+        program.wait()
+        topics.remove(["orders", "dear"])
+
+
+def before(broker: Broker) -> None:
+    """Messages of an earlier time."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": broker.location})
+    for number in range(50):
+        producer.produce("orders", b'{"user_id": 1, "gem_pack_id": 1, "price": 99, "ts": %d}' % number, partition=0)
+    producer.flush(10.0)
+
+
+def test_an_attached_program(broker: Broker, attached: Path, tmp_path: Path) -> None:
+    """Only its new messages count, its lag is known, and its resources are not."""
+    out = tmp_path / "out"
+    with_program = [one for one in Topics(broker.location).names() if one in ("orders", "dear")]
+    result = run_attached(attached, out)
+    check_right(result)
+    assert result.lag is not None
+    assert not [process for process in result.processes if process.role == "sut"]
+    assert any("its CPU and memory are not known" in note for note in result.notes)
+    assert [one for one in Topics(broker.location).names() if one in ("orders", "dear")] == with_program
+
+
+def run_attached(path: Path, out: Path) -> Result:
+    """A trial whose program goes on afterwards."""
+    with started(out, str(path), "20k", "external", warmup="1500ms") as (resolved_, testbed, folder):
+        policy = JudgedTrial(resolved_, 20_000.0, fresh=True, duration_s=3.0, may_extend=False)
+        return TrialConductor(resolved_, testbed).run(folder.trial(1, datetime.now(UTC)), policy).result
+
+
+def test_topics_that_exist_are_left_alone(broker: Broker, tmp_path: Path) -> None:
+    """A run makes its own, and would remove them at its end."""
+    topics = Topics(broker.location)
+    topics.make(["orders"], 1)
+    try:
+        path = changed(tmp_path, CONSUMER, ("[inputs.purchases]\n", '[inputs.purchases]\ntopic = "orders"\n'))
+        with pytest.raises(DriverError, match="the topic orders exists"):
+            run(path, broker, tmp_path)
+        assert "orders" in topics.names()
+    finally:
+        topics.remove(["orders"])
+
+
+@pytest.mark.spark
+def test_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job with its own source and sink, which commits to no group."""
+    require_jars("spark")
+    jars = ",".join(map(str, resolved(CONNECTORS)))
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {jars} pyspark-shell")
+    result = run(EXAMPLES / "pyspark" / "program.toml", None, tmp_path, rate="5k", warmup="25s")
+    check_right(result)
+    assert result.lag is None
+    assert WarningCode.LAG_UNKNOWN in result.warning_codes
+
+
+def test_kafka_streams(tmp_path: Path) -> None:
+    """Windows that the program closes itself; its jars are resolved once."""
+    result = run(EXAMPLES / "kafka_streams" / "program.toml", None, tmp_path, rate="5k", warmup="15s")
+    check_right(result)
+    assert result.lag is not None
+    assert result.latency is not None
+    assert result.latency.closing_delay_us is not None

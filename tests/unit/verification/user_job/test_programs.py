@@ -1,0 +1,149 @@
+"""Verification of programs of the user's own: updates without batches, results without a time, several outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from streamgauge.config.options_and_settings import build
+from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
+from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.preflight.validate import check
+from streamgauge.verification.user_job.truth import verify_user_job
+from tests.unit.verification.user_job.test_truth import LATE_US, Case, faults
+
+HEAD = """
+kind = "program"
+command = ["{python}", "job.py"]
+[inputs.purchases.fields]
+user_id = { kind = "key", domain = 100 }
+price = { kind = "integer", low = 1, high = 100 }
+"""
+COUNTS = "SELECT user_id, count(*) AS n, max(event_time) // 1000 AS ts FROM purchases GROUP BY user_id"
+UPDATES = f"""
+[output]
+mode = "update"
+keys = ["user_id"]
+time = "ts"
+reference = "{COUNTS}"
+"""
+DEAR = "SELECT user_id, price FROM purchases WHERE price > 90"
+TIMELESS = f"""
+[output]
+reference = "{DEAR}"
+reach = "0s"
+"""
+ROWS = "SELECT user_id, price, event_time // 1000 AS ts FROM purchases WHERE price > 90"
+TWO = f"""
+[outputs.dear]
+time = "ts"
+reach = "0s"
+reference = "{ROWS}"
+[outputs.cheap]
+time = "ts"
+reach = "0s"
+reference = "{ROWS.replace("> 90", "< 10")}"
+"""
+
+
+@pytest.fixture
+def case(tmp_path: Path, make: Any) -> Callable[..., Case]:
+    def made(text: str, **more: Any) -> Case:
+        path = tmp_path / "program.toml"
+        path.write_text(HEAD + text)
+        load = {"rate": "1k", "duration": "10s", "warmup": "5s", "generators": 2}
+        resolved = check(build({"workload": str(path), "load": load, "out": str(tmp_path)}))
+        return Case(resolved, make.story().record(**more), tmp_path)
+
+    return made
+
+
+def with_time(rows: pa.Table) -> pa.Table:
+    """Results as the recorder gets them."""
+    times = pc.multiply(rows.column("ts"), 1000) if "ts" in rows.schema.names else pa.nulls(len(rows), pa.int64())
+    return rows.append_column(EVENT_TIME, times)
+
+
+def counts(asked: Case, before_us: int = FAR_FUTURE_US) -> pa.Table:
+    return with_time(asked.answer(COUNTS, before_us))
+
+
+def test_the_last_value_of_each_key_counts(case: Callable[..., Case]) -> None:
+    """Earlier values may be any."""
+    asked = case(UPDATES)
+    asked.receive(counts(asked, asked.record.spans.start_us + 3_000_000), counts(asked))
+    found = asked.verify()
+    assert faults(found) == {}
+    assert (found.expected, found.independent) == (100, True)
+    assert "last values of user_id; earlier values are not compared" in found.sentence
+
+
+def test_each_fault_of_last_values_is_named(case: Callable[..., Case]) -> None:
+    """A stale value that comes last is a wrong one."""
+    asked = case(UPDATES)
+    right, old = counts(asked), counts(asked, asked.record.spans.start_us + 3_000_000)
+    seven = pc.equal(right.column("user_id"), 7)
+    other = pc.if_else(seven, pc.add(right.column("n"), 1), right.column("n"))
+    stranger = right.slice(0, 1).set_column(0, "user_id", pa.array([500], right.column("user_id").type))
+    planted = {
+        "lost": ([right.filter(pc.invert(seven))], {"missing": 1}),
+        "miscounted": ([right.set_column(1, "n", other)], {"wrong": 1}),
+        "stale": ([right, old.filter(pc.equal(old.column("user_id"), 7))], {"wrong": 1}),
+        "of no key": ([right, stranger], {"extra": 1}),
+    }
+    for name, (batches, expected) in planted.items():
+        asked = case(UPDATES)
+        asked.receive(*batches)
+        assert faults(asked.verify()) == expected, name
+
+
+def test_updates_of_a_trial_that_ended_early_are_not_demanded(case: Callable[..., Case]) -> None:
+    """How much input they cover is not known then."""
+    asked = case(UPDATES)
+    asked.receive(counts(asked).slice(0, 50))
+    asked.record.stop_early("the backlog cannot be worked off")
+    found = asked.verify()
+    assert found.missing == 0
+    assert "not compared because the trial ended early" in found.sentence
+
+
+def test_results_without_a_time_are_compared(case: Callable[..., Case]) -> None:
+    """As a multiset; they are in no latency, and the note says why."""
+    asked = case(TIMELESS)
+    rows = with_time(asked.answer(DEAR))
+    asked.receive(rows)
+    found = verify_user_job(asked.resolved, asked.record, asked.folder / "batch.log")
+    assert faults(found.verification) == {}
+    assert found.verification.matched == len(rows) > 1000
+    assert found.sinks[0].latencies.latencies.event_time_us is None or (
+        found.sinks[0].latencies.latencies.event_time_us.count == 0
+    )
+    assert any("no event time" in note for note in found.sinks[0].latencies.latencies.notes)
+    asked = case(TIMELESS)
+    asked.receive(rows.slice(1))
+    assert faults(asked.verify()) == {"missing": 1}
+
+
+def test_each_output_has_its_reference(case: Callable[..., Case]) -> None:
+    """A fault in one is named with it."""
+    asked = case(TWO)
+    log, commits = asked.record.trial_log, []
+    for sink, query in (("dear", ROWS), ("cheap", ROWS.replace("> 90", "< 10"))):
+        rows = with_time(asked.answer(query)).slice(1 if sink == "cheap" else 0)
+        table = rows.append_column(EMISSION_TIME, pc.add(rows.column(EVENT_TIME), LATE_US))
+        path = asked.folder / f"{sink}.arrow"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        commits += [replace(one, sink=sink, rows=0, paths=[]) for one in log.commits]
+        commits[-1] = replace(commits[-1], rows=rows.num_rows, paths=[str(path)])
+    log.sinks, log.commits = ("dear", "cheap"), commits
+    found = asked.verify()
+    assert faults(found) == {"missing": 1}
+    assert found.sentence.startswith("cheap: ")
+    assert found.examples[0]["sink"] == "cheap"
