@@ -30,7 +30,7 @@ class ScaleCell(CellFigures):
     """Faults in the answers of a trial that otherwise kept up; empty for any other trial."""
     lag_growth: float | None = None
     """Lag at the end minus lag at the begin of the span, mean over partitions; null unless the criterion is
-    `ehrenstein`, or if the span was not complete."""
+    `ehrenstein`, or if it is unknown: the span was not complete, or had too few commits."""
 
     @classmethod
     def of(cls, figures: CellFigures, **more: Any) -> Self:

@@ -168,7 +168,8 @@ def _facts(result: ScaleResult) -> Iterator[Fact]:
     seconds = sum(cell.seconds for cell in result.cells)
     counts = Counter(str(cell.outcome) for cell in result.cells)
     ended = ", ".join(f"{counts[value]} {label}" for value, label in labels.VERDICTS.items() if counts[value])
-    cells = f"{len(result.cells)} for {len(result.loads) * len(result.resources)} cells"
+    count = len(result.loads) * len(result.resources)
+    cells = f"{len(result.cells)} for {count} cell{'s' * (count != 1)}"
     yield Fact("trials", (cells, ended, format_duration(seconds)))
     for fit in result.fits:
         yield Fact(_LAWS[fit.law], tuple(_fit_words(fit, result)))
