@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,11 @@ NONE = "-"
 _TIMES = ((1e6, "s"), (1e3, "ms"), (1.0, "us"))
 _RATES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 _SIZES = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+
+
+def resume_command(command: str, folder: object) -> str:
+    """The command that continues the study in `folder`, to be pasted into a shell."""
+    return shlex.join(["streamgauge", command, "--resume", str(folder)])
 
 
 def format_digits(value: float | None) -> str:

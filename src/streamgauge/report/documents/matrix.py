@@ -15,6 +15,7 @@ from streamgauge.core.formatting import (
     format_size,
     format_us,
     format_value,
+    resume_command,
 )
 from streamgauge.report.document_blocks import (
     Cell,
@@ -108,10 +109,10 @@ def cell_line(row: MatrixCell, planned: int) -> str:
 
 def _remarks(result: MatrixResult) -> Iterator[Paragraph]:
     if not result.finished:
-        command = f"streamgauge experiment --resume {result.folder}"
+        command = resume_command("experiment", result.folder)
         yield Paragraph(f"`{command}` runs the cells that are missing.", "advice", "next", terminal=True)
     if again := [str(row.number) for row in result.cells if row.verdict in ("invalid", "undecided")]:
-        command = f"streamgauge experiment --resume {result.folder} --cells {','.join(again)}"
+        command = f"{resume_command('experiment', result.folder)} --cells {','.join(again)}"
         yield Paragraph(f"`{command}` repeats what decided nothing.", "advice", "next", terminal=True)
 
 

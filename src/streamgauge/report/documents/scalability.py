@@ -14,6 +14,7 @@ from streamgauge.core.formatting import (
     format_rate,
     format_us,
     format_value,
+    resume_command,
 )
 from streamgauge.report.charts import scalability as charts
 from streamgauge.report.document_blocks import (
@@ -196,7 +197,7 @@ def _remarks(result: ScaleResult) -> Iterator[Paragraph]:
             text = f"trial {cell.number} has {cell.wrong_answers}. Correct the job first: a lower load would hide this."
             yield Paragraph(text, "unusable", terminal=True)
     if not result.decided:
-        command = f"streamgauge scale --resume {result.folder}"
+        command = resume_command("scale", result.folder)
         what = "goes on" if not result.finished else "repeats the cells that are not decided"
         yield Paragraph(f"`{command}` {what}.", "advice", "next", terminal=True)
     for sentence in result.contradictions:

@@ -10,7 +10,7 @@ from pathlib import Path
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import InputError, StreamgaugeError
-from streamgauge.core.formatting import format_count, format_us, share_beside
+from streamgauge.core.formatting import format_count, format_us, resume_command, share_beside
 from streamgauge.engines.spi import CLUSTER_CORES
 from streamgauge.results import labels
 from streamgauge.results.causes import Cause, SearchEnd, WarningCode
@@ -45,7 +45,7 @@ def result_of(
     return base.warned(*warnings_of(search)).model_copy(update={
         "run_id": begun.run_id,
         "experiment": experiment.model_dump(mode="json"),
-        "verdict": _verdict(search, chosen, ended_by, resuming(folder)),
+        "verdict": _verdict(search, chosen, ended_by, folder),
         "search": search,
         "folder": str(folder.path),
     })  # fmt: skip
@@ -53,7 +53,7 @@ def result_of(
 
 def resuming(folder: RunFolder) -> str:
     """The command that continues the search in `folder`."""
-    return f"streamgauge sustain --resume {folder.path}"
+    return resume_command("sustain", folder.path)
 
 
 def with_interference(folder: RunFolder, search: SearchResult) -> SearchResult:
@@ -111,27 +111,25 @@ def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
     return None
 
 
-def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, go_on: str) -> Verdict:
-    """`go_on`: the command that continues a stopped search."""
+def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, folder: RunFolder) -> Verdict:
     checks = chosen.verdict.checks if chosen else ()
     if isinstance(ended_by, KeyboardInterrupt):
         sentence = (
             f"the search was stopped; so far: {search.sentence}" if search.trials else "stopped in its first trial"
         )
-        return Verdict(
-            value="interrupted", cause=Cause.INTERRUPTED, checks=checks, sentence=sentence, advice=f"to go on: {go_on}"
-        )
+        advice = f"to go on: {resuming(folder)}"
+        return Verdict(value="interrupted", cause=Cause.INTERRUPTED, checks=checks, sentence=sentence, advice=advice)
     value = _value(search, failed=ended_by is not None)
     wrong = search.ended_by == SearchEnd.WRONG_ANSWERS
     cause = Cause.WRONG_ANSWERS if wrong else _CAUSES.get(value, Cause.NO_RATE_HELD)
     return Verdict(
-        value=value, cause=cause, checks=checks, sentence=search.sentence, advice=_advice(search, chosen, go_on)
+        value=value, cause=cause, checks=checks, sentence=search.sentence, advice=_advice(search, chosen, folder)
     )
 
 
-def _advice(search: SearchResult, chosen: Result | None, go_on: str) -> str:
-    """What to do after a search, by its end. `go_on`: the command that continues it."""
-    folder = go_on.rpartition(" ")[2]
+def _advice(search: SearchResult, chosen: Result | None, study: RunFolder) -> str:
+    """What to do after a search, by its end."""
+    folder, go_on = str(study.path), resuming(study)
     last = _folder_of_last(search, folder)
     more = len(search.trials) + _MORE_TRIALS
     match search.ended_by:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from streamgauge.artifacts.run_folder import SCALE, read_study
 from streamgauge.config.options_and_settings import read
 from streamgauge.core.errors import InputError, Problem, attempt
-from streamgauge.core.formatting import flatten
+from streamgauge.core.formatting import flatten, resume_command
 from streamgauge.results.scalability import Capacity, ScaleResult
 from streamgauge.results.scale_comparison import (
     CapacityDifference,
@@ -88,7 +88,7 @@ def _read(name: str, given: str) -> Side:
     study = read_study(folder, SCALE)
     assert isinstance(study, ScaleResult)
     if not study.finished:
-        rule, way_out = "must be a study that came to its end", f"streamgauge scale --resume {folder}"
+        rule, way_out = "must be a study that came to its end", resume_command("scale", folder)
         raise InputError(Problem(name, rule, given, way_out))
     return Side(folder, study)
 

@@ -23,6 +23,7 @@ from streamgauge.artifacts.run_folder import MATRIX, OUT, new_folder, read_study
 from streamgauge.config.matrix import Cell, expand, run_order, select, varied
 from streamgauge.config.options_and_settings import Experiment, Matrix, read, to_toml
 from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.formatting import resume_command
 from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
@@ -125,7 +126,7 @@ def stored_experiment(resume: str, given: Experiment | None) -> Experiment:
     stored = read(folder / "experiment.toml")
     if given is not None and to_toml(_with_files_of_here(given)) != to_toml(stored):
         rule = "must be the folder of the experiment in FILE, and its experiment.toml differs"
-        raise InputError(Problem("--resume", rule, resume, f"leave FILE out: streamgauge experiment --resume {resume}"))
+        raise InputError(Problem("--resume", rule, resume, f"leave FILE out: {resume_command('experiment', resume)}"))
     return stored
 
 

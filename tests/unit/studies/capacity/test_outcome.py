@@ -73,15 +73,15 @@ def test_a_search_that_wrong_answers_ended_says_where_to_look(study: RunFolder) 
     settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
     held, failed = recorded(study)
     found = replay(settings, [held, replace(failed, wrong_answers="3 missing")]).result()
-    shown = outcome._verdict(found, trial_shown(study, found), None, "")
+    shown = outcome._verdict(found, trial_shown(study, found), None, study)
     assert (found.sustained_per_s, shown.value) == (None, "not_sustained")
     assert (found.ended_by, shown.cause) == (SearchEnd.WRONG_ANSWERS, Cause.WRONG_ANSWERS)
     assert shown.advice.startswith(f"look at the examples in {trial.path}/verification.json; the workload is built in")
     own = trial_shown(study, found)
     assert own is not None
     own = own.model_copy(update={"job_files": {"job.py": "0" * 64}})
-    assert "correct the job or a setting" in outcome._verdict(found, own, None, "").advice
-    assert outcome._verdict(found, None, None, "").cause == Cause.WRONG_ANSWERS
+    assert "correct the job or a setting" in outcome._verdict(found, own, None, study).advice
+    assert outcome._verdict(found, None, None, study).cause == Cause.WRONG_ANSWERS
 
 
 def limit_said(
@@ -242,6 +242,7 @@ def searched_at(rate_per_s: float, number: int = 1, **changes: Any) -> SearchRes
 
 NONE_HELD: dict[str, Any] = {"sustained_per_s": None, "low": None, "confirmed": False, "at_90_percent": None}
 WITH_LOW = {"confirmed": False, "at_90_percent": None}
+ONE = RunFolder(Path("runs/one"))
 RESUME = "streamgauge sustain --resume runs/one"
 ENDS: list[tuple[dict[str, Any], str]] = [
     ({}, "measure the latency at the rate that you plan for: streamgauge run --rate"),
@@ -265,7 +266,7 @@ ENDS: list[tuple[dict[str, Any], str]] = [
 def test_every_end_of_a_search_says_what_to_do_next(changes: dict[str, Any], said: str) -> None:
     """In the verdict, whose advice is a line of terminal and report."""
     found = searched_at(1000.0, **changes)
-    verdict = outcome._verdict(found, None, None, RESUME)
+    verdict = outcome._verdict(found, None, None, ONE)
     assert verdict.advice.startswith(said)
 
 
@@ -276,7 +277,7 @@ def test_a_search_that_invalid_trials_ended_has_the_advice_of_the_last(study: Ru
     trial.write_result(trial.read_result().model_copy(update={"verdict": verdict}))
     last = TrialSummary(number=2, purpose="bisect", offered_per_s=1.0, verdict="invalid", folder="elsewhere/trials/02")
     found = searched_at(1000.0, trials=(last,), ended_by=SearchEnd.INVALID_TWICE, **WITH_LOW)
-    said = outcome._verdict(found, None, None, f"streamgauge sustain --resume {study.path}").advice
+    said = outcome._verdict(found, None, None, study).advice
     assert said == f"give the queue more memory (--memory); then search again (the reason: {trial.path})"
 
 
@@ -290,7 +291,16 @@ def test_a_search_that_was_stopped_says_how_to_go_on() -> None:
     searched = SearchResult(
         sustained_per_s=None, low=None, high=None, confirmed=False, relative_width=None, sentence="nothing yet"
     )
-    stopped = outcome._verdict(searched, None, KeyboardInterrupt(), "streamgauge sustain --resume runs/one")
-    ended = outcome._verdict(searched, None, None, "streamgauge sustain --resume runs/one")
+    stopped = outcome._verdict(searched, None, KeyboardInterrupt(), ONE)
+    ended = outcome._verdict(searched, None, None, ONE)
     assert (stopped.value, stopped.advice) == ("interrupted", "to go on: streamgauge sustain --resume runs/one")
     assert ended.advice.startswith("no rate was proven")
+
+
+def test_the_command_that_goes_on_can_be_pasted() -> None:
+    """Also where the folder's name has a blank; the advice names that folder in whole."""
+    folder = RunFolder(Path("my runs/one"))
+    found = searched_at(1000.0, ended_by=SearchEnd.FAILED, **WITH_LOW)
+    said = outcome._verdict(found, None, None, folder).advice
+    assert "read the engine's log in my runs/one/engine and" in said
+    assert said.endswith("streamgauge sustain --resume 'my runs/one'")
