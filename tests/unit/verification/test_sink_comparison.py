@@ -2,8 +2,35 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
 from streamgauge.diff.compare import Counts
-from streamgauge.verification.sink_comparison import outcome
+from streamgauge.results.latency import Latencies, Latency
+from streamgauge.results.run import Verification
+from streamgauge.verification.sink_comparison import VerificationResult, outcome
+
+
+def sink(p50_us: float, windows_closed: int | None, window_gap_us: int | None) -> Any:
+    latencies = SimpleNamespace(
+        latencies=Latencies(event_time_us=Latency(mean=p50_us, p50=p50_us)),
+        windows_closed=windows_closed, window_gap_us=window_gap_us,
+    )  # fmt: skip
+    return SimpleNamespace(latencies=latencies)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_several_sinks_are_judged_by_the_worst(order: int) -> None:
+    """The slowest, the one with the fewest windows, and the one whose windows end furthest apart, in any order."""
+    slow, fast, rows = sink(3e6, 9, 4_000_000), sink(1e6, 5, 1_000_000), sink(2e3, None, None)
+    sinks: Any = (rows, slow, fast)
+    found = VerificationResult(Verification(judged=True, independent=True, reference=""), sinks[::order])
+    assert found.slowest is slow
+    assert (found.windows_closed, found.window_gap_us) == (5, 4_000_000)
+    none = VerificationResult(found.verification, (rows,))
+    assert (none.windows_closed, none.window_gap_us) == (None, 0)
 
 
 def test_nothing_due_is_not_called_matched() -> None:

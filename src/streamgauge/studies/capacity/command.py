@@ -45,6 +45,8 @@ from streamgauge.trial.trial_result import TrialResult
 from streamgauge.verdict.collect_evidence import draining_at_start
 
 DRAIN_TIMEOUT_S = 90.0
+SWAMPED_SHARE = 0.97
+"""An engine that takes a smaller share of the offered events has a backlog, so what it takes is near its limit."""
 CEILING_SHARE = 0.9
 """Greatest share of the generators' ceiling in a trial: at the ceiling itself they cannot keep a plan."""
 
@@ -222,12 +224,8 @@ def outcome_of(
 
 def _is_swamped(judged: TrialResult) -> bool:
     """Whether an invalid trial's engine took clearly less than it was offered."""
-    rate = judged.result.rate
-    return (
-        judged.result.verdict.value == "invalid"
-        and rate is not None
-        and rate.ingested_per_s < 0.97 * rate.offered_per_s
-    )
+    rate, invalid = judged.result.rate, judged.result.verdict.value == "invalid"
+    return invalid and rate is not None and rate.ingested_per_s < SWAMPED_SHARE * rate.offered_per_s
 
 
 def _drained_per_s(judged: TrialResult) -> float | None:

@@ -22,6 +22,17 @@ def test_rates_are_over_the_measured_span(make: Any) -> None:
     assert rates.shares == {"purchases": 0.75, "ads": 0.25}
 
 
+def test_each_rate_has_its_own_records(make: Any) -> None:
+    """Reads stop 6 s before the span's end, and commits 8 s before it: of 10 s they are 4 and 2 and a part."""
+    record = make.story().record()
+    log = record.trial_log
+    log.deliveries = [[part for part in parts if part.when_us < START + 9.5 * US] for parts in log.deliveries]
+    log.commits = [commit for commit in log.commits if commit.committed_us < START + 7.5 * US]
+    rates = rates_of(record, None, SCHEDULE_DELAY_US_MAX)
+    assert (rates.planned_per_s, rates.offered_per_s) == (1000, 1000)
+    assert (rates.ingested_per_s, rates.achieved_per_s) == pytest.approx((400, 240), abs=1)
+
+
 def test_what_comes_too_late_is_not_offered(make: Any) -> None:
     """What a second owes and gives only well after its end counts against the driver."""
     rates = rates_of(make.story(schedule_delay_us=SCHEDULE_DELAY_US_MAX + US).record(), None, SCHEDULE_DELAY_US_MAX)
@@ -32,6 +43,7 @@ def test_a_trial_that_ended_early_is_measured_to_its_end(make: Any) -> None:
     """Rates divide by the time there was, not by the time there should have been."""
     rates = rates_of(make.story().record(deadline_us=START + 10 * US), None, SCHEDULE_DELAY_US_MAX)
     assert (rates.planned_per_s, rates.ingested_per_s) == (1000, 1000)
+    assert rates.offered_per_s == 1000
 
 
 def test_a_trial_that_ended_in_its_warm_up_has_no_rates(make: Any) -> None:

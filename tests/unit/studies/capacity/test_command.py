@@ -96,6 +96,15 @@ def test_only_a_trial_that_fell_behind_tells_what_the_engine_drains(
     assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s == drained_per_s
 
 
+def test_an_invalid_trial_that_kept_up_shows_no_limit(study: RunFolder) -> None:
+    """A disturbed driver at a rate that the engine took."""
+    rates = Rates(offered_per_s=1e5, achieved_per_s=1e5, ingested_per_s=9.8e4, planned_per_s=1e5)
+    changed = {"verdict": Verdict(value="invalid", sentence="as it is"), "rate": rates}
+    record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
+    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update=changed), record=record)
+    assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s is None
+
+
 def test_a_trial_of_updates_tells_the_wait_of_every_event_too(study: RunFolder) -> None:
     """Beside that of the newest event in each update; null where results are none."""
     latency = Latencies(event_time_us=Latency(p50=8e5), until_counted_us=Latency(p50=2.8e6, p99=4.8e6))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -26,6 +27,13 @@ TREND_PAIRS = [
 ]
 
 
+TREND_PAIRS += [
+    ("backlog_trend", "failed", {"backlog": pair})
+    for pair in permutations((about(ramp(0.01), "dear"), about(ramp(0.05), "counts")))
+]
+"""One undecided and one failed, in both orders."""
+
+
 @pytest.mark.parametrize(("name", "state", "fault"), TREND_PAIRS)
 def test_one_query_that_falls_behind_decides_and_is_named(name: str, state: str, fault: dict[str, Any]) -> None:
     """However well the others do; a sink that nothing came to is never a pass."""
@@ -34,10 +42,11 @@ def test_one_query_that_falls_behind_decides_and_is_named(name: str, state: str,
     assert check.sentence.startswith("counts: ")
 
 
-def test_the_worst_of_queries_that_all_hold_is_shown() -> None:
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_worst_of_queries_that_all_hold_is_shown(order: int) -> None:
     """The number is the largest slope, so that nothing looks better than it is."""
     both = (about(lag(0.002), "dear"), about(lag(0.005), "counts"))
-    check = check_of(judge(evidence(output_lag=both)), "output_trend")
+    check = check_of(judge(evidence(output_lag=both[::order])), "output_trend")
     assert (check.state, round(check.value or 0, 4)) == ("ok", 0.005)
 
 
