@@ -12,7 +12,7 @@ from streamgauge.verdict.evidence import Evidence
 
 def _queue_bound(evidence: Evidence) -> Check:
     reached, bound = evidence.backlog_max_s, evidence.bound_s
-    if evidence.bound_cut_by_memory and bound < BOUND_S_MIN:
+    if evidence.bound_cut_by_memory:
         sentence = f"memory cut the queue to {bound:.3g} s of the rate (minimum {BOUND_S_MIN:.0f} s)"
         return make_check("queue_bound", "invalid", Cause.QUEUE_CUT_BY_MEMORY, bound, BOUND_S_MIN, "s", sentence)
     if evidence.out_of_memory:
