@@ -210,15 +210,15 @@ def selftest(
         typer.Option("--quick", help="fewer and shorter trials; the full test takes about 10 minutes  [default: off]"),
     ] = False,
     only: Annotated[
-        str | None, typer.Option(metavar="A,B", help="letters of the proofs to run, a to f  [default: all]")
+        str | None, typer.Option(metavar="A,B", help="letters of the checks to run, a to f  [default: all]")
     ] = None,
 ) -> None:  # fmt: skip
     """Check on this machine that streamgauge measures correctly."""
-    from streamgauge.report.terminal.console import ProofView
+    from streamgauge.report.terminal.console import SelfTestView
     from streamgauge.studies.selftest import command
     from streamgauge.studies.selftest.testbed import View
 
-    with ProofView() as view:
+    with SelfTestView() as view:
         items = command.selftest(quick, only, View(view.line, view.trial))
     if json_:
         print(json.dumps(command.as_json(items, quick), indent=2))

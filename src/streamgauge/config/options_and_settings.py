@@ -416,7 +416,8 @@ class Experiment(ConfigModel):
         if isinstance(values, dict) and _are_separate(values.get("cpus")):
             values = {**values, "isolation": "pinned"}
         if isinstance(values, dict) and is_program(str(values.get("workload"))):
-            values = {**PROGRAM_DEFAULTS, **values}
+            settable = {name for name in PROGRAM_DEFAULTS if values.get("command", "run") in SETTINGS[name].commands}
+            values = {**{name: PROGRAM_DEFAULTS[name] for name in settable}, **values}
         load = values.get("load", {}) if isinstance(values, dict) else None
         if not isinstance(load, dict) or values.get("command") not in COMMANDS:
             return values

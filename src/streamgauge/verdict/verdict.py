@@ -193,6 +193,7 @@ _UNRELATED_TO_LOAD = (Cause.SPAN_TOO_SHORT, Cause.NEGATIVE_LATENCY, Cause.QUEUE_
 """Causes that no background load brings about."""
 _AT_FAULT = {
     Cause.NEGATIVE_LATENCY: "a clock is wrong",
+    Cause.SCHEDULE_DELAY: "the driver was late",
     Cause.DISK_FULL: "a disk is full",
     Cause.QUEUE_CUT_BY_MEMORY: "the queue's memory limit (--memory) is too small",
     Cause.DRIVER_MEMORY_FULL: "the queue's memory limit (--memory) is too small",
@@ -223,6 +224,12 @@ _ADVICE_NOTHING_DUE = (
     "check the job's conditions, which let no event of this input through; if its windows are longer than the trial, "
     "use a longer span (--duration)"
 )
+
+
+_ADVICE_UNDECIDED = {
+    Cause.QUEUE_FULL_AT_START: "use a longer warm-up (--warmup), a larger queue (--bound), or a lower rate",
+    Cause.CHECK_FAILED_TO_RUN: "report it with result.json: a check crashed",
+}
 
 
 def _advice_disk(value: VerdictValue, deciding: tuple[Check, ...]) -> str:
@@ -266,10 +273,12 @@ def _advice_undecided(check: Check, evidence: Evidence) -> str:
         return _ADVICE_NOTHING_DUE
     if check.state == "not_judged":
         if check.code != Cause.NO_REFERENCE:
-            return "remove the reason why the answers could not be judged, then run it again"
+            return "read why in verification.json, correct that, and run it again"
         return "give the job a reference answer: without one no rate is called sustained"
     if check.low is not None and check.high is not None and check.value is not None and check.limit is not None:
         return _longer(abs(check.limit - check.value), (check.high - check.low) / 2)
+    if check.code in _ADVICE_UNDECIDED:
+        return _ADVICE_UNDECIDED[check.code]
     if evidence.draining_at_start:
         return "use a longer warm-up (--warmup), so that the start-up backlog is gone before the span begins"
     return "use a longer trial (--duration)"

@@ -75,7 +75,7 @@ def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any]
     quiet, beside = (judge(evidence(background_share=share, **fault, **besides)) for share in (0.1, 0.8))
     assert (quiet.cause, beside.cause) == (quiet.checks[0].code, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD)
     assert (quiet.value, quiet.decided_by, quiet.checks) == ("invalid", beside.decided_by, beside.checks)
-    assert "the driver failed" in quiet.sentence
+    assert "the driver" in quiet.sentence
     assert beside.sentence.startswith("invalid: background processes used 80% of the CPU (limit 10%)")
     assert "driver: " in beside.sentence
     assert "itself" not in beside.sentence
@@ -84,7 +84,7 @@ def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any]
 @pytest.mark.parametrize(
     ("fault", "said", "advice"),
     [
-        ({"driver_reason": "ended"}, "the driver failed", "close other processes"),
+        ({"driver_reason": "ended"}, "the driver failed", "logs: engine/"),
         ({"negative_latencies": 1}, "a clock is wrong", "check the time synchronisation"),
         ({"driver_reason": "no space left", "driver_disk_full": True}, "a disk is full", "free"),
         (

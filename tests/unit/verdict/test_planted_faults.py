@@ -135,7 +135,12 @@ def test_a_new_check_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
         assert found.advice.startswith(advice)
 
 
-ADVISED = {
+ADVISED: dict[Any, str] = {
+    Cause.RECORDER_DISK_BUSY: "TMPDIR",
+    Cause.DELIVERY_BUSY: "--generators",
+    Cause.RECORDER_STALLED: "let nothing pause the driver",
+    Cause.DRIVER_FAILED: "logs: engine/",
+    Cause.QUEUE_FULL_AT_START: "--warmup",
     ("driver", "invalid"): "--isolation pinned",
     ("connected", "not_sustained"): "read the log that is named there",
     ("backlog_trend", "not_sustained"): "`streamgauge sustain`",
@@ -151,9 +156,9 @@ ADVISED = {
 
 @pytest.mark.parametrize(("name", "value", "code", "fault"), FAULTS)
 def test_a_check_brings_its_own_advice(name: str, value: str, code: Cause, fault: dict[str, Any]) -> None:
-    """By what it decided; an undecided trial is advised by the evidence that it lacks."""
-    if value != "undecided" and code not in (Cause.DISK_FULL, Cause.NEGATIVE_LATENCY):
-        assert ADVISED[name, value] in judge(evidence(**fault)).advice
+    """By its code, or by what it decided; most undecided trials are advised by the evidence that they lack."""
+    if code in ADVISED or (value != "undecided" and code not in (Cause.DISK_FULL, Cause.NEGATIVE_LATENCY)):
+        assert (ADVISED.get(code) or ADVISED[name, value]) in judge(evidence(**fault)).advice
 
 
 @pytest.mark.parametrize(("name", "value", "code", "fault"), FAULTS)

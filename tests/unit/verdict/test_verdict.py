@@ -62,7 +62,7 @@ def test_a_full_disk_is_advised_on_as_such() -> None:
     full = judge(evidence(driver_reason="the disk is full", driver_disk_full=True, background_share=0.7))
     assert full.value == "invalid"
     assert full.advice == "free some space, or set TMPDIR=DIR to a folder on a larger disk; then run it again"
-    assert "isolation" in judge(evidence(driver_reason="it was killed")).advice
+    assert "logs: engine/" in judge(evidence(driver_reason="it was killed")).advice
 
 
 def test_verdicts_outrank_each_other_in_order() -> None:

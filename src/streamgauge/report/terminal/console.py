@@ -136,8 +136,8 @@ class StepView(_EveryFewSeconds):
         self.show(step, self._due)
 
 
-class ProofView(_EveryFewSeconds):
-    """The progress of a self-test: a line for each trial and proof, and the state of the running trial."""
+class SelfTestView(_EveryFewSeconds):
+    """The progress of a self-test: a line for each trial and check, and the state of the running trial."""
 
     def line(self, text: str) -> None:
         """Prints a permanent line."""

@@ -1,1 +1,1 @@
-"""Proves on this machine that the instrument is right."""
+"""Checks on this machine that the instrument is right."""

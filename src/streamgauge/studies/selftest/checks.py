@@ -30,26 +30,26 @@ CAPACITY_PER_S = 100_000.0
 CAPACITY_ERROR_MAX = 0.02
 SEARCH_START_SHARE = 0.9
 CAPACITY_MARGIN = 0.03
-"""How far above and below the capacity the verdicts are tried."""
+"""The distance from the capacity at which verdicts are checked, above and below."""
 DECIDED_SHARE_MIN = 0.5
 ROW_RATE_PER_S = 20_000.0
 FAST = "400k"
 STALL_S, BESIDE_STALL_S = 2.0, 6.0
-"""Beside the stall a consumer that reads every 14 ms or so reads four times as often as a p99 asks for."""
+"""Beside the stall a consumer reads about every 14 ms, four times as often as a p99 needs."""
 STALL_SHARE_MIN = 0.9
-"""Of the stall's length, at least, is the p99: one in a hundred events of the span waited for 96 % of it or more."""
+"""The least p99 as a share of the stall: one in a hundred events of the span waited for 96 % of it or longer."""
 FAULTS: dict[str, str] = {
     "drop": "missing", "double": "duplicate", "alter": "wrong", "late": "late", "invent": "extra",
 }  # fmt: skip
-"""Planted fault to what verification calls it."""
+"""Planted fault to its name in the verification."""
 FAULTY_WORKLOADS: dict[str, tuple[str, dict[str, Any], int]] = {
     "events": ("identity", {}, 997),
     "windows": ("windowed_aggregation", {"range": "1s", "slide": "500ms", "packs": 100}, 97),
 }
-"""What the faults are planted in: the workload that gives such results, and one in how many has the fault."""
+"""Kind of results to a workload that gives them, its parameters, and the interval of the planted faults in rows."""
 DEGRADATION, DEGRADATION_S, DEGRADATION_BATCH = 0.06, 12.0, "1s"
-"""A batch of a second gets longer by 0.7 s in that time, far more than busy neighbours delay it by, and still ends
-before the next one is due."""
+"""A batch of a second gets longer by 0.7 s in that time. That is far more than background load adds, and the batch
+still ends before the next one is due."""
 CLOCK_SKEW = "-1s"
 """Shorter than the span, so that results of the span have the wrong stamps."""
 OVERLOAD_FACTOR = 5.0
@@ -60,7 +60,7 @@ BATCHES: dict[str, dict[str, str]] = {
     "windows": {"batch": "400ms"},
     "jitter": {"batch": "200ms", "jitter": "0.2"},
 }
-"""How the consumer of known capacity reads; a real engine's batches are no more alike than those of the last one."""
+"""How the consumer reads. The last one's batches vary as much as those of a real engine."""
 
 Rows = Literal["events", "windows"]
 Mode = Literal["continuous", "windows", "jitter"]
@@ -68,7 +68,7 @@ Mode = Literal["continuous", "windows", "jitter"]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How long and how often. Seconds of measured span, and trials on each side of the capacity."""
+    """Seconds of the measured span, and the number of trials on each side of the capacity."""
 
     continuous_s: float = 5.0
     windows_s: float = 9.0
@@ -97,7 +97,7 @@ QUICK = Sizes(
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of a check, before it gets its letter and its duration."""
+    """The result of a check, without its letter and duration."""
 
     title: str
     ok: bool
@@ -107,7 +107,7 @@ class CheckResult:
 
 
 def _capacity_bench(mode: Mode, sizes: Sizes, true_share: float, view: View) -> Any:
-    """A consumer of capacity `true_share` times the one that is claimed."""
+    """A consumer whose capacity is `true_share` of the stated one."""
     options = {"capacity": f"{CAPACITY_PER_S * true_share:.0f}", **BATCHES[mode]}
     load = {"warmup": sizes.warmup_s}
     if mode != "windows":
@@ -117,10 +117,10 @@ def _capacity_bench(mode: Mode, sizes: Sizes, true_share: float, view: View) -> 
 
 
 def capacity(mode: Mode, sizes: Sizes, true_share: float = 1.0, view: View = SILENT) -> Iterator[CheckResult]:
-    """a: the capacity is found (where the sizes say so), and verdicts close to it are right; on one warm start."""
+    """a: the capacity is found (if the sizes ask for a search), and verdicts close to it are right. One warm engine."""
     seconds, repeats = sizes.of(mode)
     with _capacity_bench(mode, sizes, true_share, view) as bench:
-        bench.trial(CAPACITY_PER_S / 2, 1.0)  # the first trial of a start pays for first calls, and is not counted
+        bench.trial(CAPACITY_PER_S / 2, 1.0)  # the first trial on a new engine is slower, and is not counted
         if mode == "continuous" or sizes.search_windows:
             yield _search_capacity(mode, bench, seconds, view)
         yield _verdicts(mode, bench, seconds, repeats, view)
@@ -138,7 +138,7 @@ def _search_capacity(mode: Mode, bench: SyntheticBench, seconds: float, view: Vi
 
 
 def _trial_on(bench: SyntheticBench, seconds: float, view: View) -> TrialCall:
-    """The trials of a search on a bench, of so many seconds."""
+    """The trials of a search on a bench; `seconds` is their length."""
 
     def trial(rate_per_s: float, purpose: str, fresh: bool) -> TrialOutcome:
         result = bench.undisturbed(rate_per_s, seconds).result
@@ -158,21 +158,21 @@ def judge_capacity(
     disturbed: int = 0,
     undecided: float | None = None,
 ) -> CheckResult:
-    """a, from the bracket: its lower end is what a search publishes, and the upper one counts where it was refused.
+    """a, from the bracket: `low` is the rate that a search would publish, and `refused` the upper end that failed.
 
-    Rates in events per second; None where there was no such upper end. Beside noise an upper end that lies near the
-    border may stay undecided: short trials cannot tell 1.4 % of growth from 1 % then, and must not claim to.
+    Rates in events per second; None if there was no such upper end. With jitter an upper end near the limit may stay
+    undecided, because short trials cannot tell 1.4 % of growth from 1 %.
     """
-    title = f"a consumer of known capacity is found ({mode})"
+    title = f"the capacity of a consumer is found ({mode})"
     error = None if low is None else low / CAPACITY_PER_S - 1
     bounded = refused is not None or (mode == "jitter" and undecided is not None)
     ok = error is not None and bounded and abs(error) <= CAPACITY_ERROR_MAX
     held = "no rate was found that holds" if low is None else f"{low:.0f}/s holds ({error:+.1%})"
-    broke = "nothing above it was refused" if refused is None else f"{refused:.0f}/s does not"
+    broke = "no rate above it failed" if refused is None else f"{refused:.0f}/s does not"
     broke += f" ({undecided:.0f}/s stayed undecided)" if undecided is not None else ""
     sentence = (
-        f"capacity {CAPACITY_PER_S:.0f}/s: {held}, {broke}; {trials} trials, {disturbed} done again; "
-        f"at most {CAPACITY_ERROR_MAX:.0%} off is allowed"
+        f"capacity {CAPACITY_PER_S:.0f}/s: {held}, {broke}; {trials} trials, {disturbed} repeated; "
+        f"an error of at most {CAPACITY_ERROR_MAX:.0%} is allowed"
     )
     return CheckResult(title, ok, error, CAPACITY_ERROR_MAX, sentence)
 
@@ -186,7 +186,7 @@ def _verdicts(mode: Mode, bench: SyntheticBench, seconds: float, repeats: int, v
 
 
 def judge_verdicts(mode: Mode, below: Sequence[str], above: Sequence[str]) -> CheckResult:
-    """a, from the verdicts given below and above the capacity: none may be wrong, and most must be there at all."""
+    """a, from the verdicts below and above the capacity: none may be wrong, and most must be decided."""
     trials = len(below) + len(above)
     wrong = sum(one == "not_sustained" for one in below) + sum(one == "sustained" for one in above)
     right_below, right_above = below.count("sustained"), above.count("not_sustained")
@@ -207,9 +207,9 @@ def judge_verdicts(mode: Mode, below: Sequence[str], above: Sequence[str]) -> Ch
 
 
 def stall(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:
-    """b: a stall of 2 s in the measured span, seen by event time and hidden by the naive count.
+    """b: a stall of 2 s in the measured span shows in event-time latency, and not in latency from the delivery.
 
-    Chunks are short and the span beside the stall is long, so that the consumer has read often enough for a p99.
+    Chunks are short and the span beside the stall is long, so that there are enough reads for a p99.
     """
     after_s = sizes.warmup_s + 1.0
     options = {"capacity": FAST} | ({"stall": f"{STALL_S}s@{after_s}s"} if planted else {})
@@ -221,7 +221,7 @@ def stall(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResul
 
 
 def judge_stall(event: Latency, naive: Latency) -> CheckResult:
-    """b, from both latencies: p99 and maximum of event time show the stall, and those of the naive count do not."""
+    """b, from both latencies: p99 and maximum of `event` show the stall, and those of `naive` do not."""
     shows = _at_least(event.p99, STALL_SHARE_MIN * STALL_S) and _at_least(event.max, 0.95 * STALL_S)
     hidden = _at_most(naive.p99, STALL_S / 4) and _at_most(naive.max, STALL_S / 2)
     sentence = (
@@ -229,7 +229,7 @@ def judge_stall(event: Latency, naive: Latency) -> CheckResult:
         f"counted from the delivery p99 {_seconds(naive.p99)}, max {_seconds(naive.max)}; "
         f"the results came in {event.effective_count} reads"
     )
-    title = "a stall shows in event-time latency, and not in latency taken the naive way"
+    title = "a stall shows in event-time latency, and not in latency counted from the delivery"
     value = None if event.p99 is None else event.p99 / US
     return CheckResult(title, shows and hidden, value, STALL_SHARE_MIN * STALL_S, sentence)
 
@@ -247,8 +247,8 @@ def _seconds(us: float | None) -> str:
 
 
 def degradation(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:
-    """b: batches that take longer and longer, and still end within their interval: nothing waits, but results are later
-    and later.
+    """b: batches take longer and longer, but still end within their interval. There is no backlog, but results are
+    later and later.
     """
     options = {"capacity": FAST, "batch": DEGRADATION_BATCH} | ({"slowing": f"{DEGRADATION}"} if planted else {})
     with start_bench("filter", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
@@ -256,21 +256,21 @@ def degradation(sizes: Sizes, planted: bool = True, view: View = SILENT) -> Chec
 
 
 def judge_degradation(verdict: Verdict) -> CheckResult:
-    """b, from the verdict on that trial: a check of the results has failed, and the one of the backlog has not."""
-    # Beside busy neighbours the verdict is invalid; what the checks have seen they have seen.
+    """b, from the verdict on that trial: a check of the results failed, and the check of the backlog did not."""
+    # Background load makes the verdict invalid, but the checks are still valid.
     failed = [name for name in ("output_trend", "latency_trend") if _check(verdict.checks, name).state == "failed"]
     level = _check(verdict.checks, "backlog_trend").state != "failed"
     decided = " by ".join([verdict.value, *([", ".join(failed)] if failed else [])])
     sentence = (
         f"results later by {DEGRADATION:.0%} of the time: {decided}; the backlog {'did not grow' if level else 'grew'}"
     )
-    title = "an engine that gets slower and slower is seen before anything waits"
+    title = "an engine that gets slower is detected before a backlog forms"
     ok = verdict.value in ("not_sustained", "invalid") and bool(failed) and level
     return CheckResult(title, ok, _check(verdict.checks, "latency_trend").value, DEGRADATION, sentence)
 
 
 def fault(kind: str, sizes: Sizes, planted: bool = True, of: Rows = "events", view: View = SILENT) -> CheckResult:
-    """c: one kind of fault, planted in every 997th event or every 97th window, is counted exactly, and no other is."""
+    """c: one kind of fault, in every 997th event or every 97th window, is counted exactly, and no other is counted."""
     workload, parameters, every = FAULTY_WORKLOADS[of]
     options = {"capacity": FAST, "fault": kind if planted else "none", "fault_every": str(every)}
     with start_bench(workload, ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, parameters, view) as bench:
@@ -280,7 +280,7 @@ def fault(kind: str, sizes: Sizes, planted: bool = True, of: Rows = "events", vi
 
 
 def search_with_wrong_answers(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:
-    """c: a system that loses one result in a thousand at any rate has no sustained rate, and a search says why."""
+    """c: a system that loses one result in a thousand at any rate has no sustained rate, and the search says why."""
     every, start = 1000, ROW_RATE_PER_S
     options = {"capacity": FAST, "fault": "drop" if planted else "none", "fault_every": str(every)}
     with start_bench("identity", start, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
@@ -294,7 +294,7 @@ def search_with_wrong_answers(sizes: Sizes, planted: bool = True, view: View = S
 
 
 def _judge_fault(kind: str, of: Rows, judged: TrialResult, planted_us: Sequence[int]) -> CheckResult:
-    # Rows of the tail need not be there, but what was never expected, or comes twice, counts wherever it lies.
+    # Missing rows of the tail do not count, but extra and duplicate rows of the tail do.
     everywhere = kind in ("double", "invent")
     due_us = judged.record.spans.measured_to_us
     number = sum(1 for time_us in planted_us if everywhere or time_us < due_us)
@@ -309,7 +309,7 @@ def _judge_fault(kind: str, of: Rows, judged: TrialResult, planted_us: Sequence[
 
 
 def generator(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:
-    """d: far more is asked of the generator than it can make, for as long as it would make in half a second."""
+    """d: the plan has many times the generator's ceiling, for as many events as it makes in half a second."""
     parameters, load = {"above": 99}, {"warmup": 0, "chunk": "10ms"}
     with start_bench("filter", ROW_RATE_PER_S, {"capacity": "1G"}, load, parameters, view) as bench:
         ceiling = ceiling_of(bench.resolved, ROW_RATE_PER_S)
@@ -319,17 +319,17 @@ def generator(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckR
 
 
 def judge_generator(verdict: Verdict, rate_per_s: float, ceiling_per_s: float) -> CheckResult:
-    """d, from the verdict on a trial of that rate: it is invalid, and by the plan."""
+    """d, from the verdict on a trial of that rate: it is invalid, because the plan was not kept."""
     driver = _check(verdict.checks, "driver")
-    # A whole second of the plan is lost, or its events came late: a fast machine makes half a second's work within one.
+    # Events of a whole second are missing, or on a fast machine only late.
     ok = verdict.value == "invalid" and driver.code in (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY)
-    sentence = f"asked for {format_rate(rate_per_s)} with a ceiling of {format_rate(ceiling_per_s)}: {verdict.value}, "
+    sentence = f"planned {format_rate(rate_per_s)} with a ceiling of {format_rate(ceiling_per_s)}: {verdict.value}, "
     title = "a generator that cannot keep the plan makes the trial invalid"
     return CheckResult(title, ok, driver.value, driver.limit, sentence + driver.sentence)
 
 
 def clock(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:
-    """e: results whose stamps lie in the future, so that they came before they happened."""
+    """e: results with event times in the future, so that latencies are negative."""
     options = {"capacity": FAST, "lie": CLOCK_SKEW if planted else "0s"}
     with start_bench("identity", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
         judged = bench.trial(ROW_RATE_PER_S, sizes.row_s)
@@ -338,12 +338,12 @@ def clock(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResul
     driver = _check(verdict.checks, "driver")
     ok = verdict.value == "invalid" and negatives > 0 and driver.code == Cause.NEGATIVE_LATENCY
     decided = ", ".join(verdict.decided_by)
-    sentence = f"stamps moved by {CLOCK_SKEW}: {negatives} negative latencies, {verdict.value} by {decided}"
-    return CheckResult("a clock that lies is an error", ok, float(negatives), 0.0, sentence)
+    sentence = f"event times moved by {CLOCK_SKEW}: {negatives} negative latencies, {verdict.value} by {decided}"
+    return CheckResult("a wrong clock makes the trial invalid", ok, float(negatives), 0.0, sentence)
 
 
 def seed(sizes: Sizes, planted: bool = True) -> CheckResult:
-    """f: the input twice from one seed, and once from another."""
+    """f: the input of one seed twice, and of another seed."""
     first, again, different = (_input_digest(number) for number in (7, 7 if planted else 8, 9))
     same, differs = first == again, first != different
     sentence = (
@@ -356,7 +356,7 @@ def seed(sizes: Sizes, planted: bool = True) -> CheckResult:
 
 
 def _input_digest(number: int) -> str:
-    """The bytes of the Parquet files of one second of input."""
+    """A digest of the Parquet files of one second of input."""
     start = "2026-01-01T00:00:00+00:00"
     load = {"rate": ROW_RATE_PER_S, "duration": "1s", "warmup": 0, "generators": 2, "seed": number, "start": start}
     with Scratch("selftest") as folder:

@@ -1,16 +1,16 @@
 """`selftest`: checks the instrument on this machine, with a synthetic engine of known capacity and known faults.
 
-    a  a consumer of known capacity is found within 2 %, reading on continuously, in micro-batches with windows, and in
-       batches that end early or late at random; at 3 % above and below it the verdicts are right
-    b  a stall shows in event-time latency, and not in latency counted from the delivery; an engine that gets slower and
-       slower is seen before anything waits
-    c  events, and results of windows, that are dropped, doubled, altered, delivered late or invented on the way to the
-       recorder are counted exactly; a search ends where answers are wrong, and names no rate
+    a  the capacity of a consumer is found within 2 %, whether it reads continuously, in micro-batches with windows, or
+       in batches of random length; at 3 % above and below the capacity the verdicts are right
+    b  a stall shows in event-time latency, and not in latency counted from the delivery; an engine whose batches get
+       longer is detected before a backlog forms
+    c  events, and results of windows, that are dropped, doubled, altered, delayed or invented on the way to the
+       recorder are counted exactly; a search ends where answers are wrong, and gives no rate
     d  a generator that cannot keep the plan makes a trial invalid
-    e  a clock that lies makes a trial invalid
-    f  the same seed gives the same input, byte for byte, another seed another
+    e  a wrong clock makes a trial invalid
+    f  one seed always gives the same input, byte for byte; another seed gives another
 
-The proofs stand in `studies.selftest.checks`; here they are chosen, timed and told.
+The checks are in `studies.selftest.checks`. This module selects them, times them and prints their results.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MODES: tuple[Mode, ...] = ("continuous", "windows", "jitter")
 
 @dataclass(frozen=True)
 class Item:
-    """One proof: what was found (`value`) and what it is held against (`limit`), as a sentence too."""
+    """The result of one check: its value and its limit, also as a sentence. `item` is its letter."""
 
     item: str
     title: str
@@ -44,10 +44,10 @@ class Item:
 
 
 def _by_letter(sizes: Sizes, view: View) -> dict[str, list[Callable[[], Iterator[CheckResult]]]]:
-    """Letter to its proofs."""
+    """Letter to its checks."""
 
-    def one(proof: Callable[[], CheckResult]) -> Callable[[], Iterator[CheckResult]]:
-        return lambda: iter([proof()])
+    def one(check: Callable[[], CheckResult]) -> Callable[[], Iterator[CheckResult]]:
+        return lambda: iter([check()])
 
     return {
         "a": [partial(checks.capacity, mode, sizes, view=view) for mode in MODES],
@@ -63,7 +63,7 @@ def _by_letter(sizes: Sizes, view: View) -> dict[str, list[Callable[[], Iterator
 
 
 def letters(text: str | None) -> tuple[str, ...]:
-    """`a,c` as the items asked for; all where None. InputError for one there is not."""
+    """The letters of `a,c`; all for None. Raises InputError for an unknown letter."""
     available = tuple("abcdef")
     if text is None:
         return available
@@ -75,38 +75,38 @@ def letters(text: str | None) -> tuple[str, ...]:
 
 
 def selftest(quick: bool = False, only: str | None = None, view: View = SILENT) -> list[Item]:
-    """Every proof asked for, in order; one that crashes on purpose is one that failed. `view` hears of all of it."""
+    """Runs the requested checks in order and shows them in `view`. A check that raises a known error has failed."""
     requested = letters(only)
     by_letter = _by_letter(QUICK if quick else FULL, replace(view, line=lambda text: view.line(f"  {text}")))
     items: list[Item] = []
     for letter in requested:
-        for proof in by_letter[letter]:
-            for item in _timed_items(letter, proof):
+        for check in by_letter[letter]:
+            for item in _timed_items(letter, check):
                 view.line(line(item))
                 items.append(item)
     return items
 
 
-def _timed_items(letter: str, proof: Callable[[], Iterator[CheckResult]]) -> Iterator[Item]:
+def _timed_items(letter: str, check: Callable[[], Iterator[CheckResult]]) -> Iterator[Item]:
     began = time.monotonic()
     try:
-        for made in proof():
-            yield Item(letter, **asdict(made), seconds=round(time.monotonic() - began, 1))
+        for result in check():
+            yield Item(letter, **asdict(result), seconds=round(time.monotonic() - began, 1))
             began = time.monotonic()
     except (Interrupted, InputError):
         raise
     except StreamgaugeError as error:
         seconds = round(time.monotonic() - began, 1)
-        yield Item(letter, "the proof could not be made", False, None, None, str(error), seconds)
+        yield Item(letter, "the check could not run", False, None, None, str(error), seconds)
 
 
 def line(item: Item) -> str:
-    """An item as one line for people."""
+    """An item as one line of text."""
     return f"{'holds' if item.ok else 'FAILS'}  {item.item}  {item.title}: {item.sentence}  [{item.seconds:.0f} s]"
 
 
 def as_json(items: Sequence[Item], quick: bool) -> dict[str, Any]:
-    """All items as plain data, with what they hold for: this machine, now."""
+    """All items as plain data, with the environment, because they hold for this machine at this time only."""
     from streamgauge.system.machine import environment
 
     return {

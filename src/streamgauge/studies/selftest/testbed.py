@@ -29,7 +29,7 @@ from streamgauge.trial.trial_result import TrialResult
 DRAIN_TIMEOUT_S = 30.0
 HELD_TIMEOUT_S = 10.0
 DISTURBED_MAX = 2
-"""How often a trial that other work on this machine made invalid is done again."""
+"""How often a trial is repeated if background load made it invalid."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ SILENT = View()
 
 
 class HeldBackTrial(JudgedTrial):
-    """A trial that is judged only when the engine has sent what it had held back, after the trial's deadline."""
+    """A trial that is judged after the engine has sent the rows that it delays beyond the deadline."""
 
     def __init__(
         self, resolved: ResolvedExperiment, rate_per_s: float, duration_s: float, engine: SyntheticEngine
@@ -57,16 +57,16 @@ class HeldBackTrial(JudgedTrial):
 
     def before_judging(self, testbed: TestBed, record: TrialRecord, observe: Observer) -> None:
         def all_released() -> bool:
-            observe(Progress(record, testbed.clock.now_us(), "waiting for what the engine holds back"))
+            observe(Progress(record, testbed.clock.now_us(), "waiting for the rows that the engine delays"))
             return not self._engine.facts()["held"]
 
         if not wait_until(all_released, HELD_TIMEOUT_S, 0.1):
-            raise DriverError(f"the engine still held rows back after {HELD_TIMEOUT_S:g} s")
+            raise DriverError(f"the engine had not sent its delayed rows after {HELD_TIMEOUT_S:g} s")
         poll(testbed, record.trial_log)
 
 
 class SyntheticBench:
-    """A started test bed with a synthetic engine. `disturbed` counts the trials that had to be done again."""
+    """A started test bed with a synthetic engine. `disturbed` counts the repeated trials."""
 
     def __init__(self, conductor: TrialConductor, engine: SyntheticEngine, view: View) -> None:
         self.resolved, self._conductor, self._engine, self._view = conductor.resolved, conductor, engine, view
@@ -76,7 +76,7 @@ class SyntheticBench:
         return self._engine.facts()
 
     def trial(self, rate_per_s: float, duration_s: float, may_extend: bool = False) -> TrialResult:
-        """One warm trial, judged; the backlog it leaves is drained."""
+        """One warm trial, judged; then its backlog is drained."""
         judged = self._judged(
             JudgedTrial(
                 self.resolved,
@@ -88,21 +88,21 @@ class SyntheticBench:
             )
         )
         if not self._conductor.drain(DRAIN_TIMEOUT_S):
-            raise DriverError("what a trial had left could not be drained, so no other trial may follow")
+            raise DriverError("the backlog of a trial could not be drained, so no other trial can follow")
         return judged
 
     def undisturbed(self, rate_per_s: float, duration_s: float) -> TrialResult:
-        """A trial that may be extended, and is done again where other work on this machine disturbed the driver."""
+        """A trial that may be extended, and is repeated if background load disturbed the driver."""
         for _ in range(DISTURBED_MAX):
             judged = self.trial(rate_per_s, duration_s, may_extend=True)
             if judged.result.verdict.value != "invalid":
                 return judged
             self.disturbed += 1
-            self._view.line(f"done again: {judged.result.verdict.sentence}")
+            self._view.line(f"repeated: {judged.result.verdict.sentence}")
         return self.trial(rate_per_s, duration_s, may_extend=True)
 
     def trial_with_held_back_rows(self, rate_per_s: float, duration_s: float) -> TrialResult:
-        """One trial that is judged only when the engine has sent what it had held back."""
+        """One trial that is judged after the engine has sent its delayed rows."""
         return self._judged(HeldBackTrial(self.resolved, rate_per_s, duration_s, self._engine))
 
     def _judged(self, trial: JudgedTrial) -> TrialResult:
@@ -124,7 +124,7 @@ def start_bench(
 ) -> Iterator[SyntheticBench]:
     """A bench for a workload; `load`: further settings of the experiment's load.
 
-    `view` hears of its start and its trials. `tail_us`: a tail of another length than the flow's reach asks for.
+    `view` shows its start and its trials. `tail_us` replaces the tail that the flow's reach needs.
     """
     with Scratch("selftest") as folder:
         load_settings = {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s}

@@ -119,12 +119,22 @@ def _standstill(evidence: Evidence) -> Condition:
     return Condition(share <= limit, Cause.RECORDER_STALLED, share, limit, "share of time", sentence)
 
 
+_FASTER_DRIVER = "close other processes, use more generators (--generators), separate the driver's cores (--isolation \
+pinned), or lower the rate"
+
 CHECK = CheckSpec(
     "driver",
     _driver,
     advice_invalid="close other processes, separate the driver's cores (--isolation pinned), or lower the rate",
     advice_by_code={
         Cause.NEGATIVE_LATENCY: "check the time synchronisation of every machine (and of the broker): a clock moved or "
-        "differs, for instance after a suspend; then run it again"
+        "differs, for instance after a suspend; then run it again",
+        Cause.DRIVER_FAILED: "remove the reason named above (logs: engine/ of the run folder), then run it again",
+        Cause.RECORDER_DISK_BUSY: "put scratch files on a faster disk (TMPDIR), or lower the rate",
+        Cause.PLAN_NOT_KEPT: _FASTER_DRIVER,
+        Cause.SCHEDULE_DELAY: _FASTER_DRIVER,
+        Cause.DELIVERY_BUSY: "use more generators (--generators), fewer bytes per event, or a lower rate",
+        Cause.RECORDER_STALLED: "let nothing pause the driver (a debugger, a suspended container or virtual machine), "
+        "then run it again",
     },
 )

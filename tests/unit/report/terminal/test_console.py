@@ -15,7 +15,7 @@ from rich.console import Console
 from streamgauge.core.errors import InputError, JobError, Problem
 from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.report.terminal import console as console_module
-from streamgauge.report.terminal.console import PLAIN_EVERY_S, InputView, ProofView, SearchView, TrialView
+from streamgauge.report.terminal.console import PLAIN_EVERY_S, InputView, SearchView, SelfTestView, TrialView
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import MalformedRecords, Result, Verification
 from streamgauge.results.verdict import Check, Verdict
@@ -89,14 +89,14 @@ def test_a_self_test_tells_how_its_trials_stand() -> None:
     """Lines stay; between them the trial that runs, without a terminal every few seconds since the last line."""
     times = iter([0.0, 1.0, 2.0, 2.0 + PLAIN_EVERY_S, 2.0 + PLAIN_EVERY_S])
     console = plain()
-    with ProofView(console, lambda: next(times)) as view:
+    with SelfTestView(console, lambda: next(times)) as view:
         view.trial(SNAPSHOT)
         view.line("holds  a")
         view.trial(SNAPSHOT)
     starts = [line.split("   ")[0] for line in written(console).splitlines()]
     assert starts == ["holds  a", "  measured, 24 of 60 s in all"]
     console = fancy()
-    with ProofView(console) as view:
+    with SelfTestView(console) as view:
         view.trial(SNAPSHOT)
         assert "measured, 24 of 60 s in all" in written(console)
         view.line("holds  a")

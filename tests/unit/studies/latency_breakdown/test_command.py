@@ -143,7 +143,7 @@ def test_what_cannot_be_taken_apart_is_refused(asked: dict[str, Any], expected: 
 def test_an_own_job_is_refused() -> None:
     """Nobody can see into its function."""
     job = Path(__file__).parents[4] / "examples" / "enrich.py"
-    with pytest.raises(InputError, match="must turn each row of one stream into rows"):
+    with pytest.raises(InputError, match="must be a built-in workload"):
         trials_of({"workload": str(job)})
 
 

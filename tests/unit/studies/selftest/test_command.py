@@ -256,7 +256,7 @@ def test_held_back_results_are_added_before_the_verdict() -> None:
     trial = HeldBackTrial(check(build({"workload": "identity", "engine": "known"})), 1000.0, 10.0, engine)
     trial.before_judging(testbed, record, observed.append)
     assert (held, added) == ([], ["all since the last poll"])
-    assert [event.note for event in observed] == ["waiting for what the engine holds back"] * 2
+    assert [event.note for event in observed] == ["waiting for the rows that the engine delays"] * 2
 
 
 @pytest.mark.process
@@ -305,7 +305,7 @@ def test_only_a_plan_that_was_not_kept_proves_it(changes: dict[str, Any], ok: bo
     """d: an invalid trial is not enough, it must be so by its plan; and one that is not invalid proves nothing."""
     made = checks.judge_generator(judge(evidence(**changes)), 5e6, 1e6)
     assert made.ok is ok, made.sentence
-    assert made.sentence.startswith("asked for 5 M/s with a ceiling of 1 M/s: ")
+    assert made.sentence.startswith("planned 5 M/s with a ceiling of 1 M/s: ")
 
 
 @pytest.mark.long
