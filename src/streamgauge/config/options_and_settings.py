@@ -373,7 +373,8 @@ class Experiment(ConfigModel):
     )  # fmt: skip
     parallelism: Annotated[int | None, Field(ge=1, le=4096)] = setting(
         None, "cores of the engine, and tasks after an exchange; on Spark N of local[N], or of all executors", "N",
-        only=("run", "sustain", "anatomy"), example="2", default_text="all cores of this machine, or of the cluster",
+        only=("run", "sustain", "anatomy"), example="2",
+        default_text="all cores; tasks: as many as partitions, at least 2",
     )  # fmt: skip
     isolation: Literal["shared", "pinned"] = setting(
         "shared", "shared: driver and engine use the same cores; pinned: separate cores", "HOW"
