@@ -21,7 +21,7 @@ setup: $(STAMP) ## make .venv with the streamgauge command, from the pinned lock
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "streamgauge needs Python 3.11 or later, this is " + sys.version.split()[0] + ": make setup PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	@echo "installing what streamgauge needs: a gigabyte of packages, which takes some minutes"
+	@echo "installing what streamgauge needs: 1.6 GB of packages, which takes some minutes"
 	$(BIN)/python -m pip install --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@sync # a gigabyte of packages that is written back meanwhile makes Spark's first batches slower

@@ -233,8 +233,9 @@ class Search(ConfigModel):
         None, "rate of the first trial", "RATE", default_text="found by an overload trial"
     )
     resume: str | None = _searches(
-        None, "folder of an interrupted search to continue", "RUN", default_text="a new search"
-    )
+        None, "folder of an interrupted search to continue", "RUN", default_text="a new search",
+        per_command={"scale": {"help": "folder of an interrupted study to continue", "default_text": "a new study"}},
+    )  # fmt: skip
     trials_max: Annotated[int, Field(ge=3)] = _sustain_only("16", "most trials of the search", "N")
 
 
@@ -403,7 +404,7 @@ class Experiment(ConfigModel):
         }},
     )  # fmt: skip
     keep_results: bool = setting(
-        False, "store every result as results[-SINK].parquet", only=("run", "sustain", "scale", "generate")
+        False, "store every result as results[-SINK].parquet", only=("run", "sustain", "scale")
     )
 
     @model_validator(mode="before")
@@ -476,6 +477,10 @@ def setting_of(name: str) -> SettingInfo | None:
     return SETTINGS.get(name) or SETTINGS.get(name.partition(".")[0])
 
 
+_SHORTHANDS = {"brokers": "transport_options.brokers", "transport.brokers": "transport_options.brokers"}
+"""Options of the command line that are no settings of a file, and the setting that each one gives."""
+
+
 def problems_of(error: ValidationError) -> list[Problem]:
     """Converts a pydantic error to problems with dotted setting names."""
     return [problem for item in error.errors() for problem in _problems_of(item)]
@@ -487,7 +492,9 @@ def _problems_of(item: Any) -> list[Problem]:
     if isinstance(inner, InputError):
         return [_with_name(problem, setting) if setting else problem for problem in inner.problems]
     if item["type"] == "extra_forbidden":
-        return [Problem(setting, "is not a setting", item["input"], "remove it, or correct its spelling")]
+        name = _SHORTHANDS.get(setting)
+        way_out = f'{name} = "{item["input"]}"' if name else "remove it, or correct its spelling"
+        return [Problem(setting, "is not a setting", item["input"], way_out)]
     return [Problem(setting, rule_of(item), item["input"], _way_out(setting, item))]
 
 

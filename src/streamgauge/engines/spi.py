@@ -174,7 +174,7 @@ class Engine(Protocol):
 
 CLUSTER_CORES = "cluster cores"
 """Setting of a result: the cores of all workers of a cluster on this machine."""
-ANOTHER_ENGINE = "another engine (streamgauge engines lists what each supports)"
+ANOTHER_ENGINE = "--engine NAME (streamgauge engines lists what each supports)"
 """The way out of a request that an engine cannot run."""
 
 

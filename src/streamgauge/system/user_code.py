@@ -64,7 +64,8 @@ def _refuse_spark(path: Path, before: Any) -> None:
         return
     started.stop()
     rule = "must not start Spark as it is imported: the function is given the session that is measured, as `spark`"
-    raise JobError(Problem(str(path), rule, "a session of its own", "take it out, or put it inside a main guard"))
+    way_out = 'remove it, or put it under if __name__ == "__main__":'
+    raise JobError(Problem(str(path), rule, "a session of its own", way_out))
 
 
 def place_of(path: Path) -> tuple[Path, str]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.thresholds import BOUND_S_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.cpu_sets import format_cpus
 from streamgauge.engines.registry import entry
@@ -96,7 +97,11 @@ def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: floa
     """What a reader of a trial's figures must know, as far as it does not come from the answers."""
     bound_s, cut = resolved.bound_s(rate_per_s)
     if cut:
-        yield Caution(WarningCode.QUEUE_CUT_BY_MEMORY, f"memory cuts the queue's bound to {bound_s:.1f} s of the rate")
+        sentence = (
+            f"memory cuts the queue's bound to {bound_s:.1f} s of the rate (below {BOUND_S_MIN:.0f} s the trial is "
+            "invalid). More --memory restores it"
+        )
+        yield Caution(WarningCode.QUEUE_CUT_BY_MEMORY, sentence)
     if resolved.generators > len(cpus()):
         sentence = f"{resolved.generators_in_words}, so they wait for each other. Use fewer --generators"
         yield Caution(WarningCode.MORE_GENERATORS_THAN_CORES, sentence)

@@ -207,7 +207,7 @@ def get(name: str) -> Workload:
         return _all()[name]
     meant = near(name, names())
     list_hint = f"streamgauge workloads lists all: {', '.join(names())}"
-    rule = "must be a workload's name, or FILE.py of your own"
+    rule = "must be a workload's name, FILE.py of a user job, or FILE.toml of a program"
     raise InputError(Problem("workload", rule, name, f"{meant} ({list_hint})" if meant else list_hint))
 
 

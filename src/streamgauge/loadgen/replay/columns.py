@@ -216,7 +216,7 @@ def _problems(request: ReplayRequest, content: Content, numbered: Mapping[str, K
 
 
 def _time_problems(request: ReplayRequest, time: str) -> Iterator[Problem]:
-    setting, way_out = "set data.time", "leave data.time out: what it names comes again with each round"
+    setting, way_out = "set data.time", "leave --set data.time out: the column then repeats with the file"
     kinds = {field.name: field for field in request.stream.fields}
     moved = [name for name, field in kinds.items() if field.spark_type in TIMES and field.key_kind is None]
     if time not in kinds:
@@ -275,5 +275,5 @@ def require_times(stream: StreamSpec, events: int) -> None:
             rule = f"must be a time that {field.spark_type} can say in all {rounds:,} rounds through the file"
             got = f"{field.name}, which goes on by {field.step:,} a round, for {last + 1:,} rounds"
             raise InputError(
-                Problem("set data.time", rule, got, "a longer file, a shorter run, or leave data.time out")
+                Problem("set data.time", rule, got, "a longer file, a shorter run, or leave --set data.time out")
             )

@@ -80,7 +80,7 @@ def require_utf8(path: Path, setting: str) -> None:
         lines += piece.count(b"\n") + (not piece.endswith(b"\n"))
         wrong += _no_utf8(piece)
     if 2 * wrong > lines:
-        raise InputError(Problem(setting, rule, f"{path.name}, of whose {lines:,} lines {wrong:,} are none", way_out))
+        raise InputError(Problem(setting, rule, f"{path.name}, where {wrong:,} of {lines:,} lines are not", way_out))
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

@@ -215,7 +215,9 @@ def column_problems(path: Path, table: ProgramTable, sink: str, columns: Mapping
                 yield Problem(f"{place}.{setting}", rule, field, way_out)
             elif setting != "keys" and columns[field].name not in (INT, TIMESTAMP):
                 rule = f"must be a whole number of {output.time_unit}, or a timestamp, in the reference"
-                yield Problem(f"{place}.{setting}", rule, f"{field} {columns[field]}", f"cast {field}")
+                kind = "TIMESTAMP" if columns[field].name == STRING else "BIGINT"
+                way_out = f"CAST({field} AS {kind}) AS {field} in the reference"
+                yield Problem(f"{place}.{setting}", rule, f"{field} {columns[field]}", way_out)
     reference = f"{path.name}: reference" if table.output is not None else f"{place}.reference"
     types = {name: message_type(type_) for name, type_ in columns.items()}
     for name, kind in types.items():

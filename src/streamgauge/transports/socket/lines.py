@@ -10,6 +10,7 @@ from streamgauge.core.errors import DriverError
 SEPARATOR, END = "\x1f", "\n"
 _ENDS = r"[\n\r\x1f]"
 """Characters that would end a field or a line."""
+_WAY_OUT = ", which the socket transport cannot carry. Use --transport flight"
 
 
 def lines_of(batch: pa.RecordBatch) -> pa.Array:
@@ -21,9 +22,9 @@ def lines_of(batch: pa.RecordBatch) -> pa.Array:
     pieces: list[pa.Array | pa.Scalar] = []
     for field, column in zip(batch.schema, batch.columns, strict=True):
         if column.null_count:
-            raise DriverError(f"lines carry no nulls, and {field.name} holds some")
+            raise DriverError(f"column {field.name} has nulls{_WAY_OUT}")
         if pa.types.is_string(field.type) and pc.any(pc.match_substring_regex(column, _ENDS)).as_py():
-            raise DriverError(f"lines carry no line's end within a text, and {field.name} holds one")
+            raise DriverError(f"column {field.name} has a line end or a field separator within a text{_WAY_OUT}")
         pieces += [column.cast(pa.string()), pa.scalar(SEPARATOR)]
     pieces[-1] = pa.scalar(END)
     return pc.binary_join_element_wise(*pieces, "")

@@ -92,7 +92,7 @@ def test_a_binary_file_is_no_text(tmp_path: Path) -> None:
     """Whatever it is called; the way out names the tool that makes text of it, if it is one."""
     content = b"u,town\n" + bytes(range(128, 256)) * 40 + b"\n\xff\xfe\n\x00\x01\n"
     for problem in both_problems(written(tmp_path, "a.csv", content)):
-        assert (problem.rule, problem.got) == ("must be text in UTF-8", "a.csv, of whose 4 lines 3 are none")
+        assert (problem.rule, problem.got) == ("must be text in UTF-8", "a.csv, where 3 of 4 lines are not")
         assert "iconv" in problem.way_out
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import DriverError
-from streamgauge.system.child_processes import Child, serve
+from streamgauge.system.child_processes import Child, ChildFailed, serve
 from streamgauge.system.jars import JarSet, resolved
 from streamgauge.system.java import find_java, java_environment
 
@@ -55,6 +55,9 @@ class Broker:
         self._child = Child("broker", __name__, [str(folder), host, os.pathsep.join(jars)], log, cpus)
         try:
             self.location: str = self._child.ask("start", START_S + 10.0)
+        except ChildFailed as error:
+            self.stop()
+            raise DriverError(f"{error}; its log: {log}. Free memory, or name your own brokers (--brokers)") from None
         except BaseException:
             self.stop()
             raise

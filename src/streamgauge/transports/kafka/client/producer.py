@@ -94,7 +94,9 @@ class Producer:
         pending = self.pending
         self._refuse_lost()
         if pending + len(messages) > WAITING_MAX:
-            raise DriverError(f"the broker takes too little: {pending} messages wait to be sent")
+            raise DriverError(
+                f"the broker is slower than the plan: {pending:,} messages wait. Lower --rate, or use faster brokers"
+            )
         accepted = self._client.produce_batch(topic, messages, self._partition, on_delivery=self._note)
         if accepted != len(messages):
             raise DriverError(f"the client took {accepted} of {len(messages)} messages for {topic}")
@@ -118,4 +120,7 @@ class Producer:
 
     def _refuse_lost(self) -> None:
         if self._lost:
-            raise DriverError(f"the broker lost {len(self._lost)} messages, the first of {self._lost[0]}")
+            raise DriverError(
+                f"the broker lost {len(self._lost)} messages, the first of {self._lost[0]}. Read the broker's log; "
+                "acks=all sends messages again, acks=1 does not"
+            )
