@@ -84,6 +84,8 @@ def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -
     path.write_text('workload = "filter"\nengine.cores = 2')
     with pytest.raises(InputError, match=r"engine\.cores: is not a setting"):
         experiment.read(path)
+    with pytest.raises(InputError, match=r'brokers: is not a setting.*\n.*transport_options\.brokers = "a:9092"'):
+        experiment.build({"workload": "filter", "brokers": "a:9092"})
     with pytest.raises(InputError, match=r"engine\.parallelism: must be given once"):
         experiment.build({"workload": "filter", "engine": {"parallelism": 2}, "parallelism": 2})
 

@@ -144,6 +144,8 @@ def test_a_window_has_the_event_time_of_its_end(write: Write) -> None:
         ("user_id, price, ts FROM", "map() AS m, user_id, ts FROM", "must have columns that JSON can hold"),
         ("price, ts FROM", "price FROM", "must be a column of the reference: user_id, price"),
         ("price, ts FROM", "price, ts::VARCHAR AS ts FROM", "must be a whole number of ms, or a timestamp"),
+        ("price, ts FROM", "price, ts::VARCHAR AS ts FROM", "CAST(ts AS TIMESTAMP) AS ts in the reference"),
+        ("price, ts FROM", "price, ts::DOUBLE AS ts FROM", "CAST(ts AS BIGINT) AS ts in the reference"),
         ('"user_id", "ts"]', '"user", "ts"]', '"user_id", or add user to the reference'),
         ('reach = "0s"', 'reach = "soon"', "reach"),
         ('key = "user_id"', 'key = "user"', 'key = "user_id"'),

@@ -130,6 +130,15 @@ def test_more_generators_than_processors_are_warned_of(
     assert said.startswith("3 generators, more than the 2 processors") is warned
 
 
+@pytest.mark.parametrize(("memory", "warned"), [("1GiB", False), ("1MiB", True)])
+def test_a_queue_cut_by_memory_is_warned_of(memory: str, warned: bool, make: Any) -> None:
+    """With what restores it."""
+    resolved = check(build({"workload": "identity", "load": {"memory": memory, "generators": 1}}))
+    warnings = dict(cautions(resolved, make.story().record(), 1000.0))
+    said = warnings.get(WarningCode.QUEUE_CUT_BY_MEMORY, "")
+    assert said.endswith("s of the rate (below 10 s the trial is invalid). More --memory restores it") is warned
+
+
 @pytest.mark.parametrize(("slowed", "warned"), [(0.14, False), (0.16, True), (-0.5, False)])
 def test_a_machine_that_became_slower_is_warned_of(
     slowed: float, warned: bool, make: Any, monkeypatch: pytest.MonkeyPatch

@@ -24,7 +24,7 @@ EndedBy = KeyboardInterrupt | StreamgaugeError | None
 """The end of a search before its time: the user stopped it, or a test bed failed."""
 NOT_SEEN = "not known: the search was stopped before a trial showed it"
 _LOCAL_MASTER = re.compile(r"local\[(\d+|\*)")
-_LONGER = "longer trials (--duration) may decide"
+_LONGER_S = 120.0
 _QUIET = "close background processes or separate the driver's cores (--isolation pinned)"
 _MORE_TRIALS = 8
 _BUSY = 0.85
@@ -142,12 +142,19 @@ def _advice(search: SearchResult, chosen: Result | None, study: RunFolder) -> st
         case SearchEnd.INVALID_TWICE:
             return f"{_advice_of(last) or _QUIET}; then search again (the reason: {last})"
         case SearchEnd.NO_RATE_HELD:
-            return f"read in {last} why not even that rate held, then try the job at a low rate: streamgauge run --rate"
+            low = "streamgauge run WORKLOAD --rate 1k"
+            return f"read in {last} why not even that rate held, then try the job at a low rate: {low}"
         case SearchEnd.TRIALS_USED_UP:
             return f"go on with more trials: {go_on} --trials-max {more}"
         case SearchEnd.INTERRUPTED:
             return f"to go on: {go_on}"
-    return _advice_at_end(search)
+    return _advice_at_end(search, _longer(chosen))
+
+
+def _longer(chosen: Result | None) -> str:
+    """The advice to search again with longer trials than that of `chosen`."""
+    load = chosen.experiment.get("load", {}) if chosen else {}
+    return f"longer trials (--duration {max(_LONGER_S, 2 * load.get('duration', 0.0)):.0f}s) may decide"
 
 
 def _folder_of_last(search: SearchResult, folder: str) -> str:
@@ -163,20 +170,22 @@ def _advice_of(trial: str) -> str:
     return ""
 
 
-def _advice_at_end(search: SearchResult) -> str:
-    """What to do after a search that came to its end by itself."""
+def _advice_at_end(search: SearchResult, longer: str) -> str:
+    """What to do after a search that came to its end by itself. `longer`: the advice for what is undecided."""
     if search.sustained_per_s is None:
-        return f"no rate was proven: {_LONGER}, and a rate to start from (--start-rate) saves trials"
+        return f"no rate was proven: {longer}, and a rate to start from (--start-rate) saves trials"
     if search.high is None:
         return "the generators are the limit, not the engine: use more of them (--generators) or more cores"
     if search.high_verdict == "undecided":
-        return f"the upper end is open: {_LONGER} it"
+        return f"the upper end is open: {longer} it"
     if not search.confirmed:
         return "search again without --quick, which confirms the rate, before you publish it"
     at_90 = search.at_90_percent
     if at_90 is None or at_90.verdict != "sustained":
-        return f"the rate at 90 % is open: {_LONGER} it"
-    return "measure the latency at the rate that you plan for: streamgauge run --rate, with the same options"
+        return f"the rate at 90 % is open: {longer} it"
+    return (
+        "measure the latency at the rate that you plan for: streamgauge run WORKLOAD --rate RATE, with the same options"
+    )
 
 
 def _advice_wrong(chosen: Result | None, folder: str) -> str:

@@ -123,7 +123,9 @@ def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
     same_rate = math.isclose(request.rate_per_s, outcome.rate_per_s, rel_tol=1e-6)
     if not same_rate or outcome.purpose not in ("", request.purpose):
         # Other settings are refused before the replay, so the strategy must differ.
-        rule = f"must be by this version of streamgauge, which tries {request.purpose} at {request.rate_per_s:.6g}/s here"
+        rule = (
+            f"must be by this version of streamgauge, which tries {request.purpose} at {request.rate_per_s:.6g}/s here"
+        )
         got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
         way_out = "another version of streamgauge made it: start a new search, without --resume"
         raise InputError(Problem("search.resume", rule, got, way_out))

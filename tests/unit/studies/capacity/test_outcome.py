@@ -245,12 +245,12 @@ WITH_LOW = {"confirmed": False, "at_90_percent": None}
 ONE = RunFolder(Path("runs/one"))
 RESUME = "streamgauge sustain --resume runs/one"
 ENDS: list[tuple[dict[str, Any], str]] = [
-    ({}, "measure the latency at the rate that you plan for: streamgauge run --rate"),
-    ({"high_verdict": "undecided", "relative_width": None}, "the upper end is open: longer trials (--duration)"),
+    ({}, "measure the latency at the rate that you plan for: streamgauge run WORKLOAD --rate RATE"),
+    ({"high_verdict": "undecided", "relative_width": None}, "the upper end is open: longer trials (--duration 120s)"),
     ({"high": None, "high_verdict": None}, "the generators are the limit, not the engine: use more"),
     (WITH_LOW, "search again without --quick"),
-    ({"at_90_percent": None}, "the rate at 90 % is open: longer trials (--duration)"),
-    (NONE_HELD, "no rate was proven: longer trials (--duration)"),
+    ({"at_90_percent": None}, "the rate at 90 % is open: longer trials (--duration 120s)"),
+    (NONE_HELD, "no rate was proven: longer trials (--duration 120s)"),
     (NONE_HELD | {"ended_by": SearchEnd.WRONG_ANSWERS}, "look at the examples in runs/one/trials/verification.json"),
     (WITH_LOW | {"ended_by": SearchEnd.FAILED}, f"read the engine's log in runs/one/engine and remove the cause; then "
      f"go on: {RESUME}"),
@@ -279,6 +279,16 @@ def test_a_search_that_invalid_trials_ended_has_the_advice_of_the_last(study: Ru
     found = searched_at(1000.0, trials=(last,), ended_by=SearchEnd.INVALID_TWICE, **WITH_LOW)
     said = outcome._verdict(found, None, None, study).advice
     assert said == f"give the queue more memory (--memory); then search again (the reason: {trial.path})"
+
+
+@pytest.mark.parametrize(("duration_s", "longer"), [(30.0, "120s"), (120.0, "240s")])
+def test_longer_trials_are_longer_than_those_before(study: RunFolder, duration_s: float, longer: str) -> None:
+    """Two minutes, or twice the length."""
+    chosen = RunFolder.open(study.path / "trials" / "02").read_result()
+    chosen = chosen.model_copy(update={"experiment": {"load": {"duration": duration_s}}})
+    found = searched_at(1000.0, high_verdict="undecided", relative_width=None)
+    advice = outcome._verdict(found, chosen, None, study).advice
+    assert advice == f"the upper end is open: longer trials (--duration {longer}) may decide it"
 
 
 def test_no_end_of_a_search_lacks_its_advice() -> None:

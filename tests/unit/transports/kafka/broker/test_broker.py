@@ -8,12 +8,13 @@ import subprocess
 import sys
 from base64 import urlsafe_b64decode
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
 
 from streamgauge.core.errors import DriverError, MachineError
-from streamgauge.system.child_processes import Child, wait_until
+from streamgauge.system.child_processes import Child, ChildFailed, wait_until
 from streamgauge.transports.kafka.broker import broker as module
 from streamgauge.transports.kafka.broker.broker import Broker
 from streamgauge.transports.kafka.broker.topics import Topics
@@ -153,6 +154,18 @@ def test_without_jars_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(MachineError, match="jars are needed"):
         Broker(tmp_path / "data", tmp_path / "broker.log")
     assert not (tmp_path / "broker.log").exists()
+
+
+def test_a_failed_start_names_its_log_and_a_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child's reason first; its process is ended."""
+    child = Mock(spec=Child)
+    child.ask.side_effect = ChildFailed("the broker ended as it started (exit code 1)")
+    monkeypatch.setattr(module, "require_jars", list)
+    monkeypatch.setattr(module, "Child", lambda *_: child)
+    log = tmp_path / "broker.log"
+    with pytest.raises(DriverError, match=rf"\(exit code 1\); its log: {log}\. .*\(--brokers\)"):
+        Broker(tmp_path / "data", log)
+    child.stop.assert_called_once()
 
 
 @pytest.mark.broker
