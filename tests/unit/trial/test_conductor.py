@@ -130,11 +130,11 @@ def test_more_generators_than_processors_are_warned_of(
     assert said.startswith("3 generators, more than the 2 processors") is warned
 
 
-@pytest.mark.parametrize(("memory", "warned"), [("1GiB", False), ("1MiB", True)])
+@pytest.mark.parametrize(("memory", "warned"), [("1GiB", False), ("40MiB", True)])
 def test_a_queue_cut_by_memory_is_warned_of(memory: str, warned: bool, make: Any) -> None:
     """With what restores it."""
     resolved = check(build({"workload": "identity", "load": {"memory": memory, "generators": 1}}))
-    warnings = dict(cautions(resolved, make.story().record(), 1000.0))
+    warnings = dict(cautions(resolved, make.story().record(), 100_000.0))
     said = warnings.get(WarningCode.QUEUE_CUT_BY_MEMORY, "")
     assert said.endswith("s of the rate (below 10 s the trial is invalid). More --memory restores it") is warned
 

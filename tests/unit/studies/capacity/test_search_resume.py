@@ -46,7 +46,7 @@ def test_outcomes_of_another_purpose_are_refused() -> None:
     settings = dataclasses.replace(PLENTY, start_per_s=1e6)
     for purpose in ("", "bracket"):
         assert replay(settings, [TrialOutcome(1e6, "sustained", purpose=purpose)]).request is not None
-    with pytest.raises(InputError, match=r"next: bracket at 1e\+06/s\); got 'confirm at 1e\+06/s'"):
+    with pytest.raises(InputError, match=r"which tries bracket at 1e\+06/s here; got 'confirm at 1e\+06/s'"):
         replay(settings, [TrialOutcome(1e6, "sustained", purpose="confirm")])
 
 
