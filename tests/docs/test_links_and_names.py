@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.config.options_and_settings import is_data, is_data_time
+from streamgauge.config.named_files import is_data, is_data_time
 from streamgauge.engines.registry import capabilities, streaming_engines
 from streamgauge.engines.spi import Engine
 from streamgauge.workloads.registry import get, names

@@ -25,7 +25,8 @@ from streamgauge.cli.commands import (
 )
 from streamgauge.cli.parse import build_experiment, one_option_a_side, pairs
 from streamgauge.cli.typer_parameters import AsJson, PrintToml, Verbose, parameters_of
-from streamgauge.config.options_and_settings import SETTINGS, is_own_file
+from streamgauge.config.named_files import is_own_file
+from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, near
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark

@@ -8,8 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from streamgauge.config.options_and_settings import SETTINGS, SIDES, Experiment, build, read
+from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, read
 from streamgauge.config.setting_info import NAME_VALUE
+from streamgauge.config.setting_values import SIDES
 from streamgauge.core.errors import InputError, Problem, attempt
 
 CPUS = SETTINGS["cpus"].flag

@@ -7,46 +7,30 @@ Unknown keys are refused, and one error reports all problems. Engine and transpo
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from streamgauge.config.named_files import change_files, find_beside, is_program
 from streamgauge.config.setting_info import COMMANDS, NAME_VALUE, Command, SettingInfo, setting, settings_of
-from streamgauge.core.clock import US
-from streamgauge.core.cpu_sets import format_cpus, parse_cpus
-from streamgauge.core.errors import InputError, Problem, attempt, choices_of, nearest, rule_of
-from streamgauge.core.formatting import format_value
-from streamgauge.core.plugin_options import CLIENT_FILE, TUNED, Tuning
-from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share, parse_whole
+from streamgauge.config.setting_values import (
+    CPUS_EXAMPLE,
+    are_separate,
+    list_of,
+    parse_cpu_sets,
+    parse_interval,
+    parse_loads,
+    parse_number,
+    parse_record_size,
+    whole,
+)
+from streamgauge.core.errors import InputError, Problem, choices_of, nearest, rule_of
+from streamgauge.core.plugin_options import TUNED, Tuning
+from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share
 from streamgauge.results.profile import Weights
-
-DATA = "data"
-"""A parameter that every built-in workload also has: the file that replaces its generated rows."""
-DATA_TIME = ".time"
-"""Suffix of the parameter that names the file's time column."""
-
-
-def is_data(name: str) -> bool:
-    """Whether a parameter names a file of data: `data`, or `data.STREAM`."""
-    return name == DATA or (name.startswith(f"{DATA}.") and not is_data_time(name))
-
-
-def is_data_time(name: str) -> bool:
-    """Whether a parameter names the column that is the time of data: `data.time`, or `data.STREAM.time`."""
-    return name.startswith(f"{DATA}.") and name.endswith(DATA_TIME)
-
-
-def is_program(name: str) -> bool:
-    """Whether a workload's name is the file of a program of the user's own."""
-    return name.endswith(".toml")
-
-
-def is_own_file(name: str) -> bool:
-    """Whether a workload's name is a file of the user's: a user job or a program."""
-    return name.endswith(".py") or is_program(name)
 
 
 def parse_setting(parse: Callable[..., Any], name: str, value: Any) -> Any:
@@ -71,79 +55,6 @@ TUNABLE = ("run", "sustain", "scale", "anatomy", "characterize")
 Rate = Annotated[float, BeforeValidator(parse_rate)]
 Duration = Annotated[float, BeforeValidator(parse_duration)]
 Share = Annotated[float, BeforeValidator(parse_share)]
-
-
-def _interval(text: Any) -> float:
-    """The interval between batches, in seconds; Spark takes whole milliseconds."""
-    interval_s = parse_duration(text)
-    if round(US * interval_s) % 1000:
-        raise InputError(Problem("interval", "must be whole milliseconds", text, "--interval"))
-    return interval_s
-
-
-def _record_size(text: Any) -> int:
-    from streamgauge.loadgen.datasets.timestamped_text import RECORD_BYTES_MAX, RECORD_BYTES_MIN
-
-    return parse_whole(text, "--record-size", RECORD_BYTES_MIN, RECORD_BYTES_MAX, "")
-
-
-def _parsed_whole(least: int, greatest: int, text: Any) -> int:
-    return parse_whole(text, "--number", least, greatest, "")
-
-
-def _whole(least: int, greatest: int) -> BeforeValidator:
-    """Validates a whole number from `least` to `greatest`; `10k` is 10000."""
-    return BeforeValidator(partial(_parsed_whole, least, greatest))
-
-
-def _list_of(parse: Callable[[Any], Any]) -> BeforeValidator:
-    """Parses a list, or values separated by commas, without duplicates. One InputError holds all problems."""
-
-    def read(given: Any) -> tuple[Any, ...]:
-        texts = given.split(",") if isinstance(given, str) else given
-        problems: list[Problem] = []
-        values = [attempt(partial(parse, text), problems) for text in _as_list(texts)]
-        if problems:
-            raise InputError(problems)
-        return tuple(dict.fromkeys(values))
-
-    return BeforeValidator(read)
-
-
-CPUS_EXAMPLE = "driver=0 sut=1"
-CPUS_WAY_OUT = f"--cpus {CPUS_EXAMPLE}"
-SIDES = ("driver", "sut")
-"""Both sides of `--cpus`."""
-
-
-def _cpu_sets(given: Any) -> Any:
-    """Processors by side, as text in one form. A table that is not one is left to pydantic."""
-    if not isinstance(given, dict) or not given:
-        return given
-    problems: list[Problem] = []
-    if set(given) != set(SIDES):
-        rule, sides = "must name the processors of driver and sut, both and no other", ", ".join(map(str, given))
-        problems.append(Problem("cpus", rule, sides, CPUS_WAY_OUT))
-    texts = {
-        str(side): format_cpus(cpus)
-        for side, text in given.items()
-        if (cpus := attempt(partial(parse_cpus, text, f"cpus.{side}", CPUS_WAY_OUT), problems))
-    }
-    if problems:
-        raise InputError(problems)
-    return texts
-
-
-def _are_separate(given: Any) -> bool:
-    """Whether `cpus` gives both sides processors of their own; False if it is absent or refused."""
-    sets = attempt(partial(_cpu_sets, given), [])
-    if not isinstance(sets, dict) or set(sets) != set(SIDES):
-        return False
-    return not set(parse_cpus(sets["driver"])) & set(parse_cpus(sets["sut"]))
-
-
-def _as_list(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, list | tuple) else [given]
 
 
 class ConfigModel(BaseModel):
@@ -239,19 +150,14 @@ class Search(ConfigModel):
     trials_max: Annotated[int, Field(ge=3)] = _sustain_only("16", "most trials of the search", "N")
 
 
-def _loads(given: Any) -> tuple[str, ...]:
-    """Loads as text, because only their dimension says how they are read."""
-    texts = given.split(",") if isinstance(given, str) else _as_list(given)
-    return tuple(format_value(text).strip() for text in texts)
-
 
 class Scale(ConfigModel):
     """The grid of a scalability study: levels of resources, and loads in ascending difficulty."""
 
-    resources: Annotated[tuple[int, ...], _list_of(partial(_parsed_whole, 1, 4096))] = _scale_only(
+    resources: Annotated[tuple[int, ...], list_of(partial(parse_number, 1, 4096))] = _scale_only(
         (), "levels of resources, such as 1,2,4", "N,N", default_text="required", example="1,2,4"
     )
-    loads: Annotated[tuple[str, ...], BeforeValidator(_loads)] = _scale_only(
+    loads: Annotated[tuple[str, ...], BeforeValidator(parse_loads)] = _scale_only(
         (), "loads from easy to hard: a range such as 4096..131072, or a list", "LOAD..LOAD",
         default_text="required", example="4096..131072",
     )  # fmt: skip
@@ -276,13 +182,13 @@ class Anatomy(ConfigModel):
     Without intervals or sizes the engine's and the workload's own apply.
     """
 
-    rates: Annotated[tuple[float, ...], _list_of(parse_rate), Field(min_length=1)] = _anatomy_only(
+    rates: Annotated[tuple[float, ...], list_of(parse_rate), Field(min_length=1)] = _anatomy_only(
         "20k", "rates; one trial at each", "RATE,RATE", example="20k,50k"
     )
-    batch_windows: Annotated[tuple[float, ...], _list_of(_interval)] = _anatomy_only(
+    batch_windows: Annotated[tuple[float, ...], list_of(parse_interval)] = _anatomy_only(
         (), "batch intervals; one trial at each", "TIME,TIME", default_text="trigger's", example="0s,500ms"
     )
-    record_sizes: Annotated[tuple[int, ...], _list_of(_record_size)] = _anatomy_only(
+    record_sizes: Annotated[tuple[int, ...], list_of(parse_record_size)] = _anatomy_only(
         (), "record sizes in bytes, for stamped_text; one trial at each", "N,N", flag="--record-size",
         default_text="25", example="25,1000",
     )  # fmt: skip
@@ -291,14 +197,14 @@ class Anatomy(ConfigModel):
 class Characterize(ConfigModel):
     """Sample sizes of the operator profile, and how it distributes instances (Bordin et al. 2020, equation 3.4)."""
 
-    slices: Annotated[int, _whole(1, 100_000)] = _characterize_only(
+    slices: Annotated[int, whole(1, 100_000)] = _characterize_only(
         "100", "timed slices of the input; fewer than 100 give no p99 and no advice", "N"
     )
-    slice_events: Annotated[int, _whole(1, 10_000_000)] = _characterize_only("10k", "input events in a slice", "N")
-    warmup_slices: Annotated[int, _whole(0, 100_000)] = _characterize_only(
+    slice_events: Annotated[int, whole(1, 10_000_000)] = _characterize_only("10k", "input events in a slice", "N")
+    warmup_slices: Annotated[int, whole(0, 100_000)] = _characterize_only(
         "20", "untimed slices that warm the engine up first", "N"
     )
-    target: Annotated[int, _whole(1, 1_000_000)] = _characterize_only(
+    target: Annotated[int, whole(1, 1_000_000)] = _characterize_only(
         "10", "instances that the advice distributes over the operators", "K"
     )
     weights: Weights = _characterize_only(
@@ -306,7 +212,7 @@ class Characterize(ConfigModel):
         "weight of an operator; cumulative: its input rows per event; immediate: selectivity of the operator before",
         "HOW",
     )
-    multipliers: Annotated[tuple[int, ...], _list_of(partial(_parsed_whole, 1, 10_000))] = _characterize_only(
+    multipliers: Annotated[tuple[int, ...], list_of(partial(parse_number, 1, 10_000))] = _characterize_only(
         "1,2,4,8", "factors for the instances, in the three methods of Bordin's thesis", "N,N"
     )
     apply: bool = _characterize_only(False, "run the workload with the advised instances, where Spark supports them")
@@ -332,7 +238,7 @@ class Matrix(BaseModel):
 
     def with_files(self, change: Callable[[str], str]) -> Matrix:
         """The matrix with every file that its values name changed: user jobs, data and client files."""
-        return Matrix.model_validate(_change_files(self.model_dump(), change))
+        return Matrix.model_validate(change_files(self.model_dump(), change))
 
 
 class Experiment(ConfigModel):
@@ -380,7 +286,7 @@ class Experiment(ConfigModel):
     isolation: Literal["shared", "pinned"] = setting(
         "shared", "shared: driver and engine use the same cores; pinned: separate cores", "HOW"
     )
-    cpus: Annotated[dict[str, str], BeforeValidator(_cpu_sets)] = setting(
+    cpus: Annotated[dict[str, str], BeforeValidator(parse_cpu_sets)] = setting(
         {}, "processors of both sides instead of --isolation, such as driver=0 sut=1-3", NAME_VALUE, repeatable=True,
         only=("run", "sustain", "scale", "anatomy"), default_text="by --isolation", example=CPUS_EXAMPLE,
     )  # fmt: skip
@@ -415,7 +321,7 @@ class Experiment(ConfigModel):
         Takes settings out of the tables of `TABLES`.
         """
         values = _without_tables(values) if isinstance(values, dict) else values
-        if isinstance(values, dict) and _are_separate(values.get("cpus")):
+        if isinstance(values, dict) and are_separate(values.get("cpus")):
             values = {**values, "isolation": "pinned"}
         if isinstance(values, dict) and is_program(str(values.get("workload"))):
             settable = {name for name in PROGRAM_DEFAULTS if values.get("command", "run") in SETTINGS[name].commands}
@@ -535,51 +441,10 @@ def read(path: Path) -> Experiment:
         rule, way_out = f"must be TOML ({error})", "correct that line"
     else:
         if values.get("kind") != "program":
-            return _with_files_beside(build(values), path)
+            folder = path.resolve().parent
+            return build(change_files(build(values).model_dump(), lambda file: find_beside(file, folder)))
         rule, way_out = "must be an experiment, and this is the file of a program", f"streamgauge run {path}"
     raise InputError(Problem("FILE", rule, str(path), way_out))
-
-
-def _with_files_beside(experiment: Experiment, path: Path) -> Experiment:
-    """Resolves the user job, data and client files that exist only beside the experiment's file."""
-    folder, job = path.resolve().parent, experiment.workload
-    data = {name: _resolve(str(file), folder) for name, file in experiment.parameters.items() if is_data(name)}
-    options = experiment.transport_options
-    client = {name: _resolve(file, folder) for name, file in options.items() if name == CLIENT_FILE}
-    return experiment.model_copy(
-        update={
-            "workload": _resolve(job, folder) if is_own_file(job) else job,
-            "parameters": {**experiment.parameters, **data},
-            "transport_options": {**options, **client},
-            "matrix": experiment.matrix and experiment.matrix.with_files(lambda file: _resolve(file, folder)),
-        }
-    )
-
-
-def _resolve(file: str, folder: Path) -> str:
-    if "\0" in file or Path(file).exists() or not (folder / file).is_file():
-        return file
-    return str(folder / file)
-
-
-def _change_files(values: Mapping[str, Any], change: Callable[[str], str], prefix: str = "") -> dict[str, Any]:
-    """The settings with each file among their values changed; nested tables and lists included."""
-
-    def changed(name: str, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return _change_files(value, change, f"{name}." if name not in ("include", "exclude") else "")
-        if isinstance(value, list | tuple):
-            return [changed(name, one) for one in value]
-        return change(value) if isinstance(value, str) and _names_file(name, value) else value
-
-    return {name: changed(f"{prefix}{name}", value) for name, value in values.items()}
-
-
-def _names_file(setting: str, value: str) -> bool:
-    if setting == "workload":
-        return is_own_file(value)
-    table, _, name = setting.partition(".")
-    return bool(value) and ((table == "parameters" and is_data(name)) or setting == f"transport_options.{CLIENT_FILE}")
 
 
 def to_toml(experiment: Experiment) -> str:

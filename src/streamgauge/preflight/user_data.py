@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamgauge.config.options_and_settings import DATA, DATA_TIME, Experiment, is_data, is_data_time
+from streamgauge.config.named_files import DATA, DATA_TIME, is_data, is_data_time
+from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.dataflow.expressions.check import checked
 from streamgauge.dataflow.graph import with_schemas

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamgauge.config.options_and_settings import is_own_file
+from streamgauge.config.named_files import is_own_file
 from streamgauge.core.errors import InputError, JobError, Problem
 from streamgauge.dataflow.nodes import Flow, Sink, Source, UserJobNode
 from streamgauge.jobs import DESCRIPTION, TIME, Description, Input

@@ -17,15 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import (
-    SETTINGS,
-    Experiment,
-    build,
-    is_data,
-    is_data_time,
-    is_program,
-    parse_setting,
-)
+from streamgauge.config.named_files import is_data, is_data_time, is_program
+from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, parse_setting
 from streamgauge.config.slo import parse_limit
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, attempt, nearest
 from streamgauge.core.units import parse_size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamgauge.config.options_and_settings import is_program
+from streamgauge.config.named_files import is_program
 from streamgauge.preflight import user_job
 from streamgauge.preflight.program.program import program
 from streamgauge.workloads.registry import Workload

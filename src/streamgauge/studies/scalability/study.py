@@ -9,7 +9,8 @@ from typing import Any
 
 from streamgauge.config import reproduce
 from streamgauge.config.matrix import Cell, values_of, with_settings
-from streamgauge.config.options_and_settings import Experiment, Scale, is_data, is_data_time, setting_of
+from streamgauge.config.named_files import is_data, is_data_time
+from streamgauge.config.options_and_settings import Experiment, Scale, setting_of
 from streamgauge.config.setting_info import NAME_VALUE
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.formatting import format_value
