@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
 
 import pytest
 
@@ -14,7 +16,9 @@ NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
 
 
+sys.path.append(str(ROOT / "tools"))  # where python finds the modules of a tool that it starts
 TABLES = load(ROOT / "tools" / "docs_tables.py")
+COMMANDS, COVERAGE, RESULTS = (importlib.import_module(f"tables.{name}") for name in ("commands", "coverage", "results"))
 
 
 def fences(text: str) -> list[tuple[str, str, str]]:

@@ -19,7 +19,7 @@ from streamgauge.studies.compare.metrics import comparables
 from tests.docs.helpers_pages import spans
 from tests.helpers_modules import ROOT, load
 
-FIELDS = load(ROOT / "tools" / "docs_fields.py")
+FIELDS = load(ROOT / "tools" / "tables" / "fields.py")
 UNDESCRIBED = '''
 from pydantic import BaseModel
 

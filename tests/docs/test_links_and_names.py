@@ -14,7 +14,7 @@ from streamgauge.config.named_files import is_data, is_data_time
 from streamgauge.engines.registry import capabilities, streaming_engines
 from streamgauge.engines.spi import Engine
 from streamgauge.workloads.registry import get, names
-from tests.docs.helpers_pages import TABLES, code_lines, every_page, spans
+from tests.docs.helpers_pages import COMMANDS, code_lines, every_page, spans
 from tests.helpers_engine_plugin import ENGINE
 from tests.helpers_modules import ROOT
 
@@ -45,7 +45,7 @@ def unknown_words(line: str) -> list[str]:
     if not found:
         return []
     name, rest = found.group(1), found.group(2)
-    command = TABLES.commands().get(name)
+    command = COMMANDS.commands().get(name)
     if command is None:
         return [f"command {name}"]
     options = {option for parameter in command.params for option in parameter.opts}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.core.errors import InputError, MachineError
-from tests.docs.helpers_pages import TABLES
+from tests.docs.helpers_pages import RESULTS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -35,18 +35,18 @@ PROSE = {"what limits", "exercises", "before", "after", "note", "trials"}
 """Columns whose cells are sentences, which a page wraps."""
 
 
-@pytest.mark.parametrize("name", sorted(TABLES.SPLIT))
+@pytest.mark.parametrize("name", sorted(RESULTS.SPLIT))
 def test_a_table_too_wide_for_a_page_is_split_and_nothing_is_lost(name: str) -> None:
     """Every column but one stands in a part, a part of figures fits, and the file with all is linked."""
-    file = TABLES.DATA / f"{name}.csv"
-    rows, parts = TABLES.rows_of(file), TABLES.SPLIT[name]
+    file = RESULTS.DATA / f"{name}.csv"
+    rows, parts = RESULTS.rows_of(file), RESULTS.SPLIT[name]
     elsewhere = "Bordin 2017 on Spark: p95 at tuples/s at the sink"  # the page's table of published latencies
     assert {*rows[0]} - {column for part in parts for column in part} <= {elsewhere}
     assert all(part[0] == next(iter(rows[0])) for part in parts)
     for part in parts:
         widths = (sum(len(row[column]) for column in part if column != "machine") for row in rows)
         assert PROSE & {*part} or max(widths) <= 100, part
-    assert f"](data/{name}.csv)" in TABLES.results(file)
+    assert f"](data/{name}.csv)" in RESULTS.results(file)
 
 
 def test_a_published_table_is_one_click_away() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.helpers_pages import ROOT, TABLES
+from tests.docs.helpers_pages import RESULTS, ROOT
 
 PROVEN = (
     "changes", "dstreams", "earlier-searches", "instrument", "kafka", "latency-by-mode", "latency-by-mode-earlier",
@@ -23,13 +23,13 @@ PROVEN = (
 
 def unproven(file: Path) -> list[str]:
     """The rows of a data file that lack date, commit or command."""
-    return [row["what"] for row in TABLES.rows_of(file) if not all(row.get(n) for n in ("date", "commit", "command"))]
+    return [row["what"] for row in RESULTS.rows_of(file) if not all(row.get(n) for n in ("date", "commit", "command"))]
 
 
 @pytest.mark.parametrize("name", PROVEN)
 def test_measured_figures_say_where_they_come_from(name: str) -> None:
     """A row that cannot stands in without-provenance.csv, whose section says not to cite it."""
-    assert unproven(TABLES.DATA / f"{name}.csv") == []
+    assert unproven(RESULTS.DATA / f"{name}.csv") == []
 
 
 def test_a_figure_without_provenance_is_found(tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ def test_a_figure_is_not_older_than_its_commit() -> None:
     days = commit_days()
     if not days:
         pytest.skip("the history is not here")
-    files = sorted(TABLES.DATA.glob("*.csv"))
-    rows = [{"what": file.stem, **row} for file in files for row in TABLES.rows_of(file) if "commit" in row]
+    files = sorted(RESULTS.DATA.glob("*.csv"))
+    rows = [{"what": file.stem, **row} for file in files for row in RESULTS.rows_of(file) if "commit" in row]
     assert len(rows) > 100
     assert impossible(rows, days) == []
 
@@ -108,7 +108,7 @@ def contradictions(summary: list[dict[str, str]], searches: list[dict[str, str]]
 
 def test_the_summary_of_searches_is_that_of_their_table() -> None:
     """Rates and times of a search have one source, search-time.csv."""
-    summary, searches = (TABLES.rows_of(TABLES.DATA / f"{name}.csv") for name in ("summary", "search-time"))
+    summary, searches = (RESULTS.rows_of(RESULTS.DATA / f"{name}.csv") for name in ("summary", "search-time"))
     # The three searches in a row have their own table.
     assert contradictions([row for row in summary if "of three searches" not in row["what"]], searches) == []
 
@@ -124,13 +124,13 @@ def test_a_summary_that_contradicts_its_searches_is_found() -> None:
 
 def test_brackets_of_applications_are_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From both rates; a row without either end is refused."""
-    monkeypatch.setattr(TABLES, "DATA", tmp_path)
+    monkeypatch.setattr(RESULTS, "DATA", tmp_path)
     file = tmp_path / "application-rates.csv"
     file.write_text("application,holds,next rate up\na,180 k/s,259 k/s undecided\nb,1 M/s,1.2 M/s not sustained\n")
-    assert "20 to 44 % above" in TABLES.application_brackets()
-    assert "1 of these upper ends was shown to fail" in TABLES.application_brackets()
+    assert "20 to 44 % above" in RESULTS.application_brackets()
+    assert "1 of these upper ends was shown to fail" in RESULTS.application_brackets()
     file.write_text(file.read_text() + "c,1 M/s,no upper end was found\n")
-    assert "For 1 of them no upper end was found" in TABLES.application_brackets()
+    assert "For 1 of them no upper end was found" in RESULTS.application_brackets()
     file.write_text(file.read_text() + "d,1 M/s,\n")
     with pytest.raises(ValueError, match="must have a rate or"):
-        TABLES.application_brackets()
+        RESULTS.application_brackets()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tests.docs.helpers_pages import TABLES, code_lines
+from tests.docs.helpers_pages import COMMANDS, code_lines
 from tests.helpers_modules import ROOT
 
 
@@ -75,7 +75,7 @@ def other_times(readme: str, makefile: str, helps: dict[str, str]) -> list[str]:
 def test_the_readme_and_the_help_state_the_same_times() -> None:
     """Where both state one; that of `make demo`, `make test` and `selftest` is stated in both."""
     readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
-    helps = {name: help_of(command) for name, command in TABLES.commands().items()}
+    helps = {name: help_of(command) for name, command in COMMANDS.commands().items()}
     assert other_times(readme, makefile, helps) == []
     for name in ("demo", "test"):
         assert minutes(re.findall(rf"^{name}:.*## (.*)$", makefile, re.MULTILINE)[0]), name

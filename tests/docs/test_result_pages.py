@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.helpers_pages import TABLES
+from tests.docs.helpers_pages import COVERAGE, RESULTS, TABLES
 from tests.helpers_modules import ROOT
 
-RESULTS = sorted((ROOT / "docs" / "results").glob("*.md"))
+RESULT_PAGES = sorted((ROOT / "docs" / "results").glob("*.md"))
 FIGURE = re.compile(r"\b[\d.,]+ ?(?:[kM]/s|[mnu]s|s|GB|MB)\b")
 
 
@@ -20,7 +20,7 @@ def typed_figures(text: str) -> list[str]:
     return [figure for row in rows for figure in FIGURE.findall(row)]
 
 
-@pytest.mark.parametrize("page", RESULTS, ids=[page.name for page in RESULTS])
+@pytest.mark.parametrize("page", RESULT_PAGES, ids=[page.name for page in RESULT_PAGES])
 def test_measured_figures_come_from_data(page: Path) -> None:
     """Tables of measured figures are made from docs/results/data, so that none is typed in."""
     assert typed_figures(page.read_text()) == []
@@ -43,11 +43,11 @@ def test_data_of_results_are_whole(tmp_path: Path) -> None:
     ):
         file.write_text(text)
         with pytest.raises(ValueError, match=message):
-            TABLES.results(file)
+            RESULTS.results(file)
     file.write_text("what,figure,floor,date,command\na,1,,2026-01-02,bench\nb,2,,2026-01-02,bench\n")
-    assert TABLES.results(file) == "| what | figure |\n| --- | --- |\n| a | 1 |\n| b | 2 |\n\n2026-01-02; `bench`"
+    assert RESULTS.results(file) == "| what | figure |\n| --- | --- |\n| a | 1 |\n| b | 2 |\n\n2026-01-02; `bench`"
     file.write_text("what,series,figure,date\na,x,1,2026\na,y,2,2027\nb,y,3,2027\n")
-    assert TABLES.results(file).splitlines()[2:] == ["| a | 1 | 2 |", "| b | - | 3 |", "", "- x: 2026", "- y: 2027"]
+    assert RESULTS.results(file).splitlines()[2:] == ["| a | 1 | 2 |", "| b | - | 3 |", "", "- x: 2026", "- y: 2027"]
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_coverage_is_whole(row: str, message: str, tmp_path: Path, monkeypatch: 
     """Each requirement once, of one of the works, with a status, and a reason unless it works."""
     file = tmp_path / "coverage.csv"
     file.write_text(f"id,work,asked,here,status,why\nK1,Karimov et al. 2018,a,run,works,\n{row}\n")
-    monkeypatch.setattr(TABLES, "COVERAGE", file)
+    monkeypatch.setattr(COVERAGE, "COVERAGE", file)
     with pytest.raises(ValueError, match=message):
-        TABLES.coverage_rows()
+        COVERAGE.coverage_rows()
 
 
 SAME = {
@@ -106,7 +106,7 @@ def test_every_test_of_the_checklist_exists(
     row: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its path and name; the checklist itself has every line of the specification."""
-    ids = [row["id"] for row in TABLES.checklist_rows()]
+    ids = [row["id"] for row in COVERAGE.checklist_rows()]
     assert ids == [
         *(f"R{n}" for n in range(1, 27)),
         *(f"E{n}" for n in range(27, 35)),
@@ -115,6 +115,6 @@ def test_every_test_of_the_checklist_exists(
     file = tmp_path / "checklist.csv"
     good = "R1,a,scale,tests/docs/test_result_pages.py::test_coverage_is_whole,works,"
     file.write_text(f"id,asked,here,test,status,why\n{good}\n{row}\n")
-    monkeypatch.setattr(TABLES, "CHECKLIST", file)
+    monkeypatch.setattr(COVERAGE, "CHECKLIST", file)
     with pytest.raises(ValueError, match=message):
-        TABLES.checklist_rows()
+        COVERAGE.checklist_rows()

@@ -1,4 +1,4 @@
-"""tools/docs_tuning_profiles.py: the measured tuning profiles, all, some or none of them."""
+"""tools/tables/tuning_profiles.py: the measured tuning profiles, all, some or none of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from bench.studies import tuning_profiles as study
 from tests.helpers_modules import ROOT, load
 
-PROFILES = load(ROOT / "tools" / "docs_tuning_profiles.py")
+PROFILES = load(ROOT / "tools" / "tables" / "tuning_profiles.py")
 PLAIN = "word_count,kafka,idiomatic,1e5,1.2e5,not_sustained,1e6,2.5e6,9e4,the CPU,0.2,300,2026-01-02,c,2 cores,run it"
 TUNED = PLAIN.replace("idiomatic,1e5", "tuned,2.5e5")
 

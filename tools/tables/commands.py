@@ -1,0 +1,205 @@
+"""Tables of the command line: commands, keys of an experiment, exit codes, checks, metrics; and of the packages."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import typer
+
+import streamgauge
+from streamgauge.cli.app import DEFECT_EXIT, app
+from streamgauge.cli.commands import EXITS
+from streamgauge.config.options_and_settings import SETTINGS
+from streamgauge.config.setting_info import COMMANDS
+from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
+from streamgauge.core import errors
+from streamgauge.harness.recorder_heartbeat import STILL_US_MIN
+from streamgauge.results import causes
+from streamgauge.trial.prometheus.endpoint import METRICS
+from streamgauge.verdict.criteria import driver as d
+from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX
+from streamgauge.verdict.criteria.output_trend import OUTPUT_SLOPE_MAX
+from streamgauge.verdict.criteria.registry import CHECKS
+from tables.markdown import DOCS, code, table
+
+
+def makers() -> dict[str, Callable[[], str]]:
+    return {
+        "packages": packages,
+        "commands": command_list,
+        "exit codes": exit_codes,
+        "experiment keys": experiment_keys,
+        "checks": check_list,
+        "metrics": metrics,
+        "causes": partial(codes_of, "Cause"),
+        "warning codes": partial(codes_of, "WarningCode"),
+        "search ends": partial(codes_of, "SearchEnd"),
+    }
+
+
+def packages() -> str:
+    """Every package and sub-package: its purpose, its modules, and what it may import by `tests/test_layers.py`."""
+    import streamgauge
+
+    source = Path(streamgauge.__file__).parent
+    allowed: Mapping[str, str] = runpy.run_path(str(DOCS.parent / "tests" / "test_layers.py"))["MAY_IMPORT"]
+    rows = []
+    for name, imports in allowed.items():
+        folder = source / name.replace(".", "/")
+        if folder.is_dir():
+            purpose = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+            modules = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+            rows.append((code(name), " ".join(purpose.split()), ", ".join(map(code, modules)), imports))
+    return table(("package", "purpose", "modules", "may import"), rows)
+
+
+def commands() -> dict[str, Any]:
+    """Command name to the parsed command, in the order of the help. A command of a group has both names."""
+    group: Any = typer.main.get_command(app)
+    found: dict[str, Any] = {}
+    for name, command in group.commands.items():
+        found[name] = command
+        found |= {f"{name} {inner}": each for inner, each in getattr(command, "commands", {}).items()}
+    return found
+
+
+def command_list() -> str:
+    named = commands().items()
+    return "\n\n".join(_command(name, command) for name, command in named if not hasattr(command, "commands"))
+
+
+def _command(name: str, command: Any) -> str:
+    shown = [parameter for parameter in command.params if parameter.name != "help"]
+    usage = " ".join(["streamgauge", name, *(_argument(p) for p in shown if p.param_type_name == "argument")])
+    parts = [f"### {name}", command.help, f"Usage: {code(usage)}"]
+    parts += [table(("argument or option", "default", "meaning"), map(_parameter, shown))] if shown else []
+    return "\n\n".join(parts)
+
+
+def _argument(parameter: Any) -> str:
+    name = parameter.metavar or parameter.name.upper()
+    return str(name) if parameter.required else f"[{name}]"
+
+
+def _parameter(parameter: Any) -> tuple[str, str, str]:
+    name = _argument(parameter) if parameter.param_type_name == "argument" else ", ".join(parameter.opts)
+    meaning, _, said = (parameter.help or "").partition("  [default: ")
+    unset = parameter.required or parameter.default in (None, "", False)
+    return code(name), said.removesuffix("]") or ("-" if unset else code(parameter.default)), meaning
+
+
+def exit_codes() -> str:
+    """Every exit code with what ends so, by the codes of verdicts and errors."""
+    ends = [
+        (EXITS["sustained"], "sustained. `compare`: B keeps every `--fail-if`. `selftest`: every item holds"),
+        (EXITS["sustained"], "`scale`: every cell is decided"),
+        (EXITS["not_sustained"], "not sustained"), (EXITS["undecided"], "undecided"),
+        (EXITS["interrupted"], "interrupted"),
+        (1, "`scale`: a cell is not decided, or answers are wrong"),
+        (1, "`compare`: a `--fail-if` fails or is unknown"), (1, "`selftest`: an item does not hold"),
+        (1, "`cluster status`: not every process of a cluster runs"),
+        (errors.InputError.exit_code, "a command, setting, file or user job cannot be used. Nothing was measured"),
+        (EXITS["invalid"], "invalid"),
+        (errors.MachineError.exit_code, "this machine lacks something, such as Java: nothing was measured"),
+        (errors.EngineError.exit_code, "the engine did not start"), (errors.DriverError.exit_code, "the driver failed"),
+        (DEFECT_EXIT, "a defect of streamgauge"),
+    ]  # fmt: skip
+    by_code = {end: [what for other, what in ends if other == end] for end, _ in sorted(ends)}
+    return table(("exit code", "what happened"), [(str(end), "; ".join(what)) for end, what in by_code.items()])
+
+
+def experiment_keys() -> str:
+    """Every key of an experiment file that has an option on the command line, by the settings themselves."""
+    rows = []
+    for name, info in SETTINGS.items():
+        takers = [command for command in COMMANDS if command in info.commands]
+        defaults = {command: _default(info.in_command(command)) for command in takers}
+        usual = defaults[takers[0]]
+        rest = "".join(f"; {command}: {value}" for command, value in defaults.items() if value != usual)
+        rows.append((code(name), usual + rest, code(info.flag), ", ".join(takers), info.help))
+    return table(("key", "default", "option", "commands", "meaning"), rows)
+
+
+def _default(info: Any) -> str:
+    if info.required:
+        return "required"
+    if info.default_text:
+        return str(info.default_text)
+    return code(str(info.default).lower() if info.is_switch else info.default)
+
+
+def metrics() -> str:
+    """Every metric for Prometheus."""
+    rows = [
+        (
+            code(f"streamgauge_{info.name}{'_total' * (info.kind == 'counter')}"),
+            ", ".join(map(code, info.labels)),
+            info.text,
+        )
+        for info in METRICS
+    ]
+    return table(("metric", "labels", "value"), rows)
+
+
+def check_list() -> str:
+    """The checks of `verdict.criteria` with the limits that stand there."""
+    rows = {
+        "driver": (
+            f"in every second at least {d.PLAN_SHARE_MIN:.0%} of the plan was offered in time; schedule delay p99 is "
+            f"at most {d.SCHEDULE_DELAY_US_MAX / 1000:.0f} ms or {d.DELAY_SHARE_OF_LATENCY:.0%} of the event-time p50 "
+            "(where no latencies are known, of how far the output is behind, median), whichever is larger; "
+            f"no driver process waited longer than {d.CORE_WAIT_US_MAX / 1000:.0f} ms for a core, on average "
+            "each time it was ready; no latency is negative; generators delivered events, the recorder worked on "
+            f"results, and it wrote them to its disk each for at most {d.BUSY_SHARE_MAX:.0%} of the span, "
+            f"{d.BUSY_SHARE_MAX_IF_SLOW:.0%} where the system was not seen to keep up; the recorder stood still "
+            f"for at most {d.STALL_SHARE_MAX:.0%} of the span, not counting the first {STILL_US_MIN / 1000:.0f} ms of "
+            "each time",
+            "invalid",
+        ),
+        "connected": (
+            "no process of the SUT died; in the span no read was cut off before it was taken whole (a job of your own "
+            "may), and no task was retried",
+            "not sustained",
+        ),
+        "backlog_trend": (
+            f"the slope of the backlog is at most {BACKLOG_SLOPE_SHARE_MAX:.0%} of the rate",
+            "not sustained",
+        ),
+        "output_trend": (
+            f"planned time - output frontier grows by at most {OUTPUT_SLOPE_MAX:g} s per second; batches that seem "
+            "to get longer would not fill their interval in one more span",
+            "not sustained",
+        ),
+        "latency_trend": (
+            "nothing shows that the results' latency, from the delivery of their last event, grows by more than "
+            f"{OUTPUT_SLOPE_MAX:g} s per second",
+            "not sustained",
+        ),
+        "queue_bound": (
+            "the backlog stayed below the queue's bound; where memory cuts the bound below "
+            f"{BOUND_S_MIN:.0f} s of the rate, or was full by what is in flight or kept for a repeat while less than "
+            "that waited, the trial is invalid",
+            "not sustained, or invalid",
+        ),
+        "answers": (
+            "0 rows are missing, extra, duplicate, wrong or late; where nothing was judged, undecided",
+            "not sustained, or undecided",
+        ),
+        "evidence": (
+            f"at least {BATCHES_MIN} batches, and for windowed flows {WINDOWS_MIN} windows closed; the backlog of "
+            "the start was gone before the span began",
+            "undecided",
+        ),
+    }
+    return table(("check", "holds when", "else"), [(code(spec.name), *rows[spec.name]) for spec in CHECKS])
+
+
+def codes_of(name: str) -> str:
+    """The codes of an enumeration in `causes`, each with what it means; they stand in one column, and are no fields."""
+    return table(("meaning", "code"), [(one.meaning, code(one)) for one in getattr(causes, name)])
+

@@ -1,0 +1,172 @@
+"""Tables of engines and transports: what each can run, its options, and the example of an engine."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from streamgauge.engines.registry import capabilities, matrix, streaming_engines, transport_rows
+from streamgauge.preflight.compatibility import incompatibility
+from streamgauge.report.terminal.catalogue import TRUTH
+from streamgauge.transports.registry import transport as transport_of
+from streamgauge.workloads.registry import names
+from tables.markdown import DOCS, code, listed, table
+
+EXAMPLE = DOCS.parent / "examples" / "engine_plugin"
+
+
+def makers() -> dict[str, Callable[[], str]]:
+    return {
+        "engines": engine_matrix,
+        "engine options": engine_options,
+        "words of engines": words_of_engines,
+        "transport options": transport_options,
+        "pairs": pairs,
+        "tuning profiles": tuning_profiles,
+        "entry point of the example": example_entry_point,
+        **{
+            f"example code: {name}": partial(example_code, name)
+            for name in ("PythonConsumerPlugin", "PythonConsumerEngine", "lowered", "Consumer")
+        },
+    }
+
+
+def engine_matrix() -> str:
+    engines = matrix()
+    nodes = list(dict.fromkeys(node for engine in engines for node in engine["nodes"]))
+    rows = [("", *(engine["summary"] for engine in engines))]
+    rows += [
+        (label, *(_yes(e[key]) for e in engines))
+        for label, key in (("runs streams", "streams"), ("computes truth", "truth"), ("several sinks", "several_sinks"))
+    ]
+    rows += [(code(node), *(_mark(node, engine) for engine in engines)) for node in nodes]
+    rows += [
+        (label, *(", ".join(engine[key]) or "-" for engine in engines))
+        for label, key in (("sink modes", "sink_modes"), ("transports", "transports"))
+    ]
+    return f"{table(('', *(code(engine['name']) for engine in engines)), rows)}\n\n{TRUTH}"
+
+
+def pairs() -> str:
+    """Every workload on every engine over every transport that it reads, by the check before a run; what is refused has
+    the number of its reason below.
+    """
+    ways = [(name, transport) for name in streaming_engines() for transport in capabilities()[name].transports]
+    reasons: list[str] = []
+    rows = []
+    for workload in names():
+        cells = []
+        for way in ways:
+            numbers = [_number(reason, reasons) for reason in refused(workload, *way)]
+            cells.append(", ".join(f"({number})" for number in numbers) or "yes")
+        rows.append((code(workload), *cells))
+    head = ("workload", *(f"{code(name)}, {transport}" for name, transport in ways))
+    told = "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))
+    return f"{table(head, rows)}\n\n{told}"
+
+
+def refused(workload: str, engine: str, transport: str) -> list[str]:
+    """Why a pair cannot be, each reason once, of whichever operator."""
+    problems = incompatibility(workload, engine, transport)
+    return list(dict.fromkeys(f"`{one.setting}` {_OPERATOR.sub('', one.rule)}" for one in problems))
+
+
+_OPERATOR = re.compile(r" \([^()]*\)$")
+"""At the end of a reason: which of the operators it was."""
+
+
+def _number(reason: str, reasons: list[str]) -> int:
+    if reason not in reasons:
+        reasons.append(reason)
+    return reasons.index(reason) + 1
+
+
+WORDS = {
+    "Source": "source(...)", "Select": ".select(...)", "Where": ".where(...)", "Explode": ".explode(...)",
+    "Lookup": ".lookup(...)", "Union": "union(...)", "WindowAggregate": ".window(hop(...)).aggregate(...)",
+    "SessionAggregate": ".window(session(...)).aggregate(...)", "RunningAggregate": ".running(...)",
+    "WindowJoin": ".join(...)", "IntervalJoin": ".interval_join(...)", "Distinct": ".distinct(...)",
+    "TopN": ".top(...)", "Process": ".process(...)",
+}  # fmt: skip
+"""Node of a flow to the word that makes it; user jobs and programs, which are nodes too, have none."""
+MADE_OF = {".window(count(...)).aggregate(...)": "Process"}
+"""Words that make a node of another word."""
+
+
+def words_of_engines() -> str:
+    """Which engine runs which word, by what each says of itself."""
+    engines = matrix()
+    nodes = {node for engine in engines for node in engine["nodes"]} - {"UserJobNode", "ProgramNode"}
+    words = [(WORDS[node], node) for node in sorted(nodes, key=list(WORDS).index)] + list(MADE_OF.items())
+    rows = [(code(word), code(node), *(_mark(node, engine) for engine in engines)) for word, node in words]
+    return table(("word", "node", *(code(engine["name"]) for engine in engines)), rows)
+
+
+def _mark(node: str, engine: Mapping[str, Any]) -> str:
+    if node == "WindowAggregate" and engine["windows_so_far"]:
+        return "values so far"
+    return _yes(node in engine["nodes"])
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "-"
+
+
+def engine_options() -> str:
+    rows = [(engine["name"], option) for engine in matrix() for option in engine["options"]]
+    return table(
+        ("engine", "option (`--option`)", "default", "choices", "meaning"),
+        [(code(e), code(o["name"]), code(o["default"]), listed(o["choices"]), o["meaning"]) for e, o in rows],
+    )
+
+
+def transport_options() -> str:
+    rows = [option for transport in transport_rows() for option in transport["options"]]
+    return table(
+        ("option (`--transport-option`)", "default", "choices", "meaning"),
+        [(code(o["name"]), code(o["default"]) if o["default"] else "-", listed(o["choices"]), o["meaning"])
+         for o in rows],
+    )  # fmt: skip
+
+
+def tuning_profiles() -> str:
+    """What each tuning profile sets, on each engine that has more than one; an entry that a profile does not make is
+    the option's default.
+    """
+    engines = [capabilities()[name] for name in streaming_engines()]
+    profiles = list(dict.fromkeys(name for engine in engines for name in engine.profiles))
+    rows: list[tuple[str, ...]] = []
+    for engine in (engine for engine in engines if len(engine.profiles) > 1):
+        here = [engine.profiles[name] for name in profiles]
+        defaults = {each.name: each for each in engine.settings}
+        for option in dict.fromkeys(option for profile in here for option in profile.options):
+            values = (code(profile.options.get(option, defaults[option].default)) for profile in here)
+            rows.append((code(engine.name), f"`--option {option}`", *values, defaults[option].meaning))
+        for way in dict.fromkeys(way for profile in here for way in profile.transport_options):
+            settings = {each.name: each for each in transport_of(way).settings}
+            sets = [profile.transport_options.get(way, {}) for profile in here]
+            for option in dict.fromkeys(option for each in sets for option in each):
+                values = (code(each.get(option, settings[option].default)) for each in sets)
+                flag = f"`--transport-option {option}`, over {way}"
+                rows.append((code(engine.name), flag, *values, settings[option].meaning))
+    alone = [code(engine.name) for engine in engines if len(engine.profiles) == 1]
+    head = ("engine", "option", *map(code, profiles), "meaning")
+    return f"{table(head, rows)}\n\nThese engines have the profile `tuned` only: {', '.join(alone)}."
+
+
+def example_entry_point() -> str:
+    """The entry point in the example's pyproject.toml."""
+    text = (EXAMPLE / "pyproject.toml").read_text()
+    start = text.index("[project.entry-points")
+    return f"```toml\n{text[start : text.index(chr(10) * 2, start)]}\n```"
+
+
+def example_code(name: str) -> str:
+    """A function or class of the example of an engine."""
+    text = (EXAMPLE / "streamgauge_python_consumer.py").read_text()
+    node = next(each for each in ast.parse(text).body if getattr(each, "name", None) == name)
+    return f"```python\n{ast.get_source_segment(text, node)}\n```"
+

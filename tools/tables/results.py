@@ -1,0 +1,133 @@
+"""Tables of measured figures, from docs/results/data/*.csv. A figure names its date, commit, machine and command."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from tables.markdown import DOCS, code, table
+from tables.tuning_profiles import measured
+
+DATA = DOCS / "results" / "data"
+
+
+def makers() -> dict[str, Callable[[], str]]:
+    return {
+        **{f"results: {file.stem}": partial(results, file) for file in sorted(DATA.glob("*.csv"))},
+        "results: tuning-profiles": partial(measured, DATA / "tuning-profiles.csv"),
+        "application brackets": application_brackets,
+    }
+
+
+WHERE_FROM = ("date", "commit", "machine", "reference work", "command")
+"""Columns that say how a figure was made: where all rows agree, they stand once, below the table."""
+AS_CODE = ("application", "operator", "option", "command")
+
+
+def rows_of(file: Path) -> list[dict[str, str]]:
+    """The rows of a data file; ValueError where one has more or fewer cells than the head, or none says what it is."""
+    with file.open(newline="", encoding="utf-8") as lines:
+        reader = csv.DictReader(lines)
+        rows = list(reader)
+    names = list(reader.fieldnames or ())
+    for number, row in enumerate(rows, 2):
+        if None in row or None in row.values():
+            raise ValueError(f"{file.name}, line {number}: must have {len(names)} cells, as the head has")
+        if not row[names[0]]:
+            raise ValueError(f"{file.name}, line {number}: must say its {names[0]}")
+    if not rows:
+        raise ValueError(f"{file.name}: must have rows")
+    return rows
+
+
+SPLIT: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "application-rates": (
+        ("application", "holds", "next rate up", "latency p50", "p95", "p99", "max"),
+        ("application", "what limits"),
+        ("application", "operators", "exercises"),
+        ("application", "trials", "reference work", "date", "machine", "commit"),
+    ),
+    "application-changes": (
+        ("what", "before", "after"),
+        ("what", "note"),
+        ("what", "reference work", "date", "commit"),
+    ),
+    "operator-profiles": (
+        ("application", "operator", "type", "rows arrive", "selectivity", "bytes of a tuple"),
+        ("application", "operator", "time of a tuple p50", "p99"),
+        ("application", "operator", "instances (cumulative)", "instances (immediate)", "instances (Bordin 2017)"),
+    ),
+}
+"""Data too wide for a page: the columns of each table. The first column is in all; other columns are in the file."""
+
+
+def results(file: Path) -> str:
+    """Measured figures as a table, or as several if they are too wide for a page."""
+    rows = rows_of(file)
+    if file.stem not in SPLIT:
+        return _results(rows, file.name)
+    parts = [_results([{name: row[name] for name in names} for row in rows], file.name) for names in SPLIT[file.stem]]
+    return "\n\n".join([*parts, f"All columns: [{file.name}](data/{file.name})."])
+
+
+def _results(rows: Sequence[dict[str, str]], name: str) -> str:
+    """A table; with a column `series`, a row for each `what` and a column for each series."""
+    if "series" in rows[0]:
+        return _by_series(rows, name)
+    head = [name for name in rows[0] if any(row[name] for row in rows)]
+    shared = [name for name in head if name in WHERE_FROM and len({row[name] for row in rows}) == 1]
+    shown = [name for name in head if name not in shared]
+    text = table(shown, ([_cell(name, row[name]) for name in shown] for row in rows))
+    return f"{text}\n\n{_where_from(rows[0], shared)}" if shared else text
+
+
+def _by_series(rows: Sequence[Mapping[str, str]], name: str) -> str:
+    cells = {(row["what"], row["series"]): row["figure"] for row in rows}
+    if len(cells) < len(rows):
+        raise ValueError(f"{name}: must have one figure for each what and series")
+    series = list(dict.fromkeys(row["series"] for row in rows))
+    whats = dict.fromkeys(row["what"] for row in rows)
+    text = table(("", *series), ((what, *(cells.get((what, one)) or "-" for one in series)) for what in whats))
+    first = {one: next(row for row in rows if row["series"] == one) for one in series}
+    return f"{text}\n\n" + "\n".join(f"- {one}: {_where_from(first[one], WHERE_FROM)}" for one in series)
+
+
+def _cell(name: str, text: str) -> str:
+    return (code(text) if name in AS_CODE else text) if text else "-"
+
+
+def _where_from(row: Mapping[str, str], names: Iterable[str]) -> str:
+    """How figures were made, in words."""
+    said = {name: _cell(name, row[name]) for name in names if row.get(name)}
+    return "; ".join(f"{name} {text}" if name in ("commit", "reference work") else text for name, text in said.items())
+
+
+_RATE = re.compile(r"([0-9.]+) ([kM]?)/s")
+
+
+def _per_s(text: str) -> float:
+    match = _RATE.match(text)
+    if match is None:
+        raise ValueError(f"must begin with a rate: {text!r}")
+    return float(match[1]) * {"": 1.0, "k": 1e3, "M": 1e6}[match[2]]
+
+
+def application_brackets() -> str:
+    """How far apart both ends of the applications' searches lie, and how many have no upper end."""
+    rows = [row for row in rows_of(DATA / "application-rates.csv") if row["holds"]]
+    ended = [row for row in rows if _RATE.match(row["next rate up"])]
+    widths = [round(100 * (_per_s(row["next rate up"]) / _per_s(row["holds"]) - 1)) for row in ended]
+    failed = sum("undecided" not in row["next rate up"] for row in ended)
+    if len(ended) + sum(row["next rate up"] == "no upper end was found" for row in rows) < len(rows):
+        raise ValueError("application-rates.csv: must have a rate or `no upper end was found` as next rate up")
+    far = f"{min(widths)} to {max(widths)} % above the rate that holds"
+    return (
+        f"- {len(ended)} of {len(rows)} applications have an upper end, {far}.\n"
+        f"  {failed or 'None'} of these upper ends was shown to fail; the others are undecided.\n"
+        f"- For {len(rows) - len(ended)} of them no upper end was found: no judged rate failed before the\n"
+        "  allowed trials were used. They may sustain much more."
+    )
+
