@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,138 +12,10 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.engines.spi import EngineStatus
-from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.trial import phases
-from streamgauge.trial.events import PhaseBegan, Progress, TrialEvent
-from streamgauge.trial.phases import DRAIN_S, Extension, PhaseRunner, TrialPolicy, drain_backlog
+from streamgauge.trial.events import PhaseBegan, Progress
 from streamgauge.trial.progress import snapshots
-
-START = 1_700_000_000 * US
-SPANS = TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US)
-
-
-@dataclass
-class FakeClock:
-    """Stands still unless somebody sleeps."""
-
-    now: int = START - US // 2
-
-    def now_us(self) -> int:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        assert seconds >= 0
-        self.now += max(1, round(seconds * US))
-
-    def monotonic(self) -> float:
-        return self.now / US
-
-
-@dataclass
-class FakeTestBed:
-    """Gives what a story's trial would have given by now; notes what it was asked to do."""
-
-    story: Any
-    make: Any
-    clock: FakeClock
-    sinks: tuple[str, ...] = ("",)
-    trials: int = 0
-    asked: list[tuple[Any, ...]] = field(default_factory=list)
-    status: EngineStatus = field(default_factory=lambda: EngineStatus(True))
-    statuses: int = 0
-    not_carried: str = ""
-    not_kept: str = ""
-    on_tick: Callable[[int], None] = lambda now_us: None
-    until_us: int = 0
-    given_us: int = 0
-    told: dict[tuple[int, int], Any] = field(default_factory=dict)
-    events: list[TrialEvent] = field(default_factory=list)
-
-    def begin(self, plan: Any, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
-        self.trials += 1
-        self.until_us = end_us
-        self.asked.append(("begin", end_us, chunk_us, pace_us))
-
-    def extend(self, end_us: int) -> None:
-        self.until_us = end_us
-        self.asked.append(("extend", end_us))
-
-    def halt(self) -> None:
-        self.asked.append(("halt", self.clock.now))
-
-    def level(self) -> None:
-        self.asked.append(("level", self.clock.now))
-
-    def commit(self, before_us: int) -> None:
-        self.asked.append(("commit", before_us))
-
-    def tick(self) -> Any:
-        """What happened since the last look."""
-        self.on_tick(self.clock.now)
-        since, self.given_us = self.given_us, self.clock.now
-        whole = [self.batch(number) for number in range((self.until_us - START) // US)]
-
-        def new(when_us: int) -> bool:
-            return since < when_us <= self.given_us
-
-        partitions = range(self.story.plan.partitions)
-        return self.make.tick(
-            [[c for tick in whole for c in tick.chunks[p] if new(c.published_us)] for p in partitions],
-            [[h for tick in whole for h in tick.deliveries[p] if new(h.ingest_us)] for p in partitions],
-            [commit for tick in whole for commit in tick.commits if new(commit.committed_us)],
-            frontier_us=min(self.clock.now, self.until_us),
-        )
-
-    def batch(self, number: int) -> Any:
-        key = (number, self.story.commit_after_us)
-        if key not in self.told:
-            self.told[key] = self.story.tick(number)
-        return self.told[key]
-
-    def require_all_topics(self) -> None:
-        if self.not_carried:
-            raise DriverError(self.not_carried)
-
-    def require_no_lost_events(self) -> None:
-        if self.not_kept:
-            raise DriverError(self.not_kept)
-
-    def engine_status(self) -> EngineStatus:
-        self.statuses += 1
-        return self.status
-
-    def processes(self) -> list[Any]:
-        return []
-
-    def of(self, what: str) -> list[tuple[Any, ...]]:
-        return [one for one in self.asked if one[0] == what]
-
-
-@pytest.fixture
-def testbed(make: Any, monkeypatch: pytest.MonkeyPatch) -> FakeTestBed:
-    """A test bed with a steady trial. Time passes by sleeping alone, and the reference work costs nothing."""
-    clock = FakeClock()
-    monkeypatch.setattr(phases, "MachineSpeed", lambda: SimpleNamespace(cpu_us=lambda: 2500.0))
-    monkeypatch.setattr(phases, "time", SimpleNamespace(sleep=clock.sleep, monotonic=clock.monotonic))
-    return FakeTestBed(make.story(plan=make.plan(seconds=120)), make, clock)
-
-
-def conductor(
-    testbed: FakeTestBed, on_progress: Callable[[TrialRecord], object] | None = None, **more: Any
-) -> PhaseRunner:
-    """With a policy that waits for results, and has `more` in place of its own attributes and methods."""
-    fake: Any = testbed
-    policy = TrialPolicy()
-    for name, value in {"drain_s": DRAIN_S, **more}.items():
-        setattr(policy, name, value)
-
-    def observe(event: TrialEvent) -> None:
-        testbed.events.append(event)
-        if on_progress is not None and isinstance(event, Progress):
-            on_progress(event.record)
-
-    return PhaseRunner(fake, testbed.story.plan, SPANS, testbed.make.chunk_us, policy, observe)
+from tests.unit.trial.helpers_phases import SPANS, START, FakeTestBed, conductor, extensions
 
 
 def test_a_steady_trial_is_conducted_to_its_end(testbed: FakeTestBed) -> None:
@@ -160,12 +29,6 @@ def test_a_steady_trial_is_conducted_to_its_end(testbed: FakeTestBed) -> None:
     assert len(testbed.of("halt")) == 1
     assert (record.interim_analyses, record.spans, record.earlier_trials) == (1, SPANS, False)
     assert record.trial_log.background
-
-
-def extensions(more_us: list[int]) -> Any:
-    """A decision of a policy, asked until there is no more."""
-    left = iter(more_us)
-    return lambda _: next((Extension(each, "undecided") for each in left), None)
 
 
 def test_observers_see_phases_and_progress(testbed: FakeTestBed) -> None:
@@ -383,14 +246,6 @@ def test_ctrl_c_in_the_middle_of_a_look_loses_nothing_of_it(
     assert all(record.deadline_us - log[-1].to_us < 2 * testbed.make.chunk_us for log in record.trial_log.chunks)
 
 
-def test_an_engine_that_never_finishes_is_waited_for_so_long(testbed: FakeTestBed) -> None:
-    """After the deadline the trial ends undrained; the deadline is what missing results are measured against."""
-    testbed.story.commit_after_us = 10**12
-    record = conductor(testbed, drain_s=7.0).conduct()
-    assert not record.drained
-    assert SPANS.end_us + 7 * US <= record.deadline_us <= SPANS.end_us + 8 * US
-
-
 def test_committed_input_is_forgotten_but_for_the_last_batch(testbed: FakeTestBed) -> None:
     """A query that dies between the sink's commit and its own reads its last batch again: that one is kept."""
     record = conductor(testbed).conduct()
@@ -438,96 +293,3 @@ def test_a_driver_that_failed_before_the_first_look_offered_nothing(testbed: Fak
 def test_a_longer_span_moves_its_end_and_the_tail() -> None:
     """Warm-up and begin stay."""
     assert SPANS.longer(3 * US) == TrialSpans(START, START + 5 * US, START + 18 * US, START + 23 * US)
-
-
-def test_between_trials_the_backlog_is_drained(testbed: FakeTestBed) -> None:
-    """Generators reach equally far; then all that was offered is committed, and the queues forget it."""
-    testbed.until_us = START + 6 * US
-    trial_log, fake = TrialLog(testbed.story.plan), testbed
-    testbed.clock.now = START + 6 * US
-    assert drain_backlog(fake, trial_log, 30.0)
-    assert testbed.asked[0][0] == "level"
-    assert trial_log.committed_until() == START + 6 * US
-    assert testbed.of("commit")
-
-
-def test_a_backlog_that_stays_is_given_up_on(testbed: FakeTestBed) -> None:
-    """The caller takes a fresh test bed then."""
-    testbed.until_us = START + 6 * US
-    testbed.story.commit_after_us = 10**12
-    begin = testbed.clock.now
-    assert not drain_backlog(testbed, TrialLog(testbed.story.plan), 30.0)
-    assert 30 * US <= testbed.clock.now - begin <= 31 * US
-
-
-@pytest.mark.parametrize(("later_s", "interval_s"), [(2, 0.0), (10, 10.0)])
-def test_windows_that_close_one_batch_late_are_waited_for(
-    testbed: FakeTestBed, later_s: int, interval_s: float
-) -> None:
-    """The batch after the one that read the last input closes its windows: the drain ends with that one. One of a 10 s
-    trigger is no less on its way than one of a short trigger.
-    """
-    plain, last = testbed.batch, 19
-
-    def with_closing(number: int) -> Any:
-        tick = plain(number)
-        if number != last:
-            return tick
-        closing = testbed.make.commit(last + 1, tick.commits[-1].committed_us + later_s * US)
-        return replace(tick, commits=[*tick.commits, closing])
-
-    testbed.batch = with_closing  # type: ignore[method-assign]
-    record = conductor(testbed, closes_late=("",), interval_s=interval_s).conduct()
-    assert record.drained
-    assert record.trial_log.commits[-1].batch == last + 1
-
-
-def test_an_engine_that_closes_at_once_is_not_waited_for_long(testbed: FakeTestBed) -> None:
-    """No batch follows the last input's: after a while that is taken for the end."""
-    record = conductor(testbed, closes_late=("",)).conduct()
-    assert record.drained
-    assert SPANS.end_us + phases.CLOSING_US <= record.deadline_us <= SPANS.end_us + phases.CLOSING_US + 2 * US
-
-
-def test_a_batch_that_closes_windows_may_take_as_long_as_others_took(testbed: FakeTestBed) -> None:
-    """An engine whose batches took up to eight seconds is not given up on after five."""
-    plain, last, held_us = testbed.batch, 19, START + 19 * US
-
-    def with_closing(number: int) -> Any:
-        tick = plain(number)
-        if 10 <= number < last - 1:  # what these batches read comes in one piece
-            return replace(tick, commits=[replace(commit, committed_us=held_us) for commit in tick.commits])
-        if number != last:
-            return tick
-        closing = testbed.make.commit(last + 1, tick.commits[-1].committed_us + 7 * US)
-        return replace(tick, commits=[*tick.commits, closing])
-
-    testbed.batch = with_closing  # type: ignore[method-assign]
-    record = conductor(testbed, closes_late=("",)).conduct()
-    assert record.drained
-    assert record.trial_log.commits[-1].batch == last + 1
-
-
-def test_a_batch_that_closes_windows_may_take_as_long_as_the_engine_works_on_it(testbed: FakeTestBed) -> None:
-    """Longer than any before it, as beside the first batches of other queries."""
-    plain, last, held_us = testbed.batch, 19, START + 28 * US
-
-    def with_closing(number: int) -> Any:
-        tick = plain(number)
-        if number != last:
-            return tick
-        return replace(tick, commits=[*tick.commits, testbed.make.commit(last + 1, held_us)])
-
-    def working(now_us: int) -> None:
-        testbed.status = EngineStatus(True, busy=("other", "") if now_us < held_us else ("other",))
-
-    testbed.batch, testbed.on_tick = with_closing, working  # type: ignore[method-assign]
-    record = conductor(testbed, closes_late=("",)).conduct()
-    assert record.drained
-    assert record.trial_log.commits[-1].batch == last + 1
-
-
-def test_the_time_to_drain_grows_with_the_interval(testbed: FakeTestBed) -> None:
-    """A trigger of 30 s reads the last input only then, and closes its windows as much later."""
-    testbed.story.commit_after_us = 100 * US
-    assert conductor(testbed, drain_s=60.0, interval_s=30.0).conduct().drained

@@ -1,23 +1,35 @@
-"""How slices are asked for: what is read of the command line, which slices count, and what is kept of them."""
+"""The command: how its words are read, what it writes, shows and refuses, and the trial that applies its advice."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
-from streamgauge.config.options_and_settings import Characterize, Experiment, build
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.options_and_settings import Characterize, Experiment, build, read
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.engines.operator_profiler import IsolatedOperator, Samples, Slice
+from streamgauge.engines.spark.parallelism import SETTING
 from streamgauge.engines.spark.user_job import operator_benchmark_client as operator_benchmark_client
-from streamgauge.studies.operator_profile import command
+from streamgauge.report.documents import profile as profile_document
+from streamgauge.results.run import Result
+from streamgauge.results.verdict import Verdict
+from streamgauge.studies.operator_profile import apply_advice, command, profile
 from streamgauge.studies.operator_profile.profile import Timings
+from streamgauge.system.machine import cpus
+from tests.unit.cli.helpers_commands import call_and_read
+from tests.unit.studies.operator_profile.helpers_profile import by_name
+
+Say = Callable[..., tuple[int, str, str]]
 
 
 def asked_for(**sizes: str) -> Experiment:
@@ -119,3 +131,226 @@ def test_where_nothing_came_in_nothing_is_started(tmp_path: Path) -> None:
     found = command._time(READY, [], Characterize(), tmp_path, tmp_path / "log", unheard)
     assert found == (Timings(), [], {})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Say:
+    """streamgauge with these words: (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *words: call_and_read(monkeypatch, capsys, *words)
+
+
+@pytest.fixture
+def say(call: Say) -> Say:
+    """The command with these words."""
+    return lambda *words: call("characterize", *words)
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each operator's tuples take 2 us, whatever it is; the reference counts as ever."""
+
+    def time(resolved: Any, operators: Any, asked: Any, *_: Any) -> Any:
+        slices = {each.name: [Slice(100, 2e-4, 0.0)] * asked.slices for each in operators}
+        methods = {each.name: "difference" for each in operators}
+        return Timings(slices, methods), [2**30] * 5, {"master": "local[1]"}
+
+    monkeypatch.setattr(command, "_time", time)
+    monkeypatch.setattr(command, "require_machine", lambda resolved: None)
+
+
+@pytest.fixture
+def trials(monkeypatch: pytest.MonkeyPatch) -> list[Experiment]:
+    """What is run with the advice, in the place of running it; each trial finds that its rate is not sustained."""
+    asked: list[Experiment] = []
+
+    def run(experiment: Experiment, *_: object) -> Result:
+        asked.append(experiment)
+        folder = RunFolder.create(str(experiment.out), experiment.workload, experiment.engine, datetime.now(UTC))
+        verdict = Verdict(value="not_sustained", sentence="made up")
+        folder.write_result(folder.read_result().model_copy(update={"verdict": verdict}))
+        return folder.read_result()
+
+    monkeypatch.setattr(apply_advice, "run_single", run)
+    return asked
+
+
+SMALL = ("word_count", "--slice-events", 10, "--warmup-slices", 2)
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_json_is_the_file_of_the_folder(say: Say, tmp_path: Path) -> None:
+    """The object on stdout, nothing else there, and the same in the run's folder; its form is what readers rely on."""
+    code, out, _ = say(*SMALL, "--json", "--set", "words=4")
+    assert code == 0
+    found = json.loads(out)
+    (file,) = tmp_path.glob("runs/*-word_count-characterize/characterization.json")
+    assert json.loads(file.read_text()) == found
+    assert found["finished"] is True
+    assert found["parameters"] == {"window": 0.0, "words": 4}
+    rows = by_name(found)
+    assert list(rows) == ["sentences", "splitter", "lower_case", "counter", "counts"]
+    assert (rows["splitter"]["selectivity"], rows["splitter"]["rows_in"]) == (4.0, [1020])
+    assert rows["counter"]["counted_as"] == "updates"
+    assert rows["counter"]["thesis"] == [{"operator": "counter", "instances": 6}]
+    assert rows["splitter"]["advised_instances_by_weights"]["cumulative"] == 2  # 2 us a line of 2 + 4 * 2 + 4 * 2
+    assert rows["counter"]["advised_instances_by_weights"]["cumulative"] == 5
+    assert found["apply"]["line"] == "--option spark.sql.shuffle.partitions=5"
+    assert found["memory"]["behaviour"] == "fixed"
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_its_folder_has_a_page_that_is_made_again(call: Say, tmp_path: Path) -> None:
+    """`report` knows the folder; where a run is wanted, as in `compare`, the refusal says what it is."""
+    assert call("characterize", *SMALL)[0] == 0
+    (page,) = tmp_path.glob("runs/*-word_count-characterize/report.html")
+    first = page.read_text()
+    page.unlink()
+    code, out, _ = call("report", page.parent)
+    assert (code, out.strip()) == (0, str(page))
+    assert page.read_text() == first
+    code, _, err = call("compare", page.parent, page.parent)
+    assert code == 2
+    assert "this is a characterization" in err
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_the_same_input_is_counted_again(say: Say) -> None:
+    """Neither now nor this machine's processors have a part in what is counted; the seed has."""
+    first, second, other = (json.loads(say(*SMALL, "--json", "--seed", seed)[1])["operators"] for seed in (1, 1, 2))
+    assert first == second
+    assert [row["rows_out"] for row in first] != [row["rows_out"] for row in other]
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_the_table_tells_everything_once(say: Say, trials: list[Experiment]) -> None:
+    """A line an operator, the thesis beside it, reasons below, the three ways; what applies only where asked for."""
+    code, out, err = say(*SMALL, "--apply")
+    assert (code, out) == (1, "")  # of the trial, which did not hold its rate
+    lines = err.splitlines()
+    (splitter,) = [line for line in lines if line.startswith("splitter ")]
+    assert splitter.split()[1] == "10"
+    assert splitter.split()[-1] == "5"
+    (told,) = [line for line in lines if line.startswith("on spark ")]
+    assert "--option spark.sql.shuffle.partitions=" in told
+    assert "splitter: not applicable: fused with what it reads" in err
+    for way in profile_document.PLAN_NAMES.values():
+        assert any(line.startswith(way) and " x1 " in line for line in lines)
+    assert profile.SOURCE_REASON in err
+    assert "the processes of Spark that time one operator after the other, not of the application as it runs" in err
+    assert "source 1 (sentences); splitter 5 (splitter); counter 6 (counter); sink 3 (counts)" in err
+    assert "not applicable" not in say(*SMALL)[2]
+    assert len(trials) == 1
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_advice_is_applied_in_a_trial(say: Say, trials: list[Experiment], tmp_path: Path) -> None:
+    """The same workload at the same rate with the setting advised, in the characterization's folder; told, and kept."""
+    words = (*SMALL, "--apply", "--rate", "2k", "--set", "words=4", "--seed", "7", "--option", "buckets=4")
+    code, out, _ = say(*words, "--json")
+    assert code == 1
+    (trial,) = trials
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert (trial.command, trial.workload, trial.parameters) == ("run", "word_count", {"words": "4"})
+    assert (trial.load.rate, trial.load.seed, trial.load.generators) == (2000.0, 7, None)
+    assert trial.options == {"buckets": "4", SETTING: "5"}
+    assert Path(str(trial.out)).resolve() == folder
+    found = json.loads(out)
+    applied = found["applied"]
+    assert (applied["setting"], applied["before"], applied["after"]) == (SETTING, str(max(2, len(cpus()))), "5")
+    assert (applied["verdict"], applied["sentence"]) == ("not_sustained", "made up")
+    assert Path(applied["run"]).resolve().parent == folder
+    assert json.loads((folder / "characterization.json").read_text()) == found
+    assert f"{SETTING} {applied['before']} -&gt; 5" in (folder / "report.html").read_text()
+    again = read(folder / "applied.toml")
+    assert again == trial.model_copy(update={"out": None})
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_an_option_of_the_users_own_is_what_was_before(say: Say, trials: list[Experiment]) -> None:
+    """And the advice stands in its place; the terminal shows both, and the trial's verdict."""
+    code, _, err = say(*SMALL, "--apply", "--option", f"{SETTING}=3")
+    assert code == 1
+    (line,) = [line for line in err.splitlines() if line.startswith("applied")]
+    assert f"{SETTING} 3 -> " in line
+    assert "applied.toml runs it again" in line
+    assert "not sustained" in err
+    assert trials[0].options[SETTING] != "3"
+
+
+@pytest.mark.usefixtures("without_spark")
+@pytest.mark.parametrize("words", [("identity", "--slice-events", 10), ("word_count", "--slices", 3)])
+def test_where_nothing_acts_nothing_is_run(
+    say: Say, trials: list[Experiment], tmp_path: Path, words: tuple[object, ...]
+) -> None:
+    """No exchange, or no advice: it says so, and that is no failure."""
+    code, _, err = say(*words, "--apply", "--warmup-slices", 2)
+    assert code == 0
+    (told,) = [line for line in err.splitlines() if line.startswith("on spark ")]
+    assert "not applicable: no operator" in told
+    assert trials == []
+    assert list(tmp_path.glob("runs/*/applied.toml")) == []
+
+
+def test_a_trial_that_could_not_be_run_is_refused_before(say: Say, tmp_path: Path) -> None:
+    """What only a run refuses is not found out after minutes of timing."""
+    words = ("word_count", "--set", "words=2000", "--rate", "20M")
+    code, _, err = say(*words, "--apply")
+    assert code == 2
+    assert "error: --rate: " in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_all_that_is_wrong_is_told_at_once(say: Say, tmp_path: Path) -> None:
+    """Exit code 2, each with its way out; no folder is made."""
+    code, out, err = say(
+        "word_cont", "--slices", "none", "--slice-events", "1.5", "--warmup-slices", "-1", "--target", "0",
+        "--multipliers", "1,x", "--weights", "heavy", "--rate", "1k", "--option", "tirgger=1s",
+    )  # fmt: skip
+    assert (code, out) == (2, "")
+    named = ("--slices", "--slice-events", "--warmup-slices", "--target", "--multipliers", "--weights", "workload",
+             "option tirgger")  # fmt: skip
+    for name in named:
+        assert f"error: {name}: " in err
+    assert err.count("try:") == len(named)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("word_count", "--rate", "fast"), "error: --rate: "),
+        (("word_count", "--slices", "100k", "--slice-events", "10k"), "at most 50,000,000 events"),
+        (("word_count", "--option", "trigger=1 second"), "option trigger: has no effect"),
+        (("word_count", "--set", "wrds=3"), "set wrds"),
+        (("missing.py",), "must be an existing file"),
+    ],
+)
+def test_each_bad_word_is_refused(say: Say, words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    """Before anything is started or written."""
+    code, out, err = say(*words)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "nothing was started" in err or "nothing was measured" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_an_own_job_is_one_operator(say: Say, tmp_path: Path) -> None:
+    """Counted by its reference, over all that its function may read; lineage is in no tuple's size."""
+    job = tmp_path / "own_job.py"
+    job.write_text(
+        "from streamgauge.jobs import Integer, job, stream\n\n\n"
+        '@job(stream("a", Integer("v", 1, 10)), reach="0s",\n'
+        '     reference="SELECT v, event_time, ingest_time, event_id FROM a WHERE v <= 5")\n'
+        'def own(spark, inputs):\n    return inputs["a"].where("v <= 5")\n'
+    )
+    code, out, err = say(job, "--slices", "100", "--slice-events", "100", "--json")
+    assert code == 0, err
+    rows = by_name(json.loads(out))
+    assert list(rows) == ["a", "own", "results"]
+    assert rows["own"]["rows_in"] == [12_000]
+    assert rows["own"]["selectivity"] == pytest.approx(0.5, abs=0.03)
+    assert (rows["a"]["tuple_bytes"], rows["own"]["tuple_bytes"]) == (4.0, pytest.approx(4.0, abs=0.2))
+    assert rows["own"]["time_per_tuple_us"]["median"] == pytest.approx(2.0)
+    assert list(tmp_path.glob("runs/*-own_job-characterize"))

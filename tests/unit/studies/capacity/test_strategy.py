@@ -1,0 +1,166 @@
+"""Which rate a search offers next."""
+
+import dataclasses
+import math
+from itertools import pairwise
+
+import pytest
+
+from streamgauge.results.verdict import VerdictValue
+from streamgauge.studies.capacity.search import TrialOutcome, search
+from streamgauge.studies.capacity.strategy import (
+    BUSY_FULL,
+    BUSY_OVER,
+    DRAIN_OVERESTIMATE_FACTOR,
+    STEP_MAX,
+    State,
+    TrialRequest,
+    _rate_between,
+)
+from tests.unit.studies.capacity.helpers_search import PLENTY, Scripted, Sut
+
+
+def test_the_first_bracket_rate_is_lower_than_what_was_drained() -> None:
+    """By a twentieth."""
+    sut = Sut(3.5e6, flatters=5.0 / 3.5)
+    search(sut, PLENTY)
+    assert sut.requests[1].rate_per_s == pytest.approx(5.0e6 / DRAIN_OVERESTIMATE_FACTOR)
+
+
+def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
+    """The guess was too low by more than half: batches filled little of the time, and say so."""
+    busy = Busy(1e6)
+    result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.4e6, quick=True))
+    assert busy.rates[:2] == [0.4e6, pytest.approx(BUSY_OVER * 1e6)]
+    assert result.low is not None
+    assert 0.95e6 <= result.low <= 1e6
+    assert len(busy.rates) <= 7
+
+
+class Busy:
+    """Sustains `capacity_per_s`; its batches fill so much of the time as its rate is of `full_per_s`."""
+
+    def __init__(self, capacity_per_s: float, full_per_s: float | None = None) -> None:
+        self.capacity_per_s, self.full_per_s = capacity_per_s, full_per_s or capacity_per_s
+        self.rates: list[float] = []
+
+    def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        self.rates.append(rate)
+        verdict: VerdictValue = "sustained" if rate <= self.capacity_per_s else "undecided"
+        return TrialOutcome(rate, verdict, purpose=purpose, busy_share=rate / self.full_per_s)
+
+
+@pytest.mark.parametrize("again", ["sustained", "undecided", "not_sustained"])
+def test_an_undecided_trial_that_began_behind_is_repeated_once(again: VerdictValue) -> None:
+    """What the second says counts. No other undecided rate is tried again."""
+    verdicts: dict[int, VerdictValue] = {2: "undecided", 3: again}
+    sut = Scripted(1e6, lambda rate, number, _: verdicts.get(number) or ("undecided" if rate > 1e6 else None))
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        outcome = sut(rate, purpose, fresh)
+        return dataclasses.replace(outcome, began_behind=len(sut.requests) in (2, 3))
+
+    result = search(trial, PLENTY)
+    rates = [request.rate_per_s for request in sut.requests]
+    assert rates[1] == rates[2] != rates[3]
+    assert not sut.requests[2].fresh
+    assert (rates[3] > rates[1]) is (again == "sustained")
+    searched = [request.rate_per_s for request in sut.requests[2:] if request.purpose in ("bracket", "bisect")]
+    assert len(set(searched)) == len(searched)
+    assert result.confirmed
+
+
+def test_an_engine_that_is_nearly_full_is_offered_what_would_overfill_it() -> None:
+    """A trial that fails is shorter than one that holds, and gives the bracket its upper end."""
+    busy = Busy(0.93e6, 1e6)
+    result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.88e6, quick=True))
+    assert busy.rates[:2] == [0.88e6, pytest.approx(BUSY_OVER * 1e6)]
+    assert len(busy.rates) == 4
+    assert result.low is not None
+    assert 0.93e6 / 1.05 <= result.low <= 0.93e6
+
+
+def test_an_engine_that_is_full_a_little_above_a_width_is_offered_a_width_more() -> None:
+    """If it fails there, as is likely, the bracket is closed. At 7 % above it would not be."""
+    busy = Busy(0.95e6, 1e6)
+    result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.92e6, quick=True))
+    assert busy.rates == [0.92e6, pytest.approx(1.05 * 0.92e6)]
+    assert result.low == 0.92e6
+
+
+@pytest.mark.parametrize(("below", "purposes"), [(0.905, ["confirm"]), (0.84, ["confirm", "at 90 %"])])
+def test_a_trial_that_held_at_about_ninety_percent_is_not_repeated(below: float, purposes: list[str]) -> None:
+    """Within 5 % of that rate; the result shows that trial's figures."""
+    capacity = 1e6
+    busy = Busy(capacity * 1.001, 1e9)
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        made.append(purpose)
+        share = BUSY_OVER * below if len(made) == 1 else BUSY_OVER
+        return dataclasses.replace(busy(rate, purpose, fresh), busy_share=share)
+
+    made: list[str] = []
+    result = search(trial, dataclasses.replace(PLENTY, start_per_s=below * capacity))
+    assert result.confirmed
+    assert result.low == pytest.approx(capacity)
+    assert [purpose for purpose in made if purpose in ("confirm", "at 90 %")] == purposes
+    assert result.at_90_percent is not None
+    assert result.at_90_percent.number == (1 if len(purposes) == 1 else len(made))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        ((1e6, 0.5), (1.6e6, 0.9), 1.42e6),
+        ((1e6, 0.77), (1.2e6, 0.9), 1.05e6),  # full at 1.015 M: no nearer than a width, which ends it if refused
+        ((1e6, 0.75), (1.2e6, 0.90), 1.05e6),  # full at 1.04 M
+        ((1e6, 0.75), (1.2e6, 0.85), 1.05e6),  # full at 1.06 M: further than a width, and nearly that close
+        ((1e6, 0.75), (1.2e6, 0.81), 1.1e6),
+        ((1e6, 0.6), (1.2e6, 0.9), 1.2e6 / 1.05),  # full at 1.12 M, nearly a width below the upper end
+        ((1e6, 0.6), (1.2e6, 0.79), 1.2e6 / 1.05),  # full at 1.189 M
+        ((1e6, 0.6), (1.06e6, 0.9), math.sqrt(1.06) * 1e6),  # too narrow to keep a width from both
+        ((1e6, 0.4), (1.2e6, 0.5), math.sqrt(1.2) * 1e6),  # its limit is no matter of full batches
+        ((1e6, 0.4), (1.15e6, 0.5), 1.15e6 / 1.05),  # the middle would leave 7 % on either side
+        ((1e6, 0.4), (1.1e6, 0.5), math.sqrt(1.1) * 1e6),
+        ((1e6, 0.8), (1.2e6, 0.9), math.sqrt(1.2) * 1e6),
+        ((1e6, None), (1.2e6, 0.9), math.sqrt(1.2) * 1e6),
+    ],
+)
+def test_where_a_bracket_is_cut(
+    low: tuple[float, float | None], high: tuple[float, float | None], expected: float
+) -> None:
+    state = State(PLENTY)
+    for (rate, busy), verdict in ((low, "sustained"), (high, "undecided")):
+        outcome = TrialOutcome(rate, verdict, purpose="bracket", busy_share=busy and busy * BUSY_FULL / 0.78)
+        state.trials.append((TrialRequest(rate, "bracket", False), outcome))
+        state.note(outcome, rate)
+    assert _rate_between(state, low[0], high[0]) == pytest.approx(expected)
+
+
+def test_steps_from_far_below_grow_and_none_is_longer_than_the_longest() -> None:
+    """What an idle engine promises is believed up to four times; what held again and again is left behind faster."""
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        offered.append(rate)
+        verdict: VerdictValue = "sustained" if rate <= 1e7 else "not_sustained"
+        return TrialOutcome(rate, verdict, purpose=purpose, busy_share=0.001 if len(offered) == 1 else None)
+
+    offered: list[float] = []
+    search(trial, dataclasses.replace(PLENTY, start_per_s=10.0, tolerance=0.5, quick=True))
+    steps = [above / below for below, above in pairwise(offered) if above > below]
+    assert steps[:3] == [pytest.approx(4.0), pytest.approx(1.5**5), pytest.approx(64)]
+    assert max(steps) <= STEP_MAX * 1.001
+
+
+def test_an_engine_whose_batches_are_full_at_any_rate_is_left_behind_too() -> None:
+    """Batches that follow each other fill all the time, far below the limit as well."""
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        offered.append(rate)
+        return dataclasses.replace(sut(rate, purpose, fresh), busy_share=1.0)
+
+    offered: list[float] = []
+    sut = Sut(2e4, failed_flatters=1.0)
+    result = search(trial, dataclasses.replace(PLENTY, start_per_s=10.0, quick=True))
+    assert result.low == pytest.approx(2e4, rel=0.06)
+    assert len(offered) <= 12

@@ -1,0 +1,75 @@
+"""What progress shows of a trial that runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.transports.spi import Chunk
+from streamgauge.trial import stopping_rules
+from streamgauge.trial.progress import snapshot
+from tests.unit.helpers_trials import START, done_of
+
+
+@pytest.mark.parametrize("now_us", range(200_000, 8 * US, 333_000))
+@pytest.mark.parametrize("chunk_us", [10_000, 50_000, 100_000])
+def test_progress_shows_the_rate_of_whole_chunks(make: Any, now_us: int, chunk_us: int) -> None:
+    """Of a steady plan it is the rate at any moment, wherever in a chunk that is; of two generators the sum."""
+    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    record.trial_log.chunks = [chunks_until(now_us, chunk_us) for _ in range(2)]
+    assert snapshot(record, START + now_us, "measured").offered_per_s == pytest.approx(1000)
+
+
+def test_progress_shows_that_a_generator_stands_still(make: Any) -> None:
+    """Nothing for three seconds, of the five that are looked at; then for longer than these."""
+    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    record.trial_log.chunks = [chunks_until(6 * US, 50_000)]
+    assert snapshot(record, START + 9 * US, "measured").offered_per_s == pytest.approx(1000 / (5.0 - 0.05 - 0.3))
+    assert snapshot(record, START + 12 * US, "measured").offered_per_s == 0
+
+
+def chunks_until(now_us: int, chunk_us: int) -> list[Chunk]:
+    """Those of 500 events/s that were whole by then."""
+    ends = range(chunk_us, now_us + 1, chunk_us)
+    return [Chunk(START + end - chunk_us, START + end, chunk_us // 2000, START + end) for end in ends]
+
+
+def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
+    """Longer warm-up, extended span, Ctrl-C."""
+    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US))
+    assert snapshot(record, START + US, "measured").note == ""
+    record.prolong_warmup(10 * US, stopping_rules.FIRST_BATCH)
+    record.prolong_warmup(5 * US, stopping_rules.DRAINING)
+    assert (
+        snapshot(record, START + US, "measured").note
+        == "warm-up 15 s longer, because the engine's backlog was still draining"
+    )
+    record.extend_span(10 * US, "evidence")
+    assert snapshot(record, START + US, "measured").note.endswith("; extended, because evidence was undecided")
+    record.extend_span(10 * US, "backlog trend and output trend")
+    both = "; extended, because backlog trend and output trend were undecided"
+    assert snapshot(record, START + US, "measured").note.endswith(both)
+    record.interrupted = True
+    assert snapshot(record, START + US, "measured").note.startswith("stopping")
+
+
+def test_progress_says_that_the_rate_still_rises(make: Any) -> None:
+    """To what, as long as it is a warm-up and below that; else it looks as if the generators failed."""
+    record = done_of(make, profile="ramp:9k")
+    told = [snapshot(record, START + second * US, "measured").note for second in (1, 10)]
+    assert told[0].startswith("rising to 1.")
+    assert told[1] == ""
+    assert snapshot(done_of(make), START + US, "measured").note == ""
+
+
+def test_progress_shows_the_median_of_the_latest_batch(make: Any) -> None:
+    """A few batches carry no p99, so none is shown that the result would not print."""
+    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    record.trial_log.commits = [
+        make.commit(batch, START + 2 * US, latency_us_p50=late_us) for batch, late_us in enumerate((3e5, 9e5, None))
+    ]
+    assert snapshot(record, START + 3 * US, "measured").event_time_p50_us == 9e5

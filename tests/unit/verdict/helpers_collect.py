@@ -1,0 +1,49 @@
+"""What evidence is collected of, and what is judged by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamgauge.core.clock import US
+from streamgauge.metrics.latency.event_latency import LatencyBySecond, SinkLatencies
+from streamgauge.metrics.latency.histogram import Histogram
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.verdict import collect_evidence as collect_module
+from streamgauge.verdict.verdict import judge
+from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult
+from tests.unit.helpers_trials import LATENCIES, RATE, RIGHT, START
+
+
+def verified(negatives: int = 0, windows: int | None = 9, **found: Any) -> VerificationResult:
+    histograms: dict[str, Histogram] = {}
+    latencies = SinkLatencies(LATENCIES, LatencyBySecond(), negatives, 9, histograms, windows)
+    verification = RIGHT.model_copy(update=found)
+    return VerificationResult(verification, (SinkDiff("revenue", "", verification, latencies, 9),))
+
+
+def with_latencies(of_second: Callable[[int], int], kind: str = "event_time") -> VerificationResult:
+    """As `verified`, with a hundred results in each second of the span, and one in a second of few.
+
+    `kind`: from the event or, as `processing_time`, from its delivery.
+    """
+    found = verified()
+    (sink,) = found.sinks
+    first = START // US
+    each = {first + n: Histogram() for n in range(31)}
+    for n in range(30):
+        each[first + n].add(np.full(100, of_second(n)))
+    each[first + 30].add(np.array([60_000_000]))
+    seconds = replace(sink.latencies.seconds, **{"event_time": each, kind: each})
+    return replace(found, sinks=(replace(sink, latencies=sink.latencies._replace(seconds=seconds)),))
+
+
+def judged(
+    resolved: ResolvedExperiment, record: TrialRecord, by: VerificationResult | None = None
+) -> tuple[str, tuple[str, ...]]:
+    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, by or verified(), LATENCIES))
+    return verdict.value, verdict.decided_by
