@@ -12,10 +12,14 @@ from streamgauge.studies.capacity.strategy import (
     BUSY_FULL,
     BUSY_OVER,
     DRAIN_OVERESTIMATE_FACTOR,
+    FAILED_OVERESTIMATE_FACTOR,
+    PROMISED_MAX,
     STEP_MAX,
     State,
     TrialRequest,
+    _rate_below,
     _rate_between,
+    _step_up,
 )
 from tests.unit.studies.capacity.helpers_search import PLENTY, Scripted, Sut
 
@@ -164,3 +168,31 @@ def test_an_engine_whose_batches_are_full_at_any_rate_is_left_behind_too() -> No
     result = search(trial, dataclasses.replace(PLENTY, start_per_s=10.0, quick=True))
     assert result.low == pytest.approx(2e4, rel=0.06)
     assert len(offered) <= 12
+
+
+@pytest.mark.parametrize(
+    ("drained_per_s", "expected"),
+    [
+        (None, 1e6 / 1.1),
+        (0.0, 1e6 / 1.1),
+        (0.99e6, 1e6 / 1.1),  # no less than a step down
+        (0.4e6, 0.4e6 / FAILED_OVERESTIMATE_FACTOR),
+    ],
+)
+def test_the_rate_below_is_that_of_a_step_or_of_what_was_drained(drained_per_s: float | None, expected: float) -> None:
+    """Whichever is lower: an engine that took far less than its load is not asked for nearly as much again."""
+    assert _rate_below(1e6, 1.1, drained_per_s) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("step", "busy_share", "expected"),
+    [
+        (1.05, 0.001, PROMISED_MAX),  # promises 980 times the rate
+        (10.0, 0.001, 10.0),
+        (1.15, 0.99, 1.05**2),  # full: no more than two widths
+        (1.02, 0.99, 1.02),
+        (1.3, 0.99, 1.3),  # except far away, where batches are full at any rate
+    ],
+)
+def test_a_step_up_has_its_cap(step: float, busy_share: float, expected: float) -> None:
+    assert _step_up(step, 1.05, busy_share) == pytest.approx(expected)

@@ -95,3 +95,12 @@ def test_schedule_delay_is_measured_against_the_soonest_sink(
 def test_a_share_is_shown_on_its_side_of_the_limit(changes: dict[str, Any], said: str) -> None:
     """Rounded onto the limit it would be no reason."""
     assert said in check_of(judge(evidence(**changes)), "driver").sentence
+
+
+def test_seconds_without_a_plan_are_not_judged() -> None:
+    """A burst leaves seconds between; events of the second before may come in them. Without any plan there is none."""
+    planned = np.where(SECONDS % 2 == 0, RATE, 0.0)
+    for offered in (planned, np.full(60, RATE)):
+        assert check_of(judge(evidence(planned_per_s=planned, offered_per_s=offered)), "driver").state == "ok"
+    with pytest.raises(ValueError, match="no second of the plan was recorded"):
+        judge(evidence(planned_per_s=np.zeros(60)))
