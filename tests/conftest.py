@@ -1,5 +1,7 @@
 """Settings of every test, and the guard of those that must start nothing."""
 
+import functools
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -7,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import vl_convert
 from hypothesis import settings
 
 from streamgauge.core.errors import MachineError
@@ -51,6 +54,15 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     shared = {"spark", "broker"}.intersection(getattr(item, "fixturenames", ()))
     for name in shared:
         item.add_marker(pytest.mark.xdist_group(name))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawn_once() -> Iterator[None]:
+    """Each process draws equal charts once: drawing takes most of the time of tests that look at a report."""
+    draw = functools.cache(vl_convert.vegalite_to_svg)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vl_convert, "vegalite_to_svg", lambda chart: draw(json.dumps(chart)))
+        yield
 
 
 @pytest.fixture(scope="session")

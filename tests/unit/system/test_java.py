@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -138,16 +138,18 @@ def test_the_install_command_is_this_systems(monkeypatch: pytest.MonkeyPatch, re
     assert hint in java.install_hint()
 
 
-@pytest.mark.parametrize(("marked", "code", "said"), [("spark", 3, True), ("not spark", 5, False)])
-def test_tests_on_spark_ask_for_java_once(marked: str, code: int, said: bool, tmp_path: Path) -> None:
-    """One message instead of a failure for each; tests that start no Spark need no Java (of this file none is left)."""
-    tests = Path(__file__).parents[2]
-    file = tests / "real" / "spark" / "test_expressions.py"
-    command = [sys.executable, "-m", "pytest", "-q", "-m", marked, str(file)]
-    environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tests.parent, env=environment)
-    assert done.returncode == code, done.stdout
-    assert (f"none was found by JAVA_HOME={tmp_path}" in done.stdout + done.stderr) is said
+@pytest.mark.parametrize("marked", [True, False])
+def test_tests_on_spark_ask_for_java_once(
+    marked: bool, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One message instead of a failure for each; tests that start no Spark need no Java."""
+    conftest: Any = request.config.pluginmanager.get_plugin(str(Path(__file__).parents[2] / "conftest.py"))
+    item = SimpleNamespace(get_closest_marker=lambda name: marked or None)
+    session: Any = SimpleNamespace(config=SimpleNamespace(option=SimpleNamespace(collectonly=False)), items=[item])
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(pytest.exit.Exception, match="none was found by JAVA_HOME") if marked else nullcontext() as ended:
+        conftest.pytest_collection_finish(session)
+    assert ended is None or ended.value.returncode == MachineError.exit_code
 
 
 def test_java_is_asked_without_the_options_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

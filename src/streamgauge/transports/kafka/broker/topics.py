@@ -135,15 +135,15 @@ class Topics:
                 raise DriverError(f"the brokers {self._brokers} do not answer within {REQUEST_TIMEOUT_S:g} s") from None
         return ids
 
-    def hosts(self, timeout_s: float = REQUEST_TIMEOUT_S) -> set[str]:
+    def hosts(self, timeout_s: float | None = None) -> set[str]:
         """The advertised hosts of the brokers. Raises DriverError."""
         return {broker.host for broker in self._metadata(timeout_s).brokers.values()}
 
-    def _metadata(self, timeout_s: float = REQUEST_TIMEOUT_S) -> Any:
+    def _metadata(self, timeout_s: float | None = None) -> Any:
         from confluent_kafka import KafkaException
 
         try:
-            return self._client.list_topics(timeout=timeout_s)
+            return self._client.list_topics(timeout=REQUEST_TIMEOUT_S if timeout_s is None else timeout_s)
         except KafkaException as error:
             raise self._silent(error) from None
 
