@@ -61,10 +61,10 @@ class Case:
     def answer(self, sink: str = "") -> pa.Table:
         """The oracle's rows for all that was offered, by event time; each came a second after it was due."""
         one = next(each for each in self.resolved.by_sink() if sink in ("", each.flow.sink.name))
-        asked = repr((one.lineage_flow, self.record.spans, self.record.trial_log.deliveries))
-        if asked not in ANSWERS:
-            ANSWERS[asked] = self._answer(one)
-        return ANSWERS[asked]
+        key = repr((one.lineage_flow, self.record.spans, self.record.trial_log.deliveries))
+        if key not in ANSWERS:
+            ANSWERS[key] = self._answer(one)
+        return ANSWERS[key]
 
     def _answer(self, one: ResolvedExperiment) -> pa.Table:
         columns = schema.columns(one.lineage_flow.sink.input)
@@ -72,9 +72,9 @@ class Case:
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             relations = self._inputs(connection, one)
-            asked = f"SELECT *, greatest({EVENT_TIME}{windowed}) + {US} AS {EMISSION_TIME}"
+            query = f"SELECT *, greatest({EVENT_TIME}{windowed}) + {US} AS {EMISSION_TIME}"
             return connection.sql(
-                f"{asked} FROM ({sql(one.lineage_flow, relations)}) ORDER BY {EVENT_TIME}"
+                f"{query} FROM ({sql(one.lineage_flow, relations)}) ORDER BY {EVENT_TIME}"
             ).to_arrow_table()
 
     def updates(self) -> list[pa.Table]:
@@ -83,9 +83,9 @@ class Case:
             self._inputs(connection, self.resolved)
             times = f"max({EVENT_TIME}) AS {EVENT_TIME}, max({INGEST_TIME}) AS {INGEST_TIME}"
             after = f"max({EVENT_TIME}) + {US} AS {EMISSION_TIME}"
-            asked = f"SELECT user_id, count(*) AS n, {times}, {after} FROM input_purchases WHERE {EVENT_TIME} < "
+            query = f"SELECT user_id, count(*) AS n, {times}, {after} FROM input_purchases WHERE {EVENT_TIME} < "
             ends = (START + second * US for second in range(1, 21))
-            return [connection.sql(f"{asked} {end} GROUP BY user_id").to_arrow_table() for end in ends]
+            return [connection.sql(f"{query} {end} GROUP BY user_id").to_arrow_table() for end in ends]
 
     def _inputs(self, connection: duckdb.DuckDBPyConnection, one: ResolvedExperiment) -> dict[str, str]:
         made = RegeneratedInput(self.record.trial_log.plan, IngestTimes(self.record.trial_log), one.columns)
@@ -148,9 +148,9 @@ def planted(rows: pa.Table, flow: Flow, fault: str, place: int) -> pa.Table:
             return pa.concat_tables([rows, with_value(one, id_, 0, 2**30)])
 
 
-def last_before(asked: Case, end_us: int, streams: Iterable[int] = (0, 1)) -> int:
+def last_before(trial: Case, end_us: int, streams: Iterable[int] = (0, 1)) -> int:
     """The greatest event time before `end_us`, by making every event."""
-    plan = asked.record.trial_log.plan
+    plan = trial.record.trial_log.plan
     times = [
         plan.event_times(stream, partition, 0, plan.count_before(stream, partition, plan.end_us))
         for stream in streams

@@ -17,9 +17,9 @@ from streamgauge.core.errors import InputError
 TINY = 'workload = "identity"\n[load]\nrate = "1k"\nduration = "1s"\ngenerators = 2\n'
 
 
-def asked(tmp_path: Path, text: str, *options: str) -> Result:
+def run_file(tmp_path: Path, text: str, *options: str) -> Result:
     """The command on a file with `text`."""
-    file = tmp_path / "asked.toml"
+    file = tmp_path / "experiment.toml"
     file.write_text(text)
     return CliRunner().invoke(app.app, ["experiment", str(file), *options])
 
@@ -36,15 +36,15 @@ def test_the_file_chooses_the_command(
         return SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=SimpleNamespace(value="undecided"))
 
     monkeypatch.setattr(commands, function, answer)
-    done = asked(tmp_path, f'command = "{command}"\n{TINY}', "--json")
+    done = run_file(tmp_path, f'command = "{command}"\n{TINY}', "--json")
     assert (done.exit_code, json.loads(done.stdout)) == (1, {"made": "up"})
     assert [experiment.command for experiment in seen] == [command]
-    assert seen == [read(tmp_path / "asked.toml")]
+    assert seen == [read(tmp_path / "experiment.toml")]
 
 
 def test_generate_writes_where_the_file_says(tmp_path: Path) -> None:
     """`out` is the folder of the input; one file a partition."""
-    done = asked(tmp_path, f'command = "generate"\nout = "{tmp_path / "input"}"\n{TINY}', "--json")
+    done = run_file(tmp_path, f'command = "generate"\nout = "{tmp_path / "input"}"\n{TINY}', "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["events"] == {"purchases": 1000}
     assert sorted(path.name for path in (tmp_path / "input" / "purchases").iterdir()) == [
@@ -63,7 +63,7 @@ def test_the_command_line_may_say_where_to_write(tmp_path: Path) -> None:
 
 def test_generate_without_a_place_is_refused(tmp_path: Path) -> None:
     """Where to write has no default: the refusal names the setting."""
-    done = asked(tmp_path, f'command = "generate"\n{TINY}')
+    done = run_file(tmp_path, f'command = "generate"\n{TINY}')
     assert isinstance(done.exception, InputError)
     assert [problem.setting for problem in done.exception.problems] == ["out"]
 
@@ -87,13 +87,13 @@ def test_a_command_shows_itself_as_a_file_that_does_the_same(
     shown = CliRunner().invoke(app.app, [command, "identity", *options, "--print-toml"])
     assert shown.exit_code == 0, shown.exception
     assert f'command = "{command}"' in shown.stdout
-    assert asked(tmp_path, shown.stdout, "--print-toml").stdout == shown.stdout
-    assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "asked.toml"}
+    assert run_file(tmp_path, shown.stdout, "--print-toml").stdout == shown.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"rows.csv", "experiment.toml"}
 
 
 def test_a_share_may_be_written_in_percent(tmp_path: Path) -> None:
     """In a file as on the command line."""
-    shown = asked(tmp_path, 'command = "sustain"\nworkload = "identity"\n[search]\ntolerance = "7%"\n', "--print-toml")
+    shown = run_file(tmp_path, 'command = "sustain"\nworkload = "identity"\n[search]\ntolerance = "7%"\n', "--print-toml")
     assert shown.exit_code == 0
     assert "tolerance = 0.07" in shown.stdout
 
@@ -131,6 +131,6 @@ def test_an_unreadable_file_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_unknown_keys_are_refused_all_at_once(tmp_path: Path) -> None:
     """Every key that there is not is told, with its dotted name."""
-    done = asked(tmp_path, 'workload = "identity"\nspeed = 1\n[load]\nrat = "1k"\n')
+    done = run_file(tmp_path, 'workload = "identity"\nspeed = 1\n[load]\nrat = "1k"\n')
     assert isinstance(done.exception, InputError)
     assert {problem.setting for problem in done.exception.problems} == {"speed", "load.rat"}

@@ -25,7 +25,7 @@ AXES: dict[str, st.SearchStrategy[list[Any]]] = {
 matrices = st.fixed_dictionaries({}, optional=AXES)
 
 
-def asked(**matrix: Any) -> Experiment:
+def matrix_experiment(**matrix: Any) -> Experiment:
     return build({"workload": "windowed_aggregation", "matrix": matrix})
 
 
@@ -36,7 +36,7 @@ def settings_of(cells: tuple[Cell, ...]) -> list[dict[str, Any]]:
 @given(matrices, st.integers(1, 3))
 def test_each_combination_comes_once_in_each_repetition(axes: dict[str, list[Any]], repeat: int) -> None:
     """Numbered through, the last list varying fastest, and each experiment has the values of its cell."""
-    cells = expand(asked(**axes, repeat=repeat))
+    cells = expand(matrix_experiment(**axes, repeat=repeat))
     expected = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     assert [cell.number for cell in cells] == list(range(1, len(expected) * repeat + 1))
     assert settings_of(cells) == expected * repeat
@@ -56,13 +56,13 @@ def nested(settings: dict[str, Any]) -> dict[str, Any]:
 
 def test_settings_of_the_engine_and_the_transport_may_stand_in_tables() -> None:
     """As outside of a matrix: `engine.parallelism` is `parallelism`."""
-    cells = expand(asked(engine={"parallelism": [1, 2]}, transport={"partitions": [4]}, exclude=[
+    cells = expand(matrix_experiment(engine={"parallelism": [1, 2]}, transport={"partitions": [4]}, exclude=[
         {"engine": {"parallelism": 2}, "transport": {"partitions": 4}}
     ]))  # fmt: skip
     assert settings_of(cells) == [{"parallelism": 1, "partitions": 4}]
     assert [(cell.experiment.parallelism, cell.experiment.partitions) for cell in cells] == [(1, 4)]
     with pytest.raises(InputError, match="parallelism: must be given once"):
-        expand(asked(engine={"parallelism": [1, 2]}, parallelism=[1]))
+        expand(matrix_experiment(engine={"parallelism": [1, 2]}, parallelism=[1]))
 
 
 @given(st.data())
@@ -74,14 +74,14 @@ def test_exclude_takes_out_and_include_adds(data: st.DataObject) -> None:
     entry = {name: data.draw(st.sampled_from(axes[name])) for name in names}
     more = {"load.rate": "77k", "load.seed": 7, "parameters.range": "16s"}
     left = [one for one in crossed if any(one[name] != value for name, value in entry.items())]
-    assert settings_of(expand(asked(**axes, exclude=[entry], include=[more]))) == [*left, more]
+    assert settings_of(expand(matrix_experiment(**axes, exclude=[entry], include=[more]))) == [*left, more]
 
 
 @given(st.integers(0, 1000), st.integers(1, 4), st.integers(1, 6))
 def test_random_order_is_drawn_by_its_seed_within_each_repetition(seed: int, repeat: int, rates: int) -> None:
     """Every combination has run once before any runs twice, so that drift of the machine hits them alike."""
     matrix = {"load.rate": [f"{n}k" for n in range(1, rates + 1)], "repeat": repeat, "order": "random", "seed": seed}
-    experiment = asked(**matrix)
+    experiment = matrix_experiment(**matrix)
     cells = expand(experiment)
     ordered = run_order(cells, experiment.matrix or Matrix())
     assert sorted(ordered, key=lambda cell: cell.number) == list(cells)
@@ -94,10 +94,10 @@ def test_another_seed_is_another_order() -> None:
     rates = [f"{n}k" for n in range(1, 9)]
     orders = {
         tuple(cell.number for cell in run_order(expand(one), one.matrix or Matrix()))
-        for one in (asked(**{"load.rate": rates}, order="random", seed=seed) for seed in range(5))
+        for one in (matrix_experiment(**{"load.rate": rates}, order="random", seed=seed) for seed in range(5))
     }
     assert len(orders) == 5
-    listed = asked(**{"load.rate": rates})
+    listed = matrix_experiment(**{"load.rate": rates})
     assert run_order(expand(listed), listed.matrix or Matrix()) == expand(listed)
 
 
@@ -120,16 +120,16 @@ def test_a_file_may_nest_keys_or_quote_them(tmp_path: Path) -> None:
 
 def test_without_lists_a_matrix_has_the_files_own_cell_or_the_included_ones() -> None:
     """`repeat` alone repeats one experiment; `include` alone lists cells one by one."""
-    assert settings_of(expand(asked())) == [{}]
+    assert settings_of(expand(matrix_experiment())) == [{}]
     assert settings_of(expand(build({"workload": "identity"}))) == [{}]
-    assert [cell.repetition for cell in expand(asked(repeat=3))] == [1, 2, 3]
+    assert [cell.repetition for cell in expand(matrix_experiment(repeat=3))] == [1, 2, 3]
     included = [{"load.rate": "1k", "tuning": "tuned"}, {"load.rate": "5k"}]
-    assert settings_of(expand(asked(include=included))) == [included[0], {"load.rate": "5k", "tuning": "tuned"}]
+    assert settings_of(expand(matrix_experiment(include=included))) == [included[0], {"load.rate": "5k", "tuning": "tuned"}]
 
 
 def test_a_setting_that_only_some_cells_change_has_the_value_in_force_elsewhere() -> None:
     """Every cell has a value of every varied setting."""
-    cells = expand(asked(**{"load.rate": ["1k"]}, include=[{"load.rate": "2k", "parameters.range": "4s"}]))
+    cells = expand(matrix_experiment(**{"load.rate": ["1k"]}, include=[{"load.rate": "2k", "parameters.range": "4s"}]))
     assert varied(cells) == ("load.rate", "parameters.range")
     assert [cell.settings["parameters.range"] for cell in cells] == [None, "4s"]
     assert value_of(cells[0].experiment, "load.rate") == 1000.0
@@ -179,7 +179,7 @@ def test_a_user_job_or_data_may_lie_beside_the_file(tmp_path: Path) -> None:
 def test_what_is_no_matrix_is_refused(matrix: dict[str, Any], setting: str, rule: str, way_out: str) -> None:
     """In one problem that names setting, rule, value and way out."""
     with pytest.raises(InputError) as refused:
-        expand(asked(**matrix))
+        expand(matrix_experiment(**matrix))
     (problem,) = refused.value.problems
     assert problem.setting == setting
     assert rule in problem.rule
@@ -194,7 +194,7 @@ def test_what_is_no_matrix_is_refused(matrix: dict[str, Any], setting: str, rule
 def test_what_its_own_keys_do_not_take_is_refused(matrix: dict[str, Any], setting: str) -> None:
     """When the file is read."""
     with pytest.raises(InputError, match=setting):
-        asked(**matrix)
+        matrix_experiment(**matrix)
 
 
 def test_a_million_cells_are_refused_before_one_is_made() -> None:
@@ -202,19 +202,19 @@ def test_a_million_cells_are_refused_before_one_is_made() -> None:
     axes = {f"parameters.p{n}": list(range(10)) for n in range(6)}
     begun = time.process_time()
     with pytest.raises(InputError) as refused:
-        expand(asked(**axes))
+        expand(matrix_experiment(**axes))
     assert time.process_time() - begun < 1.0
     (problem,) = refused.value.problems
     assert (problem.setting, problem.rule) == ("matrix", f"must have at most {CELLS_MAX:,} cells before exclude")
     assert "1,000,000 cells: 10 of parameters.p0 x" in str(problem.got)
     with pytest.raises(InputError, match="2,000 cells: repeat 1000"):
-        expand(asked(include=[{"load.seed": 1}], repeat=1000))
+        expand(matrix_experiment(include=[{"load.seed": 1}], repeat=1000))
 
 
 @pytest.mark.parametrize("numbers", ["0", "4", "1,9", "x", "", "1;2", "-1", "01"])
 def test_cells_out_of_range_are_refused(numbers: str) -> None:
     """With the numbers that there are, and how to see them."""
-    cells = expand(asked(**{"load.rate": ["1k", "2k", "3k"]}))
+    cells = expand(matrix_experiment(**{"load.rate": ["1k", "2k", "3k"]}))
     with pytest.raises(InputError) as refused:
         select(cells, numbers)
     (problem,) = refused.value.problems
@@ -224,7 +224,7 @@ def test_cells_out_of_range_are_refused(numbers: str) -> None:
 
 def test_cells_are_selected_by_number() -> None:
     """In the order in which they would run."""
-    cells = expand(asked(**{"load.rate": ["1k", "2k", "3k"]}))
+    cells = expand(matrix_experiment(**{"load.rate": ["1k", "2k", "3k"]}))
     assert [cell.number for cell in select(cells, "3, 1")] == [1, 3]
 
 

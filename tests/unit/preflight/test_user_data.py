@@ -31,13 +31,13 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
-def asked(workload: str, **parameters: Any) -> dict[str, Any]:
+def values_of(workload: str, **parameters: Any) -> dict[str, Any]:
     return {"workload": workload, "parameters": parameters, "load": {"rate": 1000}}
 
 
 def test_a_workload_runs_on_the_rows_of_a_file(data: Path) -> None:
     """With its own parameters beside; the file's digest is of what the run was."""
-    resolved = check(build(asked("filter", data=str(data), above="50")))
+    resolved = check(build(values_of("filter", data=str(data), above="50")))
     plan = resolved.plan(0, 1000.0, 1.0)
     rows = [plan.batch(0, partition, 0, 2, ["price"]).column("price").to_pylist() for partition in range(2)]
     assert rows == [[30, 30], [60, 60]]
@@ -45,13 +45,13 @@ def test_a_workload_runs_on_the_rows_of_a_file(data: Path) -> None:
     kept = dict(resolved.workload.files)
     assert not list(changed_files(resolved.workload, kept, "-"))
     data.write_text(data.read_text() + "7,8,90\n")
-    again = check(build(asked("filter", data=str(data))))
+    again = check(build(values_of("filter", data=str(data))))
     assert [problem.setting for problem in changed_files(again.workload, kept, "-")] == [str(data)]
 
 
 def test_one_stream_of_several_is_named(data: Path) -> None:
     """The others are made as ever."""
-    resolved = check(build(asked("windowed_join", **{"data.purchases": str(data)})))
+    resolved = check(build(values_of("windowed_join", **{"data.purchases": str(data)})))
     plan = resolved.plan(0, 1000.0, 1.0)
     numbers = {stream.name: number for number, stream in enumerate(plan.streams)}
     assert plan.batch(numbers["purchases"], 0, 0, 1, ["price"]).column("price").to_pylist() == [30]
@@ -67,7 +67,7 @@ def test_one_stream_of_several_is_named(data: Path) -> None:
 def test_data_that_fit_no_stream_are_refused(data: Path, workload: str, name: str, rule: str) -> None:
     """Before anything is started."""
     with pytest.raises(InputError) as refused:
-        check(build(asked(workload, **{name: str(data)})))
+        check(build(values_of(workload, **{name: str(data)})))
     assert any(rule in problem.rule for problem in refused.value.problems)
 
 
@@ -75,7 +75,7 @@ def test_data_is_refused_for_a_user_job(data: Path) -> None:
     """Its sample is in its file."""
     job = Path(__file__).parents[3] / "examples" / "enrich.py"
     with pytest.raises(InputError) as refused:
-        check(build(asked(str(job), data=str(data))))
+        check(build(values_of(str(job), data=str(data))))
     assert "is for built-in workloads" in refused.value.problems[0].rule
 
 
@@ -89,16 +89,16 @@ def test_a_file_of_a_stream_stands_beside_the_workloads_own(data: Path) -> None:
 def test_the_only_stream_gets_one_file(data: Path) -> None:
     """By either name, and not by both: one of the two would be passed over in silence."""
     for name in ("data", "data.purchases"):
-        streams = check(build(asked("filter", **{name: str(data)}))).streams(1000.0)
+        streams = check(build(values_of("filter", **{name: str(data)}))).streams(1000.0)
         assert {type(field) for field in streams[0].fields} == {ReplayedColumn}
     with pytest.raises(InputError) as refused:
-        check(build(asked("filter", **{"data": str(data), "data.purchases": str(data)})))
+        check(build(values_of("filter", **{"data": str(data), "data.purchases": str(data)})))
     assert "must be given once" in refused.value.problems[0].rule
 
 
 def test_a_file_is_the_one_that_was_checked(data: Path) -> None:
     """At every rate of a search: one that has changed since is our failure, and not another workload."""
-    resolved = check(build(asked("filter", data=str(data))))
+    resolved = check(build(values_of("filter", data=str(data))))
     data.write_text("user_id,gem_pack_id,price\n7,8,90\n")
     content.cache_clear()
     with pytest.raises(DriverError, match="was changed after it was checked"):
@@ -108,7 +108,7 @@ def test_a_file_is_the_one_that_was_checked(data: Path) -> None:
 def test_engines_are_told_which_columns_hold_nulls(data: Path) -> None:
     """The flow's sources have the schemas of the streams: an engine that is promised values may do anything else."""
     data.write_text("user_id,gem_pack_id,price\n1,2,\n4,5,60\n")
-    resolved = check(build(asked("filter", data=str(data))))
+    resolved = check(build(values_of("filter", data=str(data))))
     (source,), (stream,) = sources(resolved.flow), resolved.streams(1000.0)
     assert source.schema == stream.schema
     assert [field.name for field in source.schema.fields if field.nullable] == ["price"]
@@ -122,10 +122,10 @@ def test_only_what_is_read_must_be_in_the_file(data: Path) -> None:
         ("windowed_aggregation", "price,gem_pack_id", {}),
     ):
         data.write_text(f"{names}\n" + "1,2,3\n"[: 2 * names.count(",") + 1] + "\n")
-        check(build(asked(workload, data=str(data), **parameters)))
+        check(build(values_of(workload, data=str(data), **parameters)))
     data.write_text("device,temp\n1,20.5\n")
     with pytest.raises(InputError, match="must have a column volt double"):
-        check(build(asked("spike_detection", data=str(data), parser_value_field="volt")))
+        check(build(values_of("spike_detection", data=str(data), parser_value_field="volt")))
 
 
 @pytest.mark.parametrize(("workload", "column", "rest", "keys"), [
@@ -141,7 +141,7 @@ def test_keys_may_be_names(data: Path, workload: str, column: str, rest: str, ke
     """As public data sets have them; a note says so."""
     names, _, row = rest.partition("\n")
     data.write_text("\n".join([f"{column},{names}", *(row.format(key) for key in (*keys, keys[0]))]))
-    plan = check(build(asked(workload, data=str(data)))).plan(0, 1000.0, 1.0)
+    plan = check(build(values_of(workload, data=str(data)))).plan(0, 1000.0, 1.0)
     events = plan.batch(0, 0, 0, 2, [column]).to_pylist() + plan.batch(0, 1, 0, 2, [column]).to_pylist()
     first, second = (event[column] for event in (events[0], events[2]))
     assert [event[column] for event in events] == [first, first, second, first]
@@ -155,7 +155,7 @@ def test_ids_of_mails_may_be_texts_in_both_streams(tmp_path: Path) -> None:
     training.write_text('{"id": "inmail.1", "message": "buy now", "spam": true}\n')
     analysis.write_text('{"id": "inmail.9", "message": "hello"}\n{"id": "inmail.1", "message": "buy"}\n')
     files = {"data.training": str(training), "data.analysis": str(analysis)}
-    plan = check(build(asked("spam_filter", **files))).plan(0, 1000.0, 1.0)
+    plan = check(build(values_of("spam_filter", **files))).plan(0, 1000.0, 1.0)
     ids = [plan.batch(stream, 0, 0, 1, ["id"]).column("id").to_pylist() for stream in range(2)]
     assert ids == [[0], [1]]
 
@@ -164,7 +164,7 @@ def test_a_key_that_is_missing_may_be_one_for_all(data: Path) -> None:
     """Google's machines have no cluster: the error says how to give them one."""
     data.write_text("machine,cpu,memory\n1,0.5,0.5\n")
     with pytest.raises(InputError) as refused:
-        check(build(asked("machine_outlier", data=str(data))))
+        check(build(values_of("machine_outlier", data=str(data))))
     (problem,) = refused.value.problems
     assert problem.rule == "must have a column cluster int"
     assert "add cluster with one value, such as 0, in every row" in problem.way_out
@@ -177,7 +177,7 @@ def notes(plan: Plan) -> tuple[str, ...]:
 def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
     """Beside the file's digest: rows and lines, and of each column what is null and why; the same in words."""
     data.write_text("user_id,gem_pack_id,price\n1,2,30\n4,5,much\n7,8\n4,,60\n")
-    plan = check(build(asked("filter", data=str(data)))).plan(0, 1000.0, 1.0)
+    plan = check(build(values_of("filter", data=str(data)))).plan(0, 1000.0, 1.0)
     (found,) = replayed_data(plan, plan.end_us)
     assert found.model_dump() == {
         "stream": "purchases", "file": str(data), "sha256": digest(data), "rows": 3, "left_out": 1,
@@ -204,13 +204,13 @@ def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
 def test_how_often_a_file_comes_is_said_in_plain_numbers(data: Path, texts: str, events: int, said: str) -> None:
     """No powers of ten."""
     data.write_text("user_id,gem_pack_id,price\n" + texts)
-    plan = check(build(asked("filter", data=str(data)))).plan(0, float(events), 1.0)
+    plan = check(build(values_of("filter", data=str(data)))).plan(0, float(events), 1.0)
     assert said in notes(plan)[0]
 
 
 def test_a_file_that_comes_once_needs_no_word(data: Path) -> None:
     """Nothing in it comes again; with one event more, something does."""
-    resolved = check(build(asked("filter", data=str(data))))
+    resolved = check(build(values_of("filter", data=str(data))))
     once, more = (resolved.plan(0, 1000.0, events / 1000) for events in (2, 3))
     assert [plan.planned_events(plan.start_us, plan.end_us) for plan in (once, more)] == [2, 3]
     assert notes(once) == ()
@@ -221,7 +221,7 @@ def test_a_file_that_comes_once_needs_no_word(data: Path) -> None:
 def test_the_datas_time_is_a_column_and_no_file(data: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It goes on; no folder is put before it; another time is another input."""
     monkeypatch.chdir(data.parent)
-    experiment = with_absolute_paths(build(asked("filter", data="bought.csv", **{name: "price"})))
+    experiment = with_absolute_paths(build(values_of("filter", data="bought.csv", **{name: "price"})))
     assert experiment.parameters[name] == "price"
     plan = check(experiment).plan(0, 1000.0, 1.0)
     prices = [plan.batch(0, partition, 0, 2, ["price"]).column("price").to_pylist() for partition in range(2)]
@@ -245,7 +245,7 @@ def test_a_time_of_no_file_is_refused(
     if workload == "word_count":
         data.write_text("text\nthe cow\n")
     with pytest.raises(InputError) as refused:
-        check(build(asked(workload, **{name: value.replace("FILE", str(data)) for name, value in parameters.items()})))
+        check(build(values_of(workload, **{name: value.replace("FILE", str(data)) for name, value in parameters.items()})))
     (problem,) = refused.value.problems
     assert problem.setting == setting
     assert rule in problem.rule
@@ -254,7 +254,7 @@ def test_a_time_of_no_file_is_refused(
 def test_a_time_that_the_whole_run_cannot_say_is_refused(data: Path) -> None:
     """Before it starts, by its longest plan: an int ends in 2038, if it is of seconds."""
     data.write_text("user_id,gem_pack_id,price\n1,2,1700000000\n4,5,1700086400\n")
-    values = asked("filter", data=str(data), **{"data.time": "price"})
+    values = values_of("filter", data=str(data), **{"data.time": "price"})
     with pytest.raises(InputError, match="can say in all"):
         check(build(values))
     few = {"rate": 1, "duration": "4s"}
@@ -277,7 +277,7 @@ def test_parameters_of_rows_that_are_not_made_are_refused(
     lines.write_text("one\n")
     files = {"FILE": str(data), "LINES": str(lines)}
     with pytest.raises(InputError) as refused:
-        check(build(asked(workload, **{name: files.get(value, value) for name, value in parameters.items()})))
+        check(build(values_of(workload, **{name: files.get(value, value) for name, value in parameters.items()})))
     (problem,) = refused.value.problems
     assert problem.setting == f"set {idle}"
     assert "affects only generated rows" in problem.rule
@@ -293,14 +293,14 @@ def test_parameters_that_are_as_ever_or_shape_another_stream_are_taken(
 ) -> None:
     """A default may be said; and where nothing is replayed, every one counts."""
     given = {name: str(data) if value == "FILE" else value for name, value in parameters.items()}
-    check(build(asked(workload, **given)))
+    check(build(values_of(workload, **given)))
 
 
 def test_data_are_found_from_any_working_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An experiment says their whole path, whichever stream they are of, and leaves other parameters alone."""
     monkeypatch.chdir(data.parent)
     given = {"data": "bought.csv", "data.ads": "x/../ads.csv", "database": "places.mmdb", "above": 3}
-    found = with_absolute_paths(build(asked("filter", **given)))
+    found = with_absolute_paths(build(values_of("filter", **given)))
     whole = {"data": str(data), "data.ads": str(data.parent / "ads.csv"), "database": "places.mmdb", "above": 3}
     assert found.parameters == whole
     assert with_absolute_paths(found) == found
@@ -311,7 +311,7 @@ def test_a_parameters_file_is_one_of_the_users(data: Path, monkeypatch: pytest.M
     """Its whole path is said however the parameter is spelled, and its digest decides what the workload is."""
     monkeypatch.chdir(data.parent)
     name = "tm.map.matcher.shapefile"
-    found = with_absolute_paths(build(asked("traffic_monitoring", **{name: "bought.csv"})))
+    found = with_absolute_paths(build(values_of("traffic_monitoring", **{name: "bought.csv"})))
     assert found.parameters == {name: str(data)}
     workload, values = with_user_data(get("traffic_monitoring"), found.parameters)
     assert (dict(workload.files), values) == ({str(data): digest(data)}, {name: str(data)})
@@ -322,23 +322,23 @@ def test_a_parameters_file_is_one_of_the_users(data: Path, monkeypatch: pytest.M
 def test_the_reports_command_names_data_by_their_whole_path(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It can be given in any folder."""
     monkeypatch.chdir(data.parent)
-    experiment = with_absolute_paths(build(asked("filter", data="bought.csv")))
+    experiment = with_absolute_paths(build(values_of("filter", data="bought.csv")))
     assert f"--set data={data}" in str(reproduce.command(experiment.model_dump(mode="json")))
 
 
 def test_a_run_keeps_the_whole_path_of_its_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is checked at its start is what its folder says."""
 
-    class Seen(Exception):
+    class CheckedData(Exception):
         pass
 
     def checked(experiment: Experiment) -> None:
-        raise Seen(experiment.parameters["data"])
+        raise CheckedData(experiment.parameters["data"])
 
     monkeypatch.chdir(data.parent)
     monkeypatch.setattr(single, "check", checked)
-    with pytest.raises(Seen, match=str(data)):
-        single.run_single(build(asked("filter", data="bought.csv")))
+    with pytest.raises(CheckedData, match=str(data)):
+        single.run_single(build(values_of("filter", data="bought.csv")))
 
 
 def test_data_may_lie_beside_the_experiments_file(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,4 +361,4 @@ def test_a_file_that_may_not_be_read_is_refused(data: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(user_data, "digest", forbidden)
     with pytest.raises(InputError, match="must be readable"):
-        check(build(asked("filter", data=str(data))))
+        check(build(values_of("filter", data=str(data))))

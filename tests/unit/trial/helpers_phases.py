@@ -44,7 +44,7 @@ class FakeTestBed:
     clock: FakeClock
     sinks: tuple[str, ...] = ("",)
     trials: int = 0
-    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    requests: list[tuple[Any, ...]] = field(default_factory=list)
     status: EngineStatus = field(default_factory=lambda: EngineStatus(True))
     statuses: int = 0
     not_carried: str = ""
@@ -58,20 +58,20 @@ class FakeTestBed:
     def begin(self, plan: Any, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
         self.trials += 1
         self.until_us = end_us
-        self.asked.append(("begin", end_us, chunk_us, pace_us))
+        self.requests.append(("begin", end_us, chunk_us, pace_us))
 
     def extend(self, end_us: int) -> None:
         self.until_us = end_us
-        self.asked.append(("extend", end_us))
+        self.requests.append(("extend", end_us))
 
     def halt(self) -> None:
-        self.asked.append(("halt", self.clock.now))
+        self.requests.append(("halt", self.clock.now))
 
     def level(self) -> None:
-        self.asked.append(("level", self.clock.now))
+        self.requests.append(("level", self.clock.now))
 
     def commit(self, before_us: int) -> None:
-        self.asked.append(("commit", before_us))
+        self.requests.append(("commit", before_us))
 
     def tick(self) -> Any:
         """What happened since the last look."""
@@ -112,7 +112,7 @@ class FakeTestBed:
         return []
 
     def of(self, what: str) -> list[tuple[Any, ...]]:
-        return [one for one in self.asked if one[0] == what]
+        return [one for one in self.requests if one[0] == what]
 
 
 def conductor(

@@ -93,8 +93,8 @@ def test_a_verification_says_what_it_does(make: Any, tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(conclusion, "_verified", verified)
     resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    asked = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0)
-    conclusion.Conclusion(resolved, SimpleNamespace(), hear, None)._verified(folder, asked, make.story().record())
+    policy = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0)
+    conclusion.Conclusion(resolved, SimpleNamespace(), hear, None)._verified(folder, policy, make.story().record())
     assert {type(one) for one in heard} == {Verifying}
     assert heard[-1].elapsed_s > heard[0].elapsed_s >= 0
 
@@ -119,8 +119,8 @@ def concluded(
         raise error
 
     monkeypatch.setattr(conclusion, "_verified", ended)
-    asked, record = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0), make.story().record()
-    return TrialConductor(resolved, testbed).conclude(folder, asked, record, told or conclusion.EngineReport()), folder
+    policy, record = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0), make.story().record()
+    return TrialConductor(resolved, testbed).conclude(folder, policy, record, told or conclusion.EngineReport()), folder
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted"), duckdb.InterruptException()])
@@ -196,22 +196,22 @@ def test_a_defect_of_ours_is_not_hidden(make: Any, tmp_path: Path, monkeypatch: 
 # --- what is left of a trial that was stopped ---
 
 
-def of_one_batch(asked: Case) -> list[pa.Table]:
+def of_one_batch(trial: Case) -> list[pa.Table]:
     """The right answers, all of them in a batch that is committed in the measured span."""
-    return [*[asked.answer().slice(0, 0)] * 4, asked.answer()]
+    return [*[trial.answer().slice(0, 0)] * 4, trial.answer()]
 
 
 def stopped(
-    asked: Case, tmp_path: Path, again: RunFolder | None = None, **settings: Any
+    trial: Case, tmp_path: Path, again: RunFolder | None = None, **settings: Any
 ) -> tuple[TrialResult, RunFolder]:
     """A trial that Ctrl-C ended, and its folder: a new one, or that of a trial which is made `again`."""
     folder = again or RunFolder.create(tmp_path / "runs", "a", "b", datetime.now(UTC))
-    asked.record.interrupted, asked.record.drained = True, False
+    trial.record.interrupted, trial.record.drained = True, False
     clock = SimpleNamespace(now_us=lambda: NOW)
     testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path, processes=list)
-    asked_for = JudgedTrial(asked.resolved, 1000.0, fresh=True, duration_s=10.0, **settings)
-    return TrialConductor(asked.resolved, testbed).conclude(
-        folder, asked_for, asked.record, conclusion.EngineReport()
+    policy = JudgedTrial(trial.resolved, 1000.0, fresh=True, duration_s=10.0, **settings)
+    return TrialConductor(trial.resolved, testbed).conclude(
+        folder, policy, trial.record, conclusion.EngineReport()
     ), folder
 
 
@@ -219,9 +219,9 @@ def test_a_stopped_trial_has_the_latencies_of_what_came(case: Callable[..., Case
     """Ctrl-C in the measured span: in result.json, the series, the log and the page, said to be unverified; and the
     results, where they were asked for.
     """
-    asked = case(ROWS)
-    asked.receive(make, rows=of_one_batch(asked))
-    judged, folder = stopped(asked, tmp_path, keep_results=True)
+    trial = case(ROWS)
+    trial.receive(make, rows=of_one_batch(trial))
+    judged, folder = stopped(trial, tmp_path, keep_results=True)
     written = folder.read_result()
     assert judged.result == written
     assert (written.verdict.value, judged.verified) == ("interrupted", None)
@@ -232,17 +232,17 @@ def test_a_stopped_trial_has_the_latencies_of_what_came(case: Callable[..., Case
     assert not written.verification.judged
     assert folder.read_series()["results"].to_pylist().count(0) < folder.read_series().num_rows
     assert "event_time" in kinds_in(folder.read_hlog() or "")
-    assert pq.read_metadata(folder.path / "results.parquet").num_rows == asked.answer().num_rows
+    assert pq.read_metadata(folder.path / "results.parquet").num_rows == trial.answer().num_rows
     write_page(folder, "")
     assert "Latencies are unverified" in (folder.path / "report.html").read_text()
 
 
 def test_a_trial_stopped_in_its_warm_up_says_so(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
     """No latency could be there, so its results are not looked at."""
-    asked = case(ROWS)
-    asked.receive(make, rows=of_one_batch(asked))
-    cut_short(asked.record, 3 * US)
-    judged, folder = stopped(asked, tmp_path)
+    trial = case(ROWS)
+    trial.receive(make, rows=of_one_batch(trial))
+    cut_short(trial.record, 3 * US)
+    judged, folder = stopped(trial, tmp_path)
     assert judged.result.latency == Latencies(notes=(NOT_BEGUN,)) == folder.read_result().latency
     assert folder.read_hlog() is None
 
@@ -266,26 +266,26 @@ def test_a_trial_that_is_made_again_shows_nothing_of_the_one_before(
     case: Callable[..., Case], make: Any, tmp_path: Path
 ) -> None:
     """A search that goes on makes a stopped trial again in its folder, and that one may end before it has latencies."""
-    asked = case(ROWS)
-    asked.receive(make, rows=of_one_batch(asked))
-    _, folder = stopped(asked, tmp_path, keep_results=True)
+    trial = case(ROWS)
+    trial.receive(make, rows=of_one_batch(trial))
+    _, folder = stopped(trial, tmp_path, keep_results=True)
     assert folder.read_hlog()
-    cut_short(asked.record, 3 * US)
-    stopped(asked, tmp_path, again=folder)
+    cut_short(trial.record, 3 * US)
+    stopped(trial, tmp_path, again=folder)
     left = {path.name for path in folder.path.iterdir()}
     assert left == {"engine", "result.json", "series.parquet"}
 
 
-def asked_of_a_broker(make: Any, answer: Any, **record: Any) -> tuple[Result, TrialRecord]:
+result_with_broker_times(make: Any, answer: Any, **record: Any) -> tuple[Result, TrialRecord]:
     """A result after the broker was asked when it had events."""
 
-    def asked(*_: Any) -> list[int]:
+    def append_latencies(*_: Any) -> list[int]:
         if isinstance(answer, BaseException):
             raise answer
         return list(answer)
 
     conducted = make.story().record(**record)
-    testbed: Any = SimpleNamespace(append_latencies_us=asked)
+    testbed: Any = SimpleNamespace(append_latencies_us=append_latencies)
     driver = driver_result(conducted)
     base = Result(
         run_id="r", start_time="", workload="identity", engine="spark", isolation="shared", experiment={},
@@ -296,20 +296,20 @@ def asked_of_a_broker(make: Any, answer: Any, **record: Any) -> tuple[Result, Tr
 
 def test_when_the_broker_had_events_is_told(make: Any) -> None:
     """Of a trial that came to its end; a broker that does not say is a warning, and no figure."""
-    told, _ = asked_of_a_broker(make, [1000, 3000])
+    told, _ = result_with_broker_times(make, [1000, 3000])
     assert told.driver is not None
     assert told.driver.append_latency_us is not None
     assert told.driver.append_latency_us.p50 == 2000
-    silent, _ = asked_of_a_broker(make, DriverError("no answer"))
+    silent, _ = result_with_broker_times(make, DriverError("no answer"))
     assert silent.driver is not None
     assert silent.driver.append_latency_us is None
     assert silent.warnings == ("the broker's append times are unknown: no answer",)
-    failed, _ = asked_of_a_broker(make, AssertionError("asked all the same"), driver_failed="the broker ended")
+    failed, _ = result_with_broker_times(make, AssertionError("asked all the same"), driver_failed="the broker ended")
     assert failed.warnings == ()
 
 
 def test_stopping_while_the_broker_is_asked_is_an_interrupted_trial(make: Any) -> None:
     """With all that was measured."""
-    told, record = asked_of_a_broker(make, KeyboardInterrupt())
+    told, record = result_with_broker_times(make, KeyboardInterrupt())
     assert record.interrupted
     assert told.driver is not None

@@ -45,9 +45,9 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder.create(tmp_path / "runs", "a", "b", datetime.now(UTC))
 
 
-def by_second(asked: Case, sink: str = "") -> list[Any]:
+def by_second(trial: Case, sink: str = "") -> list[Any]:
     """The right answers, a table for each second of event time."""
-    rows = asked.answer(sink)
+    rows = trial.answer(sink)
     seconds = (rows.column(EVENT_TIME).to_numpy() - START) // US
     return [rows.filter(seconds == second) for second in range(20)]
 
@@ -55,11 +55,11 @@ def by_second(asked: Case, sink: str = "") -> list[Any]:
 @pytest.mark.parametrize("flow", [ROWS, WINDOWS], ids=lambda flow: flow.sink.name)
 def test_what_came_in_the_span_is_counted(case: Callable[..., Case], make: Any, flow: Flow) -> None:
     """Of the span alone, each with the latency it had; nothing says that anything was compared."""
-    asked = case(flow, drained=False, interrupted=True)
-    asked.receive(make, **{flow.sink.name: by_second(asked)})
-    found = latencies_without_verification(asked.resolved, asked.record, None, enough())
+    trial = case(flow, drained=False, interrupted=True)
+    trial.receive(make, **{flow.sink.name: by_second(trial)})
+    found = latencies_without_verification(trial.resolved, trial.record, None, enough())
     (sink,) = found.sinks.sinks
-    spans, times = asked.record.spans, asked.answer().column(EVENT_TIME).to_numpy()
+    spans, times = trial.record.spans, trial.answer().column(EVENT_TIME).to_numpy()
     latency = sink.latencies.latencies.event_time_us
     assert latency is not None
     assert latency.count == ((times >= spans.measured_from_us) & (times < spans.measured_to_us)).sum()
@@ -74,12 +74,12 @@ def test_what_came_in_the_span_is_counted(case: Callable[..., Case], make: Any, 
 
 def test_counting_ends_when_its_time_is_over(case: Callable[..., Case], make: Any) -> None:
     """Somebody waits: what was counted until then stands, and the note says how much of what came that is."""
-    asked = case(ROWS, drained=False, interrupted=True)
-    tables = by_second(asked)
-    asked.receive(make, rows=tables)
+    trial = case(ROWS, drained=False, interrupted=True)
+    tables = by_second(trial)
+    trial.receive(make, rows=tables)
     # A batch is committed 2 s after its second begins, so that of second 3 is the first one after the warm-up.
     came = sum(table.num_rows for table in tables[3:])
-    found = latencies_without_verification(asked.resolved, asked.record, None, looks(5))
+    found = latencies_without_verification(trial.resolved, trial.record, None, looks(5))
     (sink,) = found.sinks.sinks
     latency = sink.latencies.latencies.event_time_us
     assert latency is not None
@@ -90,9 +90,9 @@ def test_counting_ends_when_its_time_is_over(case: Callable[..., Case], make: An
 
 def test_a_sink_without_results_of_the_span_has_no_latency_and_says_so(case: Callable[..., Case], make: Any) -> None:
     """Its note is the reason; the other sink's figures stand, and are the ones that are shown."""
-    asked = case(BOTH, drained=False, interrupted=True)
-    asked.receive(make, dear=by_second(asked, "dear"), windows=[])
-    dear, windows = latencies_without_verification(asked.resolved, asked.record, None, enough()).sinks.sinks
+    trial = case(BOTH, drained=False, interrupted=True)
+    trial.receive(make, dear=by_second(trial, "dear"), windows=[])
+    dear, windows = latencies_without_verification(trial.resolved, trial.record, None, enough()).sinks.sinks
     assert (dear.name, windows.name) == ("dear", "windows")
     assert dear.latencies.latencies.event_time_us is not None
     assert windows.latencies.latencies.event_time_us is None
@@ -102,24 +102,24 @@ def test_a_sink_without_results_of_the_span_has_no_latency_and_says_so(case: Cal
 
 def test_results_are_kept_whole(case: Callable[..., Case], make: Any, folder: RunFolder) -> None:
     """With those of warm-up and tail, a file for each of several sinks, where any came."""
-    asked = case(BOTH, drained=False, interrupted=True)
-    asked.receive(make, dear=by_second(asked, "dear"), windows=[])
-    found = latencies_without_verification(asked.resolved, asked.record, folder, enough())
+    trial = case(BOTH, drained=False, interrupted=True)
+    trial.receive(make, dear=by_second(trial, "dear"), windows=[])
+    found = latencies_without_verification(trial.resolved, trial.record, folder, enough())
     assert found.warnings == ()
     assert [path.name for path in folder.path.glob("results*")] == ["results-dear.parquet"]
     kept = pq.read_table(folder.path / "results-dear.parquet")
-    assert kept.num_rows == asked.answer("dear").num_rows
+    assert kept.num_rows == trial.answer("dear").num_rows
 
 
 def test_results_that_there_was_no_time_to_keep_are_not_there_in_part(
     case: Callable[..., Case], make: Any, folder: RunFolder
 ) -> None:
     """A part would be taken for all there was; a warning says that they lack."""
-    asked = case(ROWS, drained=False, interrupted=True)
-    tables = by_second(asked)
-    asked.receive(make, rows=tables)
+    trial = case(ROWS, drained=False, interrupted=True)
+    tables = by_second(trial)
+    trial.receive(make, rows=tables)
     counting = 3 + sum(table.num_rows > 0 for table in tables)
-    found = latencies_without_verification(asked.resolved, asked.record, folder, looks(counting))
+    found = latencies_without_verification(trial.resolved, trial.record, folder, looks(counting))
     assert found.warnings == (NOT_STORED + NO_TIME,)
     assert list(folder.path.glob("*results*")) == []
 
@@ -133,20 +133,20 @@ def test_a_full_disk_takes_nothing_but_the_results(
         raise OSError("no space left")
 
     monkeypatch.setattr(module, "write_results", full)
-    asked = case(ROWS, drained=False, interrupted=True)
-    asked.receive(make, rows=by_second(asked))
-    found = latencies_without_verification(asked.resolved, asked.record, folder, enough())
+    trial = case(ROWS, drained=False, interrupted=True)
+    trial.receive(make, rows=by_second(trial))
+    found = latencies_without_verification(trial.resolved, trial.record, folder, enough())
     assert found.warnings == (f"{NOT_STORED}no space left",)
     assert found.sinks.slowest.latencies.effective_count
 
 
 def test_a_spool_that_cannot_be_read_leaves_the_reason(case: Callable[..., Case], make: Any) -> None:
     """No latency then, and no end of the run without its figures."""
-    asked = case(ROWS, drained=False, interrupted=True)
-    asked.receive(make, rows=by_second(asked))
-    for path in asked.folder.glob("*.arrow"):
+    trial = case(ROWS, drained=False, interrupted=True)
+    trial.receive(make, rows=by_second(trial))
+    for path in trial.folder.glob("*.arrow"):
         path.unlink()
-    (sink,) = latencies_without_verification(asked.resolved, asked.record, None, enough()).sinks.sinks
+    (sink,) = latencies_without_verification(trial.resolved, trial.record, None, enough()).sinks.sinks
     (note,) = sink.latencies.latencies.notes
     assert note.startswith("not counted: ")
     assert sink.latencies.latencies.event_time_us is None

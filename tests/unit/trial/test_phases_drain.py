@@ -29,7 +29,7 @@ def test_between_trials_the_backlog_is_drained(testbed: FakeTestBed) -> None:
     trial_log, fake = TrialLog(testbed.story.plan), testbed
     testbed.clock.now = START + 6 * US
     assert drain_backlog(fake, trial_log, 30.0)
-    assert testbed.asked[0][0] == "level"
+    assert testbed.requests[0][0] == "level"
     assert trial_log.committed_until() == START + 6 * US
     assert testbed.of("commit")
 

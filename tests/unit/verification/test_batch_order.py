@@ -28,13 +28,13 @@ def over_broker(case: Callable[..., Case]) -> Callable[..., Case]:
     """A trial over a broker: partition 1 is always read 0.3 s less far than partition 0."""
 
     def made(flow: Flow, **more: Any) -> Case:
-        asked = case(flow, **more)
-        experiment = asked.resolved.experiment.model_copy(update={"transport": "kafka"})
+        trial = case(flow, **more)
+        experiment = trial.resolved.experiment.model_copy(update={"transport": "kafka"})
         keyless = get("identity")
-        asked.resolved = replace(
-            asked.resolved, experiment=experiment, workload=keyless, parameters=keyless.parameters()
+        trial.resolved = replace(
+            trial.resolved, experiment=experiment, workload=keyless, parameters=keyless.parameters()
         )
-        log = asked.record.trial_log.deliveries[1]
+        log = trial.record.trial_log.deliveries[1]
         last = len(log) - 2  # the last batch reads both partitions to the end
         log[:] = [
             replace(
@@ -44,16 +44,16 @@ def over_broker(case: Callable[..., Case]) -> Callable[..., Case]:
             )
             for index, part in enumerate(log)
         ]
-        return asked
+        return trial
 
     return made
 
 
-def rows_of(asked: Case, streams: tuple[int, ...] = (0,)) -> list[tuple[int, int, int, int]]:
+def rows_of(trial: Case, streams: tuple[int, ...] = (0,)) -> list[tuple[int, int, int, int]]:
     """(batch, event time, user, price) of every event, from the plan and the reads alone."""
-    plan, rows = asked.record.trial_log.plan, []
+    plan, rows = trial.record.trial_log.plan, []
     for stream in streams:
-        for partition, log in enumerate(asked.record.trial_log.deliveries):
+        for partition, log in enumerate(trial.record.trial_log.deliveries):
             name = plan.streams[stream].name
             for part in (each for each in log if each.stream == name):
                 first, last = (plan.count_before(stream, partition, when) for when in (part.from_us, part.to_us))
@@ -91,10 +91,10 @@ def test_each_update_is_that_of_what_its_batch_had_read(
     over_broker: Callable[..., Case], make: Any, flow: Flow, streams: tuple[int, ...], value: Callable[[list[int]], Any]
 ) -> None:
     """Of every partition its own prefix. No event time says that."""
-    asked = over_broker(flow)
-    tables = updates_of(rows_of(asked, streams), value)
-    asked.receive(make, updates=tables)
-    found = verify(asked.resolved, asked.record)
+    trial = over_broker(flow)
+    tables = updates_of(rows_of(trial, streams), value)
+    trial.receive(make, updates=tables)
+    found = verify(trial.resolved, trial.record)
     assert faults(found.verification) == {}
     assert found.verification.matched == sum(len(rows) for rows in tables)
     assert "no common event time" not in found.verification.sentence
@@ -104,56 +104,56 @@ def test_each_update_is_that_of_what_its_batch_had_read(
 @pytest.mark.parametrize("fault", ["wrong", "duplicate", "extra", "missing"])
 def test_a_fault_of_an_update_is_found(over_broker: Callable[..., Case], make: Any, batch: int, fault: str) -> None:
     """On the way and at the end."""
-    asked = over_broker(UPDATES)
-    tables = updates_of(rows_of(asked), len)
+    trial = over_broker(UPDATES)
+    tables = updates_of(rows_of(trial), len)
     tables[batch] = planted(tables[batch], UPDATES, fault, 50)
-    asked.receive(make, updates=tables)
-    assert faults(verify(asked.resolved, asked.record).verification) == {fault: 1}
+    trial.receive(make, updates=tables)
+    assert faults(verify(trial.resolved, trial.record).verification) == {fault: 1}
 
 
 def test_a_row_that_was_counted_a_batch_too_early_is_wrong(over_broker: Callable[..., Case], make: Any) -> None:
     """The value is right by event time; a lower bound by time alone would accept it."""
-    asked = over_broker(UPDATES)
-    tables = updates_of(rows_of(asked), len)
+    trial = over_broker(UPDATES)
+    tables = updates_of(rows_of(trial), len)
     tables[9] = with_value(tables[9], "n", 50, tables[10].column("n")[50].as_py())
-    asked.receive(make, updates=tables)
-    assert faults(verify(asked.resolved, asked.record).verification) == {"wrong": 1}
+    trial.receive(make, updates=tables)
+    assert faults(verify(trial.resolved, trial.record).verification) == {"wrong": 1}
 
 
 def test_events_that_no_batch_read_are_missing(over_broker: Callable[..., Case], make: Any) -> None:
     """An engine that stops reading one partition owes its events."""
-    asked = over_broker(UPDATES)
-    log = asked.record.trial_log.deliveries[1]
+    trial = over_broker(UPDATES)
+    log = trial.record.trial_log.deliveries[1]
     del log[24:]  # of two streams, from batch 12 on
-    asked.receive(make, updates=updates_of(rows_of(asked), len))
-    found = faults(verify(asked.resolved, asked.record).verification)
+    trial.receive(make, updates=updates_of(rows_of(trial), len))
+    found = faults(verify(trial.resolved, trial.record).verification)
     assert set(found) == {"missing"}
     assert found["missing"] == 100  # the values of all keys with the events that were never read
 
 
 def test_of_a_trial_that_ended_early_committed_batches_count(over_broker: Callable[..., Case], make: Any) -> None:
     """The engine died after ten batches."""
-    asked = over_broker(UPDATES, engine_failed="it died", drained=False)
-    tables = updates_of(rows_of(asked), len)[:10]
-    asked.receive(make, updates=tables)
-    found = verify(asked.resolved, asked.record).verification
+    trial = over_broker(UPDATES, engine_failed="it died", drained=False)
+    tables = updates_of(rows_of(trial), len)[:10]
+    trial.receive(make, updates=tables)
+    found = verify(trial.resolved, trial.record).verification
     assert faults(found) == {}
-    asked.receive(make, updates=[*tables[:9], without(tables[9], 3)])
-    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": 1}
+    trial.receive(make, updates=[*tables[:9], without(tables[9], 3)])
+    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 1}
 
 
 def test_the_first_row_of_a_key_is_that_of_the_first_batch_that_had_one(
     over_broker: Callable[..., Case], make: Any
 ) -> None:
     """Then the earliest of that batch, though a partition behind it may have an earlier one later."""
-    asked = over_broker(FIRSTS)
+    trial = over_broker(FIRSTS)
     firsts: dict[int, tuple[int, int, int, int]] = {}
-    for row in rows_of(asked):
+    for row in rows_of(trial):
         firsts.setdefault(row[2], row)
     rows = [(batch, time, price, user) for batch, time, user, price in firsts.values()]
     tables = [table.rename_columns(["price", *table.column_names[1:]]) for table in updates_of(sorted(rows), len)]
-    asked.receive(make, updates=tables)
-    assert faults(verify(asked.resolved, asked.record).verification) == {}
+    trial.receive(make, updates=tables)
+    assert faults(verify(trial.resolved, trial.record).verification) == {}
 
 
 def test_the_batch_of_an_event_is_that_which_read_it(over_broker: Callable[..., Case]) -> None:

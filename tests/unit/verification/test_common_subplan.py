@@ -62,12 +62,12 @@ def test_what_follows_may_be_identified_by_events_or_not(case: Callable[..., Cas
     """Some sinks look at windows, and one at which event was first: what they share has the columns of both."""
     first = DEAR.distinct(keys="user_id", window=tumble("2s"), name="first").select(user_id="user_id", name="kept")
     firsts = first.window(tumble("2s"), keys="user_id").aggregate(first="count(*)", name="firsts").sink("firsts")
-    asked = case(flow_of(WINDOWS, COUNTS, firsts))
-    found = shared_operator(_compared_whole(asked.resolved))
+    trial = case(flow_of(WINDOWS, COUNTS, firsts))
+    found = shared_operator(_compared_whole(trial.resolved))
     assert found is not None
     assert {"twice", "event_id", "ingest_time"} <= set(columns(found))
-    asked.receive(make, **{name: [asked.answer(name)] for name in ("windows", "counts", "firsts")})
-    assert {sink.name: faults(sink.verification) for sink in verify(asked.resolved, asked.record).sinks} == {
+    trial.receive(make, **{name: [trial.answer(name)] for name in ("windows", "counts", "firsts")})
+    assert {sink.name: faults(sink.verification) for sink in verify(trial.resolved, trial.record).sinks} == {
         "windows": {}, "counts": {}, "firsts": {}
     }  # fmt: skip
 
@@ -77,20 +77,20 @@ def test_each_sink_of_an_application_is_judged_as_alone(application: str, make: 
     """By the reference for it alone, and by what is kept for all of them: the same answers."""
     resolved = check(build({"workload": application, "load": {"rate": 1000, "generators": 2}}))
     plan = Plan(resolved.streams(1000.0), parse_profile("constant", 1000.0, 20.0), START, 20.0, 2, 1)
-    asked = Case(resolved, make.story(plan=plan).record(), tmp_path)
+    trial = Case(resolved, make.story(plan=plan).record(), tmp_path)
     sinks = [sink.name for sink in resolved.flow.sinks]
-    asked.receive(make, **{name: [asked.answer(name)] for name in sinks})
-    found = verify(asked.resolved, asked.record).sinks
+    trial.receive(make, **{name: [trial.answer(name)] for name in sinks})
+    found = verify(trial.resolved, trial.record).sinks
     assert {sink.name: (faults(sink.verification), sink.verification.matched > 0) for sink in found} == dict.fromkeys(
         sinks, ({}, True)
     )
 
 
 def test_each_sink_is_judged_as_alone(case: Callable[..., Case], make: Any) -> None:
-    asked = case(flow_of(WINDOWS, COUNTS))
-    windows, counts = asked.answer("windows"), asked.answer("counts")
-    asked.receive(make, windows=[windows], counts=[without(counts, 3)])
-    found = {sink.name: faults(sink.verification) for sink in verify(asked.resolved, asked.record).sinks}
+    trial = case(flow_of(WINDOWS, COUNTS))
+    windows, counts = trial.answer("windows"), trial.answer("counts")
+    trial.receive(make, windows=[windows], counts=[without(counts, 3)])
+    found = {sink.name: faults(sink.verification) for sink in verify(trial.resolved, trial.record).sinks}
     assert found == {"windows": {}, "counts": {"missing": 1}}
 
 
@@ -105,9 +105,9 @@ def test_what_was_computed_once_is_what_is_judged_by(
             yield {name: f"(SELECT * FROM {kept} WHERE user_id % 2 = 0)" for name, kept in relations.items()}
 
     monkeypatch.setattr(module, "shared_plans", fewer)
-    asked = case(flow_of(WINDOWS, COUNTS))
-    asked.receive(make, windows=[asked.answer("windows")], counts=[asked.answer("counts")])
-    for sink in verify(asked.resolved, asked.record).sinks:
+    trial = case(flow_of(WINDOWS, COUNTS))
+    trial.receive(make, windows=[trial.answer("windows")], counts=[trial.answer("counts")])
+    for sink in verify(trial.resolved, trial.record).sinks:
         assert faults(sink.verification)["extra"] > 0
 
 
@@ -124,9 +124,9 @@ def test_the_time_of_what_was_computed_once_counts(
 
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(module, "shared_plans", slow)
-    asked = case(flow_of(WINDOWS, COUNTS))
-    asked.receive(make, windows=[asked.answer("windows")], counts=[asked.answer("counts")])
-    found = verify(asked.resolved, asked.record)
+    trial = case(flow_of(WINDOWS, COUNTS))
+    trial.receive(make, windows=[trial.answer("windows")], counts=[trial.answer("counts")])
+    found = verify(trial.resolved, trial.record)
     of_sinks = sum(sink.verification.seconds for sink in found.sinks)
     assert found.verification.seconds == pytest.approx(700 + of_sinks)
 

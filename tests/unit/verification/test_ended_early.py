@@ -39,22 +39,22 @@ DEAD = {"drained": False, "engine_failed": "the engine died"}
 @pytest.mark.parametrize("cut_us", [7 * US, 10 * US, 9_999_000])
 def test_a_watermark_is_that_of_the_stream_that_is_behind(case: Callable[..., Case], make: Any, cut_us: int) -> None:
     """Of its partition that is ahead, and in whole milliseconds: what an engine is sure to have come to."""
-    asked = case(PAIRS)
-    asked.record.trial_log.plan = make.plan(rate=710.0, streams=2)
-    behind, ahead = sorted(last_before(asked, START + cut_us, [stream]) for stream in (0, 1))
+    trial = case(PAIRS)
+    trial.record.trial_log.plan = make.plan(rate=710.0, streams=2)
+    behind, ahead = sorted(last_before(trial, START + cut_us, [stream]) for stream in (0, 1))
     assert behind // 1000 < ahead // 1000
     assert behind % 1000
-    assert sink_comparison._watermark_us(asked.record.trial_log.plan, START + cut_us) == behind // 1000 * 1000
+    assert sink_comparison._watermark_us(trial.record.trial_log.plan, START + cut_us) == behind // 1000 * 1000
 
 
 def test_a_window_that_had_not_ended_is_no_lower_bound(case: Callable[..., Case], make: Any) -> None:
     """Its results were not late yet when the trial ended: at 9.5 s only windows until 8 s were."""
-    asked = case(WINDOWS, deadline_us=START + 9_500_000, **DEAD)
-    asked.receive(make, windows=[])
-    rows = asked.answer()
+    trial = case(WINDOWS, deadline_us=START + 9_500_000, **DEAD)
+    trial.receive(make, windows=[])
+    rows = trial.answer()
     ends = pc.cast(rows.column(WINDOW_END), pa.int64()).to_numpy()
     ended = (ends <= START + 9_500_000) & (rows.column(EVENT_TIME).to_numpy() >= START + 5 * US)
-    found = latency_of(verify(asked.resolved, asked.record))
+    found = latency_of(verify(trial.resolved, trial.record))
     assert found.count == found.lower_bounds == np.count_nonzero(ended) > 0
     assert found.min >= 1_500_000
 
@@ -67,25 +67,25 @@ def test_updates_of_what_was_not_committed_are_not_missing(
 
     `odd`: the batch whose readers ended at different times.
     """
-    asked = case(UPDATES, **DEAD)
-    log = asked.record.trial_log.deliveries[0]
+    trial = case(UPDATES, **DEAD)
+    log = trial.record.trial_log.deliveries[0]
     for place, part in enumerate(log):
         if part.batch == odd:
             log[place] = replace(part, to_us=part.to_us - 1000)
-    tables = asked.updates()[:10]
-    asked.receive(make, updates=tables)
-    assert faults(verify(asked.resolved, asked.record).verification) == {}
-    asked.receive(make, updates=[*tables[:9], without(tables[9], 50)])
-    assert faults(verify(asked.resolved, asked.record).verification) == owed
+    tables = trial.updates()[:10]
+    trial.receive(make, updates=tables)
+    assert faults(verify(trial.resolved, trial.record).verification) == {}
+    trial.receive(make, updates=[*tables[:9], without(tables[9], 50)])
+    assert faults(verify(trial.resolved, trial.record).verification) == owed
 
 
 def test_updates_that_never_came_are_lower_bounds(case: Callable[..., Case], make: Any) -> None:
     """Ten batches came before the engine died; of what was offered after them each key has one latency at least."""
-    asked = case(UPDATES, **DEAD)
-    asked.receive(make, updates=asked.updates()[:10])
-    found = latency_of(verify(asked.resolved, asked.record))
+    trial = case(UPDATES, **DEAD)
+    trial.receive(make, updates=trial.updates()[:10])
+    found = latency_of(verify(trial.resolved, trial.record))
     assert found.lower_bounds == 100
-    assert found.max >= asked.record.deadline_us - (START + 15 * US)
+    assert found.max >= trial.record.deadline_us - (START + 15 * US)
 
 
 class Gathers(Processor):
@@ -111,11 +111,11 @@ def test_how_long_a_process_holds_results_back_is_what_it_says(reach: str | None
 
 def test_a_joins_result_counts_from_the_last_delivery_of_its_window(case: Callable[..., Case], make: Any) -> None:
     """Partitions are read one after the other: a pair could not be made before the second one was."""
-    asked = case(PAIRS)
-    later = [replace(part, ingest_us=part.ingest_us + 7000) for part in asked.record.trial_log.deliveries[1]]
-    asked.record.trial_log.deliveries[1] = later
+    trial = case(PAIRS)
+    later = [replace(part, ingest_us=part.ingest_us + 7000) for part in trial.record.trial_log.deliveries[1]]
+    trial.record.trial_log.deliveries[1] = later
     ends = np.array([START + 4 * US, START + 2 * US], np.int64)
-    assert module._LastInWindow(asked.resolved, asked.record).ingest_time(ends).tolist() == (ends + 12_000).tolist()
+    assert module._LastInWindow(trial.resolved, trial.record).ingest_time(ends).tolist() == (ends + 12_000).tolist()
 
 
 @pytest.mark.parametrize("independent", [(True, True), (True, False), (False, True)])
@@ -123,10 +123,10 @@ def test_all_sinks_together_are_as_independent_as_the_least(
     case: Callable[..., Case], make: Any, independent: tuple[bool, bool]
 ) -> None:
     """One answer that a class of the job itself said is no proof of that class."""
-    asked = case(flow_of(ROWS, WINDOWS))
-    asked.receive(make, rows=[asked.answer("rows")], windows=[asked.answer("windows")])
+    trial = case(flow_of(ROWS, WINDOWS))
+    trial.receive(make, rows=[trial.answer("rows")], windows=[trial.answer("windows")])
     sinks = [
         replace(sink, verification=sink.verification.model_copy(update={"independent": one}))
-        for sink, one in zip(verify(asked.resolved, asked.record).sinks, independent, strict=True)
+        for sink, one in zip(verify(trial.resolved, trial.record).sinks, independent, strict=True)
     ]
-    assert module.of_all(sinks, asked.record).independent is all(independent)
+    assert module.of_all(sinks, trial.record).independent is all(independent)

@@ -56,9 +56,9 @@ def test_the_sentence_says_what_was_expected(
     case: Callable[..., Case], make: Any, flow: Flow, ended: str, said: str
 ) -> None:
     """Of a run that ended before its input was committed, less is owed than was offered."""
-    asked = case(flow, drained=not ended, engine_failed=ended)
-    asked.receive(make, **{flow.sink.name: [without(asked.answer(), 0)]})
-    found = verify(asked.resolved, asked.record).verification
+    trial = case(flow, drained=not ended, engine_failed=ended)
+    trial.receive(make, **{flow.sink.name: [without(trial.answer(), 0)]})
+    found = verify(trial.resolved, trial.record).verification
     assert found.sentence == f"{found.expected:,} {said}{found.matched:,} matched, 1 missing"
 
 
@@ -68,10 +68,10 @@ def test_the_sentence_says_what_was_expected(
 @FLOWS
 def test_right_answers_match(case: Callable[..., Case], make: Any, flow: Flow) -> None:
     """In whatever order and in however many files; what is expected is what the measured span and the warm-up owe."""
-    asked = case(flow)
-    rows = asked.answer()
-    asked.receive(make, **{flow.sink.name: [rows.slice(rows.num_rows // 3), rows.slice(0, rows.num_rows // 3)]})
-    found = verify(asked.resolved, asked.record)
+    trial = case(flow)
+    rows = trial.answer()
+    trial.receive(make, **{flow.sink.name: [rows.slice(rows.num_rows // 3), rows.slice(0, rows.num_rows // 3)]})
+    found = verify(trial.resolved, trial.record)
     due = pc.sum(pc.less(rows.column(EVENT_TIME), START + 15 * US)).as_py()
     assert faults(found.verification) == {}
     assert found.verification.expected == found.verification.matched == due > 0
@@ -83,11 +83,11 @@ def test_right_answers_match(case: Callable[..., Case], make: Any, flow: Flow) -
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_planted_fault_is_counted(case: Callable[..., Case], make: Any, flow: Flow, fault: str) -> None:
     """One row dropped, invented, doubled, altered or late is that fault, once, and nothing else."""
-    asked = case(flow)
-    rows = asked.answer()
+    trial = case(flow)
+    rows = trial.answer()
     place = rows.num_rows // 2
-    asked.receive(make, **{flow.sink.name: [planted(rows, flow, fault, place)]})
-    found = verify(asked.resolved, asked.record)
+    trial.receive(make, **{flow.sink.name: [planted(rows, flow, fault, place)]})
+    found = verify(trial.resolved, trial.record)
     assert faults(found.verification) == {fault: 1}
     assert [example["fault"] for example in found.verification.examples] == [fault]
     assert latency_of(found).lower_bounds == (1 if fault == "missing" else 0)
@@ -98,24 +98,24 @@ def test_of_what_lies_after_the_span_only_inventions_and_repetitions_are_faults(
     case: Callable[..., Case], make: Any, flow: Flow
 ) -> None:
     """The tail is there to close what was measured; it may be cut off anywhere."""
-    asked = case(flow)
-    rows = asked.answer()
+    trial = case(flow)
+    rows = trial.answer()
     last = rows.num_rows - 1
     seen = {}
     for fault in FAULTS:
-        asked.receive(make, **{flow.sink.name: [planted(rows, flow, fault, last)]})
-        seen[fault] = faults(verify(asked.resolved, asked.record).verification)
+        trial.receive(make, **{flow.sink.name: [planted(rows, flow, fault, last)]})
+        seen[fault] = faults(verify(trial.resolved, trial.record).verification)
     assert seen == {fault: {fault: 1} if fault in ("extra", "duplicate") else {} for fault in FAULTS}
 
 
 def test_rows_from_outside_all_slices_are_extra(case: Callable[..., Case], make: Any) -> None:
     """Invented rows before the plan's first event and after its last lie in some slice too."""
-    asked = case(ROWS)
-    rows = asked.answer()
+    trial = case(ROWS)
+    rows = trial.answer()
     odd = [with_value(rows.slice(0, 1), EVENT_TIME, 0, when) for when in (5, START - 1, DEADLINE + US)]
     odd = [with_value(row, "event_id", 0, 2**40 + n) for n, row in enumerate(odd)]
-    asked.receive(make, rows=[rows, *odd])
-    assert faults(verify(asked.resolved, asked.record).verification) == {"extra": 3}
+    trial.receive(make, rows=[rows, *odd])
+    assert faults(verify(trial.resolved, trial.record).verification) == {"extra": 3}
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,10 @@ def test_a_result_without_an_event_time_is_a_wrong_answer(
     case: Callable[..., Case], make: Any, flow: Flow, counted: dict[str, int], bounds: int
 ) -> None:
     """Where slices of event time are compared, the right row is missing in its own, and this one was not expected."""
-    asked = case(flow)
-    rows = asked.answer()
-    asked.receive(make, **{flow.sink.name: [with_value(rows, EVENT_TIME, rows.num_rows // 2, None)]})
-    found = verify(asked.resolved, asked.record)
+    trial = case(flow)
+    rows = trial.answer()
+    trial.receive(make, **{flow.sink.name: [with_value(rows, EVENT_TIME, rows.num_rows // 2, None)]})
+    found = verify(trial.resolved, trial.record)
     assert faults(found.verification) == counted
     assert latency_of(found).lower_bounds == bounds
     assert "1 results of the trial carry no event time" in " ".join(found.sinks[0].latencies.latencies.notes)
@@ -138,23 +138,23 @@ def test_a_result_without_an_event_time_is_a_wrong_answer(
 
 def test_a_file_without_any_event_time_is_extra_and_kept(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
     """Nothing but nulls in one file: as many rows that nobody expected, and the results can be written."""
-    asked = case(ROWS)
-    rows = asked.answer()
+    trial = case(ROWS)
+    rows = trial.answer()
     odd = rows.slice(0, 2).set_column(rows.schema.get_field_index(EVENT_TIME), EVENT_TIME, pa.nulls(2, pa.int64()))
     odd = odd.set_column(rows.schema.get_field_index("event_id"), "event_id", pa.array([2**40, 2**40 + 1]))
     folder = RunFolder(tmp_path / "kept")
     folder.path.mkdir()
-    found = verify(asked.receive(make, rows=[rows, odd]).resolved, asked.record, folder)
+    found = verify(trial.receive(make, rows=[rows, odd]).resolved, trial.record, folder)
     assert faults(found.verification) == {"extra": 2}
     assert pq.read_table(folder.path / "results.parquet").column(EVENT_TIME).null_count == 2
 
 
 def test_a_pair_whose_window_ended_before_the_first_event_is_told(case: Callable[..., Case], make: Any) -> None:
     """That window has no last event to count a latency from: a fault of the answers, and nothing is raised."""
-    asked = case(PAIRS)
-    rows = asked.answer()
-    asked.receive(make, pairs=[rows, with_value(rows.slice(0, 1), WINDOW_END, 0, START - 60 * US)])
-    assert faults(verify(asked.resolved, asked.record).verification) == {"duplicate": 1}
+    trial = case(PAIRS)
+    rows = trial.answer()
+    trial.receive(make, pairs=[rows, with_value(rows.slice(0, 1), WINDOW_END, 0, START - 60 * US)])
+    assert faults(verify(trial.resolved, trial.record).verification) == {"duplicate": 1}
 
 
 # --- several sinks ---
@@ -162,11 +162,11 @@ def test_a_pair_whose_window_ended_before_the_first_event_is_told(case: Callable
 
 def test_each_sink_is_verified_alone_and_all_are_summed(case: Callable[..., Case], make: Any) -> None:
     """A fault of one sink is no fault of another; examples and the sentence name it."""
-    asked = case(flow_of(ROWS, WINDOWS))
-    rows, windows = asked.answer("rows"), asked.answer("windows")
+    trial = case(flow_of(ROWS, WINDOWS))
+    rows, windows = trial.answer("rows"), trial.answer("windows")
     dropped = without(rows, 1000)
-    asked.receive(make, rows=[planted(dropped, ROWS, "duplicate", 500)], windows=[windows])
-    found = verify(asked.resolved, asked.record)
+    trial.receive(make, rows=[planted(dropped, ROWS, "duplicate", 500)], windows=[windows])
+    found = verify(trial.resolved, trial.record)
     assert [(sink.name, faults(sink.verification)) for sink in found.sinks] == [
         ("rows", {"missing": 1, "duplicate": 1}),
         ("windows", {}),
@@ -181,18 +181,18 @@ def test_each_sink_is_verified_alone_and_all_are_summed(case: Callable[..., Case
 
 
 def test_a_sink_that_got_nothing_is_missing_beside_one_that_is_right(case: Callable[..., Case], make: Any) -> None:
-    asked = case(flow_of(ROWS, WINDOWS))
-    asked.receive(make, rows=[asked.answer("rows")], windows=[])
-    of_rows, of_windows = verify(asked.resolved, asked.record).sinks
+    trial = case(flow_of(ROWS, WINDOWS))
+    trial.receive(make, rows=[trial.answer("rows")], windows=[])
+    of_rows, of_windows = verify(trial.resolved, trial.record).sinks
     assert faults(of_rows.verification) == {}
     assert faults(of_windows.verification) == {"missing": of_windows.verification.expected}
 
 
 def test_the_slowest_sink_is_the_one_whose_results_come_latest(case: Callable[..., Case], make: Any) -> None:
     """Windows wait for their end; rows do not."""
-    asked = case(flow_of(ROWS, WINDOWS))
-    asked.receive(make, rows=[asked.answer("rows")], windows=[asked.answer("windows")])
-    assert verify(asked.resolved, asked.record).slowest.name == "windows"
+    trial = case(flow_of(ROWS, WINDOWS))
+    trial.receive(make, rows=[trial.answer("rows")], windows=[trial.answer("windows")])
+    assert verify(trial.resolved, trial.record).slowest.name == "windows"
 
 
 # --- updates ---
@@ -200,9 +200,9 @@ def test_the_slowest_sink_is_the_one_whose_results_come_latest(case: Callable[..
 
 def test_right_updates_match(case: Callable[..., Case], make: Any) -> None:
     """Values on the way, and the last of every key."""
-    asked = case(UPDATES)
-    asked.receive(make, updates=asked.updates())
-    found = verify(asked.resolved, asked.record).verification
+    trial = case(UPDATES)
+    trial.receive(make, updates=trial.updates())
+    found = verify(trial.resolved, trial.record).verification
     assert faults(found) == {}
     assert found.matched == 20 * 100
 
@@ -212,21 +212,21 @@ def test_right_updates_match(case: Callable[..., Case], make: Any) -> None:
 )
 def test_each_fault_of_an_update_is_counted(case: Callable[..., Case], make: Any, batch: int, fault: str) -> None:
     """On the way and at the end."""
-    asked = case(UPDATES)
-    tables = asked.updates()
+    trial = case(UPDATES)
+    tables = trial.updates()
     tables[batch] = planted(tables[batch], UPDATES, fault, 50)
-    asked.receive(make, updates=tables)
-    assert faults(verify(asked.resolved, asked.record).verification) == {fault: 1}
+    trial.receive(make, updates=tables)
+    assert faults(verify(trial.resolved, trial.record).verification) == {fault: 1}
 
 
 @pytest.mark.parametrize("batch", [9, 19])
 def test_an_update_without_an_event_time_is_extra(case: Callable[..., Case], make: Any, batch: int) -> None:
     """Its time is part of what tells it from another, so the one with the time is missing."""
-    asked = case(UPDATES)
-    tables = asked.updates()
+    trial = case(UPDATES)
+    tables = trial.updates()
     tables[batch] = with_value(tables[batch], EVENT_TIME, 50, None)
-    asked.receive(make, updates=tables)
-    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": 1, "extra": 1}
+    trial.receive(make, updates=tables)
+    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 1, "extra": 1}
 
 
 @pytest.mark.parametrize(("batch", "bounds"), [(9, 1), (19, 0)])
@@ -234,28 +234,28 @@ def test_each_batch_owes_the_last_value_of_each_of_its_keys(
     case: Callable[..., Case], make: Any, batch: int, bounds: int
 ) -> None:
     """Though another value follows; what was due in the measured span enters the latencies as a lower bound."""
-    asked = case(UPDATES)
-    tables = asked.updates()
+    trial = case(UPDATES)
+    tables = trial.updates()
     tables[batch] = without(tables[batch], 50)
-    asked.receive(make, updates=tables)
-    found = verify(asked.resolved, asked.record)
+    trial.receive(make, updates=tables)
+    found = verify(trial.resolved, trial.record)
     assert faults(found.verification) == {"missing": 1}
     assert latency_of(found).lower_bounds == bounds
 
 
 def test_an_engine_that_hands_on_one_update_in_ten_is_found(case: Callable[..., Case], make: Any) -> None:
     """Every value that comes is right, and so is the last one of each key."""
-    asked = case(UPDATES)
-    tables = asked.updates()
+    trial = case(UPDATES)
+    tables = trial.updates()
     kept = [rows if batch % 10 == 9 else rows.slice(0, 0) for batch, rows in enumerate(tables)]
-    asked.receive(make, updates=kept)
-    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": 18 * 100}
+    trial.receive(make, updates=kept)
+    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 18 * 100}
 
 
 def test_a_query_of_another_pace_hides_no_lost_update(case: Callable[..., Case], make: Any) -> None:
     """Reads are noted in parts at the borders of another query's: each batch still ends where its last part does."""
-    asked = case(UPDATES)
-    for log in asked.record.trial_log.deliveries:
+    trial = case(UPDATES)
+    for log in trial.record.trial_log.deliveries:
         log[:] = [
             part
             for whole in log
@@ -264,51 +264,51 @@ def test_a_query_of_another_pace_hides_no_lost_update(case: Callable[..., Case],
                 replace(whole, from_us=whole.to_us - 400_000, shared=True),
             )
         ]
-    tables = asked.updates()
+    tables = trial.updates()
     kept = [rows if batch % 10 == 9 else rows.slice(0, 0) for batch, rows in enumerate(tables)]
-    asked.receive(make, updates=tables)
-    assert faults(verify(asked.resolved, asked.record).verification) == {}
-    asked.receive(make, updates=kept)
-    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": 18 * 100}
+    trial.receive(make, updates=tables)
+    assert faults(verify(trial.resolved, trial.record).verification) == {}
+    trial.receive(make, updates=kept)
+    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 18 * 100}
 
 
 def test_a_batch_without_a_common_end_owes_nothing_and_the_others_do(case: Callable[..., Case], make: Any) -> None:
     """Where readers of a batch end at different times, nobody knows which value its end has; the answer says so."""
-    asked = case(UPDATES)
-    tables = asked.updates()
-    odd = end_early(asked, 9)
-    asked.receive(make, updates=[*tables[:odd], without(tables[odd], 50), *tables[odd + 1 :]])
-    found = verify(asked.resolved, asked.record).verification
+    trial = case(UPDATES)
+    tables = trial.updates()
+    odd = end_early(trial, 9)
+    trial.receive(make, updates=[*tables[:odd], without(tables[odd], 50), *tables[odd + 1 :]])
+    found = verify(trial.resolved, trial.record).verification
     assert faults(found) == {}
     assert "1 of 20 batches ended at no common event time" in found.sentence
-    asked.receive(make, updates=[*tables[: odd + 1], without(tables[odd + 1], 50), *tables[odd + 2 :]])
-    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": 1}
+    trial.receive(make, updates=[*tables[: odd + 1], without(tables[odd + 1], 50), *tables[odd + 2 :]])
+    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 1}
 
 
-def end_early(asked: Case, place: int) -> int:
+def end_early(trial: Case, place: int) -> int:
     """Let one reader end its batch a millisecond before the others; gives the batch."""
-    log = asked.record.trial_log.deliveries[0]
+    log = trial.record.trial_log.deliveries[0]
     log[place] = replace(log[place], to_us=log[place].to_us - 1000)
     return log[place].batch
 
 
 def test_an_engine_that_sends_few_updates_is_found_beside_an_odd_batch(case: Callable[..., Case], make: Any) -> None:
     """One batch without a common end must not excuse the nine in ten that all the others keep back."""
-    asked = case(UPDATES)
-    end_early(asked, 3)
-    few = [table.slice(0, table.num_rows // 10) for table in asked.updates()]
-    asked.receive(make, updates=few)
-    assert faults(verify(asked.resolved, asked.record).verification)["missing"] > 800
+    trial = case(UPDATES)
+    end_early(trial, 3)
+    few = [table.slice(0, table.num_rows // 10) for table in trial.updates()]
+    trial.receive(make, updates=few)
+    assert faults(verify(trial.resolved, trial.record).verification)["missing"] > 800
 
 
 def test_without_any_common_cut_only_the_last_update_must_be_there(case: Callable[..., Case], make: Any) -> None:
     """As with a frontier of each partition's own."""
-    asked = case(UPDATES)
-    tables = asked.updates()
-    first = asked.record.trial_log.deliveries[0]
+    trial = case(UPDATES)
+    tables = trial.updates()
+    first = trial.record.trial_log.deliveries[0]
     first[:] = [replace(part, to_us=part.to_us - 1000) for part in first]
-    asked.receive(make, updates=[*(without(table, 50) for table in tables[:-1]), tables[-1]])
-    found = verify(asked.resolved, asked.record).verification
+    trial.receive(make, updates=[*(without(table, 50) for table in tables[:-1]), tables[-1]])
+    found = verify(trial.resolved, trial.record).verification
     assert faults(found) == {}
     assert "20 of 20 batches" in found.sentence
 
@@ -322,18 +322,18 @@ def test_results_of_an_earlier_trial_are_left_out(case: Callable[..., Case], mak
     old = with_value(with_value(rows.slice(0, 1), EVENT_TIME, 0, START - US), "event_id", 0, 2**40)
     counts = []
     for earlier in (True, False):
-        asked = case(ROWS, earlier_trials=earlier)
-        asked.receive(make, rows=[pa.concat_tables([rows, old])])
-        counts.append(faults(verify(asked.resolved, asked.record).verification))
+        trial = case(ROWS, earlier_trials=earlier)
+        trial.receive(make, rows=[pa.concat_tables([rows, old])])
+        counts.append(faults(verify(trial.resolved, trial.record).verification))
     assert counts == [{}, {"extra": 1}]
 
 
 def test_received_rows_are_cut_by_event_time(case: Callable[..., Case], make: Any) -> None:
     """From inclusive, to exclusive, over several files; none is lost between two spans."""
-    asked = case(ROWS)
-    rows = asked.answer()
-    asked.receive(make, rows=[rows.slice(0, 4000), rows.slice(4000), rows.slice(0, 0)])
-    received = ReceivedResults(asked.record)
+    trial = case(ROWS)
+    rows = trial.answer()
+    trial.receive(make, rows=[rows.slice(0, 4000), rows.slice(4000), rows.slice(0, 0)])
+    received = ReceivedResults(trial.record)
     border = rows.column(EVENT_TIME)[3999].as_py()
     before, after = received.table(to_us=border), received.table(from_us=border)
     assert pc.max(before.column(EVENT_TIME)).as_py() < border == pc.min(after.column(EVENT_TIME)).as_py()
@@ -344,22 +344,22 @@ def test_received_rows_are_cut_by_event_time(case: Callable[..., Case], make: An
 @pytest.mark.parametrize("latest", [0, 1])
 def test_the_hand_over_of_an_event_is_that_of_its_chunk(case: Callable[..., Case], make: Any, latest: int) -> None:
     """The latest of all generators, whichever that is; times beyond the chunks get the nearest one."""
-    asked = case(ROWS)
-    asked.record.trial_log.chunks[latest] = log = list(asked.record.trial_log.chunks[latest])
+    trial = case(ROWS)
+    trial.record.trial_log.chunks[latest] = log = list(trial.record.trial_log.chunks[latest])
     log[3] = replace(log[3], published_us=log[3].published_us + 50_000)
     times = START + np.array([-5, 0, 99_999, 100_000, 350_000, 400_000, 10**9])
     ends = START + np.array([100_000, 100_000, 100_000, 200_000, 450_000, 500_000, 20 * US])
-    assert handed_over(asked.record.trial_log)(times).tolist() == (ends + 1000).tolist()
+    assert handed_over(trial.record.trial_log)(times).tolist() == (ends + 1000).tolist()
 
 
 def test_results_are_kept_as_they_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
     """One Parquet file a sink, with times that a reader knows as times."""
-    asked = case(flow_of(ROWS, WINDOWS))
-    rows, windows = asked.answer("rows"), asked.answer("windows")
-    asked.receive(make, rows=[rows], windows=[windows])
+    trial = case(flow_of(ROWS, WINDOWS))
+    rows, windows = trial.answer("rows"), trial.answer("windows")
+    trial.receive(make, rows=[rows], windows=[windows])
     folder = RunFolder(tmp_path / "kept")
     folder.path.mkdir()
-    verify(asked.resolved, asked.record, folder)
+    verify(trial.resolved, trial.record, folder)
     kept = pq.read_table(folder.path / "results-rows.parquet")
     assert kept.column("double") == rows.column("double")
     assert kept.schema.field(EMISSION_TIME).type == pa.timestamp("us", "UTC")

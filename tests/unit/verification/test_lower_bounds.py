@@ -38,9 +38,9 @@ from tests.unit.helpers_answers import (
 
 def test_nothing_received_is_all_missing(case: Callable[..., Case], make: Any) -> None:
     """Every row that was due is there as a lower bound: it took at least until the deadline."""
-    asked = case(ROWS).receive(make, rows=[])
-    found = verify(asked.resolved, asked.record)
-    times = asked.answer().column(EVENT_TIME).to_numpy()
+    trial = case(ROWS).receive(make, rows=[])
+    found = verify(trial.resolved, trial.record)
+    times = trial.answer().column(EVENT_TIME).to_numpy()
     assert faults(found.verification) == {"missing": np.count_nonzero(times < START + 15 * US)}
     latency = latency_of(found)
     measured = np.count_nonzero((times >= START + 5 * US) & (times < START + 15 * US))
@@ -56,16 +56,16 @@ def test_a_missing_result_counts_from_what_it_would_have_counted_from(
     case: Callable[..., Case], make: Any, flow: Flow
 ) -> None:
     """Up to the deadline, in both latencies; for a pair from the last event of its window."""
-    asked = case(flow)
-    rows = asked.answer()
+    trial = case(flow)
+    rows = trial.answer()
     place = rows.num_rows // 2
     lost = rows.slice(place, 1).to_pylist()[0]
     base, stamp = lost[EVENT_TIME], lost[INGEST_TIME]
     if flow is PAIRS:
         end = round(lost[WINDOW_END].timestamp()) * US
-        base, stamp = last_before(asked, end), end + 5000
-    asked.receive(make, **{flow.sink.name: [without(rows, place)]})
-    latencies = verify(asked.resolved, asked.record).sinks[0].latencies.latencies
+        base, stamp = last_before(trial, end), end + 5000
+    trial.receive(make, **{flow.sink.name: [without(rows, place)]})
+    latencies = verify(trial.resolved, trial.record).sinks[0].latencies.latencies
     assert latencies.event_time_us is not None
     assert latencies.processing_time_us is not None
     assert latencies.event_time_us.max == pytest.approx(DEADLINE - base, rel=1e-3)
@@ -74,10 +74,10 @@ def test_a_missing_result_counts_from_what_it_would_have_counted_from(
 
 def test_a_missing_window_that_was_never_read_has_no_processing_time(case: Callable[..., Case], make: Any) -> None:
     """Nothing was delivered, so there is nothing to count from; its event time is known."""
-    asked = case(WINDOWS)
-    asked.receive(make, windows=[asked.answer().slice(0, 0)])
-    asked.record.trial_log.deliveries = [[] for _ in asked.record.trial_log.deliveries]
-    latencies = verify(asked.resolved, asked.record).sinks[0].latencies.latencies
+    trial = case(WINDOWS)
+    trial.receive(make, windows=[trial.answer().slice(0, 0)])
+    trial.record.trial_log.deliveries = [[] for _ in trial.record.trial_log.deliveries]
+    latencies = verify(trial.resolved, trial.record).sinks[0].latencies.latencies
     assert latencies.event_time_us is not None
     assert latencies.event_time_us.lower_bounds > 0
     assert latencies.processing_time_us is None
@@ -85,33 +85,33 @@ def test_a_missing_window_that_was_never_read_has_no_processing_time(case: Calla
 
 def test_what_a_trial_that_ended_early_still_owed_is_a_bound_and_no_fault(case: Callable[..., Case], make: Any) -> None:
     """Ten batches were committed: later rows are not missing, but those of the span waited until the deadline."""
-    asked = case(ROWS, drained=False, engine_failed="the engine died")
-    rows = asked.answer()
+    trial = case(ROWS, drained=False, engine_failed="the engine died")
+    rows = trial.answer()
     came = rows.filter(pc.less(rows.column(EVENT_TIME), START + 10 * US))
     empty = came.slice(0, 0)
-    asked.receive(make, rows=[came, *[empty] * 9])
-    found = verify(asked.resolved, asked.record)
+    trial.receive(make, rows=[came, *[empty] * 9])
+    found = verify(trial.resolved, trial.record)
     times = rows.column(EVENT_TIME)
     owed = pc.sum(pc.and_(pc.greater_equal(times, START + 10 * US), pc.less(times, START + 15 * US))).as_py()
     assert faults(found.verification) == {}
     assert found.verification.expected == came.num_rows
     assert latency_of(found).lower_bounds == owed
-    asked.receive(make, rows=[came.slice(1), *[empty] * 9])
-    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": 1}
+    trial.receive(make, rows=[came.slice(1), *[empty] * 9])
+    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 1}
 
 
 def test_a_window_that_ends_where_a_batch_did_is_owed_one_batch_later(case: Callable[..., Case], make: Any) -> None:
     """The last event before the cut of 10 s leaves the watermark below it: eleven batches do not close that window."""
-    asked = case(WINDOWS, drained=False, engine_failed="the engine died")
-    rows = asked.answer()
+    trial = case(WINDOWS, drained=False, engine_failed="the engine died")
+    rows = trial.answer()
     ends = pc.cast(rows.column(WINDOW_END), pa.int64())
     closed = rows.filter(pc.less_equal(ends, START + 8 * US))
     for came, found in ((closed, {}), (closed.slice(1), {"missing": 1})):
-        asked.receive(make, windows=[came, *[came.slice(0, 0)] * 10])
-        assert faults(verify(asked.resolved, asked.record).verification) == found
-    asked.receive(make, windows=[closed, *[closed.slice(0, 0)] * 11])
+        trial.receive(make, windows=[came, *[came.slice(0, 0)] * 10])
+        assert faults(verify(trial.resolved, trial.record).verification) == found
+    trial.receive(make, windows=[closed, *[closed.slice(0, 0)] * 11])
     due = pc.sum(pc.equal(ends, START + 10 * US)).as_py()
-    assert faults(verify(asked.resolved, asked.record).verification) == {"missing": due}
+    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": due}
 
 
 @FLOWS
@@ -119,11 +119,11 @@ def test_an_engine_that_hangs_at_the_end_owes_what_it_did_not_deliver(
     case: Callable[..., Case], make: Any, flow: Flow
 ) -> None:
     """It lived, read, and committed until shortly before the span's end; at the deadline the rest is missing."""
-    asked = case(flow, drained=False)
-    rows = asked.answer()
+    trial = case(flow, drained=False)
+    rows = trial.answer()
     came = rows.filter(pc.less(rows.column(EVENT_TIME), START + 13 * US))
-    asked.receive(make, **{flow.sink.name: [came, *[came.slice(0, 0)] * 12]})
-    found = verify(asked.resolved, asked.record).verification
+    trial.receive(make, **{flow.sink.name: [came, *[came.slice(0, 0)] * 12]})
+    found = verify(trial.resolved, trial.record).verification
     due = pc.sum(pc.less(rows.column(EVENT_TIME), START + 15 * US)).as_py()
     assert faults(found) == {"missing": due - came.num_rows}
     assert found.expected == due
@@ -137,36 +137,36 @@ ENDS: Ints = np.array([START + 4 * US, START + 2 * US, START + 4 * US, START + 2
 
 def test_the_last_event_in_a_window_is_found_for_each_end(case: Callable[..., Case]) -> None:
     """Of all partitions and streams that the flow reads; ends may come in any order, and again."""
-    asked = case(PAIRS)
-    last = module._LastInWindow(asked.resolved, asked.record)
-    assert last.event_time(ENDS).tolist() == [last_before(asked, int(end)) for end in ENDS]
+    trial = case(PAIRS)
+    last = module._LastInWindow(trial.resolved, trial.record)
+    assert last.event_time(ENDS).tolist() == [last_before(trial, int(end)) for end in ENDS]
     assert last.ingest_time(ENDS).tolist() == [START + second * US + 5000 for second in (4, 2, 4, 3)]
 
 
 def test_streams_that_the_flow_does_not_read_have_no_part_in_it(case: Callable[..., Case]) -> None:
     """A purchase after the last advertisement changes nothing for a flow of advertisements alone."""
-    asked = case(ADS.sink("ads"))
-    found = module._LastInWindow(asked.resolved, asked.record).event_time(ENDS).tolist()
-    assert found == [last_before(asked, int(end), [1]) for end in ENDS]
-    assert found != [last_before(asked, int(end)) for end in ENDS]
+    trial = case(ADS.sink("ads"))
+    found = module._LastInWindow(trial.resolved, trial.record).event_time(ENDS).tolist()
+    assert found == [last_before(trial, int(end), [1]) for end in ENDS]
+    assert found != [last_before(trial, int(end)) for end in ENDS]
 
 
-def lost(asked: Case, ends: Ints) -> Missing:
+def lost(trial: Case, ends: Ints) -> Missing:
     """What enters the latencies where a result of each of these windows never came."""
-    with comparison(asked.record) as compared:
+    with comparison(trial.record) as compared:
         for end in ends:
             compared.connection.execute(f"INSERT INTO {MISSING_ROWS} VALUES ({end - 1}, {end + 7}, {end})")
-        (found,) = compared.missing_results(module.rule_of(asked.resolved, asked.record))
+        (found,) = compared.missing_results(module.rule_of(trial.resolved, trial.record))
         return found
 
 
 def test_a_joins_missing_results_count_from_the_last_event(case: Callable[..., Case]) -> None:
     """Both stamps are the driver's, and not those of the pair."""
-    asked = case(PAIRS)
-    found = lost(asked, ENDS)
+    trial = case(PAIRS)
+    found = lost(trial, ENDS)
     assert found.window_end_us is not None
     assert sorted(found.window_end_us) == sorted(ENDS)
-    assert sorted(found.event_time_us) == sorted(last_before(asked, int(end)) for end in ENDS)
+    assert sorted(found.event_time_us) == sorted(last_before(trial, int(end)) for end in ENDS)
     assert found.ingest_time_us is not None
     assert sorted(found.ingest_time_us) == [START + second * US + 5000 for second in (2, 3, 4, 4)]
     assert found.deadline_us == DEADLINE
@@ -193,13 +193,13 @@ def test_only_what_still_shows_a_joins_window_counts_from_its_end(
     case: Callable[..., Case], flow: Flow, kind: str
 ) -> None:
     """A select may leave the window's end out, and an aggregate closes windows of its own."""
-    asked = case(flow)
-    assert module.rule_of(asked.resolved, asked.record).kind == kind
+    trial = case(flow)
+    assert module.rule_of(trial.resolved, trial.record).kind == kind
 
 
 def test_a_joins_results_without_their_window_are_verified(make: Any, case: Callable[..., Case]) -> None:
-    asked = case(ANY_PAIR.select(user_id="user_id", cost="cost").sink("pairs"))
-    found = verify(asked.receive(make, pairs=[asked.answer("pairs")]).resolved, asked.record)
+    trial = case(ANY_PAIR.select(user_id="user_id", cost="cost").sink("pairs"))
+    found = verify(trial.receive(make, pairs=[trial.answer("pairs")]).resolved, trial.record)
     assert found.verification.right, found.verification.sentence
     assert found.sinks[0].latencies.latencies.event_time_us is not None
 

@@ -52,20 +52,20 @@ def planned(plan: Plan, until_us: int, rules: Mapping[str, str] = RULES) -> dict
     return found
 
 
-def with_rules(asked: Case, rules: Mapping[str, str]) -> Case:
+def with_rules(trial: Case, rules: Mapping[str, str]) -> Case:
     """The trial, of a workload that has these rules."""
-    job = Job(asked.resolved.flow, asked.record.trial_log.plan.streams, rules)
-    asked.resolved = replace(asked.resolved, workload=replace(asked.resolved.workload, build=lambda _, __: job))
-    return asked
+    job = Job(trial.resolved.flow, trial.record.trial_log.plan.streams, rules)
+    trial.resolved = replace(trial.resolved, workload=replace(trial.resolved.workload, build=lambda _, __: job))
+    return trial
 
 
 @SINKS
 def test_every_record_of_warm_up_and_span_is_counted_once(case: Callable[..., Case], make: Any, flow: Flow) -> None:
     """In slices, in one piece, read twice or for each sink; with fields and streams that the flow does not read."""
-    asked = with_rules(case(flow), RULES)
-    asked.receive(make, **{sink.name: [] for sink in flow.sinks})
-    found = verify(asked.resolved, asked.record)
-    assert found.verification.malformed == planned(asked.record.trial_log.plan, SPAN_END)
+    trial = with_rules(case(flow), RULES)
+    trial.receive(make, **{sink.name: [] for sink in flow.sinks})
+    found = verify(trial.resolved, trial.record)
+    assert found.verification.malformed == planned(trial.record.trial_log.plan, SPAN_END)
     assert all(0 < one.malformed < one.records for one in found.verification.malformed.values())
     if len(flow.sinks) > 1:
         assert [sink.verification.malformed for sink in found.sinks] == [{}, {}]
@@ -73,28 +73,28 @@ def test_every_record_of_warm_up_and_span_is_counted_once(case: Callable[..., Ca
 
 def test_what_the_system_under_test_gave_changes_no_count(case: Callable[..., Case], make: Any) -> None:
     """Answers are found wrong as ever beside it."""
-    asked = with_rules(case(ROWS), RULES)
-    asked.receive(make, rows=[without(asked.answer(), 0)])
-    found = verify(asked.resolved, asked.record).verification
+    trial = with_rules(case(ROWS), RULES)
+    trial.receive(make, rows=[without(trial.answer(), 0)])
+    found = verify(trial.resolved, trial.record).verification
     assert faults(found) == {"missing": 1}
-    assert found.malformed == planned(asked.record.trial_log.plan, SPAN_END)
+    assert found.malformed == planned(trial.record.trial_log.plan, SPAN_END)
 
 
 def test_a_run_that_ended_early_has_what_it_offered(case: Callable[..., Case], make: Any) -> None:
     """No record is counted that was never there."""
-    asked = with_rules(case(ROWS, drained=False, engine_failed="the engine died"), RULES)
-    asked.receive(make, rows=[asked.answer()])
-    until = min(asked.record.offered_until(), SPAN_END)
-    assert verify(asked.resolved, asked.record).verification.malformed == planned(asked.record.trial_log.plan, until)
+    trial = with_rules(case(ROWS, drained=False, engine_failed="the engine died"), RULES)
+    trial.receive(make, rows=[trial.answer()])
+    until = min(trial.record.offered_until(), SPAN_END)
+    assert verify(trial.resolved, trial.record).verification.malformed == planned(trial.record.trial_log.plan, until)
 
 
 def test_no_rule_no_count(case: Callable[..., Case], make: Any) -> None:
     """And zero is a count."""
-    asked = with_rules(case(ROWS), {})
-    asked.receive(make, rows=[asked.answer()])
-    assert verify(asked.resolved, asked.record).verification.malformed == {}
-    asked = with_rules(asked, {"purchases": "price < 0"})
-    assert verify(asked.resolved, asked.record).verification.malformed["purchases"].malformed == 0
+    trial = with_rules(case(ROWS), {})
+    trial.receive(make, rows=[trial.answer()])
+    assert verify(trial.resolved, trial.record).verification.malformed == {}
+    trial = with_rules(trial, {"purchases": "price < 0"})
+    assert verify(trial.resolved, trial.record).verification.malformed["purchases"].malformed == 0
 
 
 @pytest.mark.parametrize("order", ["pieces", "overlapping", "with a gap", "again", "nothing"])
@@ -135,10 +135,10 @@ def test_verification_makes_no_record_for_the_count_alone(
     monkeypatch.setattr(Plan, "batch", lambda plan, *args: append_and_return(made, args, batch(plan, *args)))
     calls = []
     for rules in ({}, {"purchases": RULES["purchases"]}):
-        asked = with_rules(case(ROWS), rules)
-        asked.receive(make, rows=[])
+        trial = with_rules(case(ROWS), rules)
+        trial.receive(make, rows=[])
         made.clear()
-        verify(asked.resolved, asked.record)
+        verify(trial.resolved, trial.record)
         calls.append(list(made))
     assert calls[0] == calls[1] != []
 

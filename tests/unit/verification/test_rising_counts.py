@@ -26,20 +26,20 @@ def without_batches(case: Callable[..., Case]) -> Callable[..., Case]:
     """A trial over a broker, of an engine without batches."""
 
     def made(flow: Flow, **more: Any) -> Case:
-        asked = case(flow, **more)
-        experiment = asked.resolved.experiment.model_copy(update={"transport": "kafka"})
-        keyless, engine = get("identity"), replace(asked.resolved.engine, has_batch_ids=False)
-        asked.resolved = replace(
-            asked.resolved, experiment=experiment, engine=engine, workload=keyless, parameters=keyless.parameters()
+        trial = case(flow, **more)
+        experiment = trial.resolved.experiment.model_copy(update={"transport": "kafka"})
+        keyless, engine = get("identity"), replace(trial.resolved.engine, has_batch_ids=False)
+        trial.resolved = replace(
+            trial.resolved, experiment=experiment, engine=engine, workload=keyless, parameters=keyless.parameters()
         )
-        return asked
+        return trial
 
     return made
 
 
-def updates_of(asked: Case, largest: bool = False) -> list[pa.Table]:
+def updates_of(trial: Case, largest: bool = False) -> list[pa.Table]:
     """The value of each key that changed, every second; partition 1 is always read 0.7 s less far."""
-    plan, rows = asked.record.trial_log.plan, []
+    plan, rows = trial.record.trial_log.plan, []
     for partition in range(plan.partitions):
         count = plan.count_before(0, partition, plan.start_us + 20 * US)
         batch = plan.batch(0, partition, 0, count, ["event_time", "user_id", "price"])
@@ -61,15 +61,15 @@ def updates_of(asked: Case, largest: bool = False) -> list[pa.Table]:
     return tables
 
 
-def found_of(asked: Case, make: Any, tables: list[pa.Table]) -> Any:
-    asked.receive(make, updates=tables)
-    return verify(asked.resolved, asked.record).verification
+def found_of(trial: Case, make: Any, tables: list[pa.Table]) -> Any:
+    trial.receive(make, updates=tables)
+    return verify(trial.resolved, trial.record).verification
 
 
 def test_any_order_of_reading_is_right(without_batches: Callable[..., Case], make: Any) -> None:
     """Each key is compared once, at its end; no value on the way belongs to a prefix by event time."""
-    asked = without_batches(UPDATES)
-    found = found_of(asked, make, updates_of(asked))
+    trial = without_batches(UPDATES)
+    found = found_of(trial, make, updates_of(trial))
     assert faults(found) == {}
     assert (found.expected, found.matched) == (100, 100)
     assert found.sentence.endswith("so last values are compared, and that counts only rise")
@@ -77,35 +77,35 @@ def test_any_order_of_reading_is_right(without_batches: Callable[..., Case], mak
 
 def test_fewer_updates_are_right_too(without_batches: Callable[..., Case], make: Any) -> None:
     """An engine may leave updates out, except for the last of each key."""
-    asked = without_batches(UPDATES)
-    tables = updates_of(asked)
-    assert faults(found_of(asked, make, [tables[3], *tables[12:]])) == {}
+    trial = without_batches(UPDATES)
+    tables = updates_of(trial)
+    assert faults(found_of(trial, make, [tables[3], *tables[12:]])) == {}
 
 
 @pytest.mark.parametrize("fault", ["wrong", "duplicate", "extra"])
 def test_a_fault_at_the_end_is_found(without_batches: Callable[..., Case], make: Any, fault: str) -> None:
     """Each counts once."""
-    asked = without_batches(UPDATES)
-    tables = updates_of(asked)
+    trial = without_batches(UPDATES)
+    tables = updates_of(trial)
     tables[20] = planted(tables[20], UPDATES, fault, 50)
-    assert faults(found_of(asked, make, tables)) == {fault: 1}
+    assert faults(found_of(trial, make, tables)) == {fault: 1}
 
 
 def test_a_key_without_updates_is_missing(without_batches: Callable[..., Case], make: Any) -> None:
     """All of its updates were lost."""
-    asked = without_batches(UPDATES)
+    trial = without_batches(UPDATES)
     key = 50
     tables = [table.filter(pa.array([user != key for user in table["user_id"].to_pylist()])) for table in
-              updates_of(asked)]  # fmt: skip
-    assert faults(found_of(asked, make, tables)) == {"missing": 1}
+              updates_of(trial)]  # fmt: skip
+    assert faults(found_of(trial, make, tables)) == {"missing": 1}
 
 
 def test_a_last_update_that_was_lost_leaves_a_wrong_value(without_batches: Callable[..., Case], make: Any) -> None:
     """The value before it is not that of the whole input."""
-    asked = without_batches(UPDATES)
-    tables = updates_of(asked)
+    trial = without_batches(UPDATES)
+    tables = updates_of(trial)
     tables[20] = without(tables[20], 3)
-    assert faults(found_of(asked, make, tables)) == {"wrong": 1}
+    assert faults(found_of(trial, make, tables)) == {"wrong": 1}
 
 
 @pytest.mark.parametrize("value", [0, 10_000])
@@ -113,11 +113,11 @@ def test_a_count_that_falls_or_is_too_great_is_wrong(
     without_batches: Callable[..., Case], make: Any, value: int
 ) -> None:
     """On the way: the one that fell, or the one above the truth, and those after it, which fell from it."""
-    asked = without_batches(UPDATES)
-    tables = updates_of(asked)
+    trial = without_batches(UPDATES)
+    tables = updates_of(trial)
     user = tables[9]["user_id"][50].as_py()
     tables[9] = with_value(tables[9], "n", 50, value)
-    found = found_of(asked, make, tables)
+    found = found_of(trial, make, tables)
     later = sum(user in table["user_id"].to_pylist() for table in tables[10:])
     assert faults(found) == {"wrong": 1 if value == 0 else later}
     assert found.examples[0]["fault"] == "wrong"
@@ -125,31 +125,31 @@ def test_a_count_that_falls_or_is_too_great_is_wrong(
 
 def test_an_update_that_came_again_is_a_duplicate(without_batches: Callable[..., Case], make: Any) -> None:
     """As an engine that delivers at least once gives after a restart."""
-    asked = without_batches(UPDATES)
-    tables = updates_of(asked)
-    assert faults(found_of(asked, make, [*tables[:10], tables[9].slice(3, 2), *tables[10:]])) == {"duplicate": 2}
+    trial = without_batches(UPDATES)
+    tables = updates_of(trial)
+    assert faults(found_of(trial, make, [*tables[:10], tables[9].slice(3, 2), *tables[10:]])) == {"duplicate": 2}
 
 
 def test_values_that_are_no_counts_may_repeat(without_batches: Callable[..., Case], make: Any) -> None:
     """A row that came late in event time may leave a maximum and its time as they were."""
-    asked = without_batches(LARGEST)
-    tables = updates_of(asked, largest=True)
-    assert faults(found_of(asked, make, [*tables[:10], tables[9], *tables[10:]])) == {}
+    trial = without_batches(LARGEST)
+    tables = updates_of(trial, largest=True)
+    assert faults(found_of(trial, make, [*tables[:10], tables[9], *tables[10:]])) == {}
     tables[20] = with_value(tables[20], "n", 0, 1)
-    assert faults(found_of(asked, make, tables)) == {"wrong": 1}
+    assert faults(found_of(trial, make, tables)) == {"wrong": 1}
 
 
 def test_of_a_trial_that_ended_early_counts_must_rise(without_batches: Callable[..., Case], make: Any) -> None:
     """What was owed is not known, so no value is missing."""
-    asked = without_batches(UPDATES, engine_failed="it died", drained=False)
-    tables = updates_of(asked)[:10]
-    found = found_of(asked, make, tables)
+    trial = without_batches(UPDATES, engine_failed="it died", drained=False)
+    tables = updates_of(trial)[:10]
+    found = found_of(trial, make, tables)
     assert (faults(found), found.expected) == ({}, 0)
     tables[9] = with_value(tables[9], "n", 50, 1)
-    assert faults(found_of(asked, make, tables)) == {"wrong": 1}
+    assert faults(found_of(trial, make, tables)) == {"wrong": 1}
 
 
 def test_without_any_result_all_keys_are_missing(without_batches: Callable[..., Case], make: Any) -> None:
     """Nothing came from an engine that read everything."""
-    asked = without_batches(UPDATES)
-    assert faults(found_of(asked, make, [])) == {"missing": 100}
+    trial = without_batches(UPDATES)
+    assert faults(found_of(trial, make, [])) == {"missing": 100}

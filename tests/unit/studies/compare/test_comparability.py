@@ -23,7 +23,7 @@ Three = Callable[..., str]
 RULES = ["rate -60%", "p50 +60%", "cpu +60%", "wrong_answers +0"]
 
 
-def asked(**changes: Any) -> dict[str, Any]:
+def experiment_values(**changes: Any) -> dict[str, Any]:
     """What a run keeps of its question, with some of it as given."""
     load = {"rate": "100k", "duration": "40s", **changes.pop("load", {})}
     return build({"workload": "identity", **changes, "load": load}).model_dump(mode="json")
@@ -31,15 +31,15 @@ def asked(**changes: Any) -> dict[str, Any]:
 
 OTHERWISE: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     (
-        {"experiment": asked(parameters={"range": "80s", "slide": "80s"})},
+        {"experiment": experiment_values(parameters={"range": "80s", "slide": "80s"})},
         ("parameters.range", "parameters.slide"),
     ),
-    ({"experiment": asked(parameters={"data": "/other.csv"})}, ("parameters.data",)),
-    ({"experiment": asked(load={"duration": "80s"})}, ("load.duration",)),
-    ({"experiment": asked(load={"warmup": "5s"})}, ("load.warmup",)),
-    ({"experiment": asked(load={"chunk": "5ms"})}, ("load.chunk",)),
-    ({"experiment": asked(load={"generators": 3})}, ("load.generators",)),
-    ({"experiment": asked(load={"frontier": "free"})}, ("load.frontier",)),
+    ({"experiment": experiment_values(parameters={"data": "/other.csv"})}, ("parameters.data",)),
+    ({"experiment": experiment_values(load={"duration": "80s"})}, ("load.duration",)),
+    ({"experiment": experiment_values(load={"warmup": "5s"})}, ("load.warmup",)),
+    ({"experiment": experiment_values(load={"chunk": "5ms"})}, ("load.chunk",)),
+    ({"experiment": experiment_values(load={"generators": 3})}, ("load.generators",)),
+    ({"experiment": experiment_values(load={"frontier": "free"})}, ("load.frontier",)),
     ({"isolation": "pinned"}, ("isolation",)),
     ({"environment": {"cpu_model": "made up", "cpus": 4}}, ("environment.cpus",)),
     ({"environment": {"cpu_model": "another", "cpus": 2}}, ("environment.cpu_model",)),
@@ -51,7 +51,7 @@ def test_what_is_asked_otherwise_decides_no_gate_but_that_on_wrong_answers(
     three: Three, of_b: dict[str, Any], names: tuple[str, ...]
 ) -> None:
     """Each alone, on figures that would pass by far: unknown, and said in the headline, the reason and a warning."""
-    a, b = three("a", 10, experiment=asked()), three("b", 20, **{"experiment": asked(), **of_b})
+    a, b = three("a", 10, experiment=experiment_values()), three("b", 20, **{"experiment": experiment_values(), **of_b})
     found = compare(a, b, RULES)
     said = labels.different_settings(names)
     assert found.asked_otherwise == names
@@ -63,11 +63,11 @@ def test_what_is_asked_otherwise_decides_no_gate_but_that_on_wrong_answers(
 
 ANSWERS_OTHERWISE: list[dict[str, Any]] = [
     {},
-    {"engine": "spark-rtm", "experiment": asked(engine="spark-rtm", transport="kafka")},
-    {"experiment": asked(options={"trigger": "1s"}), "settings": {"trigger": "1s"}},
-    {"experiment": asked(load={"seed": 7})},
-    {"experiment": asked(load={"bound": "60s", "memory": "1g"})},
-    {"experiment": asked(limits=["p99 <= 9s"])},
+    {"engine": "spark-rtm", "experiment": experiment_values(engine="spark-rtm", transport="kafka")},
+    {"experiment": experiment_values(options={"trigger": "1s"}), "settings": {"trigger": "1s"}},
+    {"experiment": experiment_values(load={"seed": 7})},
+    {"experiment": experiment_values(load={"bound": "60s", "memory": "1g"})},
+    {"experiment": experiment_values(limits=["p99 <= 9s"])},
     {"environment": {"cpu_model": "made up", "cpus": 2, "pyspark": "5.0", "java": "21", "memory_bytes": 1}},
 ]
 
@@ -75,7 +75,7 @@ ANSWERS_OTHERWISE: list[dict[str, Any]] = [
 @pytest.mark.parametrize("of_b", ANSWERS_OTHERWISE)
 def test_what_answers_otherwise_is_what_a_gate_is_for(three: Three, of_b: dict[str, Any]) -> None:
     """Engines, options, versions; seeds, which differ from run to run, and what says only when a run is given up."""
-    a, b = three("a", 10, experiment=asked()), three("b", 20, **{"experiment": asked(), **of_b})
+    a, b = three("a", 10, experiment=experiment_values()), three("b", 20, **{"experiment": experiment_values(), **of_b})
     found = compare(a, b, RULES)
     assert (found.asked_otherwise, found.passed) == ((), True)
     assert comparison.headline(found).startswith("B is ") or comparison.headline(found) == "no difference shown"
@@ -85,7 +85,7 @@ def test_data_are_what_is_in_the_file(three: Three) -> None:
     """The same rows from another folder are the same question, other rows by the same name are not."""
 
     def of(path: str, digest: str) -> dict[str, Any]:
-        return {"experiment": asked(parameters={"data": path}), "job_files": {path: digest}}
+        return {"experiment": experiment_values(parameters={"data": path}), "job_files": {path: digest}}
 
     a = three("a", 10, **of("/here/rows.csv", "1" * 64))
     assert compare(a, three("b", 20, **of("/there/rows.csv", "1" * 64)), RULES).passed
@@ -116,7 +116,7 @@ def test_runs_of_one_side_may_be_asked_otherwise_where_those_of_the_other_are_to
 
     def side(name: str, durations: list[str]) -> str:
         runs = (
-            make(f"{name}{n}", 10 * ord(name) + n, experiment=asked(load={"duration": each}))
+            make(f"{name}{n}", 10 * ord(name) + n, experiment=experiment_values(load={"duration": each}))
             for n, each in enumerate(durations)
         )
         return ",".join(map(str, runs))
@@ -128,8 +128,8 @@ def test_runs_of_one_side_may_be_asked_otherwise_where_those_of_the_other_are_to
 
 def test_another_load_and_another_span_are_both_told(three: Three) -> None:
     """A rate that no run kept up with stands between different loads, and not between different spans."""
-    b = three("b", 20, experiment=asked(load={"rate": "200k", "duration": "80s"}))
-    found = compare(three("a", 10, experiment=asked()), b, RULES)
+    b = three("b", 20, experiment=experiment_values(load={"rate": "200k", "duration": "80s"}))
+    found = compare(three("a", 10, experiment=experiment_values()), b, RULES)
     assert found.asked_otherwise == ("load.rate", "load.duration")
     assert [gate.state for gate in found.gates] == ["unknown", "unknown", "unknown", "passed"]
     assert "more" in found.gates[1].sentence
@@ -139,9 +139,9 @@ def test_another_load_and_another_span_are_both_told(three: Three) -> None:
 def test_a_search_up_to_a_limit_is_another_question(make: Make) -> None:
     """The rate is what a search is asked for, and a limit lowers it; of a run it changes the verdict alone."""
     found = SearchResult(sustained_per_s=1e6, low=1e6, high=1.05e6, relative_width=0.05, confirmed=True)
-    limited = asked(command="sustain", limits=["p99 <= 9s"])
+    limited = experiment_values(command="sustain", limits=["p99 <= 9s"])
     a, b = (
-        make("a", 1, search=found, experiment=asked(command="sustain")),
+        make("a", 1, search=found, experiment=experiment_values(command="sustain")),
         make("b", 2, search=found, experiment=limited),
     )
     assert compare(str(a), str(b)).asked_otherwise == ("limits",)

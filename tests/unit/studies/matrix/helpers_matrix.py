@@ -13,13 +13,13 @@ from streamgauge.studies.matrix.perform import Observers
 RATES = ["1k", "2k", "3k"]
 
 
-def asked(out: Path | None = None, **matrix: Any) -> Experiment:
+def matrix_experiment(out: Path | None = None, **matrix: Any) -> Experiment:
     values = {"workload": "identity", "engine": "known", "load": {"warmup": "1s", "duration": "4s"}}
     return build({**values, **({"out": str(out)} if out else {}), "matrix": {"load.rate": RATES, **matrix}})
 
 
-class Seen:
-    """An observer that keeps what it is told."""
+class RecordingObserver:
+    """An observer that records its calls."""
 
     def __init__(self) -> None:
         self.began: list[tuple[list[int], int]] = []

@@ -33,7 +33,7 @@ def port() -> int:
         return int(probe.getsockname()[1])
 
 
-def asked(port: int | None) -> Experiment:
+def experiment_with_port(port: int | None) -> Experiment:
     return build({"workload": "identity", "engine": "known", "prometheus": port})
 
 
@@ -65,7 +65,7 @@ def heard() -> list[Any]:
 
 @pytest.fixture
 def observe(port: int, heard: list[Any]) -> Iterator[Observer]:
-    with exported(asked(port), heard.append) as observer:
+    with exported(experiment_with_port(port), heard.append) as observer:
         yield observer
 
 
@@ -124,14 +124,14 @@ def test_it_listens_on_loopback_only(port: int) -> None:
 
 
 def test_without_the_setting_nothing_listens(heard: list[Any]) -> None:
-    with exported(asked(None), heard.append) as observer:
+    with exported(experiment_with_port(None), heard.append) as observer:
         assert observer == heard.append
 
 
 def test_nothing_is_left_at_its_end(port: int, heard: list[Any]) -> None:
     before = threading.active_count()
     for _ in range(2):
-        with exported(asked(port), heard.append):
+        with exported(experiment_with_port(port), heard.append):
             pass
     assert threading.active_count() == before
 
@@ -140,7 +140,7 @@ def test_a_port_that_was_taken_after_the_check_is_refused(port: int, heard: list
     with socket.socket() as other:
         other.bind((endpoint.LOOPBACK, port))
         other.listen()
-        with pytest.raises(InputError) as refused, exported(asked(port), heard.append):
+        with pytest.raises(InputError) as refused, exported(experiment_with_port(port), heard.append):
             pass
     (problem,) = refused.value.problems
     assert (problem.setting, problem.got) == ("prometheus", port)
@@ -150,7 +150,7 @@ def test_a_port_that_was_taken_after_the_check_is_refused(port: int, heard: list
 def exporter(*scrapes_s: float, now_s: Callable[[], float] = time.monotonic) -> Exporter:
     """An exporter that was scraped at these times."""
     times = iter(scrapes_s)
-    made = Exporter(asked(None), lambda: next(times, None) or now_s())
+    made = Exporter(experiment_with_port(None), lambda: next(times, None) or now_s())
     for _ in scrapes_s:
         list(made.collect())
     return made
@@ -183,7 +183,7 @@ def test_it_gives_up_when_the_scrape_is_overdue() -> None:
 def test_the_end_of_a_run_waits_for_the_scrape(port: int, heard: list[Any]) -> None:
     """The scraper reads the verdict although the run has nothing more to do; the other observer hears of the wait."""
     found: list[Samples] = []
-    with exported(asked(port), heard.append) as observer:
+    with exported(experiment_with_port(port), heard.append) as observer:
         scraped(port)
         time.sleep(1.0)
         scraped(port)
@@ -198,7 +198,7 @@ def test_the_end_of_a_run_waits_for_the_scrape(port: int, heard: list[Any]) -> N
 
 def test_a_failure_does_not_wait(port: int, heard: list[Any]) -> None:
     def failing_run() -> None:
-        with exported(asked(port), heard.append) as observer:
+        with exported(experiment_with_port(port), heard.append) as observer:
             scraped(port)
             scraped(port)
             observer(verdict_reached("sustained"))

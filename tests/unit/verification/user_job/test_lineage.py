@@ -40,15 +40,15 @@ def shifted(rows: pa.Table, **by_us: int) -> pa.Table:
 def test_columns_that_the_reference_leaves_out_are_named(case: Callable[..., Case]) -> None:
     """In the sentence, and in the notes of the result; where no value is left to compare that is said too."""
     few = "SELECT user_id, price, event_time, ingest_time, event_id FROM purchases"
-    asked = case(f'reference="{few}"')
-    asked.receive(asked.answer(few.replace("price,", "price, 7 AS seven,")))
-    verified = verify_user_job(asked.resolved, asked.record, asked.folder / "batch.log")
+    trial = case(f'reference="{few}"')
+    trial.receive(trial.answer(few.replace("price,", "price, 7 AS seven,")))
+    verified = verify_user_job(trial.resolved, trial.record, trial.folder / "batch.log")
     assert faults(verified.verification) == {}
     assert verified.verification.sentence.endswith("; not compared, as the reference leaves them out: seven")
     assert verified.notes == ("answers: not compared, as the reference leaves them out: seven",)
-    asked = case('reference="SELECT event_time, event_id FROM purchases"')
-    asked.receive(asked.answer(ROWS))
-    said = asked.verify().sentence
+    trial = case('reference="SELECT event_time, event_id FROM purchases"')
+    trial.receive(trial.answer(ROWS))
+    said = trial.verify().sentence
     assert "leaves them out: user_id, third; so only the presence of results and their event_time were compared" in said
 
 
@@ -63,16 +63,16 @@ def test_an_ingest_time_that_the_reference_leaves_out_is_checked_by_the_log(case
         (windows, stamped, "ingest_time by the delivery log", 800),
     ]
     for query, full, said, count in cases:
-        asked = case(f'reference="{query}", reach="2s"')
-        rows = asked.answer(full)
-        asked.receive(rows)
-        right = asked.verify()
+        trial = case(f'reference="{query}", reach="2s"')
+        rows = trial.answer(full)
+        trial.receive(rows)
+        right = trial.verify()
         assert faults(right) == {}, query
         assert said in right.sentence
         assert "ingest_time" not in right.sentence.partition("not compared")[2]
-        asked = case(f'reference="{query}", reach="2s"')
-        asked.receive(shifted(rows, ingest_time=5))
-        assert faults(asked.verify())["wrong"] >= count * 0.8, query
+        trial = case(f'reference="{query}", reach="2s"')
+        trial.receive(shifted(rows, ingest_time=5))
+        assert faults(trial.verify())["wrong"] >= count * 0.8, query
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_lineage_that_the_function_moves_in_batch_too_is_wrong(
 ) -> None:
     """The batch run shifts it alike, so the plan and the delivery log decide."""
     for shift, kinds in (({}, set()), ({"event_time": 40_007, "ingest_time": 5}, {"wrong"})):
-        asked = case('reach="0s"')
-        rows = asked.answer(query)
+        trial = case('reach="0s"')
+        rows = trial.answer(query)
         moved = shifted(rows, **{name: more for name, more in shift.items() if name in rows.column_names})
         monkeypatch.setattr(
             "streamgauge.engines.spark.user_job.batch_answer.batch_answer", lambda _, rows=moved: in_file(rows)
         )
-        asked.receive(moved)
-        found = asked.verify()
+        trial.receive(moved)
+        found = trial.verify()
         assert {*faults(found)} == kinds
         assert said in found.sentence
         assert found.wrong in (0, found.expected)
@@ -118,9 +118,9 @@ def test_rows_of_keys_that_are_not_unique_are_paired_by_their_times(case: Callab
     query = "SELECT user_id, price * 0.1 AS x, event_time FROM purchases"
 
     def found(change: Callable[[pa.Table], pa.Table]) -> dict[str, int]:
-        asked = case(f'keys="user_id", reference="{query}"')
-        asked.receive(change(asked.answer(query)))
-        return faults(asked.verify())
+        trial = case(f'keys="user_id", reference="{query}"')
+        trial.receive(change(trial.answer(query)))
+        return faults(trial.verify())
 
     def blurred(rows: pa.Table) -> pa.Table:
         odd = pc.bit_wise_and(rows.column(EVENT_TIME), 1).cast(pa.float64())

@@ -25,18 +25,18 @@ from tests.unit.verification.user_job.helpers_user_jobs import LATE_US, ROWS, WI
 
 def test_right_rows_match(case: Callable[..., Case]) -> None:
     """Told apart by event_id; floats may differ in their last places; the reference is independent."""
-    asked = case(f'reference="{ROWS}"')
-    rows = asked.answer(ROWS)
-    asked.receive(rows.set_column(1, "third", pc.multiply(rows.column("third"), 1 + 1e-12)))
-    found = asked.verify()
+    trial = case(f'reference="{ROWS}"')
+    rows = trial.answer(ROWS)
+    trial.receive(rows.set_column(1, "third", pc.multiply(rows.column("third"), 1 + 1e-12)))
+    found = trial.verify()
     assert faults(found) == {}
     assert (found.independent, found.expected, found.matched) == (True, 15_000, 15_000)
     assert found.sentence == "15,000 results expected of warm-up and span, all matched (identified by event_id)"
 
 
 def test_each_planted_fault_is_named(case: Callable[..., Case]) -> None:
-    asked = case(f'reference="{ROWS}"')
-    rows = asked.answer(ROWS)
+    trial = case(f'reference="{ROWS}"')
+    rows = trial.answer(ROWS)
     row = pc.equal(rows.column("event_id"), rows.column("event_id")[5000])
     changed = rows.set_column(1, "third", pc.if_else(row, 0.5, rows.column("third")))
     renamed = rows.set_column(4, "event_id", pc.if_else(row, 2**50, rows.column("event_id")))
@@ -45,50 +45,50 @@ def test_each_planted_fault_is_named(case: Callable[..., Case]) -> None:
         "dropped": ([rows.filter(pc.invert(row))], {"missing": 1}),
         "a batch twice": ([rows, rows.slice(0, 100)], {"duplicate": 100}),
         "changed": ([changed], {"wrong": 1}),
-        "never asked": ([renamed], {"missing": 1, "extra": 1}),
+        "never due": ([renamed], {"missing": 1, "extra": 1}),
         "a false ingest time": ([stamped], {"wrong": 1}),
     }
     for name, (batches, expected) in planted.items():
-        asked = case(f'reference="{ROWS}"')
-        asked.receive(*batches)
-        assert faults(asked.verify()) == expected, name
+        trial = case(f'reference="{ROWS}"')
+        trial.receive(*batches)
+        assert faults(trial.verify()) == expected, name
 
 
 def test_what_came_after_the_deadline_is_late(case: Callable[..., Case]) -> None:
-    asked = case(f'reference="{ROWS}"')
-    asked.receive(asked.answer(ROWS))
-    asked.record.deadline_us = asked.record.spans.start_us + 15_500_000 + LATE_US - 1_000_000
-    assert set(faults(asked.verify())) == {"late"}
+    trial = case(f'reference="{ROWS}"')
+    trial.receive(trial.answer(ROWS))
+    trial.record.deadline_us = trial.record.spans.start_us + 15_500_000 + LATE_US - 1_000_000
+    assert set(faults(trial.verify())) == {"late"}
 
 
 def test_windows_need_no_keys_declared(case: Callable[..., Case]) -> None:
     """The first columns that tell all apart are found; a window closed early is a wrong sum, and not two faults."""
     text = WINDOWS.replace("\n", " ")
-    asked = case(f'reference="{text}", reach="2s"')
-    rows = asked.answer(WINDOWS)
+    trial = case(f'reference="{text}", reach="2s"')
+    rows = trial.answer(WINDOWS)
     row = pc.equal(rows.column("spent"), rows.column("spent")[7])
-    asked.receive(rows)
-    right = asked.verify()
+    trial.receive(rows)
+    right = trial.verify()
     assert faults(right) == {}
     assert "identified by window_start, window_end, user_id" in right.sentence
-    asked.receive(
+    trial.receive(
         rows.set_column(3, "spent", pc.if_else(row, pc.subtract(rows.column("spent"), 1), rows.column("spent")))
     )
-    assert set(faults(asked.verify())) == {"wrong"}
+    assert set(faults(trial.verify())) == {"wrong"}
 
 
 def test_whole_rows_are_a_multiset_where_nothing_tells_them_apart(case: Callable[..., Case]) -> None:
     """One of two equal rows lost is one missing; one of them thrice is one too many."""
     query = "SELECT user_id, event_time // 1000000 * 1000000 AS event_time FROM purchases"
-    asked = case(f'reference="{query}"')
-    rows = asked.answer(query)
+    trial = case(f'reference="{query}"')
+    rows = trial.answer(query)
     assert len(rows.group_by(["user_id", "event_time"]).aggregate([])) < len(rows)
-    asked.receive(rows)
-    assert faults(asked.verify()) == {}
-    asked.receive(rows.slice(1))
-    assert faults(asked.verify()) == {"missing": 1}
-    asked.receive(rows, rows.slice(0, 1))
-    assert faults(asked.verify()) == {"extra": 1}
+    trial.receive(rows)
+    assert faults(trial.verify()) == {}
+    trial.receive(rows.slice(1))
+    assert faults(trial.verify()) == {"missing": 1}
+    trial.receive(rows, rows.slice(0, 1))
+    assert faults(trial.verify()) == {"extra": 1}
 
 
 def test_nothing_received_is_all_missing(case: Callable[..., Case]) -> None:
@@ -106,19 +106,19 @@ def test_no_table_of_ours_can_have_a_streams_name(case: Callable[..., Case]) -> 
 def test_a_reference_that_fails_on_the_data_leaves_the_answers_unjudged(case: Callable[..., Case]) -> None:
     """It passed over empty tables; a trial is then never called sustained, and nothing is raised."""
     query = "SELECT event_time, CAST('x' || price AS INTEGER) AS n FROM purchases"
-    asked = case(f'reference="{query}"')
-    asked.receive(asked.answer("SELECT event_time, price AS n FROM purchases"))
-    found = asked.verify()
+    trial = case(f'reference="{query}"')
+    trial.receive(trial.answer("SELECT event_time, price AS n FROM purchases"))
+    found = trial.verify()
     assert (found.judged, found.right) == (False, False)
     assert "the answers could not be judged" in found.sentence
     assert "Conversion" in found.sentence
 
 
 def test_a_column_of_another_kind_leaves_the_answers_unjudged(case: Callable[..., Case]) -> None:
-    asked = case(f'reference="{ROWS}"')
-    rows = asked.answer(ROWS)
-    asked.receive(rows.set_column(0, "user_id", rows.column("user_id").cast(pa.string())))
-    found = asked.verify()
+    trial = case(f'reference="{ROWS}"')
+    rows = trial.answer(ROWS)
+    trial.receive(rows.set_column(0, "user_id", rows.column("user_id").cast(pa.string())))
+    found = trial.verify()
     assert not found.judged
     assert "user_id" in found.sentence
 
@@ -127,8 +127,8 @@ def test_without_a_reference_the_batch_run_is_the_truth(
     case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It gets the input by file, and answers by file; the verification is not independent and says so."""
-    asked = case('reach="0s"')
-    asked.receive(asked.answer(ROWS).slice(1))
+    trial = case('reach="0s"')
+    trial.receive(trial.answer(ROWS).slice(1))
 
     @contextmanager
     def in_batch(request: BatchRequest) -> Iterator[Any]:
@@ -142,18 +142,18 @@ def test_without_a_reference_the_batch_run_is_the_truth(
         yield answer
 
     monkeypatch.setattr("streamgauge.engines.spark.user_job.batch_answer.batch_answer", in_batch)
-    found = asked.verify()
+    found = trial.verify()
     assert faults(found) == {"missing": 1}
-    assert (found.independent, found.reference) == (False, truth.by_batch(asked.resolved).reference)
+    assert (found.independent, found.reference) == (False, truth.by_batch(trial.resolved).reference)
 
 
 def test_results_without_an_event_time_are_counted_and_in_no_latency(case: Callable[..., Case]) -> None:
     """Rows of an outer join may have none: they leave Spark as 0."""
     query = "SELECT event_id, CASE WHEN price > 50 THEN event_time END AS event_time FROM purchases"
-    asked = case(f'reference="{query}"')
-    rows = asked.answer(query)
-    asked.receive(rows.set_column(1, EVENT_TIME, pc.fill_null(rows.column(EVENT_TIME), 0)))
-    found = asked.verify()
+    trial = case(f'reference="{query}"')
+    rows = trial.answer(query)
+    trial.receive(rows.set_column(1, EVENT_TIME, pc.fill_null(rows.column(EVENT_TIME), 0)))
+    found = trial.verify()
     assert faults(found) == {}
     assert "carry no event_time" in found.sentence
 
@@ -161,13 +161,13 @@ def test_results_without_an_event_time_are_counted_and_in_no_latency(case: Calla
 def test_a_result_without_an_event_time_may_be_missing(case: Callable[..., Case]) -> None:
     """It is due like any other: null is 0 on both sides, before the end of all that is judged."""
     query = "SELECT event_id, CASE WHEN price > 50 THEN event_time END AS event_time FROM purchases"
-    asked = case(f'reference="{query}"')
-    rows = asked.answer(query)
+    trial = case(f'reference="{query}"')
+    rows = trial.answer(query)
     timeless = pc.is_null(rows.column(EVENT_TIME))
     first = pc.and_(timeless, pc.equal(pc.cumulative_sum(timeless.cast(pa.int64())), 1))
     rows = rows.filter(pc.invert(first))
-    asked.receive(rows.set_column(1, EVENT_TIME, pc.fill_null(rows.column(EVENT_TIME), 0)))
-    assert faults(asked.verify()) == {"missing": 1}
+    trial.receive(rows.set_column(1, EVENT_TIME, pc.fill_null(rows.column(EVENT_TIME), 0)))
+    assert faults(trial.verify()) == {"missing": 1}
 
 
 @pytest.mark.parametrize(
@@ -188,10 +188,10 @@ def test_the_batch_run_is_left_out_only_where_nothing_can_differ(
         yield
 
     monkeypatch.setattr("streamgauge.engines.spark.user_job.batch_answer.batch_answer", batch_answer)
-    asked = case('reach="0s"', engine_failed=ended)
-    trial_log = asked.record.trial_log
-    asked.record.trial_log = replace(trial_log, commits=[replace(one, rows=0) for one in trial_log.commits[:commits]])
-    verified = verify_user_job(asked.resolved, asked.record, asked.folder / "batch.log")
+    trial = case('reach="0s"', engine_failed=ended)
+    trial_log = trial.record.trial_log
+    trial.record.trial_log = replace(trial_log, commits=[replace(one, rows=0) for one in trial_log.commits[:commits]])
+    verified = verify_user_job(trial.resolved, trial.record, trial.folder / "batch.log")
     assert bool(began) == runs
     assert (verified.verification.sentence == truth.NOTHING_TO_COMPARE) != runs
     assert any(truth.NOTHING_TO_COMPARE in note for note in verified.notes) != runs
@@ -220,15 +220,15 @@ def test_types_that_differ_in_width_alone_are_compared(case: Callable[..., Case]
     query = (
         "SELECT event_id, event_time, price::UBIGINT AS p, [price::INTEGER] AS ps, [price / 3] AS thirds FROM purchases"
     )
-    asked = case(f'reference="{query}"')
-    rows = asked.answer(
+    trial = case(f'reference="{query}"')
+    rows = trial.answer(
         query.replace("UBIGINT", "BIGINT").replace("INTEGER", "BIGINT").replace("/ 3", "/ 3.0000000000003")
     )
-    asked.receive(rows)
-    assert faults(asked.verify()) == {}
-    asked = case(f'reference="{query}"')
-    asked.receive(asked.answer(query.replace("price / 3]", "price / 3, 1]")))
-    assert set(faults(asked.verify())) == {"wrong"}
+    trial.receive(rows)
+    assert faults(trial.verify()) == {}
+    trial = case(f'reference="{query}"')
+    trial.receive(trial.answer(query.replace("price / 3]", "price / 3, 1]")))
+    assert set(faults(trial.verify())) == {"wrong"}
 
 
 BORDERS = "make_timestamp(event_time // 2000000 * 2000000)"
@@ -254,9 +254,9 @@ RENAMED = f"""
 )
 def test_windows_that_are_not_named_so_get_a_note(case: Callable[..., Case], query: str, said: str) -> None:
     """A missing closing delay without a reason looks as if there were none."""
-    asked = case(f'reach="2s", keys="user_id", reference="{" ".join(query.split())}"')
-    asked.receive(asked.answer(query))
-    notes = verify_user_job(asked.resolved, asked.record, asked.folder / "batch.log").notes
+    trial = case(f'reach="2s", keys="user_id", reference="{" ".join(query.split())}"')
+    trial.receive(trial.answer(query))
+    notes = verify_user_job(trial.resolved, trial.record, trial.folder / "batch.log").notes
     found = [note for note in notes if note.startswith("closing delay")]
     assert len(found) == bool(said)
     assert all(said in note for note in found)

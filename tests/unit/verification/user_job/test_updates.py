@@ -17,17 +17,17 @@ from streamgauge.verification.user_job import updates as native_updates
 from tests.unit.verification.user_job.helpers_user_jobs import UPDATES, WINDOWS, Case, faults
 
 
-def updates(asked: Case) -> list[pa.Table]:
+def updates(trial: Case) -> list[pa.Table]:
     """After each batch, the values of all keys, as a running count gives them."""
-    ends = asked.record.trial_log.batch_ends()
-    return [asked.answer(UPDATES, ends[commit.query, commit.batch]) for commit in asked.record.trial_log.commits]
+    ends = trial.record.trial_log.batch_ends()
+    return [trial.answer(UPDATES, ends[commit.query, commit.batch]) for commit in trial.record.trial_log.commits]
 
 
 def test_updates_are_compared_at_every_batchs_end(case: Callable[..., Case]) -> None:
     """The last values of each key, as long as an answer of the reference is cheap."""
-    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    asked.receive(*updates(asked))
-    found = asked.verify()
+    trial = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    trial.receive(*updates(trial))
+    found = trial.verify()
     assert faults(found) == {}
     assert found.expected == 20 * 100
     assert "last values of user_id at 20 of 20 batches' ends" in found.sentence
@@ -37,9 +37,9 @@ def test_updates_are_compared_at_a_few_ends_where_answers_are_dear(
     case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(native_updates, "COMPARISON_BUDGET_S", 0.0)
-    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    asked.receive(*updates(asked))
-    found = asked.verify()
+    trial = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    trial.receive(*updates(trial))
+    found = trial.verify()
     assert faults(found) == {}
     assert found.expected == 4 * 100
     assert "last values of user_id at 4 of 20 batches' ends" in found.sentence
@@ -76,9 +76,9 @@ def test_garbage_beside_each_update_is_extra(
     case: Callable[..., Case], beside: Callable[[pa.Table], list[pa.Table]], expected: dict[str, int], said: str
 ) -> None:
     """A batch owes one value of a key; the last is the one that arrived last, whatever time it claims."""
-    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    asked.receive(*[pa.concat_tables(beside(rows)) for rows in updates(asked)])
-    found = asked.verify()
+    trial = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    trial.receive(*[pa.concat_tables(beside(rows)) for rows in updates(trial)])
+    found = trial.verify()
     assert faults(found) == expected
     assert said in found.sentence
     assert any(example["fault"] == "extra" for example in found.examples)
@@ -87,12 +87,12 @@ def test_garbage_beside_each_update_is_extra(
 def test_a_last_batch_that_takes_values_back_is_wrong(case: Callable[..., Case]) -> None:
     """Alone or beside the right ones: of what a key had before, the last is no longer that with the newest events."""
     for alone in (True, False):
-        asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-        rows = updates(asked)
+        trial = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+        rows = updates(trial)
         back = added_to(rows[-6], 7)
         rows[-1] = back if alone else pa.concat_tables([rows[-1], back])
-        asked.receive(*rows)
-        found = asked.verify()
+        trial.receive(*rows)
+        found = trial.verify()
         assert faults(found) == {"extra": 100, "wrong": 100}
         assert {example["fault"] for example in found.examples} == {"extra", "wrong"}
         assert "before that of their key in an earlier batch" in found.sentence
@@ -100,30 +100,30 @@ def test_a_last_batch_that_takes_values_back_is_wrong(case: Callable[..., Case])
 
 def test_wrong_updates_on_the_way_are_found(case: Callable[..., Case]) -> None:
     """Right at the four ends that alone were compared once."""
-    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    rows = [added_to(each, int(number not in (4, 8, 13, 19))) for number, each in enumerate(updates(asked))]
-    asked.receive(*rows)
-    assert faults(asked.verify()) == {"wrong": 1600}
+    trial = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    rows = [added_to(each, int(number not in (4, 8, 13, 19))) for number, each in enumerate(updates(trial))]
+    trial.receive(*rows)
+    assert faults(trial.verify()) == {"wrong": 1600}
 
 
 def test_updates_of_a_window_are_told_apart_by_it_too(case: Callable[..., Case]) -> None:
     text = WINDOWS.replace("\n", " ")
-    asked = case(f'mode="update", keys="user_id", reference="{text}"')
-    ends = asked.record.trial_log.batch_ends()
-    answers = [asked.answer(WINDOWS, ends[commit.query, commit.batch]) for commit in asked.record.trial_log.commits]
+    trial = case(f'mode="update", keys="user_id", reference="{text}"')
+    ends = trial.record.trial_log.batch_ends()
+    answers = [trial.answer(WINDOWS, ends[commit.query, commit.batch]) for commit in trial.record.trial_log.commits]
     newest = [rows.filter(pc.equal(rows.column(0), pc.max(rows.column(0)))) for rows in answers]
-    asked.receive(*newest)
-    assert faults(asked.verify()) == {}
+    trial.receive(*newest)
+    assert faults(trial.verify()) == {}
 
 
 @pytest.mark.parametrize(("batch", "least"), [(19, 100), (4, 100), (8, 100), (13, 100)])
 def test_a_wrong_update_is_found(case: Callable[..., Case], batch: int, least: int) -> None:
     """The last value, and one on the way that was mended later: early in the measured span, in its middle, or late."""
-    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    rows = updates(asked)
+    trial = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    rows = updates(trial)
     rows[batch] = rows[batch].set_column(1, "n", pc.add(rows[batch].column("n"), 1))
-    asked.receive(*rows)
-    assert faults(asked.verify())["wrong"] == least
+    trial.receive(*rows)
+    assert faults(trial.verify())["wrong"] == least
 
 
 @pytest.mark.parametrize(
@@ -140,11 +140,11 @@ def test_moments_are_spread_over_the_measured_span(make: Any, measured_s: tuple[
     assert native_updates.compared_batch_ends(record, 3) == [*inside, (19, None)]
 
 
-def over_broker(asked: Case, lag_us: int = 300_000) -> list[pa.Table]:
+def over_broker(trial: Case, lag_us: int = 300_000) -> list[pa.Table]:
     """Makes it a trial over a broker, in which partition 1 is read less far until the last batch; its updates."""
-    experiment = asked.resolved.experiment.model_copy(update={"transport": "kafka"})
-    asked.resolved = replace(asked.resolved, experiment=experiment)
-    trial_log, tables = asked.record.trial_log, []
+    experiment = trial.resolved.experiment.model_copy(update={"transport": "kafka"})
+    trial.resolved = replace(trial.resolved, experiment=experiment)
+    trial_log, tables = trial.record.trial_log, []
     log, plan = trial_log.deliveries[1], trial_log.plan
     log[:] = [
         replace(
@@ -166,15 +166,15 @@ def over_broker(asked: Case, lag_us: int = 300_000) -> list[pa.Table]:
 
 def test_updates_over_a_broker_are_of_what_their_batches_had_read(case: Callable[..., Case]) -> None:
     """Of each partition its own prefix, which no event time gives."""
-    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    tables = over_broker(asked)
-    asked.receive(*tables)
-    found = asked.verify()
+    trial = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    tables = over_broker(trial)
+    trial.receive(*tables)
+    found = trial.verify()
     assert faults(found) == {}
     assert found.expected == 20 * 100
     tables[9] = tables[9].set_column(1, "n", tables[10].column("n"))
-    asked.receive(*tables)
-    assert faults(asked.verify())["wrong"] >= 90
+    trial.receive(*tables)
+    assert faults(trial.verify())["wrong"] >= 90
 
 
 def test_batches_of_a_broker_are_in_their_own_order(make: Any) -> None:
@@ -187,8 +187,8 @@ def test_batches_of_a_broker_are_in_their_own_order(make: Any) -> None:
 
 
 def test_an_update_that_came_twice_is_a_duplicate(case: Callable[..., Case]) -> None:
-    asked = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    rows = updates(asked)
+    trial = case(f'mode="update", keys="user_id", reference="{UPDATES}"')
+    rows = updates(trial)
     rows[3] = pa.concat_tables([rows[3], rows[3].slice(0, 1)])
-    asked.receive(*rows)
-    assert faults(asked.verify()) == {"duplicate": 1}
+    trial.receive(*rows)
+    assert faults(trial.verify()) == {"duplicate": 1}

@@ -28,7 +28,7 @@ from tests.unit.transports.kafka.helpers_secured_broker import wanting_a_log_in
 GONE_S = 20.0
 
 
-def asked(tmp_path: Path, run: str, **options: str) -> BrokerRequest:
+def broker_request(tmp_path: Path, run: str, **options: str) -> BrokerRequest:
     return BrokerRequest(
         run, ("ads", "purchases"), 2, tmp_path / "broker", tmp_path / "log", "127.0.0.1", None, options
     )
@@ -39,7 +39,7 @@ def asked(tmp_path: Path, run: str, **options: str) -> BrokerRequest:
 def test_topics_are_left_only_where_they_are_to_be_kept(broker: Broker, tmp_path: Path, kept: str) -> None:
     """The broker itself is somebody's own, and goes on."""
     before = set(Topics(broker.location).names())
-    carrier = KafkaCluster(asked(tmp_path, kept, brokers=broker.location, topics=kept))
+    carrier = KafkaCluster(broker_request(tmp_path, kept, brokers=broker.location, topics=kept))
     assert carrier.at.options["brokers"] == broker.location
     assert (carrier.alive, carrier.pids()) == (True, [])
     assert Topics(broker.location).ends(f"streamgauge-{kept}-ads", 2) == [0, 0]
@@ -54,7 +54,7 @@ def test_topics_are_left_only_where_they_are_to_be_kept(broker: Broker, tmp_path
 @pytest.mark.broker
 def test_a_topic_that_is_made_again_is_another(broker: Broker, tmp_path: Path) -> None:
     """As many brokers do by themselves: what was in it is gone all the same."""
-    carrier = KafkaCluster(asked(tmp_path, "again", brokers=broker.location))
+    carrier = KafkaCluster(broker_request(tmp_path, "again", brokers=broker.location))
     assert carrier.missing() == ""
     topics, name = Topics(broker.location), topic_of("again", "ads")
     topics.remove([name])
@@ -70,7 +70,7 @@ def test_what_was_sent_is_counted_by_the_brokers_own_ends(
 ) -> None:
     """Of every stream and partition: one that has less is told of, with both numbers."""
     monkeypatch.setattr(carrier_module, "RETENTION_CHECK_S", 1.0)
-    carrier = KafkaCluster(asked(tmp_path, "counted", brokers=broker.location))
+    carrier = KafkaCluster(broker_request(tmp_path, "counted", brokers=broker.location))
     layout = Compact((("n", "bigint"),))
     producer = Producer(KafkaSettings(broker.location), 1, {"ads": (topic_of("counted", "ads"), layout.messages)})
     producer.send({"ads": layout.encode(pa.RecordBatch.from_pydict({"n": pa.array([1, 2, 3], pa.int64())}))})
@@ -86,14 +86,14 @@ def test_what_was_sent_is_counted_by_the_brokers_own_ends(
 def test_topics_that_are_refused_leave_nothing_to_remove(broker: Broker, tmp_path: Path) -> None:
     """The refusal is what is told of, and not that there was nothing to remove."""
     with pytest.raises(DriverError, match="could not be made"):
-        KafkaCluster(asked(tmp_path, "not a name of topics", brokers=broker.location))
+        KafkaCluster(broker_request(tmp_path, "not a name of topics", brokers=broker.location))
 
 
 def test_nobody_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within its time, with what the client heard."""
     monkeypatch.setattr(module, "REQUEST_TIMEOUT_S", 2.0)
     with pytest.raises(DriverError, match=r"(?s)127\.0\.0\.1:9.*refused"):
-        KafkaCluster(asked(tmp_path, "nowhere", brokers="127.0.0.1:9"))
+        KafkaCluster(broker_request(tmp_path, "nowhere", brokers="127.0.0.1:9"))
 
 
 def test_named_brokers_that_do_not_answer_are_refused_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def test_a_log_in_that_is_refused_is_said(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "REQUEST_TIMEOUT_S", 3.0)
     with wanting_a_log_in(tmp_path, "another-password") as (brokers, client, _):
         with pytest.raises(DriverError, match=r"(?i)authentication") as refused:
-            KafkaCluster(asked(tmp_path, "refused", brokers=brokers, client=str(client)))
+            KafkaCluster(broker_request(tmp_path, "refused", brokers=brokers, client=str(client)))
         assert "another-password" not in str(refused.value)
 
 
@@ -118,7 +118,7 @@ def test_results_are_told_with_the_time_at_which_the_broker_had_them(broker: Bro
     """Those that are chosen, of all that came since then; marks are none."""
     from confluent_kafka import Producer
 
-    carrier = KafkaCluster(asked(tmp_path, "results", brokers=broker.location))
+    carrier = KafkaCluster(broker_request(tmp_path, "results", brokers=broker.location))
     types = {"event_id": "bigint", "event_time": "bigint"}
     messages = [(MARK, Mark("q", 0, True, {"out": types}, endless=True).to_bytes())]
     messages += [(b"q/0", f'{{"event_id":{number},"event_time":{10 * number}}}'.encode()) for number in range(5)]

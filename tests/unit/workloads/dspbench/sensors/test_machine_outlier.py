@@ -130,7 +130,7 @@ SUMS_AND_ABNORMAL: list[tuple[list[float], list[int]]] = [
 ]
 
 
-def judged(way: Any, sums: list[float], scores: list[float]) -> list[int]:
+def abnormal_machines(way: Any, sums: list[float], scores: list[float]) -> list[int]:
     """The numbers of those that are abnormal in a batch of these sums and last scores."""
     trigger = source("machines", SUMMED).process(
         AlertTrigger, keys="cluster", gives=ALERTS, identity=("machine", "window_end"),
@@ -152,7 +152,7 @@ def judged(way: Any, sums: list[float], scores: list[float]) -> list[int]:
 def test_a_sum_lies_far_from_the_middle_and_from_the_least(way: Any, sums: list[float], abnormal: list[int]) -> None:
     """The one of the least sum has the least score, the others lie half above it."""
     scores = [1.0 if number == sums.index(min(sums)) else 1.5 for number in range(len(sums))]
-    assert judged(way, sums, scores) == abnormal
+    assert abnormal_machines(way, sums, scores) == abnormal
 
 
 @BOTH
@@ -162,7 +162,7 @@ def test_a_sum_lies_far_from_the_middle_and_from_the_least(way: Any, sums: list[
 )
 def test_the_last_score_lies_above_the_least_of_the_batch(way: Any, scores: list[float], abnormal: list[int]) -> None:
     """By more than 0.1, whichever has the least; a machine that is as the others by now is passed."""
-    assert judged(way, [2, 2, 2, 5], scores) == abnormal
+    assert abnormal_machines(way, [2, 2, 2, 5], scores) == abnormal
 
 
 READINGS = st.one_of(

@@ -26,7 +26,7 @@ from tests.unit.workloads.helpers_cuts import BOTH, END, answered, made, without
 WORKLOAD = registry.get("reinforcement_learner")
 
 
-class Ask(NamedTuple):
+class Event(NamedTuple):
     """An event; the n-th row of a test has event id n, and time n where nothing else is said."""
 
     learner: int | None
@@ -34,7 +34,7 @@ class Ask(NamedTuple):
     round: int | None
 
 
-class Told(NamedTuple):
+class Reward(NamedTuple):
     """A reward."""
 
     learner: int | None
@@ -42,7 +42,7 @@ class Told(NamedTuple):
     reward: int | None
 
 
-Row = Ask | Told
+Row = Event | Reward
 TYPES = {
     "learner": pa.int32(), "session": pa.int32(), "round": pa.int64(), "action": pa.string(), "reward": pa.int32(),
 }  # fmt: skip
@@ -64,7 +64,7 @@ def sides(rows: list[Row], times: list[int] | None = None) -> list[pa.Table]:
     """The events and the rewards among the rows."""
     at = list(range(len(rows))) if times is None else times
     found = []
-    for kind in (Ask, Told):
+    for kind in (Event, Reward):
         places = [place for place, row in enumerate(rows) if isinstance(row, kind)]
         columns = {
             name: pa.array([getattr(rows[place], name) for place in places], TYPES[name]) for name in kind._fields
@@ -92,40 +92,40 @@ def test_worked_by_hand(way: Any) -> None:
     Rounds begin at 101: a learner that took round 1 for the end of chance would be at 50 from the beginning (8).
     """
     rows: list[Row] = [
-        Ask(1, B_SESSION, 101),  # 0: b, by chance
-        Told(1, "a", 10),
-        Told(1, "a", 20),
-        Told(1, "b", 14),
-        Ask(1, A_SESSION, 102),  # 4: a by chance, since b has one reward only
-        Told(1, "b", 16),
+        Event(1, B_SESSION, 101),  # 0: b, by chance
+        Reward(1, "a", 10),
+        Reward(1, "a", 20),
+        Reward(1, "b", 14),
+        Event(1, A_SESSION, 102),  # 4: a by chance, since b has one reward only
+        Reward(1, "b", 16),
         # 6: a has mean 15 and needs 2 of 2: both are 5 away, so 20. b has mean 15, both 1 away: 16.
-        Ask(1, B_SESSION, 103),
-        Told(1, "a", 0),
+        Event(1, B_SESSION, 103),
+        Reward(1, "a", 0),
         # 8: round 9 since 103. a has mean 10 and needs 3 of 0, 10, 20: 10 away, 20. b 16. (At 50, a would have 11.)
-        Ask(1, B_SESSION, 112),
+        Event(1, B_SESSION, 112),
         # 9: round 10, so 75. a needs 225 // 100 = 2 of 3: 10 away, 20. b needs 1, which is 1 away: 16.
-        Ask(1, B_SESSION, 113),
-        Ask(1, B_SESSION, 122),  # 10: round 9 since 113, as before
+        Event(1, B_SESSION, 113),
+        Event(1, B_SESSION, 122),  # 10: round 9 since 113, as before
         # 11: round 10, so 50. a needs 1, its centre itself, but takes one bin at least: 11. b 16.
-        Ask(1, A_SESSION, 123),
-        Ask(2, A_SESSION, 999),  # 12: a, another learner's chance
-        Told(1, "a", 16),
+        Event(1, A_SESSION, 123),
+        Event(2, A_SESSION, 999),  # 12: a, another learner's chance
+        Reward(1, "a", 16),
         # 14: a has 46 // 4 = 11 and needs 2 of 0, 10, 16, 20: 1 and 5 away, so 16 as b: the first of both.
-        Ask(1, B_SESSION, 124),
-        Ask(1, B_SESSION, 900),  # 15: it falls no further than 50
-        Told(1, "b", 16),
+        Event(1, B_SESSION, 124),
+        Event(1, B_SESSION, 900),  # 15: it falls no further than 50
+        Reward(1, "b", 16),
         # 17: b has 46 // 3 = 15 and needs 1: 1 away, 16. A tie still.
-        Ask(1, B_SESSION, 901),
-        Told(1, "b", 24),
+        Event(1, B_SESSION, 901),
+        Reward(1, "b", 24),
         # 19: b has 70 // 4 = 17 and needs 2 of 14, 16, 16, 24: both 16 are 1 away, 18.
-        Ask(1, A_SESSION, 902),
+        Event(1, A_SESSION, 902),
     ]
     assert answer(way(flow_of(**SMALL)), rows) == {
         0: "b", 4: "a", 6: "a", 8: "a", 9: "a", 10: "a", 11: "b", 12: "a", 14: "a", 15: "a", 17: "a", 19: "b",
     }  # fmt: skip
 
 
-BEGUN: list[Row] = [Told(0, "a", 10), Told(0, "a", 20), Told(0, "a", 0), Told(0, "b", 14), Told(0, "b", 16)]
+BEGUN: list[Row] = [Reward(0, "a", 10), Reward(0, "a", 20), Reward(0, "a", 0), Reward(0, "b", 14), Reward(0, "b", 16)]
 """As of the hand-worked example: a is best at 100 and 75, b at 50."""
 
 
@@ -133,37 +133,37 @@ BEGUN: list[Row] = [Told(0, "a", 10), Told(0, "a", 20), Told(0, "a", 0), Told(0,
 def test_a_limit_falls_by_all_intervals_that_passed_and_counts_on_from_there(way: Any) -> None:
     """Twenty rounds at once are two intervals; after 15 rounds the next interval begins anew; rounds may go back."""
     flow = way(flow_of(**SMALL))
-    assert answer(flow, [*BEGUN, Ask(0, 4, 7), Ask(0, 0, 27)]) == {5: "a", 6: "b"}
-    late: list[Row] = [*BEGUN, Ask(0, 4, 0), Ask(0, 4, 15), Ask(0, 4, 24), Ask(0, 4, 3), Ask(0, 0, 25)]
+    assert answer(flow, [*BEGUN, Event(0, 4, 7), Event(0, 0, 27)]) == {5: "a", 6: "b"}
+    late: list[Row] = [*BEGUN, Event(0, 4, 0), Event(0, 4, 15), Event(0, 4, 24), Event(0, 4, 3), Event(0, 0, 25)]
     assert answer(flow, late) == {5: "a", 6: "a", 7: "a", 8: "a", 9: "b"}
 
 
 @BOTH
 def test_rounds_that_go_back_do_not_raise_a_limit_again(way: Any) -> None:
     """Twenty rounds are two intervals; those that come after the fall are lower, and most of the batch."""
-    back: list[Row] = [*BEGUN, Ask(0, 4, 0), Ask(0, 4, 20), *[Ask(0, 4, 3)] * 6]
+    back: list[Row] = [*BEGUN, Event(0, 4, 0), Event(0, 4, 20), *[Event(0, 4, 3)] * 6]
     assert answer(way(flow_of(**SMALL)), back) == {5: "a", **dict.fromkeys(range(6, 13), "b")}
 
 
 @BOTH
 def test_bins_of_several_values(way: Any) -> None:
     """Needs all: by 1, a has 20 + 1 and b 22 + 1. By 10, a has bins 1 and 2 around 2, and b bin 2: 35 both, so a."""
-    rows: list[Row] = [Told(0, "a", 19), Told(0, "a", 21), Told(0, "b", 22), Told(0, "b", 22)]
-    assert answer(way(flow_of(**SMALL)), [*rows, Ask(0, A_SESSION, 1)]) == {4: "b"}
-    assert answer(way(flow_of(**SMALL | {"bin_width": 10})), [*rows, Ask(0, B_SESSION, 1)]) == {4: "a"}
+    rows: list[Row] = [Reward(0, "a", 19), Reward(0, "a", 21), Reward(0, "b", 22), Reward(0, "b", 22)]
+    assert answer(way(flow_of(**SMALL)), [*rows, Event(0, A_SESSION, 1)]) == {4: "b"}
+    assert answer(way(flow_of(**SMALL | {"bin_width": 10})), [*rows, Event(0, B_SESSION, 1)]) == {4: "a"}
 
 
 @BOTH
 def test_bounds_reach_one_bin_to_both_sides_at_least(way: Any) -> None:
     """Also where the centre alone holds enough, and where nothing is needed."""
-    even: list[Row] = [Told(0, "a", 5), Told(0, "a", 5), Told(0, "b", 4), Told(0, "b", 6), Ask(0, B_SESSION, 1)]
+    even: list[Row] = [Reward(0, "a", 5), Reward(0, "a", 5), Reward(0, "b", 4), Reward(0, "b", 6), Event(0, B_SESSION, 1)]
     assert answer(way(flow_of(**SMALL)), even) == {4: "a"}  # 5 + 1 both
     low = SMALL | {"min_reward_distr_sample": 1, "confidence_limit": 40, "min_confidence_limit": 40}
     # Of a, 40 // 100 = 0 of 1 are needed: 5 + 1. Of b 120 // 100 = 1 of 3, around 5: 5 + 1.
-    single: list[Row] = [Told(0, "a", 5), *(Told(0, "b", reward) for reward in (4, 6, 6)), Ask(0, B_SESSION, 1)]
+    single: list[Row] = [Reward(0, "a", 5), *(Reward(0, "b", reward) for reward in (4, 6, 6)), Event(0, B_SESSION, 1)]
     assert answer(way(flow_of(**low)), single) == {4: "a"}
     # Of a, 80 // 100 = 0 of 2 are needed: 10 + 1, though neither is near. Of b none: 15 + 1.
-    apart: list[Row] = [Told(0, "a", 0), Told(0, "a", 20), Told(0, "b", 15), Ask(0, A_SESSION, 1)]
+    apart: list[Row] = [Reward(0, "a", 0), Reward(0, "a", 20), Reward(0, "b", 15), Event(0, A_SESSION, 1)]
     assert answer(way(flow_of(**low)), apart) == {3: "b"}
 
 
@@ -171,29 +171,29 @@ def test_bounds_reach_one_bin_to_both_sides_at_least(way: Any) -> None:
 def test_what_is_malformed_teaches_nobody_and_gets_nothing(way: Any) -> None:
     """Each of these rewards would end the time of chance, in which session 0 gets a; after it, b is the better one."""
     flow = way(flow_of(**SMALL))
-    begun: list[Row] = [Told(0, "a", 5), Told(0, "a", 5), Told(0, "b", 50)]
+    begun: list[Row] = [Reward(0, "a", 5), Reward(0, "a", 5), Reward(0, "b", 50)]
     malformed: list[Row] = [
-        Told(None, "b", 50), Told(0, None, 50), Told(0, "c", 50), Told(0, "", 50), Told(0, "b", None),
-        Told(0, "b", -1), Told(3, "b", 50), Told(-1, "b", 50),
-        Ask(None, 0, 1), Ask(0, None, 1), Ask(0, 0, None), Ask(3, 0, 1), Ask(-1, 0, 1), Ask(0, -1, 1), Ask(0, 0, -1),
+        Reward(None, "b", 50), Reward(0, None, 50), Reward(0, "c", 50), Reward(0, "", 50), Reward(0, "b", None),
+        Reward(0, "b", -1), Reward(3, "b", 50), Reward(-1, "b", 50),
+        Event(None, 0, 1), Event(0, None, 1), Event(0, 0, None), Event(3, 0, 1), Event(-1, 0, 1), Event(0, -1, 1), Event(0, 0, -1),
     ]  # fmt: skip
     end = len(begun) + len(malformed)
-    assert answer(flow, [*begun, *malformed, Ask(0, 0, 1)]) == {end: "a"}
-    assert answer(flow, [*begun, *malformed, Told(0, "b", 50), Ask(0, 0, 1)]) == {end + 1: "b"}
+    assert answer(flow, [*begun, *malformed, Event(0, 0, 1)]) == {end: "a"}
+    assert answer(flow, [*begun, *malformed, Reward(0, "b", 50), Event(0, 0, 1)]) == {end + 1: "b"}
 
 
 @BOTH
 def test_an_event_does_not_know_the_rewards_of_its_own_time(way: Any) -> None:
     """Whatever their order; one microsecond later it does."""
     flow = way(flow_of(**SMALL))
-    rows: list[Row] = [Told(0, "a", 5), Told(0, "a", 5), Told(0, "b", 50), Told(0, "b", 50), Ask(0, 0, 1), Ask(0, 0, 2)]
+    rows: list[Row] = [Reward(0, "a", 5), Reward(0, "a", 5), Reward(0, "b", 50), Reward(0, "b", 50), Event(0, 0, 1), Event(0, 0, 2)]
     assert answer(flow, rows, [1, 1, 1, 2, 2, 3]) == {4: "a", 5: "b"}
 
 
 @BOTH
 def test_chance_is_decided_by_the_session_and_the_seed(way: Any) -> None:
     """The same session gets the same, all actions come alike, and another seed gives others."""
-    rows: list[Row] = [Ask(number % 3, number // 2 * 7919, number) for number in range(600)]
+    rows: list[Row] = [Event(number % 3, number // 2 * 7919, number) for number in range(600)]
     found = list(answer(way(flow_of()), rows).values())
     assert found[::2] == found[1::2]
     assert all(150 < count < 250 for count in Counter(found).values())
@@ -216,8 +216,8 @@ def upper_in_python(rewards: list[int], width: int, limit: int) -> int:
 
 
 LEARNER = st.sampled_from([0, 0, 0, 0, 1, 1, None, 2])
-ASKS = st.builds(Ask, LEARNER, st.sampled_from([0, 4, 5, 9, None]), st.integers(0, 40))
-TOLD = st.builds(Told, LEARNER, st.sampled_from(["a", "b", "a", "b", "c", None]), st.integers(-1, 12))
+ASKS = st.builds(Event, LEARNER, st.sampled_from([0, 4, 5, 9, None]), st.integers(0, 40))
+TOLD = st.builds(Reward, LEARNER, st.sampled_from(["a", "b", "a", "b", "c", None]), st.integers(-1, 12))
 ROWS = st.lists(st.one_of(ASKS, TOLD), max_size=60)
 RULES = st.fixed_dictionaries({
     "actions": st.just("a,b"), "distribution": st.just("30/12,60/30"), "learners": st.just(2),
@@ -267,7 +267,7 @@ def test_the_answer_does_not_depend_on_where_batches_end(
 def test_what_was_learned_is_kept_beyond_the_end_of_a_batch() -> None:
     """Every row of the hand-worked kind in a batch of its own: rewards, limits and rounds."""
     rows: list[Row] = [
-        *BEGUN, Ask(0, 4, 0), Ask(0, 4, 15), Ask(0, 4, 24), Ask(0, 0, 25), Told(0, "a", 16), Ask(0, 4, 26),
+        *BEGUN, Event(0, 4, 0), Event(0, 4, 15), Event(0, 4, 24), Event(0, 0, 25), Reward(0, "a", 16), Event(0, 4, 26),
     ]  # fmt: skip
     times = list(range(len(rows)))
     found = in_parts(flow_of(**SMALL), rows, times, times)
