@@ -18,7 +18,9 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
 
 sys.path.append(str(ROOT / "tools"))  # where python finds the modules of a tool that it starts
 TABLES = load(ROOT / "tools" / "docs_tables.py")
-COMMANDS, COVERAGE, RESULTS = (importlib.import_module(f"tables.{name}") for name in ("commands", "coverage", "results"))
+COMMANDS = importlib.import_module("tables.commands")
+COVERAGE = importlib.import_module("tables.coverage")
+RESULTS = importlib.import_module("tables.results")
 
 
 def fences(text: str) -> list[tuple[str, str, str]]:

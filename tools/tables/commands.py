@@ -44,7 +44,6 @@ def makers() -> dict[str, Callable[[], str]]:
 
 def packages() -> str:
     """Every package and sub-package: its purpose, its modules, and what it may import by `tests/test_layers.py`."""
-    import streamgauge
 
     source = Path(streamgauge.__file__).parent
     allowed: Mapping[str, str] = runpy.run_path(str(DOCS.parent / "tests" / "test_layers.py"))["MAY_IMPORT"]
@@ -202,4 +201,3 @@ def check_list() -> str:
 def codes_of(name: str) -> str:
     """The codes of an enumeration in `causes`, each with what it means; they stand in one column, and are no fields."""
     return table(("meaning", "code"), [(one.meaning, code(one)) for one in getattr(causes, name)])
-

@@ -84,5 +84,3 @@ def checklist() -> str:
             for row in checklist_rows()
         ],
     )  # fmt: skip
-
-

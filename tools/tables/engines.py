@@ -169,4 +169,3 @@ def example_code(name: str) -> str:
     text = (EXAMPLE / "streamgauge_python_consumer.py").read_text()
     node = next(each for each in ast.parse(text).body if getattr(each, "name", None) == name)
     return f"```python\n{ast.get_source_segment(text, node)}\n```"
-

@@ -130,4 +130,3 @@ def application_brackets() -> str:
         f"- For {len(rows) - len(ended)} of them no upper end was found: no judged rate failed before the\n"
         "  allowed trials were used. They may sustain much more."
     )
-

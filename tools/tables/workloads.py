@@ -58,6 +58,7 @@ def flow_of(name: str) -> str:
 
 def features() -> str:
     """What workloads ask of an engine, by what each states of itself."""
+
     def stating(feature: object) -> Iterable[str]:
         for name in names():
             for text, one in get(name).exercises().items():
@@ -76,4 +77,3 @@ def published_latencies() -> str:
         [(code(name), rows[0].system, rows[0].configuration, "; ".join(map(str, rows)), rows[0].table)
          for name, rows in best if rows],
     )  # fmt: skip
-

@@ -150,7 +150,6 @@ class Search(ConfigModel):
     trials_max: Annotated[int, Field(ge=3)] = _sustain_only("16", "most trials of the search", "N")
 
 
-
 class Scale(ConfigModel):
     """The grid of a scalability study: levels of resources, and loads in ascending difficulty."""
 

@@ -93,7 +93,9 @@ def test_a_command_shows_itself_as_a_file_that_does_the_same(
 
 def test_a_share_may_be_written_in_percent(tmp_path: Path) -> None:
     """In a file as on the command line."""
-    shown = run_file(tmp_path, 'command = "sustain"\nworkload = "identity"\n[search]\ntolerance = "7%"\n', "--print-toml")
+    shown = run_file(
+        tmp_path, 'command = "sustain"\nworkload = "identity"\n[search]\ntolerance = "7%"\n', "--print-toml"
+    )
     assert shown.exit_code == 0
     assert "tolerance = 0.07" in shown.stdout
 

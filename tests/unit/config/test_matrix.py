@@ -124,7 +124,10 @@ def test_without_lists_a_matrix_has_the_files_own_cell_or_the_included_ones() ->
     assert settings_of(expand(build({"workload": "identity"}))) == [{}]
     assert [cell.repetition for cell in expand(matrix_experiment(repeat=3))] == [1, 2, 3]
     included = [{"load.rate": "1k", "tuning": "tuned"}, {"load.rate": "5k"}]
-    assert settings_of(expand(matrix_experiment(include=included))) == [included[0], {"load.rate": "5k", "tuning": "tuned"}]
+    assert settings_of(expand(matrix_experiment(include=included))) == [
+        included[0],
+        {"load.rate": "5k", "tuning": "tuned"},
+    ]
 
 
 def test_a_setting_that_only_some_cells_change_has_the_value_in_force_elsewhere() -> None:

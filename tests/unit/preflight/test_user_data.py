@@ -245,7 +245,9 @@ def test_a_time_of_no_file_is_refused(
     if workload == "word_count":
         data.write_text("text\nthe cow\n")
     with pytest.raises(InputError) as refused:
-        check(build(values_of(workload, **{name: value.replace("FILE", str(data)) for name, value in parameters.items()})))
+        check(
+            build(values_of(workload, **{name: value.replace("FILE", str(data)) for name, value in parameters.items()}))
+        )
     (problem,) = refused.value.problems
     assert problem.setting == setting
     assert rule in problem.rule

@@ -147,7 +147,9 @@ def test_tests_on_spark_ask_for_java_once(
     item = SimpleNamespace(get_closest_marker=lambda name: marked or None)
     session: Any = SimpleNamespace(config=SimpleNamespace(option=SimpleNamespace(collectonly=False)), items=[item])
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(pytest.exit.Exception, match="none was found by JAVA_HOME") if marked else nullcontext() as ended:
+    with (
+        pytest.raises(pytest.exit.Exception, match="none was found by JAVA_HOME") if marked else nullcontext() as ended
+    ):
         conftest.pytest_collection_finish(session)
     assert ended is None or ended.value.returncode == MachineError.exit_code
 

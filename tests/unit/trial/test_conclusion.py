@@ -276,7 +276,7 @@ def test_a_trial_that_is_made_again_shows_nothing_of_the_one_before(
     assert left == {"engine", "result.json", "series.parquet"}
 
 
-result_with_broker_times(make: Any, answer: Any, **record: Any) -> tuple[Result, TrialRecord]:
+def result_with_broker_times(make: Any, answer: Any, **record: Any) -> tuple[Result, TrialRecord]:
     """A result after the broker was asked when it had events."""
 
     def append_latencies(*_: Any) -> list[int]:

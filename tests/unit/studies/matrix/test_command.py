@@ -82,7 +82,9 @@ def test_a_kill_between_two_cells_loses_none(tmp_path: Path, ends: Any) -> None:
     (folder,) = tmp_path.iterdir()
     assert [row["number"] for row in json.loads((folder / MATRIX).read_text())["cells"]] == [1]
     given = ends("sustained", "sustained")
-    result = run_matrix(stored_experiment(str(folder), matrix_experiment(tmp_path)), RecordingObserver(), resume=str(folder))
+    result = run_matrix(
+        stored_experiment(str(folder), matrix_experiment(tmp_path)), RecordingObserver(), resume=str(folder)
+    )
     assert len(given) == 2
     assert result.finished
 

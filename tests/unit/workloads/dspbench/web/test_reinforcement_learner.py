@@ -156,7 +156,13 @@ def test_bins_of_several_values(way: Any) -> None:
 @BOTH
 def test_bounds_reach_one_bin_to_both_sides_at_least(way: Any) -> None:
     """Also where the centre alone holds enough, and where nothing is needed."""
-    even: list[Row] = [Reward(0, "a", 5), Reward(0, "a", 5), Reward(0, "b", 4), Reward(0, "b", 6), Event(0, B_SESSION, 1)]
+    even: list[Row] = [
+        Reward(0, "a", 5),
+        Reward(0, "a", 5),
+        Reward(0, "b", 4),
+        Reward(0, "b", 6),
+        Event(0, B_SESSION, 1),
+    ]
     assert answer(way(flow_of(**SMALL)), even) == {4: "a"}  # 5 + 1 both
     low = SMALL | {"min_reward_distr_sample": 1, "confidence_limit": 40, "min_confidence_limit": 40}
     # Of a, 40 // 100 = 0 of 1 are needed: 5 + 1. Of b 120 // 100 = 1 of 3, around 5: 5 + 1.
@@ -175,7 +181,8 @@ def test_what_is_malformed_teaches_nobody_and_gets_nothing(way: Any) -> None:
     malformed: list[Row] = [
         Reward(None, "b", 50), Reward(0, None, 50), Reward(0, "c", 50), Reward(0, "", 50), Reward(0, "b", None),
         Reward(0, "b", -1), Reward(3, "b", 50), Reward(-1, "b", 50),
-        Event(None, 0, 1), Event(0, None, 1), Event(0, 0, None), Event(3, 0, 1), Event(-1, 0, 1), Event(0, -1, 1), Event(0, 0, -1),
+        Event(None, 0, 1), Event(0, None, 1), Event(0, 0, None), Event(3, 0, 1), Event(-1, 0, 1), Event(0, -1, 1),
+        Event(0, 0, -1),
     ]  # fmt: skip
     end = len(begun) + len(malformed)
     assert answer(flow, [*begun, *malformed, Event(0, 0, 1)]) == {end: "a"}
@@ -186,7 +193,14 @@ def test_what_is_malformed_teaches_nobody_and_gets_nothing(way: Any) -> None:
 def test_an_event_does_not_know_the_rewards_of_its_own_time(way: Any) -> None:
     """Whatever their order; one microsecond later it does."""
     flow = way(flow_of(**SMALL))
-    rows: list[Row] = [Reward(0, "a", 5), Reward(0, "a", 5), Reward(0, "b", 50), Reward(0, "b", 50), Event(0, 0, 1), Event(0, 0, 2)]
+    rows: list[Row] = [
+        Reward(0, "a", 5),
+        Reward(0, "a", 5),
+        Reward(0, "b", 50),
+        Reward(0, "b", 50),
+        Event(0, 0, 1),
+        Event(0, 0, 2),
+    ]
     assert answer(flow, rows, [1, 1, 1, 2, 2, 3]) == {4: "a", 5: "b"}
 
 
