@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+import vl_convert
 
 from streamgauge.artifacts import tables
 from streamgauge.report.charts import capacity, engine_batches, latency_curve, over_time, timeline
@@ -17,6 +18,12 @@ from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
 
 Table = Callable[..., pa.Table]
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts without a drawing, for tests that look only at legends and notes."""
+    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda chart: "<svg></svg>")
 
 
 def texts(svg: str) -> list[str]:
@@ -69,6 +76,7 @@ def test_cut_axis_is_said(make_series: Table) -> None:
     assert any("axis is cut" in note and "1.4" in note for note in figure.notes)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_missed_plan_is_drawn(make_series: Table) -> None:
     """The plan has a line of its own only where the driver missed it."""
     kept = make_series()
@@ -77,6 +85,7 @@ def test_missed_plan_is_drawn(make_series: Table) -> None:
     assert ["planned" in labels for labels in keys] == [False, True]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_legend_names_only_the_latencies_that_are_drawn(make_series: Table) -> None:
     """A user job may leave out the time of delivery; then there is no processing time."""
     without = make_series()
@@ -87,6 +96,7 @@ def test_the_legend_names_only_the_latencies_that_are_drawn(make_series: Table) 
     assert shown == [["event time", "processing time"], ["event time"]]
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("seconds", [90, 3600])
 def test_a_chunk_that_comes_in_the_next_second_is_no_missed_plan(
     make_series: Callable[..., pa.Table], seconds: int
@@ -138,7 +148,7 @@ def scaled(table: pa.Table, factor: float) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    "factor", [1e-6, 0.05, 1, 1e3, *(pytest.param(one, marks=pytest.mark.long) for one in (1e-5, 1e-3, 0.2, 7))]
+    "factor", [1e-6, 1e3, *(pytest.param(one, marks=pytest.mark.long) for one in (1e-5, 1e-3, 0.05, 0.2, 1, 7))]
 )
 def test_axis_labels_are_those_that_people_write(make_series: Table, make_batches: Table, factor: float) -> None:
     """Whatever the scale: no milli (500m), no powers of ten (1.2e+2), and times never in thousands (1.6k s)."""
@@ -167,7 +177,7 @@ def test_ids_of_both_renderings_differ(make_series: Table) -> None:
     assert set(re.findall(r"url\(#([^)]+)\)", figure.wide)) <= ids[0]
 
 
-@pytest.mark.parametrize("seconds", [1, 33, 20_000])
+@pytest.mark.parametrize("seconds", [1, 20_000])
 def test_size_does_not_grow_with_the_run(make_series: Table, seconds: int) -> None:
     """A run of hours makes a chart as small as one of minutes; one of a second is drawn too."""
     figure = over_time.over_time(timeline.of(make_series(seconds)))
