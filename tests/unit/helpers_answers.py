@@ -27,6 +27,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.run import Verification
 from streamgauge.verification.regenerated_input import RegeneratedInput
 from streamgauge.verification.sink_comparison import VerificationResult
+from tests.unit.helpers_duckdb import duckdb_session
 
 START = 1_700_000_000 * US
 DEADLINE = START + 21 * US
@@ -69,7 +70,7 @@ class Case:
     def _answer(self, one: ResolvedExperiment) -> pa.Table:
         columns = schema.columns(one.lineage_flow.sink.input)
         windowed = f", epoch_us({WINDOW_END})" if WINDOW_END in columns else ""
-        with duckdb.connect() as connection:
+        with duckdb_session() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             relations = self._inputs(connection, one)
             query = f"SELECT *, greatest({EVENT_TIME}{windowed}) + {US} AS {EMISSION_TIME}"
@@ -79,7 +80,7 @@ class Case:
 
     def updates(self) -> list[pa.Table]:
         """The running count of every key as it stood after each batch."""
-        with duckdb.connect() as connection:
+        with duckdb_session() as connection:
             self._inputs(connection, self.resolved)
             times = f"max({EVENT_TIME}) AS {EVENT_TIME}, max({INGEST_TIME}) AS {INGEST_TIME}"
             after = f"max({EVENT_TIME}) + {US} AS {EMISSION_TIME}"

@@ -107,9 +107,9 @@ def test_a_defect_is_no_verdict(
     assert shown or len(said.err.splitlines()) == 1
 
 
-def test_a_refusal_names_everything_and_starts_nothing(stand: Path) -> None:
+def test_a_refusal_names_everything_and_starts_nothing(stand: Path, asked: Asked) -> None:
     """Exit code 2; every problem with its value and its way out; nothing was made."""
-    done = command("run", "identity", "--rate", "fast", "--duration", "soon", "--seed", "-1", "--set", "x", "--json")
+    done = asked("run", "identity", "--rate", "fast", "--duration", "soon", "--seed", "-1", "--set", "x", "--json")
     assert done.returncode == 2
     assert done.stdout == ""
     for text in (

@@ -56,7 +56,7 @@ def test_generate_writes_where_the_file_says(tmp_path: Path) -> None:
 def test_the_command_line_may_say_where_to_write(tmp_path: Path) -> None:
     """`--out` goes before the file's own `out`, which it may lack."""
     out = tmp_path / "input"
-    done = asked(tmp_path, f'command = "generate"\n{TINY}', "--out", str(out), "--json")
+    done = run_file(tmp_path, f'command = "generate"\n{TINY}', "--out", str(out), "--json")
     assert done.exit_code == 0, done.output
     assert (out / "purchases").is_dir()
 

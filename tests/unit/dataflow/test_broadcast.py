@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -21,6 +20,7 @@ from streamgauge.dataflow.operators.api import INPUT, ROW, TIME
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.engines.operator_runtime import OperatorRuntime
 from tests.unit.dataflow.helpers_totals import TRUTH, Totals, with_totals
+from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import END, without_truth
 
 OWN = source("own", Schema.of(k="int", v="int"))
@@ -39,7 +39,7 @@ def rows_of(first_id: int, times: list[int], **columns: list[Any]) -> pa.Table:
 
 def answer(flow: Flow, sides: Sides) -> list[dict[str, Any]]:
     """By event id."""
-    actual = Oracle().answer(with_lineage(flow), dict(zip(("own", "everyones"), sides, strict=True)), duckdb.connect())
+    actual = Oracle().answer(with_lineage(flow), dict(zip(("own", "everyones"), sides, strict=True)), duckdb_session())
     return actual.to_arrow_table().sort_by("event_id").to_pylist()
 
 

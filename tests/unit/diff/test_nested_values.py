@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from streamgauge.core.errors import EngineError
 from streamgauge.diff.compare import Counts, compare
 from streamgauge.results.run import Verification
+from tests.unit.helpers_duckdb import duckdb_session
 
 Shape = tuple[Any, ...]
 """A type: ("list", element), ("struct", fields), ("map", key, value), or a plain one by name."""
@@ -169,7 +170,7 @@ OPEN: list[duckdb.DuckDBPyConnection] = []
 
 @pytest.fixture(scope="module", autouse=True)
 def _database() -> Iterator[None]:
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with duckdb_session() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         OPEN.append(connection)
         yield

@@ -96,12 +96,12 @@ def test_chunks_are_short_where_the_rate_is_low() -> None:
     assert (asked.chunk_for(1e6), asked.chunk_for(1e5)) == (25_000, 25_000)
 
 
-OF_SIZES: list[dict[str, Any]] = [
+OF_SIZES: list[Any] = [
     {"workload": "identity"},
     {"workload": "identity", "parameters": {"payload_bytes": "100"}},
-    {"workload": "filter"},
-    {"workload": "count"},
-    {"workload": "windowed_aggregation"},
+    pytest.param({"workload": "filter"}, marks=pytest.mark.long),
+    pytest.param({"workload": "count"}, marks=pytest.mark.long),
+    pytest.param({"workload": "windowed_aggregation"}, marks=pytest.mark.long),
     {"workload": "windowed_join", "parameters": {"payload_bytes": "50"}},
     {"workload": "spike_detection"},
 ]

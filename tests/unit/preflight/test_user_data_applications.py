@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -21,6 +20,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.results.run import ReplayedData
 from streamgauge.verification.malformed import counting
 from streamgauge.workloads.registry import names
+from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import without_truth
 
 ROWS, RATE, SECONDS = 600, 150.0, 12.0
@@ -74,7 +74,7 @@ def answers(resolved: ResolvedExperiment, plan: Plan, by_classes: bool) -> list[
     """The right answer of each sink, with its lineage, in an order of its own."""
     flow, found = resolved.lineage_flow, []
     for each in flow.each():
-        with duckdb.connect() as connection:
+        with duckdb_session() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             inputs = {name: _input(plan, name, columns) for name, columns in needed_columns(each).items()}
             wanted = without_truth(each) if by_classes else each

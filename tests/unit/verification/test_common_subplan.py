@@ -47,7 +47,9 @@ def test_it_is_the_step_that_saves_most() -> None:
     assert found.name == "twice"
 
 
-@pytest.mark.parametrize("application", ["log_processing", "click_analytics", "smart_grid"])
+@pytest.mark.parametrize(
+    "application", [pytest.param("log_processing", marks=pytest.mark.long), "click_analytics", "smart_grid"]
+)
 def test_applications_of_several_sinks_share_what_they_begin_with(
     application: str,
 ) -> None:
@@ -72,7 +74,9 @@ def test_what_follows_may_be_identified_by_events_or_not(case: Callable[..., Cas
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("application", ["log_processing", "click_analytics", "smart_grid"])
+@pytest.mark.parametrize(
+    "application", [pytest.param("log_processing", marks=pytest.mark.long), "click_analytics", "smart_grid"]
+)
 def test_each_sink_of_an_application_is_judged_as_alone(application: str, make: Any, tmp_path: Path) -> None:
     """By the reference for it alone, and by what is kept for all of them: the same answers."""
     resolved = check(build({"workload": application, "load": {"rate": 1000, "generators": 2}}))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -18,6 +17,7 @@ from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads import registry
+from tests.unit.helpers_duckdb import duckdb_session
 
 END = 1000
 """After every time of a test."""
@@ -60,7 +60,7 @@ BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["
 
 def answered(flow: Flow, inputs: dict[str, pa.Table]) -> pa.Table:
     """The reference's results by event id, or by time where an id is not theirs; without ingest times."""
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with duckdb_session() as connection:
         found = Oracle().answer(with_lineage(flow, ingest_time=False), inputs, connection).to_arrow_table()
     return found.sort_by("event_id" if "event_id" in found.column_names else "event_time")
 

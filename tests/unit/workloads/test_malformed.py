@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +22,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads import registry
 from streamgauge.workloads.registry import Job
+from tests.unit.helpers_duckdb import duckdb_session
 
 GOOD_LINE = '64.242.88.10 - - [07/Mar/2004:16:05:49 -0800] "GET /twiki HTTP/1.1" 401 12846'
 Edges = tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]
@@ -166,7 +166,7 @@ def is_malformed(job: Job, stream: str, records: pa.Table) -> pa.Array:
     """What the rule says of each record."""
     (spec,) = (each for each in job.streams if each.name == stream)
     rule = checked(job.malformed[stream], spec.schema.types(), stream).duckdb
-    with duckdb.connect() as connection:
+    with duckdb_session() as connection:
         connection.register("records", records)
         found = connection.sql(f"SELECT coalesce({rule}, false) AS malformed FROM records").to_arrow_table()
     return found.column("malformed").combine_chunks()
@@ -259,7 +259,7 @@ def odd_input(job: Job, seed: int) -> dict[str, pa.Table]:
 
 def answer(flow: Flow, inputs: dict[str, pa.Table]) -> Counter[tuple[Any, ...]]:
     """The flow's results as a multiset; doubles to nine digits, as sums may be added up in another order."""
-    with duckdb.connect() as connection:
+    with duckdb_session() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         needed = {name: inputs[name] for name in {source.name for source in graph.sources(flow)}}
         found = Oracle().answer(with_lineage(flow), needed, connection).to_arrow_table().to_pylist()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -13,6 +12,7 @@ from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.workloads import registry
+from tests.unit.helpers_duckdb import duckdb_session
 
 Click = tuple[int, str | None, str | None, str | None]
 """(second, address, page, visitor)."""
@@ -29,7 +29,7 @@ def answers(name: str, stream: str, seconds: list[int], columns: dict[str, Any])
     workload = registry.get(name)
     found: dict[str, dict[Any, int]] = {}
     for one in workload.build(workload.read({"window": "2s"}), 1000.0).flow.each():
-        answer = Oracle().answer(with_lineage(one, ingest_time=False), {stream: rows}, duckdb.connect())
+        answer = Oracle().answer(with_lineage(one, ingest_time=False), {stream: rows}, duckdb_session())
         results = answer.to_arrow_table().to_pylist()
         counted = {}
         for row in results:

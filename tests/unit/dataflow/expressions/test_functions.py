@@ -11,6 +11,7 @@ import pytest
 from streamgauge.dataflow.expressions import check
 from streamgauge.dataflow.expressions.functions import FUNCTIONS
 from streamgauge.dataflow.expressions.types import DUCKDB_TYPES
+from tests.unit.helpers_duckdb import duckdb_session
 
 COLUMNS = {"a": "int", "b": "bigint", "d": "double", "s": "string", "t": "string", "ok": "boolean", "ts": "timestamp"}
 INT, LONG = 2**31 - 1, 2**63 - 1
@@ -105,7 +106,7 @@ AGGREGATES: list[tuple[str, str, list[Any], Any]] = [
 
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with duckdb_session() as connection:
         yield connection
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -17,6 +16,7 @@ from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
 from streamgauge.dataflow.operators.api import Processor
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle import Oracle
+from tests.unit.helpers_duckdb import duckdb_session
 
 EVENTS = source("events", Schema.of(key="int", value="int", unused="string"))
 OTHERS = source("others", Schema.of(key="int", name="string"))
@@ -158,7 +158,7 @@ def test_what_it_is_refused_for(make: Any, message: str) -> None:
 
 
 def answered(flow: Any, **tables: pa.Table) -> list[dict[str, Any]]:
-    actual = Oracle().answer(with_lineage(flow), tables, duckdb.connect()).to_arrow_table()
+    actual = Oracle().answer(with_lineage(flow), tables, duckdb_session()).to_arrow_table()
     return actual.sort_by([(name, "ascending") for name in actual.column_names]).to_pylist()
 
 

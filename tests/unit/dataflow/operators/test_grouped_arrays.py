@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from itertools import accumulate, groupby, pairwise
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
@@ -23,6 +22,7 @@ from streamgauge.dataflow.operators.grouped_arrays import (
     save,
     sliding_reduce,
 )
+from tests.unit.helpers_duckdb import duckdb_session
 
 READINGS = st.lists(st.tuples(st.integers(0, 3), st.integers(-100, 100)), max_size=60)
 
@@ -79,7 +79,7 @@ def test_sql_adds_up_in_the_same_order(readings: list[tuple[int, float]], size: 
     """Sums of the last rows, and how many there are, are those of `Windows` to the last bit."""
     keys, values = np.array([key for key, _ in readings], np.int64), np.array([one for _, one in readings])
     windows = Recent(size).add(keys, values)
-    with duckdb.connect() as connection:
+    with duckdb_session() as connection:
         connection.register("readings", pa.table({"key": keys, "value": values, "_row": np.arange(len(keys))}))
         summed = last_sums_sql("readings", "key", {"total": "value", "twice": "2 * value"}, size)
         actual = connection.sql(f"SELECT total, twice, counted FROM ({summed}) ORDER BY _row").fetchnumpy()

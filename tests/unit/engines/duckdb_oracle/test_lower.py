@@ -19,6 +19,7 @@ from streamgauge.dataflow.nodes import Flow, Source, Window
 from streamgauge.engines.duckdb_oracle import lower
 from streamgauge.engines.duckdb_oracle.lower import Relations
 from tests.helpers_times import us_of
+from tests.unit.helpers_duckdb import duckdb_session
 
 LEFT = Schema.of(k="int", v="int")
 RIGHT = Schema.of(k="int")
@@ -34,7 +35,7 @@ OPEN: list[duckdb.DuckDBPyConnection] = []
 
 @pytest.fixture(scope="module", autouse=True)
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with duckdb_session() as connection:
         OPEN.append(connection)
         yield connection
         OPEN.clear()

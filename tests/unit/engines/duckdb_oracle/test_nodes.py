@@ -17,6 +17,7 @@ from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Window
 from streamgauge.engines.duckdb_oracle import lower
 from tests.helpers_times import us_of
+from tests.unit.helpers_duckdb import duckdb_session
 
 LEFT, RIGHT = Schema.of(k="int", v="int", text="string"), Schema.of(k="int", w="int")
 A, B = source("a", LEFT), source("b", RIGHT)
@@ -41,7 +42,7 @@ tests: Hypothesis would keep that alive beyond the end."""
 
 @pytest.fixture(autouse=True, scope="module")
 def _database() -> Iterator[None]:
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with duckdb_session() as connection:
         OPEN.append(connection)
         yield
         OPEN.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,6 +14,7 @@ from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Explode, Flow, Node, Select, Sink, Source, Where, Window, WindowAggregate
 from streamgauge.engines.duckdb_oracle.lower import sql
 from streamgauge.engines.synthetic.answers import build
+from tests.unit.helpers_duckdb import duckdb_session
 
 SECOND = 1_000_000
 END = 40 * SECOND
@@ -51,7 +51,7 @@ def _rows(table: pa.Table) -> list[tuple[object, ...]]:
 
 
 def _reference(flow: Flow, events: pa.Table) -> pa.Table:
-    with duckdb.connect() as connection:
+    with duckdb_session() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("events", events)
         return connection.sql(sql(flow, {"purchases": "events"})).to_arrow_table()

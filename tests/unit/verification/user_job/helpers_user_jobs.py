@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,9 +16,11 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.run import Verification
 from streamgauge.verification.regenerated_input import RegeneratedInput
 from streamgauge.verification.user_job.truth import verify_user_job
+from tests.unit.helpers_duckdb import duckdb_session
 
 HEAD = """
 from streamgauge.jobs import Integer, Key, job, stream
+
 
 @job(stream("purchases", Key("user_id", 100), Integer("price", 1, 100)), {})
 def asked(spark, inputs):
@@ -34,6 +35,8 @@ WINDOWS = """
 """
 UPDATES = "SELECT user_id, count(*) AS n, max(event_time) AS event_time FROM purchases GROUP BY user_id"
 LATE_US = 1_000_000
+_INPUTS: dict[str, pa.Table] = {}
+_ANSWERS: dict[tuple[str, int], pa.Table] = {}
 
 
 @dataclass
@@ -45,16 +48,24 @@ class Case:
     folder: Path
 
     def input(self, before_us: int = FAR_FUTURE_US) -> pa.Table:
-        source = RegeneratedInput(self.record.trial_log.plan, IngestTimes(self.record.trial_log), self.resolved.columns)
-        readers = source.readers(self.record.spans.start_us, min(before_us, self.record.spans.end_us))
-        return readers["purchases"].read_all()
+        """The events before a time. All trials offer the same, so those of each log are made once."""
+        end_us = min(before_us, self.record.spans.end_us)
+        key = repr((self.record.trial_log.deliveries, self.record.spans, end_us))
+        if key not in _INPUTS:
+            log = self.record.trial_log
+            source = RegeneratedInput(log.plan, IngestTimes(log), self.resolved.columns)
+            _INPUTS[key] = source.readers(self.record.spans.start_us, end_us)["purchases"].read_all()
+        return _INPUTS[key]
 
     def answer(self, query: str, before_us: int = FAR_FUTURE_US) -> pa.Table:
         """A query's rows over the input."""
-        with duckdb.connect() as connection:
-            connection.execute("SET TimeZone = 'UTC'")
-            connection.register("purchases", self.input(before_us))
-            return connection.sql(query).to_arrow_table()
+        events = self.input(before_us)
+        if (key := (query, id(events))) not in _ANSWERS:
+            with duckdb_session() as connection:
+                connection.execute("SET TimeZone = 'UTC'")
+                connection.register("purchases", events)
+                _ANSWERS[key] = connection.sql(query).to_arrow_table()
+        return _ANSWERS[key]
 
     def receive(self, *batches: pa.Table) -> None:
         """Let these rows be what the sink committed, batch by batch."""

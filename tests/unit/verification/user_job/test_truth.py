@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -20,6 +19,7 @@ from streamgauge.engines.spi import BatchRequest
 from streamgauge.verification.sink_comparison import comparison, due_after_early_end
 from streamgauge.verification.user_job import truth
 from streamgauge.verification.user_job.truth import verify_user_job
+from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.verification.user_job.helpers_user_jobs import LATE_US, ROWS, WINDOWS, Case, faults
 
 
@@ -134,7 +134,7 @@ def test_without_a_reference_the_batch_run_is_the_truth(
     def in_batch(request: BatchRequest) -> Iterator[Any]:
         def answer(out: Path, before_us: int | None = None) -> Path:
             out.mkdir()
-            with duckdb.connect() as connection:
+            with duckdb_session() as connection:
                 table = f"'{request.inputs['purchases']}'"
                 connection.sql(ROWS.replace("purchases", table)).write_parquet(f"{out}/a.parquet")
             return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from streamgauge.dataflow.operators.grouped_arrays import load, save
 from streamgauge.workloads.helpers.bloom_filter import BloomFilter, RecentKeysInBloom
 from streamgauge.workloads.helpers.decayed_sums import SHARDS, WORD, RecentKeys
+from tests.unit.helpers_duckdb import duckdb_session
 
 LARGE, SMALL = BloomFilter(100_000, 0.0001), BloomFilter(SHARDS, 0.3)
 KEYS_MOST = 2**31 - 1
@@ -84,7 +84,7 @@ NUMBERS = st.sampled_from([0, 1, 63, 64, 12_345, KEYS_MOST]) | st.integers(0, KE
 )
 def test_sql_finds_the_cells_that_the_library_takes(numbers: list[tuple[int, int]], size: BloomFilter) -> None:
     """Cell by cell, of the saved bits: SQL restates what rbloom promises to nobody."""
-    con = duckdb.connect()
+    con = duckdb_session()
     rows = {name: pa.array(column, pa.int32()) for name, column in zip("ab", zip(*numbers, strict=True), strict=True)}
     con.register("given", pa.table(rows))
     for row, key in zip(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -22,6 +21,7 @@ from streamgauge.workloads.helpers.decayed_sums import (
     Filter,
     RecentKeys,
 )
+from tests.unit.helpers_duckdb import duckdb_session
 
 KEYS_MOST = 2**31 - 1
 
@@ -147,7 +147,7 @@ NUMBERS = st.sampled_from([0, 1, 63, 64, 12_345, KEYS_MOST]) | st.integers(0, KE
 def test_sql_finds_the_same_cells(numbers: list[int], width: int) -> None:
     """Of 32-bit integers, up to the largest."""
     keys = ints(*numbers)
-    con = duckdb.connect()
+    con = duckdb_session()
     con.register("given", pa.table({"key": pa.array(keys, pa.int32())}))
     for place in (Exact(), Filter(HASHES_MAX, width)):
         found = con.sql(f"SELECT {', '.join(place.sql(f'(key % {SHARDS})', 'key'))} FROM given").fetchall()

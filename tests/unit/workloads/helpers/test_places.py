@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -19,6 +18,7 @@ from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import MADE, find_places, networks, place_of
+from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import without_truth
 
 LINES = source("lines", Schema.of(address="string"))
@@ -34,7 +34,7 @@ def places(flow: Flow, addresses: list[str | None]) -> dict[int, tuple[str, str 
     numbers = pa.array(range(len(addresses)), pa.int64())
     rows = pa.table({"address": pa.array(addresses, pa.string()), "event_time": numbers, "event_id": numbers})
     lineage = with_lineage(flow, ingest_time=False)
-    found = Oracle().answer(lineage, {"lines": rows}, duckdb.connect()).to_arrow_table()
+    found = Oracle().answer(lineage, {"lines": rows}, duckdb_session()).to_arrow_table()
     return {row["event_id"]: (row["country"], row["city"]) for row in found.to_pylist()}
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.workloads import registry
+from tests.unit.helpers_duckdb import duckdb_session
 
 WORKLOAD = registry.get("throughput")
 
@@ -29,5 +29,5 @@ def test_every_message_comes_back_as_it_was() -> None:
     numbers = pa.array([1, 2, 3], pa.int64())
     events = pa.table({"content": numbers.cast(pa.int32()), "body": bodies, "event_time": numbers})
     flow = WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow
-    found: Any = Oracle().answer(flow, {"messages": events}, duckdb.connect()).to_arrow_table()
+    found: Any = Oracle().answer(flow, {"messages": events}, duckdb_session()).to_arrow_table()
     assert found.sort_by("content").column("body").to_pylist() == bodies.to_pylist()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 from streamgauge.core.errors import InputError
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.workloads import registry
+from tests.unit.helpers_duckdb import duckdb_session
 
 WORKLOAD = registry.get("stamped_text")
 
@@ -18,7 +18,7 @@ WORKLOAD = registry.get("stamped_text")
 def times(records: list[str | None], zero_us: int) -> list[tuple[int | None, int | None]]:
     events = pa.table({"record": pa.array(records, pa.string()), "event_time": pa.array(range(len(records)))})
     flow = WORKLOAD.build(WORKLOAD.read({"zero_us": zero_us}), 1000.0).flow
-    found: Any = Oracle().answer(flow, {"records": events}, duckdb.connect()).to_arrow_table()
+    found: Any = Oracle().answer(flow, {"records": events}, duckdb_session()).to_arrow_table()
     return list(zip(found.column("id").to_pylist(), found.column("since_us").to_pylist(), strict=True))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.workloads import registry
+from tests.unit.helpers_duckdb import duckdb_session
 
 Measurement = tuple[int, int, int]
 """(sensor, watts, time in microseconds)."""
@@ -37,7 +37,7 @@ def results(name: str, measurements: list[Measurement], **parameters: Any) -> li
     })  # fmt: skip
     workload = registry.get(name)
     flow = with_lineage(workload.build(workload.read(parameters), RATE).flow, ingest_time=False)
-    with duckdb.connect(config={"threads": 1}) as connection:
+    with duckdb_session() as connection:
         found = Oracle().answer(flow, {"measurements": rows}, connection).to_arrow_table()
     for place, column in enumerate(found.column_names):
         if column in WINDOWS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from streamgauge.core.clock import US
@@ -12,6 +11,7 @@ from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.loadgen.random.philox import PhiloxBits
 from streamgauge.workloads import registry
+from tests.unit.helpers_duckdb import duckdb_session
 
 WORKLOAD = registry.get("yahoo_streaming")
 Event = tuple[int | None, str | None, int]
@@ -27,7 +27,7 @@ def views(events: list[Event], **parameters: Any) -> dict[tuple[int, int], int]:
         "event_id": pa.array(range(len(events)), pa.int64()),
     })  # fmt: skip
     flow = with_lineage(WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow, ingest_time=False)
-    found: Any = Oracle().answer(flow, {"events": rows}, duckdb.connect()).to_arrow_table()
+    found: Any = Oracle().answer(flow, {"events": rows}, duckdb_session()).to_arrow_table()
     return {
         (row["campaign_id"], int(row["window_start"].timestamp())): row["views"] for row in found.to_pylist()
     }  # fmt: skip

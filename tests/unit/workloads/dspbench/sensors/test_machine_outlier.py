@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -26,6 +25,7 @@ from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.metrics.latency.result_kind import kind_of
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.sensors.machine_outlier import ALERTS, SUMMED, AlertTrigger, alerts_truth
+from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import BOTH, made, without_truth
 
 WORKLOAD = registry.get("machine_outlier")
@@ -59,7 +59,7 @@ def alerts_of(found: pa.Table) -> list[Alert]:
 
 
 def answer(flow: Flow, rows: pa.Table) -> pa.Table:
-    return Oracle().answer(with_lineage(flow), {"machines": rows}, duckdb.connect()).to_arrow_table()
+    return Oracle().answer(with_lineage(flow), {"machines": rows}, duckdb_session()).to_arrow_table()
 
 
 MALFORMED: list[tuple[int | None, int | None, float | None, float | None]] = [

@@ -9,7 +9,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -35,6 +34,7 @@ from streamgauge.workloads.dspbench.sensors.traffic_monitoring import (
     map_in_sql,
     match_roads,
 )
+from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.loadgen.datasets.traffic.helpers_degrees import to_degrees
 from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
@@ -95,7 +95,7 @@ def averages(flow: Flow, readings: list[Reading]) -> dict[int, tuple[int, float,
 def test_sql_comes_to_the_same_map(streets: int) -> None:
     """Every part of every road, to the last bit."""
     query = f"WITH {map_in_sql(streets)} SELECT * FROM segments ORDER BY road_id, part"
-    found = duckdb.connect().sql(query).to_arrow_table()
+    found = duckdb_session().sql(query).to_arrow_table()
     vertices = roads(streets)
     assert found["road_id"].to_pylist() == [road for road in range(len(vertices)) for _ in range(3)]
     start, way = vertices[:, :-1].reshape(-1, 2), np.diff(vertices, axis=1).reshape(-1, 2)

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -25,6 +24,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.sensors.traffic_monitoring import file_in_sql, match_roads
+from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import without_truth
 
 WORKLOAD = registry.get("traffic_monitoring")
@@ -52,7 +52,7 @@ def matcher(file: str) -> Flow:
 
 
 def answer(flow: Flow, rows: pa.Table) -> dict[int, dict[str, Any]]:
-    found = Oracle().answer(with_lineage(flow, ingest_time=False), {"traces": rows}, duckdb.connect())
+    found = Oracle().answer(with_lineage(flow, ingest_time=False), {"traces": rows}, duckdb_session())
     return {row["event_id"]: row for row in found.to_arrow_table().to_pylist()}
 
 
@@ -94,7 +94,7 @@ def test_sql_reads_the_same_roads(tmp_path_factory: pytest.TempPathFactory, geom
     """Every part, to the last bit."""
     path = written(tmp_path_factory.mktemp("roads"), *geometries, line([7, 7], [8, 8]))
     query = f"WITH {file_in_sql(path)} SELECT * FROM segments ORDER BY line, part"
-    found = duckdb.connect().sql(query).to_arrow_table()
+    found = duckdb_session().sql(query).to_arrow_table()
     parts = read_roads(path).parts
     assert found["road_id"].to_pylist() == parts.road.tolist()
     for name, expected in zip(("ax", "ay", "dx", "dy"), (*parts.start.T, *parts.way.T), strict=True):

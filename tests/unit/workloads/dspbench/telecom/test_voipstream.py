@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +23,7 @@ from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.telecom.voipstream import RATES, call_rates, global_acd, places
 from streamgauge.workloads.helpers.bloom_filter import BloomFilter
 from streamgauge.workloads.helpers.decayed_sums import SHARDS, Filter
+from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 WORKLOAD = registry.get("voipstream")
@@ -245,7 +245,7 @@ def test_rates_do_not_depend_on_how_many_instances_there_are(
     (key,), (before,) = flow.sink.input.keys, flow.sink.input.inputs
     given_ = rows.append_column("event_time", pa.array(times, pa.int64()))
     asked = Flow((replace(flow.sink, input=before),))
-    keyed = Oracle().answer(asked, {"parties": given_}, duckdb.connect()).to_arrow_table().sort_by("gacd")
+    keyed = Oracle().answer(asked, {"parties": given_}, duckdb_session()).to_arrow_table().sort_by("gacd")
     instance = keyed[key].to_numpy() % 3
     found = []
     for number in range(3):

@@ -6,7 +6,6 @@ import re
 from functools import cache
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -28,6 +27,7 @@ from streamgauge.workloads.dspbench.text.sentiment_analysis import (
     positive_words,
     stop_words,
 )
+from tests.unit.helpers_duckdb import duckdb_session
 
 WORKLOAD = registry.get("sentiment_analysis")
 Tweet = tuple[int | None, str | None, str | None]
@@ -54,7 +54,7 @@ def rows(tweets: list[Tweet], classifier_type: str = "scorers") -> list[dict[str
         "id": pa.array(ids, pa.int64()), "lang": pa.array(languages, pa.string()), "text": pa.array(texts, pa.string()),
         "event_time": numbers, "event_id": numbers,
     })  # fmt: skip
-    with duckdb.connect() as connection:
+    with duckdb_session() as connection:
         found = Oracle().answer(carried(classifier_type), {"timeline": events}, connection).to_arrow_table()
     return found.sort_by("event_time").to_pylist()
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from streamgauge.core.clock import US
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.workloads import registry
+from tests.unit.helpers_duckdb import duckdb_session
 
 WORKLOAD = registry.get("trending_topics")
 Tweet = tuple[int, str | None]
@@ -25,7 +25,7 @@ def rankings(tweets: list[Tweet], **parameters: Any) -> dict[int, list[tuple[str
         "event_id": pa.array(range(len(tweets)), pa.int64()),
     })  # fmt: skip
     flow = with_lineage(WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow, ingest_time=False)
-    found: Any = Oracle().answer(flow, {"tweets": rows}, duckdb.connect()).to_arrow_table()
+    found: Any = Oracle().answer(flow, {"tweets": rows}, duckdb_session()).to_arrow_table()
     ranked: dict[int, list[tuple[str, int]]] = {}
     for row in found.sort_by([("count", "descending"), ("topic", "ascending")]).to_pylist():
         ranked.setdefault(int(row["window_end"].timestamp()), []).append((row["topic"], row["count"]))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.workloads import registry
+from tests.unit.helpers_duckdb import duckdb_session
 
 WORKLOAD = registry.get("word_count")
 
@@ -20,7 +20,7 @@ def counts(lines: Sequence[str | None]) -> dict[str, int]:
     numbers = pa.array(range(len(lines)), pa.int64())
     events = pa.table({"text": pa.array(lines, pa.string()), "event_time": numbers, "event_id": numbers})
     flow = with_lineage(WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow, ingest_time=False)
-    found: Any = Oracle().answer(flow, {"sentences": events}, duckdb.connect()).to_arrow_table()
+    found: Any = Oracle().answer(flow, {"sentences": events}, duckdb_session()).to_arrow_table()
     rows = found.sort_by([("event_time", "ascending"), ("count", "ascending")]).to_pylist()
     return {row["word"]: row["count"] for row in rows}
 

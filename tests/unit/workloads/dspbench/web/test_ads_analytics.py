@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -12,6 +11,7 @@ from streamgauge.core.clock import US
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.workloads import registry
+from tests.unit.helpers_duckdb import duckdb_session
 
 WORKLOAD = registry.get("ads_analytics")
 Event = tuple[int, int | None, int | None]
@@ -31,7 +31,7 @@ def rates(clicks: list[Event], impressions: list[Event], **parameters: Any) -> d
 
     flow = with_lineage(WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow, ingest_time=False)
     inputs = {"clicks": rows(clicks, 0), "impressions": rows(impressions, len(clicks))}
-    found: Any = Oracle().answer(flow, inputs, duckdb.connect()).to_arrow_table()
+    found: Any = Oracle().answer(flow, inputs, duckdb_session()).to_arrow_table()
     return {
         (int(row["window_end"].timestamp()), row["query_id"], row["ad_id"]): (
             row["clicks"], row["impressions"], row["ctr"],

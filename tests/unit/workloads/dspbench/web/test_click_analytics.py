@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from streamgauge.dataflow.lineage import with_lineage
@@ -14,6 +13,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import place_of
+from tests.unit.helpers_duckdb import duckdb_session
 
 WORKLOAD = registry.get("click_analytics")
 Click = tuple[str | None, str | None, str | None]
@@ -32,7 +32,7 @@ def last_values(clicks: list[Click]) -> dict[str, dict[Any, int]]:
     found: dict[str, dict[Any, int]] = {}
     for one in flow.each():
         lineage = with_lineage(one, ingest_time=False)
-        answer = Oracle().answer(lineage, {"clicks": rows}, duckdb.connect()).to_arrow_table()
+        answer = Oracle().answer(lineage, {"clicks": rows}, duckdb_session()).to_arrow_table()
         *keys, value = [name for name in answer.column_names if name not in ("event_time", "event_id")]
         updates = answer.sort_by([("event_time", "ascending")]).to_pylist()
         found[one.sink.name] = {tuple(row[key] for key in keys): row[value] for row in updates}
