@@ -86,7 +86,7 @@ def contradictions(lines: list[dict[str, str]], requirements: list[dict[str, str
 
 def test_both_tables_of_ehrenstein_agree() -> None:
     """What one calls partial cannot work in the other."""
-    lines, requirements = TABLES.checklist_rows(), TABLES.coverage_rows()
+    lines, requirements = COVERAGE.checklist_rows(), COVERAGE.coverage_rows()
     assert contradictions(lines, requirements) == []
     changed = [{**row, "status": "works"} if row["id"] in ("R1", "R2", "F40") else row for row in lines]
     assert contradictions(changed, requirements) == ["R1", "F40"]
