@@ -57,6 +57,8 @@ class Broker:
             self.location: str = self._child.ask("start", START_S + 10.0)
         except ChildFailed as error:
             self.stop()
+            if error.kind != DriverError.__name__:  # such as a missing Java
+                raise
             raise DriverError(f"{error}; its log: {log}. Free memory, or name your own brokers (--brokers)") from None
         except BaseException:
             self.stop()

@@ -156,15 +156,20 @@ def test_without_jars_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert not (tmp_path / "broker.log").exists()
 
 
-def test_a_failed_start_names_its_log_and_a_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The child's reason first; its process is ended."""
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("DriverError", r"^it ended; its log: .*broker\.log\. .*\(--brokers\)$"), ("MachineError", "^it ended$")],
+)
+def test_a_failed_start_names_its_log_and_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
+) -> None:
+    """The child's reason first, and alone if it is not the broker's; the child is ended."""
     child = Mock(spec=Child)
-    child.ask.side_effect = ChildFailed("the broker ended as it started (exit code 1)")
+    child.ask.side_effect = ChildFailed("it ended", kind)
     monkeypatch.setattr(module, "require_jars", list)
     monkeypatch.setattr(module, "Child", lambda *_: child)
-    log = tmp_path / "broker.log"
-    with pytest.raises(DriverError, match=rf"\(exit code 1\); its log: {log}\. .*\(--brokers\)"):
-        Broker(tmp_path / "data", log)
+    with pytest.raises(DriverError, match=words):
+        Broker(tmp_path / "data", tmp_path / "broker.log")
     child.stop.assert_called_once()
 
 
