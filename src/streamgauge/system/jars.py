@@ -146,6 +146,7 @@ def _run_ivy(request: JarSet, work: Path) -> None:
 
 
 def _reason(output: str) -> str:
-    """Ivy's message: the first unresolved dependency, else the last line."""
+    """Ivy's message: the first unresolved dependency, else the last line. Hosts that are not found are no reason."""
     lines = [line.strip(" \t:") for line in output.splitlines() if line.strip(" \t:")]
-    return next((line for line in lines if "not found" in line or "unresolved" in line), lines[-1] if lines else "")
+    found = (line for line in lines if not line.startswith("Host ") and ("not found" in line or "unresolved" in line))
+    return next(found, lines[-1] if lines else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -16,6 +17,8 @@ from streamgauge.preflight import user_job_reference
 from streamgauge.preflight.program.program import Program, program
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
+from streamgauge.studies.capacity.command import Sustain
+from streamgauge.trial.events import unobserved
 
 GOOD = """
 kind = "program"
@@ -324,3 +327,11 @@ def test_a_bad_topic_or_format_gets_one_message(write: Write, old: str, new: str
     with pytest.raises(JobError) as caught:
         program(path)
     assert words in str(caught.value)
+
+
+def test_each_trial_of_a_search_starts_it_anew(write: Write) -> None:
+    """With new topics and a new group, although its reach is finite."""
+    nothing: Any = None
+    found = resolved(write(), command="sustain", load={})
+    assert found.reach_us == 0
+    assert Sustain(found, nothing, nothing, 1000.0, observe=unobserved).settings().fresh_always

@@ -98,6 +98,7 @@ def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     ("said", "reason"),
     [
         ("a\n\t\t:: a#b;2: not found\n\t:::::\nlast", "a#b;2: not found"),
+        ("Host h not found. url=https://h/a.jar\n\t\t:: a#b;2: not found\nlast", "a#b;2: not found"),
         ("a\n last words \n\n", "last words"),
         ("", ""),
     ],
