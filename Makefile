@@ -38,7 +38,7 @@ test-long: setup ## what make test leaves out for its time: further tests, most 
 	$(PYTEST) -m "long"
 	$(UNIT_TESTS) --hypothesis-profile many
 
-test-fast: setup ## unit tests only (4 minutes on 2 cores)
+test-fast: setup ## unit tests only (3 minutes on 2 cores)
 	$(UNIT_TESTS)
 
 check: setup ## lint, types (tests too) and layers

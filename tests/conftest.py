@@ -15,6 +15,7 @@ from hypothesis import settings
 from streamgauge.core.errors import MachineError
 from streamgauge.engines.spark.session import environment
 from streamgauge.stats import bootstrap
+from streamgauge.studies.scalability import scaling_laws
 from streamgauge.system.java import find_java
 from streamgauge.transports.kafka.broker.broker import Broker, require_jars
 from tests.helpers_restart import Restart
@@ -104,6 +105,12 @@ def quick_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.helpers_quick_draws import replicates
 
     monkeypatch.setattr(bootstrap, "_replicates", replicates)
+
+
+@pytest.fixture
+def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the replicates: a study of scalability fits its laws again after each trial."""
+    monkeypatch.setattr(scaling_laws, "REPLICATES", 40)
 
 
 @pytest.fixture

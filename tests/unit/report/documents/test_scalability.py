@@ -24,6 +24,8 @@ from streamgauge.results.scalability import Capacity, ScaleCell, ScalePlan, Scal
 from streamgauge.studies.scalability.answer import answered
 from streamgauge.studies.scalability.published import ehrenstein
 
+pytestmark = pytest.mark.usefixtures("quick_fits")
+
 
 def cell(number: int, resources: int, load: float, outcome: Any = "sustained", **more: Any) -> ScaleCell:
     report = f"cells/{number:03d}/run/report.html"

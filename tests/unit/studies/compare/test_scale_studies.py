@@ -18,11 +18,11 @@ from streamgauge.results.scalability import ScaleResult
 from streamgauge.results.scale_comparison import ScaleComparison
 from streamgauge.studies.compare.scale_studies import compare_studies
 from streamgauge.studies.matrix import perform as cell_runner
-from streamgauge.studies.scalability import scaling_laws
 from streamgauge.studies.scalability.command import scale
 from tests.unit.cli.helpers_commands import call_and_read
 from tests.unit.studies.scalability.helpers_scale import LAWS, Seen, asked, simulated
 
+pytestmark = pytest.mark.usefixtures("quick_fits")
 Make = Callable[..., str]
 
 
@@ -40,7 +40,6 @@ def study(made: dict[str, str], tmp_path_factory: pytest.TempPathFactory, monkey
         key = f"{of_one_per_s} {scale_of}"
         if key not in made:
             monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"], of_one_per_s)[0])
-            monkeypatch.setattr(scaling_laws, "REPLICATES", 40)
             asked_for = asked(tmp_path_factory.mktemp("runs"), **{"loads": "1k..64kx2", **scale_of})
             made[key] = scale(asked_for, Seen()).folder
         return made[key]

@@ -1,14 +1,13 @@
-"""Studies fit their laws again after each trial, which takes most of their time."""
+"""Studies of simulated systems fit their laws quickly, except in the tests of the fits themselves."""
 
 from __future__ import annotations
 
 import pytest
 
-from streamgauge.studies.scalability import scaling_laws
+FITS = ("test_scaling_laws.py", "test_fit_intervals.py")
 
 
 @pytest.fixture(autouse=True)
-def quick_fits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of the replicates, except in the tests of the fits themselves."""
-    if request.path.name not in ("test_scaling_laws.py", "test_fit_intervals.py"):
-        monkeypatch.setattr(scaling_laws, "REPLICATES", 40)
+def quick(request: pytest.FixtureRequest) -> None:
+    if request.path.name not in FITS:
+        request.getfixturevalue("quick_fits")

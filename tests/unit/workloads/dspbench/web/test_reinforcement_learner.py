@@ -315,7 +315,9 @@ def in_order(found: dict[int, str], events: pa.Table) -> list[str]:
     return [found[number] for number in events["event_id"].to_pylist()]
 
 
-@BOTH
+@pytest.mark.parametrize(
+    "way", [pytest.param(lambda flow: flow, marks=pytest.mark.long), without_truth], ids=["truth", "class"]
+)
 def test_in_the_long_run_it_is_the_third_page(way: Any) -> None:
     """A third by chance; then page2, whose rewards spread widest, while the limit is high; page3, the best, at last.
 
