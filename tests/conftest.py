@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -68,16 +69,20 @@ def drawn_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A Spark in the process of the tests, for those that need no run around it."""
+    """A Spark in the process of the tests, for those that need no run around it.
+
+    On two cores, or as many as STREAMGAUGE_TEST_CORES says (`tests/engine_conformance/test_number_of_cores.py`).
+    """
     from pyspark.sql import SparkSession
 
+    cores = os.environ.get("STREAMGAUGE_TEST_CORES", "2")
     values = {
-        "ui.enabled": "false", "sql.session.timeZone": "UTC", "sql.shuffle.partitions": "2",
+        "ui.enabled": "false", "sql.session.timeZone": "UTC", "sql.shuffle.partitions": cores,
         "sql.adaptive.enabled": "false",
     }  # fmt: skip
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
-        builder = SparkSession.builder.master("local[2]")
+        builder = SparkSession.builder.master(f"local[{cores}]")
         session = builder.config(map={f"spark.{name}": value for name, value in values.items()}).getOrCreate()
         session.sparkContext.setLogLevel("OFF")
         yield session

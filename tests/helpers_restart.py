@@ -1,12 +1,16 @@
-"""Spark, killed and started again in the middle of a trial."""
+"""An engine, killed and started again in the middle of a trial."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import psutil
 
 from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.records import Tick
 from streamgauge.system.child_processes import Child
@@ -17,8 +21,25 @@ RESTARTED_S = 240.0
 """So long may results be waited for: of a Spark that was killed in its first batches, on a slow machine."""
 
 
+def to_be_restarted(make: Callable[[], Engine]) -> Callable[[], Engine]:
+    """Engines that keep what they were started with."""
+
+    def made() -> Engine:
+        engine = make()
+        begin = engine.start
+
+        def start(*arguments: Any) -> None:
+            engine.start_again = lambda: begin(*arguments)  # type: ignore[attr-defined]
+            begin(*arguments)
+
+        engine.start = start  # type: ignore[method-assign, assignment]
+        return engine
+
+    return made
+
+
 class Restart:
-    """Kills Spark in the middle of a trial, and starts its queries again from the checkpoints that they left.
+    """Kills an engine in the middle of a trial, and starts it again; Spark's queries from the checkpoints they left.
 
     Not before every query has committed a batch, by its checkpoint and by the recorder, who may hear of it later:
     killed earlier, it would have no state to come back to, or nothing of before would be known. `commits_since`: so
@@ -37,16 +58,18 @@ class Restart:
         def tick() -> Tick:
             found = told()
             self._recorded |= {commit.sink for commit in found.commits}
-            if self._recorded >= set(testbed.sinks) and _every_query_has_committed(_spark_of(testbed)):
+            if self._recorded >= set(testbed.sinks) and _every_query_has_committed(testbed):
                 self._commits_since -= len(found.commits)
             return found
 
         def kill(_: TrialSnapshot) -> None:
-            engine = _spark_of(testbed)
             recorded = self._recorded >= set(testbed.sinks) and self._commits_since <= 0
-            if not self.killed_us and recorded and _every_query_has_committed(engine):
+            if not self.killed_us and recorded and _every_query_has_committed(testbed):
                 self.killed_us = testbed.clock.now_us()
-                _kill_and_start(engine)
+                if isinstance(testbed.engine, SparkEngine):
+                    _kill_and_start(testbed.engine)
+                else:
+                    _start_anew(testbed)
 
         testbed.tick = tick  # type: ignore[method-assign]
         return kill
@@ -63,16 +86,22 @@ class Restart:
         assert any(commit.committed_us > self.killed_us for commit in commits)
 
 
-def _spark_of(testbed: TestBed) -> SparkEngine:
-    assert isinstance(testbed.engine, SparkEngine)
-    return testbed.engine
-
-
-def _every_query_has_committed(engine: SparkEngine) -> bool:
-    """By what stands in their checkpoints."""
+def _every_query_has_committed(testbed: TestBed) -> bool:
+    """By what stands in their checkpoints, if the engine has any."""
+    engine = testbed.engine
+    if not isinstance(engine, SparkEngine) or engine._mode.module.endswith("dstream.main"):
+        return True
     assert engine._scratch is not None
     queries = [path for path in (engine._scratch.path / "checkpoint").iterdir() if path.is_dir()]
     return bool(queries) and all(_batches(query / "commits") for query in queries)
+
+
+def _start_anew(testbed: TestBed) -> None:
+    """By the engine's own start, which is all that an engine without checkpoints has."""
+    for pid in testbed.engine.pids():
+        psutil.Process(pid).kill()
+    testbed.engine.stop()
+    testbed.engine.start_again()  # type: ignore[attr-defined]
 
 
 def _batches(commits: Path) -> list[Path]:

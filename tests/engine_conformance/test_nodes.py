@@ -5,10 +5,8 @@ The stream is cut into batches between distinct event times, as the common front
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +14,22 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import event_id_base
-from streamgauge.core.schema import Schema, arrow_type
+from streamgauge.core.schema import Schema
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.builder import count, flow, hop, session, source, table, tumble, union
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
 from streamgauge.engines.duckdb_oracle import lower
-from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing, first_serial, packed_rows
+from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import queries
-from streamgauge.engines.spark.options import UNCHECKED_OPERATIONS, keeps_first_rows, with_rocksdb
+from streamgauge.engines.spark.options import UNCHECKED_OPERATIONS, with_rocksdb
+from tests.engine_conformance.helpers_spark_session import cut, events, lowered, streamed
 from tests.helpers_times import us_of
 from tests.unit.dataflow import helpers_totals as totals
 from tests.unit.dataflow.helpers_totals import with_totals
@@ -94,6 +91,8 @@ FLOWS: dict[str, Flow] = {
     "window after distinct": A.distinct(keys="k", window=tumble("2s")).window(tumble("4s"), keys="k")
     .aggregate(n="count(*)").sink("out"),
     "join of exploded": WORDS.select(k="k", word="word").join(B, window=tumble("2s"), on="k").sink("out"),
+    "distinct of windows that are left out": A.window(tumble("1s"), keys="k").aggregate(n="count(*)").select(n="n")
+    .distinct(keys="n", window=tumble("4s")).sink("out"),
 }  # fmt: skip
 
 
@@ -175,15 +174,6 @@ CUTS_S = (8, 9, 20, 40)
 JUDGED_S = 20
 
 
-def events(fields: Schema, stream: int, rows: list[tuple[Any, ...]]) -> pa.Table:
-    """Rows of (fields..., event_time) with lineage: ingest_time is event_time + 7."""
-    times = [row[-1] for row in rows]
-    columns = {f.name: pa.array([row[i] for row in rows], arrow_type(f.type)) for i, f in enumerate(fields.fields)}
-    ids = [event_id_base(stream, 0) + n for n in range(len(rows))]
-    lineage = {"event_time": times, "ingest_time": [time + 7 for time in times], "event_id": ids}
-    return pa.table(columns | {name: pa.array(values, pa.int64()) for name, values in lineage.items()})
-
-
 def some_events() -> dict[str, pa.Table]:
     """Both streams: keys that are null, texts that are empty, several events of one key at one time, then a tail."""
     made = random.Random(7)
@@ -221,12 +211,16 @@ def needed(flow: Flow) -> dict[str, pa.Table]:
     return {name: EVENTS[name].select(list(columns[name])) for name in columns}
 
 
-def expected(flow: Flow) -> list[tuple[Any, ...]]:
+def expected(flow: Flow, without: pa.Table | None = None) -> list[tuple[Any, ...]]:
+    """The oracle's answer, of all events or `without` some of them."""
     inputs = needed(flow)
     with duckdb.connect(config={"threads": 1}) as con:
         con.execute("SET TimeZone = 'UTC'")
         for name in inputs:
-            con.register(f"rows_{name}", EVENTS[name])
+            rows = EVENTS[name]
+            if without is not None:
+                rows = rows.filter(pc.invert(pc.is_in(rows["event_id"], without["event_id"])))
+            con.register(f"rows_{name}", rows)
         text = lower.sql(flow, {name: f"rows_{name}" for name in inputs})
         return in_order(con.execute(text).fetchall(), tuple(schema.columns(flow.sink.input)))
 
@@ -239,68 +233,17 @@ def in_order(rows: list[Any], names: tuple[str, ...]) -> list[tuple[Any, ...]]:
     return sorted(judged, key=lambda row: tuple((value is None, value) for value in row))
 
 
-def lowered(flow: Flow, read: Any, choices: Mapping[str, str] | None = None) -> Any:
-    names = list(schema.columns(flow.sink.input))
-    return Lowering(read, read, dict(choices or {}), 2).lower(flow.sink.input).select(names)
-
-
 def in_batch(spark: Any, flow: Flow) -> list[tuple[Any, ...]]:
     inputs = needed(flow)
     frame = lowered(flow, lambda node: spark.createDataFrame(inputs[node.name]))
     return in_order([tuple(row) for row in frame.collect()], tuple(frame.columns))
 
 
-def streamed(spark: Any, flow: Flow, folder: Path, choices: Mapping[str, str] | None = None) -> list[list[Any]]:
+def in_stream(spark: Any, flow: Flow, folder: Path, choices: Mapping[str, str] | None = None) -> list[list[Any]]:
     """The rows of each batch, as they leave the query."""
-    for name, rows in needed_with_time(flow).items():
-        _cut(rows, folder / name)
-    batches: list[list[Any]] = []
-    for name, value in UNCHECKED_OPERATIONS.items():
-        spark.conf.set(name, value if keeps_first_rows(flow) else "true")
-    frame = lowered(flow, partial(_stream, spark, folder, flow), choices)
-    writer = frame.writeStream.outputMode(flow.sink.mode).trigger(availableNow=True)
-    query = writer.foreachBatch(lambda rows, _: batches.append(rows.collect()))
-    running = query.option("checkpointLocation", str(folder / "checkpoint")).start()
-    try:
-        assert running.awaitTermination(240)
-        assert running.exception() is None
-    finally:
-        running.stop()
-    return [in_order([tuple(row) for row in batch], tuple(frame.columns)) for batch in batches]
-
-
-def needed_with_time(flow: Flow) -> dict[str, pa.Table]:
-    return {name: rows.append_column("_cut", EVENTS[name]["event_time"]) for name, rows in needed(flow).items()}
-
-
-def _cut(rows: pa.Table, folder: Path) -> None:
-    """One file for each batch, the older the earlier; a file without rows where nothing happened."""
-    folder.mkdir(parents=True)
-    for number, (low, high) in enumerate(zip((0, *CUTS_S[:-1]), CUTS_S, strict=True)):
-        inside = pc.and_(pc.greater_equal(rows["_cut"], low * US), pc.less(rows["_cut"], high * US))
-        path = folder / f"{number}.parquet"
-        pq.write_table(rows.filter(inside).drop_columns(["_cut"]), path)
-        os.utime(path, (1_000_000 + number, 1_000_000 + number))
-
-
-def _stream(spark: Any, folder: Path, flow: Flow, node: Source, packing: Packing | None = None) -> Any:
-    if packing is not None:
-        _pack(folder / node.name, packing)
-        return spark.readStream.schema(PACKED).option("maxFilesPerTrigger", 1).parquet(f"{folder / node.name}-packed")
-    rows = spark.createDataFrame(needed(flow)[node.name])
-    return spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", 1).parquet(str(folder / node.name))
-
-
-def _pack(folder: Path, packing: Packing) -> None:
-    """The same files, each as blocks, as the source packs what it has read."""
-    packed = folder.with_name(f"{folder.name}-packed")
-    packed.mkdir()
-    for number in range(len(CUTS_S)):
-        rows = pq.read_table(folder / f"{number}.parquet")
-        made = list(packing.rows(rows.to_batches(), first_serial(number)))
-        empty = packed_rows(packing.side, [(0, 0, b"")], 0).slice(0, 0)
-        pq.write_table(pa.Table.from_batches(made, empty.schema), packed / f"{number}.parquet")
-        os.utime(packed / f"{number}.parquet", (1_000_000 + number, 1_000_000 + number))
+    parts = {name: cut(rows, CUTS_S) for name, rows in EVENTS.items()}
+    found = streamed(spark, flow, folder, parts, choices)
+    return [in_order(batch, tuple(found.types)) for batch in found.batches]
 
 
 @pytest.mark.long
@@ -356,7 +299,7 @@ STREAMED = [name for name, flow in FLOWS.items() if flow.sink.mode == "append"]
 def test_as_a_stream_it_is_the_oracles_answer(spark: Any, tmp_path: Path, name: str) -> None:
     """In batches: every row once, whichever batch it came in."""
     flow = with_lineage(FLOWS[name])
-    batches = streamed(spark, flow, tmp_path)
+    batches = in_stream(spark, flow, tmp_path)
     assert len([batch for batch in batches if batch or name in ALL_AT_ONCE]) > 1, "one batch proves nothing"
     assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
 
@@ -385,7 +328,7 @@ def test_first_rows_are_exchanged_once_however_many_keys(spark: Any, tmp_path: P
 def test_a_keyed_process_goes_on_over_batches(spark_with_state: Any, tmp_path: Path, name: str) -> None:
     """As a stream it is the oracle's answer, though events of one key come in several batches and instances."""
     flow = with_lineage(STATEFUL[name])
-    batches = streamed(spark_with_state, flow, tmp_path)
+    batches = in_stream(spark_with_state, flow, tmp_path)
     assert len([batch for batch in batches if batch]) > 1, "one batch proves nothing"
     assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
 
@@ -406,7 +349,7 @@ def test_windows_of_a_process_are_the_oracles_answer(spark_with_state: Any, tmp_
     """Every window once, of rows that the source packs and of computed ones, and with a window after it."""
     flow = with_lineage(SLIDING[name])
     choices = {} if name == "as auto does" else {"aggregate": "sliding"}
-    batches = streamed(spark_with_state, flow, tmp_path, choices)
+    batches = in_stream(spark_with_state, flow, tmp_path, choices)
     assert len([batch for batch in batches if batch]) > 1, "one batch proves nothing"
     assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
 
@@ -414,7 +357,7 @@ def test_windows_of_a_process_are_the_oracles_answer(spark_with_state: Any, tmp_
 def test_a_window_follows_a_packed_join(spark: Any, tmp_path: Path) -> None:
     """The packed lowering of a join gives the time that a window after it needs."""
     flow = with_lineage(FLOWS["window after join"])
-    batches = streamed(spark, flow, tmp_path, {"join": "packed"})
+    batches = in_stream(spark, flow, tmp_path, {"join": "packed"})
     assert sorted((row for batch in batches for row in batch), key=repr) == sorted(expected(flow), key=repr)
 
 
@@ -422,10 +365,27 @@ def test_a_window_follows_a_packed_join(spark: Any, tmp_path: Path) -> None:
 def test_as_a_stream_every_update_is_a_value_of_the_oracle(spark: Any, tmp_path: Path, name: str) -> None:
     """Every update is the key's value at its event time, and the last of each key the last one."""
     flow = with_lineage(FLOWS[name])
-    batches = streamed(spark, flow, tmp_path)
+    batches = in_stream(spark, flow, tmp_path)
     values = expected(flow)
     assert len([batch for batch in batches if batch]) > 1
     assert all(row in values for batch in batches for row in batch)
     last = {row[0]: row for row in sorted(values, key=lambda row: row[-2])}
     came = {row[0]: row for batch in batches for row in batch}
     assert came == last
+
+
+def test_late_rows_are_dropped_and_counted_or_kept_by_a_delay(spark: Any, tmp_path: Path) -> None:
+    """A row of a window that closed batches ago: missing without a delay, and reported; counted with one."""
+    flow = with_lineage(A.window(tumble("2s"), keys="k").aggregate(n="count(*)", total="sum(v)").sink("out"))
+    early = EVENTS["a"].filter(pc.less(EVENTS["a"]["event_time"], 2 * US))
+    late = early.slice(0, 3)
+    others = cut(EVENTS["a"].filter(pc.greater_equal(EVENTS["a"]["event_time"], 2 * US)), CUTS_S)
+    first, third = (pa.concat_tables(two) for two in ((early.slice(3), others[0]), (late, others[2])))
+    parts = {"a": [first, others[1], third, others[3]]}
+    names = tuple(schema.columns(flow.sink.input))
+    kept, dropped = expected(flow), expected(flow, without=late)
+    assert kept != dropped
+    for delay, wanted, late_rows in (("0 seconds", dropped, True), ("8 seconds", kept, False)):
+        found = streamed(spark, flow, tmp_path / delay[0], parts, delay=delay)
+        assert in_order([row for batch in found.batches for row in batch], names) == wanted
+        assert bool(found.late_rows) == late_rows

@@ -9,7 +9,7 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import StartRequest
 from streamgauge.preflight import validate
-from tests.engine_conformance.helpers_cases import CASES, ENGINES, GAPS, every_pair
+from tests.engine_conformance.helpers_cases import CASES, ENGINES, GAPS, RESTART_GAPS, every_pair
 
 pytestmark = pytest.mark.usefixtures("example")
 KINDS = ("notimpl", "notyet", "never")
@@ -60,8 +60,21 @@ def test_an_unknown_option_is_refused(engine: str) -> None:
 def test_gaps_are_of_known_kinds_and_cases() -> None:
     """Each engine has its table, and no case stands in two kinds."""
     assert set(GAPS) == set(ENGINES)
+    assert set(RESTART_GAPS) <= set(ENGINES)
+    assert set(RESTART_GAPS.values()) <= set(KINDS)
     for engine, kinds in GAPS.items():
         cases = [case for each in kinds.values() for case in each]
         assert set(kinds) <= set(KINDS), engine
         assert set(cases) <= set(CASES), engine
         assert len(cases) == len(set(cases)), engine
+
+
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name not in ("spark", "external")])
+def test_rows_come_late_only_where_an_engine_counts_them(engine: str) -> None:
+    """Partitions of a broker may lag. `spark` counts what comes behind its watermark (`test_nodes.py`); the others read
+    up to a common event time, or one partition.
+    """
+    if "kafka" in entry(engine).capabilities.transports:
+        request = StartRequest(CASES["source"].flow, {}, None, "common", transport="kafka", partitions=4)
+        with pytest.raises(InputError, match="partitions: must be 1"):
+            entry(engine).check(request)

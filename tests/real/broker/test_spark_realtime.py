@@ -74,21 +74,6 @@ def test_rows_are_verified_until_the_broker_dies(tmp_path: Path) -> None:
     assert not data.exists()
 
 
-@pytest.mark.long
-@on_a_broker
-@pytest.mark.parametrize(
-    ("workload", "parameters", "rows_least"),
-    [("count", {"packs": "20"}, 3000), ("windowed_aggregation", WINDOW, 3000)],
-    ids=["updates", "windows so far"],
-)
-def test_updates_are_verified(tmp_path: Path, workload: str, parameters: dict[str, str], rows_least: int) -> None:
-    """Each is the value after all events of its key, or window, up to the one that made it."""
-    with started(tmp_path, workload, "2k", ENGINE, **parameters) as (resolved, testbed, folder):
-        judged = trial(resolved, testbed, folder)
-    check_answers(judged, rows_least)
-    assert {sink.kind for sink in judged.result.sinks} == {"update"}
-
-
 def first_rows(bought: Stream) -> Flow:
     return bought.distinct(keys="user_id").sink("firsts")
 
