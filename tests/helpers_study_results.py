@@ -7,7 +7,7 @@ from typing import Any
 from streamgauge.results.breakdown import BreakdownTrial, LatencyBreakdown, LatencyFigures, StageFigures, TrialLatency
 from streamgauge.results.profile import (
     AdvisedOption,
-    InstancesOnSpark,
+    EngineInstances,
     MemoryDistribution,
     OperatorProfile,
     ParallelismPlan,
@@ -69,7 +69,7 @@ def profiled_operator(
         advised_instances_by_weights={"cumulative": instances, "immediate": instances},
         advised_instances_interval={"cumulative": between, "immediate": between},
         thesis=(PublishedInstances(operator=name, instances=5),),
-        instances_on_spark=InstancesOnSpark(acts=False, reason="fused"),
+        instances_on_spark=EngineInstances(acts=False, reason="fused"),
     )  # fmt: skip
     return operator.model_copy(update=changes)
 

@@ -61,11 +61,11 @@ class TupleTime(ResultPart):
     """Rows of a slice."""
 
 
-class InstancesOnSpark(ResultPart):
-    """Whether Spark's one setting decides how many instances an operator has."""
+class EngineInstances(ResultPart):
+    """Whether the engine's one setting decides how many instances an operator has."""
 
     acts: bool
-    """Whether `spark.sql.shuffle.partitions` decides how many it has."""
+    """Whether `apply.setting` decides how many it has."""
     reason: str
     """Why, or why not."""
 
@@ -112,8 +112,8 @@ class ProfiledOperator(ResultPart):
     """Why there is no time, or no p99; null if there is one."""
     weights: dict[Weights, tuple[float, ...]]
     """Sin of each input, by both weights."""
-    instances_on_spark: InstancesOnSpark
-    """Whether a setting of Spark acts on its instances."""
+    instances_on_spark: EngineInstances
+    """Whether a setting of the engine acts on its instances."""
     s_op_us: dict[Weights, float | None] = Field(default_factory=dict)
     """Work per source tuple, by both weights; null without a p99, 0 if the operator cannot be told from only reading.
     """
@@ -148,7 +148,7 @@ class ParallelismPlans(ResultPart):
 
 
 class AdvisedOption(ResultPart):
-    """The one setting of Spark that acts."""
+    """The one setting of the engine that acts."""
 
     setting: str
     """The setting."""
@@ -187,7 +187,7 @@ class ThesisOperator(PublishedInstances):
 
 
 class MemoryDistribution(ResultPart):
-    """Resident memory of all of Spark's processes over time, in bytes."""
+    """Resident memory of all of the engine's processes over time, in bytes."""
 
     of: str
     """Whose memory: that of the processes that time operators alone."""
@@ -253,7 +253,7 @@ class ProfileFigures(ResultPart):
     ways: ParallelismPlans
     """Numbers of instances by three methods."""
     apply: AdvisedOption
-    """What acts on Spark."""
+    """What acts on the engine."""
     thesis: tuple[ThesisOperator, ...] = ()
     """The application's rows in Bordin 2017."""
 

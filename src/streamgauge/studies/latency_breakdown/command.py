@@ -143,7 +143,7 @@ def request_of(trial: Experiment) -> ProbeRequest:
 def _supported_probe(experiment: Experiment) -> LatencyProbe:
     if experiment.engine not in (engines := engines_with_probe()):
         rule = f"must be {' or '.join(engines)}, because other engines have no latency probe"
-        raise InputError(Problem("engine", rule, experiment.engine, "--engine spark"))
+        raise InputError(Problem("engine", rule, experiment.engine, f"--engine {engines[0]}"))
     return probe_of(experiment.engine)
 
 
