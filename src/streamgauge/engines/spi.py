@@ -234,7 +234,7 @@ class EnginePlugin:
         return problems_of(options, self.capabilities.settings, self.capabilities.name)
 
     def interval(self, request: StartRequest) -> BatchInterval:
-        """The distance of its batches."""
+        """The distance of its batches. A queue that holds fewer than three is refused."""
         return BatchInterval()
 
     def watermark_delay_us(self, request: StartRequest) -> int:
@@ -262,7 +262,9 @@ class EnginePlugin:
         return 0.0
 
     def is_own_default(self, name: str, value: str) -> bool:
-        """Whether a setting in force is the engine's own default; those of its options by default."""
+        """Whether a setting in force is the engine's own default; those of its options by default. All others go to
+        `changed_settings` of the result.
+        """
         return any((each.name, each.default) == (name, value) for each in self.capabilities.settings)
 
     def sends_all_columns(self, options: Mapping[str, str]) -> bool:

@@ -9,6 +9,8 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.thresholds import BOUND_S_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.cpu_sets import format_cpus
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.program import ProgramNode
 from streamgauge.engines.registry import entry
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.batch_frontiers import read_skew_us
@@ -75,7 +77,7 @@ def build_result(
         input=rates.offered_input(record, resolved.generators),
         data=(data := replayed_data(record.trial_log.plan, record.offered_until())),
         job_files=dict(resolved.workload.files),
-        notes=(*input_notes(resolved.workload, data), *remarks_of(record)),
+        notes=(*input_notes(resolved.workload, data), *remarks_of(record), *_not_seen(resolved)),
         folder=str(folder.path),
     ).warned(*_shared_cores(driver_cpus, sut_cpus), *cautions(resolved, record, rate_per_s))
 
@@ -137,6 +139,18 @@ REMARKS = {NEVER_COMMITTED: WarningCode.LAG_UNKNOWN, FOREIGN: WarningCode.FOREIG
 def remarks_of(record: TrialRecord) -> Iterator[str]:
     """What the transport remarked and no warning says."""
     return (text for code, (_, text) in record.trial_log.remarks.items() if code not in REMARKS)
+
+
+def _not_seen(resolved: ResolvedExperiment) -> Iterator[str]:
+    """What the driver cannot know where it sees no delivery."""
+    if resolved.sees_deliveries:
+        return
+    transport, engine = resolved.experiment.transport, resolved.experiment.engine
+    yield f"processing-time latency is unknown: over {transport} the driver does not see when an event is read"
+    programs = (isinstance(node, ProgramNode) for node in graph.operators(resolved.flow))
+    if not any(programs):  # a group's offsets are read from outside, which a remark says
+        claim = "reports of its batches, since it commits no offsets that could be read from outside"
+        yield f"progress (backlog, lag, ingested rate) is what {engine} {claim}"
 
 
 def _of_remarks(record: TrialRecord) -> Iterator[Caution]:

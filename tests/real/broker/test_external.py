@@ -37,6 +37,7 @@ def test_python_consumer(broker: Broker, tmp_path: Path) -> None:
     assert result.latency.processing_time_us is None
     assert any("results carry no ingest time" in note for note in result.latency.notes)
     assert any("progress is that of the committed offsets" in note for note in result.notes)
+    assert not any("reports of its batches" in note for note in result.notes)
     assert sum(process.role == "sut" for process in result.processes) == 1
 
 

@@ -279,6 +279,24 @@ def test_batches_are_committed_when_they_are_whole(broker: Broker, kept: Kept) -
 
 
 @pytest.mark.broker
+def test_results_of_a_transaction_count_when_it_is_committed(broker: Broker, kept: Kept) -> None:
+    """One that is aborted leaves nothing, though the broker has stored its records."""
+    from confluent_kafka import Producer
+
+    with taking(broker, "transaction", kept) as sut:
+        settings = {"bootstrap.servers": broker.location, "transactional.id": "of a test", "log_level": 0}
+        sut._client = Producer(settings)
+        sut._client.init_transactions(SOON_S)
+        for number, end in ((1, sut._client.abort_transaction), (2, sut._client.commit_transaction)):
+            sut._client.begin_transaction()
+            sut.whole("q0", 0, number)
+            end(SOON_S)
+        assert wait_until(lambda: bool(kept.committed), SOON_S)
+    assert list(kept.results.values()) == [[2]]
+    assert len(kept.committed) == 1
+
+
+@pytest.mark.broker
 def test_a_batch_begins_and_ends_when_its_marks_are_here(broker: Broker, kept: Kept) -> None:
     """Not when whoever keeps results has come round to them: that would be the system's lateness."""
     sut = Sut(broker, "marks")

@@ -18,6 +18,7 @@ from streamgauge.transports.spi import Receiver
 SETTINGS: dict[str, Any] = {
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
+    "isolation.level": "read_committed",
     "fetch.wait.max.ms": 10,
     "socket.nagle.disable": True,
     "fetch.error.backoff.ms": 10,

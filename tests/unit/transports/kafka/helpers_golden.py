@@ -1,0 +1,96 @@
+"""The records that `docs/reference/kafka-records.md` describes, as files, and readers of them in plain Python.
+
+The readers follow the page and know nothing of the code that writes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from streamgauge.transports.kafka.client.result_messages import Mark, Position
+from tests.unit.transports.kafka.codecs.test_avro import read
+from tests.unit.transports.kafka.codecs.test_compact import taken_apart
+from tests.unit.transports.kafka.helpers_rows import KINDS, MOMENT
+
+FOLDER = Path(__file__).parent / "golden"
+EVENT_KINDS = {
+    "user_id": "int", "price": "int", "note": "string", "event_time": "bigint", "event_id": "bigint",
+}  # fmt: skip
+EVENT = {"user_id": 7, "price": 95, "note": "naïve", "event_time": 1_800_000_000_123_456, "event_id": 42}
+TYPES = {"n": -7, "b": -(2**63), "d": 1.5, "f": True, "t": MOMENT, "s": 'Ü "q"', "x": b"\x00\xff"}
+EVENTS: dict[str, tuple[dict[str, str], dict[str, Any]]] = {
+    "event": (EVENT_KINDS, EVENT),
+    "types": (KINDS, TYPES),
+    "nulls": (KINDS, dict.fromkeys(KINDS)),
+}
+"""Name of the files to (types, row)."""
+RESULT_KINDS = {
+    "gem_pack_id": "int", "window_start": "timestamp", "window_end": "timestamp", "mean": "double",
+    "event_time": "bigint", "ingest_time": "bigint",
+}  # fmt: skip
+RESULT = {
+    "gem_pack_id": 7, "window_start": datetime(2027, 1, 15, 7, 59, 56, tzinfo=UTC),
+    "window_end": datetime(2027, 1, 15, 8, 0, 4, tzinfo=UTC), "mean": 2.5, "event_time": 1_800_000_003_999_999,
+    "ingest_time": None,
+}  # fmt: skip
+MARKS = {
+    "mark_first": Mark("q0", 7, True, {"revenue": RESULT_KINDS}, (Position("purchases", 0, 1, 4096),)),
+    "mark_last": Mark("q0", 7, False),
+    "mark_endless": Mark("q0", 0, False, {}, (Position("purchases", 0, 0, 4096),), endless=True),
+}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def golden(name: str) -> bytes:
+    return (FOLDER / name).read_bytes()
+
+
+def in_hex(message: bytes) -> str:
+    return message.hex(" ")
+
+
+def read_compact(message: bytes, kinds: dict[str, str]) -> dict[str, Any]:
+    """Numbers at fixed places, then the texts, whose lengths are numbers."""
+    return _with_times(taken_apart(message, kinds), kinds)
+
+
+def read_json(message: bytes, kinds: dict[str, str]) -> dict[str, Any]:
+    """An object; bytes in base64."""
+    found = json.loads(message)
+    texts = [name for name, kind in kinds.items() if kind == "binary" and found[name] is not None]
+    return _with_times({**found, **{name: base64.b64decode(found[name]) for name in texts}}, kinds)
+
+
+def read_avro(message: bytes, kinds: dict[str, str], schema: str) -> dict[str, Any]:
+    """By the schema beside it."""
+    return _with_times(read(message, json.loads(schema)), kinds)
+
+
+def _with_times(found: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
+    """Microseconds as times."""
+    times = [name for name, kind in kinds.items() if kind == "timestamp" and found[name] is not None]
+    return {**found, **{name: EPOCH + timedelta(microseconds=found[name]) for name in times}}
+
+
+def _write() -> None:
+    """Writes the files anew: `python -m tests.unit.transports.kafka.helpers_golden`. The page shows some of them."""
+    from streamgauge.transports.kafka.codecs.api import encoding
+    from streamgauge.transports.kafka.codecs.avro import Avro
+    from tests.unit.transports.kafka.helpers_rows import batch_of
+
+    for name, (kinds, row) in EVENTS.items():
+        for by in ("compact", "json", "avro"):
+            way = encoding(by, tuple(kinds.items()))
+            (message,) = way.messages(way.encode(batch_of([row], kinds)))
+            (FOLDER / f"{name}.{by}.bin").write_bytes(message)
+        (FOLDER / f"{name}.avsc").write_text(Avro(tuple(kinds.items())).schema)
+    for name, mark in MARKS.items():
+        (FOLDER / f"{name}.json").write_bytes(mark.to_bytes())
+
+
+if __name__ == "__main__":
+    _write()

@@ -1,0 +1,84 @@
+"""The records of `docs/reference/kafka-records.md`, byte by byte, against files that are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamgauge.transports.kafka.client.result_messages import key_of, mark_of, table_of, wire
+from streamgauge.transports.kafka.client.settings import ENCODINGS
+from streamgauge.transports.kafka.codecs.api import encoding
+from streamgauge.transports.kafka.codecs.avro import Avro
+from tests.unit.transports.kafka.helpers_golden import (
+    EVENTS,
+    MARKS,
+    RESULT,
+    RESULT_KINDS,
+    golden,
+    in_hex,
+    read_avro,
+    read_compact,
+    read_json,
+)
+from tests.unit.transports.kafka.helpers_rows import batch_of
+
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "kafka-records.md"
+
+
+@pytest.mark.parametrize("by", ENCODINGS)
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_event_has_the_bytes_that_are_kept(name: str, by: str) -> None:
+    """Of every type, and of nulls."""
+    kinds, row = EVENTS[name]
+    way = encoding(by, tuple(kinds.items()))
+    assert way.messages(way.encode(batch_of([row], kinds))) == [golden(f"{name}.{by}.bin")]
+    assert Avro(tuple(kinds.items())).schema == golden(f"{name}.avsc").decode()
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_reader_that_follows_the_page_gets_the_event(name: str) -> None:
+    """In each encoding, without any of our code."""
+    kinds, row = EVENTS[name]
+    assert read_compact(golden(f"{name}.compact.bin"), kinds) == row
+    assert read_json(golden(f"{name}.json.bin"), kinds) == row
+    assert read_avro(golden(f"{name}.avro.bin"), kinds, golden(f"{name}.avsc").decode()) == row
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_a_mark_has_the_bytes_that_are_kept(name: str) -> None:
+    """And is read back from them."""
+    assert MARKS[name].to_bytes() == golden(f"{name}.json")
+    assert mark_of(golden(f"{name}.json")) == MARKS[name]
+
+
+@pytest.mark.parametrize("name", ["result", "result_of_several"])
+def test_a_result_is_read_from_the_bytes_that_are_kept(name: str) -> None:
+    """Of one sink; of several, where a message names those that its row is for."""
+    sinks = {"revenue": RESULT_KINDS} | ({"counts": {"n": "bigint"}} if name == "result_of_several" else {})
+    found = table_of([golden(f"{name}.json")], sinks, [5])
+    assert found["revenue"].drop(["emission_time"]).to_pylist() == [RESULT]
+    assert all(rows.num_rows == 0 for sink, rows in found.items() if sink != "revenue")
+    assert key_of("q0", 7) == "q0/7"
+
+
+@pytest.mark.spark
+def test_spark_writes_the_result_that_is_kept(spark: Any) -> None:
+    """By the texts that every query over Kafka ends with."""
+    columns = [f"{wire(name, kind)} AS {name}" for name, kind in RESULT_KINDS.items()]
+    rows, types = [tuple(RESULT.values())], ", ".join(f"{name} {kind}" for name, kind in RESULT_KINDS.items())
+    (row,) = spark.createDataFrame(rows, types).selectExpr(*columns).selectExpr("to_json(struct(*)) AS value").collect()
+    assert row.value.encode() == golden("result.json")
+
+
+def test_the_page_shows_these_bytes() -> None:
+    """So a reader of the page reads what is sent."""
+    page = PAGE.read_text()
+    assert golden("event.compact.bin").decode() in page
+    assert golden("event.json.bin").decode() in page
+    assert in_hex(golden("event.avro.bin")) in page.replace("\n", " ")
+    assert json.loads(golden("event.avsc")) == json.loads(page.split("```json\n")[1].split("```")[0])
+    for name in (*MARKS, "result", "result_of_several"):
+        assert golden(f"{name}.json").decode() in " ".join(page.split())
