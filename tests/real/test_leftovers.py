@@ -219,6 +219,7 @@ def second_cell_of_scale_began(at: Path) -> bool:
 
 
 @pytest.mark.process
+@pytest.mark.long  # a matrix that was killed shows the same of processes, a simulated study of the search
 def test_a_scalability_study_that_was_killed_goes_on(tmp_path: Path) -> None:
     """kill -9 in its second trial; --resume makes that again and ends with the capacity of each level: real trials.
 
