@@ -147,3 +147,10 @@ def test_each_output_has_its_reference(case: Callable[..., Case]) -> None:
     assert faults(found) == {"missing": 1}
     assert found.sentence.startswith("cheap: ")
     assert found.examples[0]["sink"] == "cheap"
+
+
+def test_nothing_received_is_all_missing(case: Callable[..., Case]) -> None:
+    """Also where the reference has a sum, which is wider than the numbers that it adds."""
+    query = "SELECT user_id, sum(price) AS spent, event_time // 1000 AS ts FROM purchases GROUP BY ALL"
+    asked = case(f'[output]\nkeys = ["user_id", "ts"]\ntime = "ts"\nreach = "0s"\nreference = "{query}"\n')
+    assert faults(asked.verify()).keys() == {"missing"}
