@@ -68,7 +68,7 @@ MAY_IMPORT: dict[str, str] = {
     "metrics.summary": "artifacts core dataflow metrics metrics.latency metrics.log results stats system transports",
     "engines": "core dataflow dataflow.operators transports",
     "engines.duckdb_oracle": "core dataflow dataflow.expressions dataflow.operators engines system",
-    "engines.external": "core dataflow engines system transports.kafka",
+    "engines.external": "core dataflow engines system transports.kafka transports.kafka.client",
     "engines.spark": (
         "core dataflow engines engines.spark.cluster engines.spark.dstream engines.spark.lowering engines.spark.probes "
         "engines.spark.session engines.spark.structured engines.spark.user_job system"

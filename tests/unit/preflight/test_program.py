@@ -161,7 +161,9 @@ def test_a_window_has_the_event_time_of_its_end(write: Write) -> None:
         ("{input}", "{input.orders}", "{input.purchases}"),
         ("[output]", 'ready_line = "up"\n[output]', "must be a table of settings"),
         ('kind = "program"', 'kind = "program"\nready_line = "up"', 'must be given with ready = "line"'),
+        ('kind = "program"', 'kind = "program"\nready = "line"\nready_line = "(["', "must be a regular expression"),
         ('kind = "program"', 'kind = "program"\ntimeout = "long"', "timeout"),
+        ('kind = "program"', 'kind = "program"\ntimeout = "0s"', "must be above 0s"),
         ('kind = "program"', 'kind = "program"\nready = "soon"', "must be one of consumer, committed, line, started"),
         ('reach = "0s"', 'mode = "upsert"', "must be one of append, update"),
         ('keys = ["user_id", "ts"]', 'mode = "update"', "must name the fields whose values are updated"),
@@ -250,6 +252,13 @@ def test_nested_fields_have_dotted_names(write: Write) -> None:
     _, (stream,), _ = workload.build(workload.read({}), 1000.0)
     assert stream.schema.names == ("user.id", "user.name", "price", "ts")
     assert stream.key == "user.id"
+
+
+def test_names_that_differ_by_case_alone_are_refused(write: Write) -> None:
+    """They would be one view of the reference and one variable of the program."""
+    again = '[inputs.Purchases.fields]\nuser_id = { kind = "key", domain = 10 }\n[inputs.purchases.fields]'
+    said = the_problem(write(("[inputs.purchases.fields]", again), ("{input}", "{input.purchases}")))
+    assert "must differ from purchases by more than upper and lower case" in said
 
 
 def test_several_outputs(write: Write) -> None:

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import EngineError, StreamgaugeError
-from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.program import Launch, ProgramNode
 from streamgauge.engines.external.placeholders import Surroundings
@@ -22,6 +20,7 @@ from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.machine import cpus
 from streamgauge.system.scratch import Scratch
+from streamgauge.transports.kafka.client.settings import KafkaSettings
 from streamgauge.transports.kafka.topic_names import group_of, input_topics, output_topics
 
 ASK_S = 20.0
@@ -46,8 +45,9 @@ class ExternalEngine(Engine):
         folder.mkdir(parents=True, exist_ok=True)
         run, self._log = edges.output.token, folder / "program.log"
         self._scratch, launch = Scratch("program"), node.launch
+        settings = KafkaSettings.of(edges.transport_options)
         given = Surroundings(
-            brokers=edges.transport_options["brokers"], group=group_of(run, launch.group), run=run,
+            brokers=settings.brokers, group=group_of(run, launch.group), run=run,
             scratch=str(self._scratch.path), parallelism=self._parallelism or len(self._cpus or cpus()),
             inputs=input_topics(run, dict(launch.inputs)), outputs=output_topics(run, dict(launch.outputs)),
         )  # fmt: skip
@@ -56,11 +56,14 @@ class ExternalEngine(Engine):
             if not launch.attached:
                 self._launch(launch, given, folder)
             topics = given.inputs.values()
-            self._await(Readiness(launch, given.brokers, given.group, topics, self._log))
+            self._await(Readiness(launch, settings.of_client, given.group, topics, self._log))
         except StreamgaugeError as error:
             self.stop()
             log = str(self._log) if self._log.is_file() and self._log.stat().st_size else None
             raise EngineError(f"the program did not get ready: {error}", log) from None
+        except BaseException:
+            self.stop()
+            raise
 
     def _launch(self, launch: Launch, given: Surroundings, folder: Path) -> None:
         command = given.filled(launch.command)
@@ -101,14 +104,6 @@ class ExternalEngine(Engine):
             return [child.pid for child in psutil.Process(self._child.pid).children(recursive=True)]
         except psutil.NoSuchProcess:
             return []
-
-    def batch_progress(self, timeout_s: float = 30.0) -> list[BatchProgress]:
-        """Empty, because the program is observed from outside only."""
-        return []
-
-    def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
-        """Empty, because the program's operators are not known."""
-        return OperatorCounts()
 
     def settings(self) -> dict[str, str]:
         return self._settings

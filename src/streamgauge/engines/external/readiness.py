@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,13 @@ GROUPS_SHOWN = 5
 
 
 class Readiness:
-    """Watches one program that was started at `since_s` (monotonic)."""
+    """Watches one program from now on. `client`: the settings of a client of its brokers, by librdkafka's names."""
 
-    def __init__(self, launch: Launch, brokers: str, group: str, topics: Collection[str], log: Path) -> None:
+    def __init__(
+        self, launch: Launch, client: Mapping[str, str], group: str, topics: Collection[str], log: Path
+    ) -> None:
         self._launch, self._group, self._topics, self._log = launch, group, set(topics), log
-        self._brokers, self._since_s = brokers, time.monotonic()
+        self._settings, self._since_s = dict(client), time.monotonic()
         self._client: Any = None
 
     @property
@@ -69,7 +71,7 @@ class Readiness:
         if self._client is None:
             from confluent_kafka.admin import AdminClient
 
-            quiet = {"bootstrap.servers": self._brokers, "log_level": 0, "error_cb": lambda _: None}
+            quiet = {**self._settings, "log_level": 0, "error_cb": lambda _: None}
             self._client = AdminClient(quiet)
         return self._client
 

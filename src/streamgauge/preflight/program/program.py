@@ -141,7 +141,7 @@ def _topics(
             output.message_format(folder),
         )  # fmt: skip
     reach_s = min((node.reach_us or 0) for node in nodes.values()) / US
-    return ProgramTopics(inputs, outputs, table.group, table.attach, table.timeout + reach_s)
+    return ProgramTopics(inputs, outputs, table.group, table.attach, table.timeout + reach_s, reach_s)
 
 
 def _launch(path: Path, table: ProgramTable, folder: Path) -> Launch:

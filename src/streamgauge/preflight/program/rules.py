@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 from streamgauge.core.errors import InputError, Problem, nearest
@@ -41,6 +42,11 @@ def table_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
         return Problem(f"{path.name}: {setting}", rule, got, way_out)
 
     yield from _start_problems(path, table)
+    for part, each in (("inputs", list(table.inputs)), ("outputs", list(table.outputs))):
+        for first, second in combinations(each, 2):
+            if first.lower() == second.lower():
+                rule = f"must differ from {first} by more than upper and lower case, which SQL and variables ignore"
+                yield refuse(f"{part}.{second}", rule, second, f"{part}.{second}_2")
     for name, given in table.inputs.items():
         yield from _input_problems(path, f"inputs.{name}", name, given)
     if (table.output is None) == (not table.outputs):
@@ -72,6 +78,14 @@ def _start_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
     if (table.ready == "line") != bool(table.ready_line):
         rule = 'must be given with ready = "line", and only then'
         yield refuse("ready_line", rule, table.ready_line, 'ready = "line" and ready_line = "started"')
+    try:
+        re.compile(table.ready_line)
+    except re.error as error:
+        yield refuse(
+            "ready_line", f"must be a regular expression ({error})", table.ready_line, re.escape(table.ready_line)
+        )
+    if not table.timeout > 0:
+        yield refuse("timeout", "must be above 0s", f"{table.timeout:g}s", 'timeout = "30s"')
     if not table.attach:
         return
     if table.ready == "line":

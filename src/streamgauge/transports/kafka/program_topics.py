@@ -62,7 +62,8 @@ class ProgramTopics:
 
     - `group`: its consumer group; empty for one of the run's own.
     - `attached`: whether it runs already on topics that exist.
-    - `timeout_s`: how long it may take from the first event to its first result.
+    - `timeout_s`: how long it may take from the first event to its first result. `reach_s`: the part of it that the
+      results need.
     - `starts`: (topic, partition, offset) before the first event; the broker's side adds them.
     """
 
@@ -71,6 +72,7 @@ class ProgramTopics:
     group: str = ""
     attached: bool = False
     timeout_s: float = 30.0
+    reach_s: float = 0.0
     starts: tuple[tuple[str, int, int], ...] = ()
 
     @classmethod

@@ -39,6 +39,8 @@ QUIET_S = 5.0
 """A program that never commits is taken to have read everything once neither input nor results came for so long."""
 FOREIGN_MIN = 20
 """Foreign messages without any result that show a wrong encoding."""
+FOREIGN_S = 10.0
+"""Seconds beyond the reach in which an output may have foreign messages only, such as a program's first heartbeats."""
 
 
 @dataclass
@@ -96,8 +98,7 @@ class ProgramInlet:
             for sink, topic in self._topics.output_topics(at.token).items()
         }
         self._firsts = {(topic, each): first for topic, each, first in self._topics.starts if topic in self._streams}
-        client = {"bootstrap.servers": settings.brokers, **settings.login}
-        self._group = GroupOffsets(client, self._group_id, list(self._firsts))
+        self._group = GroupOffsets(settings.of_client, self._group_id, list(self._firsts))
         self._begun_us, self._batch = 0, 0
         self._last_result_s, self._first_result_s, self._first_event_s = time.monotonic(), 0.0, 0.0
         self._offsets: dict[Place, int] = {}
@@ -236,19 +237,20 @@ class ProgramInlet:
 
     def _judge(self, events: int) -> None:
         """Rejects a program that reads nothing, writes nothing, or writes only foreign messages."""
-        if self._results or not self._first_event_s:
+        if not self._first_event_s:
             return
         topics, read = self._topics, sum(self._offsets.values())
         waited_s = time.monotonic() - self._first_event_s
         for output in self._outputs.values():
-            if output.foreign >= FOREIGN_MIN or (output.foreign and waited_s > topics.timeout_s):
+            early = output.foreign >= FOREIGN_MIN and waited_s > topics.reach_s + FOREIGN_S
+            if not output.results and output.foreign and (early or waited_s > topics.timeout_s):
                 fields = ", ".join(f"{name} {kind}" for name, kind in output.parser.of.types.items())
                 self._receiver.reject(
                     f"{output.foreign_in_words}. A result must be {_FORMATS[output.parser.of.format.kind]} with these "
                     f"fields: {fields}. Correct what the program writes, or its output and reference in its file"
                 )
                 return
-        if waited_s > topics.timeout_s:
+        if waited_s > topics.timeout_s and not self._results:
             names = ", ".join(self._outputs)
             seen = f"its group {self._group_id} has committed {read:,} of {events:,} events" if read else (
                 f"its group {self._group_id} has committed none of {events:,} events"

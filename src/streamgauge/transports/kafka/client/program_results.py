@@ -33,6 +33,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "string": ("a text", lambda value: type(value) is str),
 }
 _KINDS["timestamp"] = _KINDS["bigint"]
+_LARGEST = {"bigint": 2**63 - 1, "timestamp": 2**63 - 1}
 
 
 @dataclass(frozen=True)
@@ -89,14 +90,17 @@ class ResultParser:
             try:
                 found.rows.append(self._row(value, now_us))
                 found.received_us.append(when_us)
-            except Foreign as reason:
+            except (Foreign, ArithmeticError, LookupError, ValueError, RecursionError) as reason:
+                # A message may have any content, and none may end a trial.
                 found.foreign += 1
                 found.first = found.first or f"{_shown(value)} ({reason})"
         return found
 
     def _row(self, value: bytes | None, now_us: int) -> dict[str, Any]:
         """The declared fields of a result. Raises Foreign."""
-        row, of = self._format.fields(value or b""), self.of
+        if value is None:
+            raise Foreign("it has no value: a tombstone")
+        row, of = self._format.fields(value), self.of
         for name in of.required:
             if row.get(name) is None:
                 raise Foreign(f"it has no field {name}" if name not in row else f"its {name} is null")
@@ -138,7 +142,21 @@ def _type_reason(value: Any, kind: str) -> str:
         element = kind.removeprefix("array<").removesuffix(">")
         return next((f"an array with {reason}" for one in value if (reason := _type_reason(one, element))), "")
     words, fits = _KINDS[kind]
-    return "" if fits(value) else f"{WORDS[type(value)]}, not {words}"
+    if not fits(value):
+        return f"{WORDS[type(value)]}, not {words}"
+    if kind in _LARGEST and abs(value) > _LARGEST[kind]:
+        return f"too large for a {kind}"
+    if kind == "string" and not _is_unicode(value):
+        return "a text with half a surrogate pair"
+    return ""
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _time_reason(name: str, time_us: float, now_us: int) -> str:

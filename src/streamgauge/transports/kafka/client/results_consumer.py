@@ -45,8 +45,8 @@ class ResultsConsumer:
     def __init__(self, settings: KafkaSettings, name: str, receiver: Receiver) -> None:
         from confluent_kafka import Consumer
 
-        client = {"bootstrap.servers": settings.brokers, "group.id": name}
-        self._client: Any = Consumer({**SETTINGS, **settings.login, **client, "error_cb": lambda _: None})
+        client = {**SETTINGS, **settings.of_client, "group.id": name, "error_cb": lambda _: None}
+        self._client: Any = Consumer(client)
         self.location, self._receiver = settings.brokers, receiver
         self._received: queue.SimpleQueue[tuple[list[Any], int]] = queue.SimpleQueue()
         self._closing = threading.Event()

@@ -74,6 +74,11 @@ class KafkaSettings:
         return read_client(Path(self.client)) if self.client else {}
 
     @property
+    def of_client(self) -> dict[str, str]:
+        """librdkafka's settings for reaching the brokers and logging in."""
+        return {"bootstrap.servers": self.brokers, **self.login}
+
+    @property
     def producing(self) -> dict[str, Any]:
         """librdkafka's producer settings. They ensure that the n-th event is at offset n.
 

@@ -49,6 +49,8 @@ class NestedJson(ProgramFormat):
             row = json.loads(text)
         except ValueError:
             raise Foreign("it is not JSON" if value else "it is empty") from None
+        except RecursionError:
+            raise Foreign("it is nested too deeply") from None
         if not isinstance(row, dict):
             raise Foreign(f"it is {WORDS.get(type(row), 'null')}, not an object")
         return dict(_found(row, self.names))

@@ -48,7 +48,7 @@ def test_a_window_counts_from_its_end() -> None:
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (None, "it is empty"),
+        (None, "it has no value: a tombstone"),
         (b"", "it is empty"),
         (b"\x00\x01binary", "it is not JSON"),
         (json.dumps(RIGHT).encode("utf-16"), "it is not UTF-8"),
@@ -59,6 +59,10 @@ def test_a_window_counts_from_its_end() -> None:
         (RIGHT | {"ts": None}, "its ts is null"),
         (RIGHT | {"user_id": "7"}, "its user_id is a text, not a whole number"),
         (RIGHT | {"user_id": 7.5}, "its user_id is a number, not a whole number"),
+        (RIGHT | {"user_id": 2**63}, "its user_id is too large for a bigint"),
+        (RIGHT | {"user_id": 1e300}, "its user_id is too large for a bigint"),
+        (RIGHT | {"city": "\ud800"}, "its city is a text with half a surrogate pair"),
+        (b"[" * 200_000, "it is nested too deeply"),
         (RIGHT | {"price": True}, "its price is a truth value, not a number"),
         (RIGHT | {"city": 5}, "its city is a number, not a text"),
         (RIGHT | {"ts": NOW_MS // 1000}, "its ts is in 1970 in the declared time_unit"),
