@@ -57,7 +57,8 @@ class Engine:
 @dataclass(frozen=True)
 class WindowedEngine:
     """Batches at least 1.4 s apart. Each takes `load` seconds for a second of events, and `close_s` more when a window
-    ends in it; `noise` as above. A window ends `phase_s` before each multiple of the slide.
+    ends in it; `noise` as above. A window ends `phase_s` before each multiple of the slide. All work grows by `growth`
+    a second, of what it is when the span begins.
     """
 
     load: float
@@ -66,6 +67,7 @@ class WindowedEngine:
     cost_s: float = 0.1
     interval_s: float = 1.4
     phase_s: float = 0.0
+    growth: float = 0.0
 
     @property
     def needs(self) -> float:
@@ -79,6 +81,7 @@ class WindowedEngine:
             until_s = begun_s + self.phase_s
             closing = until_s // SLIDE_S - (until_s - waited_s) // SLIDE_S
             work_s = self.cost_s + self.load * waited_s + self.close_s * closing
+            work_s *= 1 + self.growth * (begun_s - WARMUP_S)
             found.append((begun_s, waited_s, work_s * np.exp(random.normal(0, self.noise) - self.noise**2 / 2)))
             waited_s = max(found[-1][2], self.interval_s)
             begun_s += waited_s
@@ -100,8 +103,10 @@ WINDOWED = {
     "90 %": WindowedEngine(0.4, 2.0),
     "101 %": WindowedEngine(0.4, 2.44),
     "103 %": WindowedEngine(0.4, 2.52),
+    "60 %, and 1.2 % more each second": WindowedEngine(0.3, 1.2, cost_s=0.0, growth=0.012),
 }
-"""By the share of the time that batches need, with windows every 4 s. The last two fall behind for ever."""
+"""By the share of the time that batches need, with windows every 4 s. The last three fall behind: two from the start
+and for ever, one after 56 s."""
 
 
 def fails(engine: Engine, random: np.random.Generator, asked_s: float) -> bool:

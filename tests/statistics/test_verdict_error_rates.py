@@ -119,6 +119,13 @@ def test_it_acquits_no_engine_that_falls_behind(name: str) -> None:
     assert windowed(name, 40)["ok"] <= windowed(name, 40, spare_time=False)["ok"] + 0.05
 
 
+def test_slow_growth_is_seldom_acquitted() -> None:
+    """An engine that fills its time within three spans. By its mean alone, two of three would be (one in
+    eight if the rule on longer batches knows the interval)."""
+    name = "60 %, and 1.2 % more each second"
+    assert windowed(name, 60)["ok"] <= windowed(name, 60, spare_time=False)["ok"] + 0.08
+
+
 # --- the frontier of windowed results is a staircase ---
 
 

@@ -79,9 +79,31 @@ class Work:
             return ratio_interval(self.busy_s, self.covered_s, TREND_CONFIDENCE) if enough else None
         if batches < SHARE_BATCHES_MIN + _COSTS or np.count_nonzero(self.closed) < SHARE_CLOSING_MIN or not covered_s:
             return None
-        costs = np.stack([np.ones(batches), self.covered_s, self.closed], axis=1)
         per_second = np.array([batches / covered_s, 1.0, 1 / self.slide_s])
-        return fitted_interval(costs, self.busy_s, per_second, TREND_CONFIDENCE)
+        return fitted_interval(self._costs, self.busy_s, per_second, TREND_CONFIDENCE)
+
+    def share_after(self, spans: float) -> float | None:
+        """The share that batches would need `spans` spans later if it went on changing as in this one; None if unknown.
+
+        The growth of their time beyond its fitted costs, by least squares. Long batches vary more: their variance is
+        taken as proportional to their time.
+        """
+        share = self.needed_share
+        if share is None:
+            return None
+        fitted_s = self._costs @ (np.linalg.pinv(self._costs) @ self.busy_s)
+        until_s = np.cumsum(self.covered_s)
+        from_middle_s = until_s - until_s.mean()
+        weight = float(fitted_s @ from_middle_s**2)
+        growth = float((self.busy_s - fitted_s) @ from_middle_s) / weight if weight > 0 else 0.0
+        return share.estimate * (1 + growth * (0.5 + spans) * float(until_s[-1]))
+
+    @property
+    def _costs(self) -> Floats:
+        """(n, k): what each batch's time is fitted by."""
+        if not self.slide_s:
+            return self.covered_s[:, None]
+        return np.stack([np.ones(self.busy_s.size), self.covered_s, self.closed], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ time to its commit, and on to the end of the next batch if that came later than 
 batches back to back, and above it if events are left waiting: the rule says nothing about engines without spare time.
 
 It turns undecided into ok only, never a proven growth, and only at a constant rate: a late peak counts little in the
-mean. An engine that slows down in the span has a wide interval.
+mean. An engine that slows down in the span has a wide interval. If it slows down so little that the interval stays
+narrow, the growth of the share counts: batches must not fill the time in three times the span.
 """
 
 from __future__ import annotations
@@ -23,15 +24,17 @@ from streamgauge.verdict.evidence import Evidence
 
 BATCH_SHARE_MAX = 0.97
 """Largest share of the time that batches may need. A backlog that grows by 1 % of the rate needs 1.01."""
+SPANS_MORE, FULL_SHARE = 2.0, 1.0
+"""After so many more spans of the same growth, batches must not need more than this share."""
 
 
 def decide_by_spare_time(check: Check, about: str, evidence: Evidence) -> Check:
     """The check of a trend about some sinks: ok if it is undecided and the batches leave time over."""
-    work = next((one for one in evidence.work if one.about == about), None)
-    if check.code != Cause.TREND_UNDECIDED or work is None or not evidence.steady:
+    works = [one for one in evidence.work if one.about == about]
+    if check.code != Cause.TREND_UNDECIDED or len(works) != 1 or not evidence.steady:
         return check
-    share = work.needed_share
-    if share is None or share.high > BATCH_SHARE_MAX:
+    share, later = works[0].needed_share, works[0].share_after(SPANS_MORE)
+    if share is None or later is None or share.high > BATCH_SHARE_MAX or later > FULL_SHARE:
         return check
     sentence = (
         f"{check.sentence}; but batches take all that waits and need {share.estimate:.0%} of the time (at most "

@@ -83,6 +83,28 @@ def test_batches_that_get_fuller_leave_too_little_time(slide_s: float) -> None:
     assert share.high > BATCH_SHARE_MAX
 
 
+@pytest.mark.parametrize("slide_s", [0.0, SLIDE_S])
+@pytest.mark.parametrize(("per_s", "state"), [(-0.007, "ok"), (0.003, "ok"), (0.007, "undecided")])
+def test_slow_growth_that_would_fill_the_time_is_not_acquitted(slide_s: float, per_s: float, state: str) -> None:
+    """From 0.59 of the time in the middle of a span of 31 s: two more would end at 0.82, or at 1.13."""
+    even = batches(0.7)
+    middle_s = np.cumsum(even.covered_s) - even.covered_s.sum() / 2
+    work = replace(even, busy_s=even.busy_s + per_s * middle_s * even.covered_s, slide_s=slide_s)
+    assert work.needed_share is not None
+    assert work.needed_share.high < BATCH_SHARE_MAX
+    assert backlog_check(undecided((work,))).state == state
+
+
+def test_batches_that_take_no_time_do_not_grow() -> None:
+    work = replace(batches(0.0), busy_s=np.zeros(22))
+    assert work.share_after(2.0) == 0
+
+
+def test_queries_that_cannot_be_told_apart_decide_nothing() -> None:
+    """The spare time of one must not acquit the other."""
+    assert backlog_check(undecided((batches(1.4), batches(3.0)))).state == "undecided"
+
+
 def test_windows_closing_in_some_batches_only_do_not_widen_the_interval() -> None:
     """Their cost is fitted; without it, each batch by itself differs from the next."""
     by_slide, each = (replace(batches(1.4), slide_s=slide_s).needed_share for slide_s in (SLIDE_S, 0.0))
