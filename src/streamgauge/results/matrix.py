@@ -20,6 +20,8 @@ class CellFigures(ResultPart):
     worst."""
     sentence: str = ""
     """Why, in words."""
+    decided_by: str = ""
+    """Names of the checks that decided, with commas; empty if all hold, or if none was made."""
     folder: str = ""
     """Its folder, from that of the matrix; empty if the cell never started."""
     report: str = ""

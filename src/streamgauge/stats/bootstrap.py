@@ -11,7 +11,8 @@ series of trials. Simulations chose them, and tests/unit/stats/test_bootstrap.py
 - The interval is never narrower than the textbook interval for independent residuals. If the blocks spread no more
   than independent residuals would, it is the textbook interval.
 
-Coverage of the 95 % slope interval under AR(1) noise, 3000 simulations each (`python -m tests.stats.slope_coverage`):
+Coverage of the 95 % slope interval under AR(1) noise, 3000 simulations each
+(`python -m tests.statistics.slope_coverage`):
 
 - no correlation: 95 % (10 to 300 points)
 - correlation 0.5 between neighbours: 79 % at 10 points, 88 % at 20, 91 % at 60, 92 % at 100, 93 % at 300

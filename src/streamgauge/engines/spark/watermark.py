@@ -1,5 +1,7 @@
 """The watermark delay: how far the watermark stays behind the latest event. Does not load Spark.
 
+The watermark itself is set in `lowering.dataframe`, and for processes in `lowering.process_operator`.
+
 If all partitions are cut at one event time, no event is later than the watermark, so no delay is needed. A broker's
 partitions are read independently, and rows of a lagging one would be dropped as late. So are streams that a union puts
 under one watermark. The streams of a join have a watermark each, and the least of them counts.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
@@ -112,17 +111,16 @@ def cell_line(result: ScaleResult, cell: ScaleCell) -> str:
         ingested,
         latency,
         format_duration(cell.seconds),
-        "" if cell.outcome == "sustained" and cell.lag_growth is None else brief(cell),
+        brief(cell),
     ]
     return "   ".join(part for part in parts if part)
 
 
 def brief(cell: ScaleCell) -> str:
-    """Why a trial ended so, without its outcome and without the figures in parentheses."""
-    sentence, before = cell.sentence.removeprefix(f"{labels.VERDICTS[cell.outcome]}: "), ""
-    while sentence != before:
-        before, sentence = sentence, re.sub(r" ?\([^()]*\)", "", sentence)
-    return sentence
+    """Why a trial ended so: the checks of its run that decided, else the sentence of the criterion."""
+    if cell.decided_by:
+        return ", ".join(map(labels.check, cell.decided_by.split(", ")))
+    return "" if cell.outcome == "sustained" and cell.lag_growth is None else cell.sentence
 
 
 def capacity_of(result: ScaleResult, one: Capacity) -> str:

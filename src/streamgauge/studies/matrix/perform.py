@@ -82,6 +82,7 @@ def figures_of(result: Result) -> CellFigures:
     return CellFigures(
         verdict=result.verdict.value,
         sentence=result.verdict.sentence,
+        decided_by=", ".join(result.verdict.decided_by),
         folder=result.folder,
         sustained_per_s=result.search.sustained_per_s if result.search else None,
         planned_per_s=rate.planned_per_s if rate else None,

@@ -34,19 +34,21 @@ _UNKNOWN = "the lag is unknown, because the program commits no offsets: use --cr
 class Judged(NamedTuple):
     """How a trial ended by a criterion; `sentence`: why, in words.
 
-    `wrong_answers`: the faults in the answers of a trial that otherwise kept up; else empty.
+    `wrong_answers`: the faults in the answers of a trial that otherwise kept up; else empty. `decided_by`: the checks
+    of the run that decided; empty if another criterion did.
     """
 
     outcome: VerdictValue
     sentence: str
     lag_growth: float | None = None
     wrong_answers: str = ""
+    decided_by: str = ""
 
 
 def judge(criterion: str, figures: CellFigures, run: Path, span_s: float, interval_s: float) -> Judged:
     """The outcome of a trial with these figures, from its run folder. The span is that of the plan."""
     verdict = figures.verdict or "invalid"
-    judged = Judged(verdict, figures.sentence)
+    judged = Judged(verdict, figures.sentence, decided_by=figures.decided_by)
     if criterion == EHRENSTEIN and verdict not in ("invalid", "interrupted"):
         folder = RunFolder.open(run)
         result = folder.read_result()

@@ -27,7 +27,10 @@ def is_failed(growth: Growth) -> bool:
     return growth.low >= LAG_GROWTH_MAX
 
 
-@pytest.mark.parametrize("engine", [{}, {"interval_s": 4.0}, {"interval_s": 0.7, "noise": 0.3}, AT_ONCE])
+@pytest.mark.parametrize(
+    "engine",
+    [{}, {"interval_s": 4.0}, {"interval_s": 0.7, "noise": 0.3}, pytest.param(AT_ONCE, marks=pytest.mark.long)],
+)
 def test_a_steady_engine_is_rarely_failed(engine: dict[str, float]) -> None:
     """At the paper's greatest rate, at any phase of its batches: chance alone is never taken for growth."""
     grown = [growth_of(micro_batches(131_072, seed, **engine)) for seed in range(SEEDS)]

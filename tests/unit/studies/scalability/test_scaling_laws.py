@@ -78,6 +78,7 @@ def test_an_interval_widens_beyond_the_measured_levels() -> None:
     assert (far.high - far.low) / far.value > 2 * (near.high - near.low) / near.value
 
 
+@pytest.mark.usefixtures("quick_fits")
 def test_a_law_with_as_many_parameters_as_levels_has_no_residuals() -> None:
     """It goes through every capacity, whatever they are; its interval holds their brackets only."""
     laws = [fitted(fit_universal_law(brackets()[:levels])) for levels in (3, 4, 5)]
