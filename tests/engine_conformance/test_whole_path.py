@@ -165,7 +165,7 @@ NAMES = (
     "counted by window", "minutes remembered", "clicks by window",
 )  # fmt: skip
 IN_LONG = (
-    "windows", "clicks", "processes", "texts", "grid", "other ways", "counted by window", "minutes remembered",
+    "rows", "windows", "clicks", "processes", "texts", "grid", "other ways", "counted by window", "minutes remembered",
     "clicks by window",
 )  # fmt: skip
 KILLED = "updates"
@@ -218,6 +218,7 @@ IDIOMATIC: dict[str, dict[str, Any]] = {
 IN_A_HURRY = {"probes": "progress", "worker_start": "unpacked"}
 
 
+@pytest.mark.long
 def test_what_a_user_would_write_is_right_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The profile `idiomatic`: windows by Spark's own operators, a join and updates, on one Spark; a result says which
     settings are not Spark's own. Python workers only start as in `tuned`: as Spark starts them, those of three queries

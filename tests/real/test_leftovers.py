@@ -182,6 +182,7 @@ def second_cell_began(at: Path) -> bool:
     return any((at / "runs").glob("*-matrix/cells/002/*/experiment.toml"))
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_a_matrix_that_was_killed_keeps_its_cells_and_goes_on(tmp_path: Path) -> None:
     """kill -9 in its second cell; --resume runs that and the third. The figures of a cell are those of its run."""

@@ -275,6 +275,7 @@ NESTED = """
 """
 
 
+@pytest.mark.long
 def test_nested_results_are_compared_with_their_batch_run(tmp_path: Path) -> None:
     """A struct of times as a window is, and averages, decimals, times and nulls in arrays and maps."""
     found = answers_of(tmp_path, NESTED)

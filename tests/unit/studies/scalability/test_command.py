@@ -141,6 +141,7 @@ def test_the_greatest_hierarchy_is_found(
     assert [(one.load, one.is_bound) for one in result.capacities] == [(greatest, False), (result.loads[-1], True)]
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_a_trial_of_a_hierarchy_is_verified(tmp_path: Path) -> None:
     """Of the engine of known capacity, with 100 sensors in 11 groups: right, however busy the machine."""

@@ -364,7 +364,7 @@ def test_what_goes_on_is_told() -> None:
     phases = [each.phase for each in shown]
     assert phases[0] == "start"
     assert {"measured", "verification"} <= set(phases)
-    assert "waiting for what the engine holds back" in {each.note for each in shown}
+    assert "waiting for the rows that the engine delays" in {each.note for each in shown}
 
 
 def test_the_self_test_hands_its_view_to_every_proof(monkeypatch: pytest.MonkeyPatch) -> None:
