@@ -16,8 +16,9 @@ if the engine only nearly kept up.
 
 The result is only a guess for the search.
 
-Batches that fill much of their interval predict the rate at which the engine is full. The next step then offers one and
-a half times that rate, and is the last one: its batches are hardly longer than those of a trial.
+Batches that fill much of their interval predict the rate at which the engine is full, except in the first step, where
+a cold engine is slow. The next step then offers one and a half times that rate, and is the last one if the engine falls
+behind: its batches are hardly longer than those of a trial.
 
 If the flow keeps rows until windows end, as a join does, every step lasts until windows end in both of its halves,
 because the batches in which they end are the long ones. (In steps without them Spark's join drained 1.4 M/s. It
@@ -101,7 +102,8 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
             break
         step = STEP if drained >= KEPT_UP_SHARE * rate else STEP_WHERE_NEAR
         following = rate * step
-        predicted = None if to_the_end else predicted_limit_per_s(record, rate)
+        # Three predictions in a row by a cold join were too low, and each cost a step of 24 s.
+        predicted = None if to_the_end or not climbed else predicted_limit_per_s(record, rate)
         sized = predicted is not None and OVERLOAD_FACTOR * predicted < following
         if predicted is not None and sized:
             following = OVERLOAD_FACTOR * predicted

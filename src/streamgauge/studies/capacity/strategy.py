@@ -48,6 +48,10 @@ BUSY_FULL, BUSY_OVER = 0.93, 0.98
 aggregations on Spark with 1.4 s between batches, trials held at shares up to 0.94, and were undecided from 0.97. The
 target is higher, because a trial that fails is shorter than one that holds, and gives the upper end. It only affects
 the next rate."""
+BUSY_SURE = 0.82
+"""Busy share at which most trials decide. In simulation, 92 % of them do at 0.80 and 68 % at 0.85, with windows every
+4 s in trials of 30 s. After an undecided trial the search goes down to it at once, since every undecided rate on the
+way costs a minute. It only affects the next rate."""
 PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
 """The longest step by an idle engine's busy share, the longest of all, and the factor of a wide bracket."""
 _GROWTH = {"sustained": 2, "undecided": 1.5}
@@ -280,7 +284,8 @@ def _bracket(state: State, guess: float) -> TrialRequests:
                 rate, _within(state.settings, rate * _step_up(step, first, outcome.busy_share))
             )
         else:
-            following = _within(state.settings, _rate_below(rate, step, outcome.drained_per_s))
+            lower = _rate_below(rate, step, outcome.drained_per_s)
+            following = _within(state.settings, min(lower, _decidable_rate(outcome)))
         if following == rate:
             return
         rate, step = following, _longer_step(step, outcome.verdict)
@@ -342,6 +347,13 @@ def _rate_below(rate: float, step: float, drained_per_s: float | None) -> float:
     if not drained_per_s or drained_per_s <= 0:
         return rate / step
     return min(rate / step, drained_per_s / FAILED_OVERESTIMATE_FACTOR)
+
+
+def _decidable_rate(outcome: TrialOutcome) -> float:
+    """The rate at which an undecided engine's batches would leave enough time over to decide; infinite if unknown."""
+    if outcome.verdict != "undecided" or not outcome.busy_share:
+        return math.inf
+    return outcome.rate_per_s * BUSY_SURE / outcome.busy_share
 
 
 def _bisect(state: State) -> TrialRequests:

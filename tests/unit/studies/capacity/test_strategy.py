@@ -84,6 +84,25 @@ def test_an_engine_that_is_nearly_full_is_offered_what_would_overfill_it() -> No
     assert 0.93e6 / 1.05 <= result.low <= 0.93e6
 
 
+@pytest.mark.parametrize(
+    ("verdict", "busy_share", "following"),
+    [
+        ("undecided", 1.0, BUSY_SURE * 1e6),
+        ("undecided", 0.84, 1e6 / 1.05),  # no nearer than a step
+        ("undecided", None, 1e6 / 1.05),
+        ("not_sustained", 1.0, 1e6 / 1.05),
+    ],
+)
+def test_after_an_undecided_guess_the_search_goes_down_to_a_rate_that_decides(
+    verdict: VerdictValue, busy_share: float | None, following: float
+) -> None:
+    """In steps of 5 %, each undecided rate on the way costs a minute."""
+    machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6))
+    machine.tell(TrialOutcome(1e6, verdict, purpose="bracket", busy_share=busy_share))
+    assert machine.request is not None
+    assert machine.request.rate_per_s == pytest.approx(following)
+
+
 def test_an_engine_that_is_full_a_little_above_a_width_is_offered_a_width_more() -> None:
     """If it fails there, as is likely, the bracket is closed. At 7 % above it would not be."""
     busy = Busy(0.95e6, 1e6)
