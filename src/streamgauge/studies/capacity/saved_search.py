@@ -16,7 +16,7 @@ from streamgauge.core.errors import InputError, Problem
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.user_job import changed_files
-from streamgauge.studies.capacity.strategy import TrialOutcome
+from streamgauge.studies.capacity.search_state import TrialOutcome
 
 _SEARCH_SETTINGS = "must be the search's own with --resume"
 _FREE = ("out", "search.resume", "search.trials_max", "prometheus")

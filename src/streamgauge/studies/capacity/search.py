@@ -1,10 +1,10 @@
 """The search for the highest sustained rate as a state machine: it gives a request and takes its outcome.
 
-The strategy is in `studies.capacity.strategy`. This module has the rest: the ends of a search, resuming it, and its
-sentences. The same outcomes always lead to the same next trial, so a killed search is resumed by replaying its
-outcomes. An interruption ends the search, and so do two invalid trials in a row (the driver failed); the highest rate
-that held is then a lower bound. Wrong answers in a trial that otherwise kept up end it without a rate. The result says
-what ended the search, and whether its rate was confirmed.
+The strategy is in `studies.capacity.strategy`, the state in `studies.capacity.search_state`. This module has the rest:
+the ends of a search, resuming it, and its sentences. The same outcomes always lead to the same next trial, so a killed
+search is resumed by replaying its outcomes. An interruption ends the search, and so do two invalid trials in a row (the
+driver failed); the highest rate that held is then a lower bound. Wrong answers in a trial that otherwise kept up end it
+without a rate. The result says what ended the search, and whether its rate was confirmed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from streamgauge.core.formatting import format_rate
 from streamgauge.results import labels
 from streamgauge.results.causes import SearchEnd
 from streamgauge.results.search import SearchResult
-from streamgauge.studies.capacity.strategy import (
+from streamgauge.studies.capacity.search_state import (
     SLACK,
     Purpose,
     SearchEnded,
@@ -26,10 +26,10 @@ from streamgauge.studies.capacity.strategy import (
     TrialOutcome,
     TrialRequest,
     is_narrow,
-    steps,
     summary,
     width,
 )
+from streamgauge.studies.capacity.strategy import steps
 
 __all__ = ["Search", "Settings", "TrialCall", "TrialOutcome", "TrialRequest", "replay", "search"]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import Settings, TrialOutcome, search
-from streamgauge.studies.capacity.strategy import TrialRequest
+from streamgauge.studies.capacity.search_state import TrialRequest
 
 CEILING = 50e6
 PLENTY = Settings(ceiling_per_s=CEILING, trials_max=200)

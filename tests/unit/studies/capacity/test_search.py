@@ -13,7 +13,7 @@ from streamgauge.results.causes import SearchEnd
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import TrialOutcome, search
-from streamgauge.studies.capacity.strategy import (
+from streamgauge.studies.capacity.search_state import (
     State,
     TrialRequest,
 )

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from streamgauge.results.causes import SearchEnd
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import TrialOutcome, replay, search
-from streamgauge.studies.capacity.strategy import (
-    DRAIN_OVERESTIMATE_FACTOR,
-    TrialRequest,
-)
+from streamgauge.studies.capacity.search_state import TrialRequest
+from streamgauge.studies.capacity.strategy import DRAIN_OVERESTIMATE_FACTOR
 from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Scripted, Sut, capacities, search_with_outcomes
 
 

@@ -7,16 +7,16 @@ from itertools import pairwise
 import pytest
 
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity.search import TrialOutcome, search
+from streamgauge.studies.capacity.search import Search, TrialOutcome, search
+from streamgauge.studies.capacity.search_state import State, TrialRequest
 from streamgauge.studies.capacity.strategy import (
     BUSY_FULL,
     BUSY_OVER,
+    BUSY_SURE,
     DRAIN_OVERESTIMATE_FACTOR,
     FAILED_OVERESTIMATE_FACTOR,
     PROMISED_MAX,
     STEP_MAX,
-    State,
-    TrialRequest,
     _rate_below,
     _rate_between,
     _step_up,

@@ -1,0 +1,209 @@
+"""The state of a search: its settings, the trials so far, and the bracket that they leave."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.results.causes import SearchEnd
+from streamgauge.results.search import TrialSummary
+from streamgauge.results.verdict import VerdictValue
+
+Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
+
+NEAR = 1.05
+"""A trial of the bracket this close to 90 % of the confirmed rate counts as the trial at 90 %."""
+SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a search. Rates in events per second; `tolerance` is the relative width of the bracket.
+
+    `ceiling_per_s`: the generators' ceiling, which the overload trial offers and no trial exceeds. `floor_per_s`: the
+    lowest rate to try. `start_per_s` replaces the overload trial as the first guess. `fresh_always`: for flows with
+    unbounded state.
+    """
+
+    ceiling_per_s: float
+    tolerance: float = 0.05
+    quick: bool = False
+    start_per_s: float | None = None
+    floor_per_s: float = 1.0
+    trials_max: int = 16
+    fresh_always: bool = False
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(f"search.{name}", rule, got, way_out)
+            for name, holds, rule, got, way_out in (
+                ("tolerance", 0 < self.tolerance < 1, "must be between 0 and 1", self.tolerance, "0.05"),
+                ("trials_max", self.trials_max >= 1, "must be at least 1", self.trials_max, "16"),
+                (
+                    "ceiling",
+                    0 < self.floor_per_s <= self.ceiling_per_s < math.inf,
+                    f"must be a rate of at least {self.floor_per_s:g}/s",
+                    self.ceiling_per_s,
+                    "measure the generator's ceiling again on an idle machine",
+                ),
+            )
+            if not holds
+        ]
+        if problems:
+            raise InputError(problems)
+
+
+@dataclass(frozen=True)
+class TrialRequest:
+    """One requested trial: `fresh` on a newly started engine."""
+
+    rate_per_s: float
+    purpose: Purpose
+    fresh: bool
+
+
+@dataclass(frozen=True)
+class TrialOutcome:
+    """The outcome of a trial.
+
+    `drained_per_s` is the ingested rate while there was a backlog, None if unknown. Of an invalid trial it is no proof,
+    but the best guess. `busy_share`: the share of the
+    time that the engine's batches needed; None if unknown. `began_behind`: whether the span began while a backlog was
+    draining. `wrong_answers`: faults in the results of a trial that otherwise kept up; else empty.
+
+    An overload trial is not judged. Its verdict only says whether the engine kept up with the offered rate, or that the
+    driver failed.
+    """
+
+    rate_per_s: float
+    verdict: VerdictValue
+    drained_per_s: float | None = None
+    why: str = ""
+    purpose: str = ""
+    event_time_p50_us: float | None = None
+    event_time_p99_us: float | None = None
+    until_counted_p50_us: float | None = None
+    until_counted_p99_us: float | None = None
+    backlog_slope_share: float | None = None
+    busy_share: float | None = None
+    seconds: float = 0.0
+    folder: str = ""
+    engine_start: int = 0
+    wrong_answers: str = ""
+    began_behind: bool = False
+
+    @property
+    def holds(self) -> bool:
+        return self.verdict == "sustained"
+
+
+class SearchEnded(Exception):
+    """The search cannot go on; the message says why, and `by` is its code."""
+
+    def __init__(self, by: SearchEnd, reason: str = "") -> None:
+        super().__init__(reason)
+        self.by = by
+
+
+@dataclass
+class State:
+    """The state of a search: `low` held, `high` did not; `drained_per_s` is the least drain rate of a failed trial.
+
+    `refused` are the rates that were shown to fail; `high` may be below them if it was undecided.
+    """
+
+    settings: Settings
+    trials: list[tuple[TrialRequest, TrialOutcome]] = field(default_factory=list)
+    held: set[float] = field(default_factory=set)
+    high: float | None = None
+    high_verdict: VerdictValue | None = None
+    refused: set[float] = field(default_factory=set)
+    drained_per_s: float | None = None
+    step_near_drained: float | None = None
+    confirmed_per_s: float | None = None
+    ended_by: SearchEnd | None = None
+    ended: str = ""
+
+    @property
+    def low(self) -> float | None:
+        """The confirmed rate; before confirmation, the highest rate that held and was not refuted since."""
+        return max(self.held, default=None) if self.confirmed_per_s is None else self.confirmed_per_s
+
+    @property
+    def refused_per_s(self) -> float | None:
+        """The least rate above `low` that was shown to fail. The strategy does not use it."""
+        low = self.low or 0.0
+        return min((rate for rate in self.refused if rate > low), default=None)
+
+    @property
+    def at_90_percent(self) -> TrialSummary | None:
+        """The trial at 90 % of the confirmed rate: the last trial, or an earlier one that held near that rate."""
+        if self.confirmed_per_s is None:
+            return None
+        if self.trials[-1][0].purpose == "at 90 %":
+            return summary(len(self.trials), *self.trials[-1])
+        number = self.held_near(0.9 * self.confirmed_per_s)
+        return summary(number, *self.trials[number - 1]) if number else None
+
+    def held_near(self, rate_per_s: float) -> int:
+        """The number of the last trial of the bracket that held within `NEAR` of that rate; 0 for none."""
+        numbers = (
+            number
+            for number, (request, outcome) in enumerate(self.trials, start=1)
+            if request.purpose in ("bracket", "bisect")
+            and outcome.holds
+            and 1 / NEAR <= request.rate_per_s / rate_per_s <= NEAR
+        )
+        return max(numbers, default=0)
+
+    def forget_held(self) -> None:
+        """Discards all rates that held, because answers were wrong at one rate."""
+        self.held, self.confirmed_per_s = set(), None
+
+    def note(self, outcome: TrialOutcome, rate_per_s: float) -> None:
+        """Records a trial's outcome; a refuted rate also refutes the rates above it."""
+        if outcome.holds:
+            self.held.add(rate_per_s)
+            return
+        if outcome.verdict == "not_sustained":
+            self.refused.add(rate_per_s)
+        if outcome.drained_per_s:
+            self.drained_per_s = min(outcome.drained_per_s, self.drained_per_s or math.inf)
+        if self.high is None or rate_per_s <= self.high:
+            self.high, self.high_verdict = rate_per_s, outcome.verdict
+            self.held = {rate for rate in self.held if rate < rate_per_s}
+
+
+def is_narrow(state: State) -> bool:
+    """Whether the bracket is as narrow as requested."""
+    relative = width(state)
+    return relative is not None and relative <= state.settings.tolerance * (1 + SLACK)
+
+
+def width(state: State) -> float | None:
+    """The bracket's width as a share of its lower end; None if an end is unknown."""
+    if state.low is None or state.high is None:
+        return None
+    return state.high / state.low - 1
+
+
+def summary(number: int, request: TrialRequest, outcome: TrialOutcome) -> TrialSummary:
+    """One line of the search's table. An overload trial has a verdict only if it is invalid."""
+    judged = request.purpose != "overload" or outcome.verdict == "invalid"
+    return TrialSummary(
+        number=number,
+        purpose=request.purpose,
+        offered_per_s=outcome.rate_per_s,
+        verdict=outcome.verdict if judged else None,
+        event_time_p50_us=outcome.event_time_p50_us,
+        event_time_p99_us=outcome.event_time_p99_us,
+        until_counted_p50_us=outcome.until_counted_p50_us,
+        until_counted_p99_us=outcome.until_counted_p99_us,
+        backlog_slope_share=outcome.backlog_slope_share,
+        why=outcome.why,
+        seconds=outcome.seconds,
+        folder=outcome.folder,
+        engine_start=outcome.engine_start,
+    )
