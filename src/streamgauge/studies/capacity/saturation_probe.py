@@ -180,10 +180,17 @@ class RateLadder:
         return record, drained, stayed
 
     def last_step(self, rate_per_s: float) -> tuple[TrialRecord, float, bool]:
-        """Like `step` for a rate little above the engine's limit: one trial, until it is warm and windows ended."""
+        """Like `step` for a rate little above the engine's limit: one trial, until it is warm and windows ended.
+
+        If the engine falls behind in a trial that was shorter than `LAST_S`, another one follows: three batches are too
+        few for a guess.
+        """
+        pace_s = PACE_S / OVERLOAD_FACTOR
         # Event time advances as slowly as the engine drains.
         seconds = max(STEP_S, self._cold_s, OVERLOAD_FACTOR * self._closing_s)
-        record, drained = self._made(rate_per_s, seconds, 0.0, PACE_S / OVERLOAD_FACTOR)
+        record, drained = self._made(rate_per_s, seconds, 0.0, pace_s)
+        if seconds < LAST_S and self._is_short(record, drained, rate_per_s, KEPT_UP_SHARE):
+            record, drained = self._made(rate_per_s, LAST_S, drained, pace_s)
         return record, drained, True
 
     @property
@@ -199,8 +206,8 @@ class RateLadder:
         return record, _drained(record) or before
 
     @staticmethod
-    def _is_short(record: TrialRecord, drained: float, rate_per_s: float) -> bool:
-        return not record.ended_early and drained < CLIMB_SHARE * rate_per_s
+    def _is_short(record: TrialRecord, drained: float, rate_per_s: float, share: float = CLIMB_SHARE) -> bool:
+        return not record.ended_early and drained < share * rate_per_s
 
 
 def _step(conductor: TrialConductor, rate_per_s: float, seconds: float, pace_s: float = PACE_S) -> TrialRecord:

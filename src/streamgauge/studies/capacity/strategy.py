@@ -121,9 +121,8 @@ def _bracket(state: State, guess: float) -> TrialRequests:
         if state.low is not None and state.high is not None:
             return
         if outcome.holds:
-            following = backoff.higher_rate(
-                rate, _within(state.settings, rate * _step_up(step, first, outcome.busy_share))
-            )
+            factor = _step_up(step, first, outcome.busy_share, _had_time_over(state))
+            following = backoff.higher_rate(rate, _within(state.settings, rate * factor))
         else:
             lower = _rate_below(rate, step, outcome.drained_per_s)
             following = _within(state.settings, min(lower, _decidable_rate(outcome)))
@@ -166,11 +165,16 @@ class DriverStarvationBackoff:
         return math.sqrt(low * self._rate_per_s)
 
 
-def _step_up(step: float, width: float, busy_share: float | None) -> float:
+def _had_time_over(state: State) -> bool:
+    """Whether batches left time over in any trial: if they fill it in another, the engine is near its limit."""
+    return any((outcome.busy_share or math.inf) < BUSY_FULL for _, outcome in state.trials)
+
+
+def _step_up(step: float, width: float, busy_share: float | None, had_time_over: bool = False) -> float:
     """The factor to the next higher rate: to where the engine is expected to fail, at least a width.
 
     Without a busy share it is a step. Batches that stay full over many steps fill their interval at any rate, and
-    predict nothing.
+    predict nothing, unless they left time over at another rate.
     """
     if not busy_share:
         return step
@@ -180,6 +184,8 @@ def _step_up(step: float, width: float, busy_share: float | None) -> float:
     if promised > 1:
         # A failure one width above closes the bracket; one a little higher would need another trial.
         return width if promised <= width**2 else promised
+    if had_time_over:
+        return width
     return step if step > _FAR_STEP else min(step, width**2)
 
 

@@ -125,7 +125,10 @@ def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
 
 
 def test_the_last_step_lies_little_above_the_limit_that_busy_batches_predict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From 6.4 M/s not to 51 M/s: one step, until the engine is warm, in batches hardly longer than a trial's."""
+    """From 6.4 M/s not to 51 M/s: one step, until the engine is warm, in batches hardly longer than a trial's.
+
+    It is repeated if it was short. In 8 s, three batches of an aggregation drained 6.3 M/s. It sustained 10 M/s.
+    """
     capacity = 1e7
     climbed = Stairs(monkeypatch, capacity)
 
@@ -135,8 +138,9 @@ def test_the_last_step_lies_little_above_the_limit_that_busy_batches_predict(mon
     monkeypatch.setattr(saturation_probe.backlog, "busy_share", share)
     found = climbed.climb(180e6)
     assert climbed.seen[:3] == [(1e5, FIRST_S), (8e5, STEP_S), (6.4e6, STEP_S)]
-    assert climbed.seen[3:] == [(pytest.approx(OVERLOAD_FACTOR * capacity), FRESH_WARMUP_S - FIRST_S - 2 * STEP_S)]
-    assert climbed.paces[3] == PACE_S / OVERLOAD_FACTOR
+    last_s = (FRESH_WARMUP_S - FIRST_S - 2 * STEP_S, LAST_S)
+    assert climbed.seen[3:] == [(pytest.approx(OVERLOAD_FACTOR * capacity), seconds) for seconds in last_s]
+    assert climbed.paces[3:] == 2 * [PACE_S / OVERLOAD_FACTOR]
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(capacity), False)
 
 

@@ -175,6 +175,18 @@ def test_steps_from_far_below_grow_and_none_is_longer_than_the_longest() -> None
     assert max(steps) <= STEP_MAX * 1.001
 
 
+def test_an_engine_that_had_time_over_and_is_full_now_is_offered_a_width_more() -> None:
+    """After three steps that held, a step of 2.65 filled the driver's memory twice."""
+    shares = iter((0.73, 0.87, 0.85, 0.981))
+    machine = Search(dataclasses.replace(PLENTY, start_per_s=5.7e6))
+    for share in shares:
+        assert machine.request is not None
+        rate = machine.request.rate_per_s
+        machine.tell(TrialOutcome(rate, "sustained", purpose="bracket", busy_share=share))
+    assert machine.request is not None
+    assert machine.request.rate_per_s == pytest.approx(1.05 * rate)
+
+
 def test_an_engine_whose_batches_are_full_at_any_rate_is_left_behind_too() -> None:
     """Batches that follow each other fill all the time, far below the limit as well."""
 
