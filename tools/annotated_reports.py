@@ -42,14 +42,16 @@ SCRIPT = """
 const marks = %s;
 const texts = [...document.querySelectorAll("p, dt, #over-time svg text")];
 const find = what => document.querySelector(/^[#.]/.test(what) ? what : "nothing") ||
+  texts.find(one => one.textContent === what) ||
   texts.find(one => what.split("|").some(words => one.textContent.includes(words)));
 const left = document.querySelector("#answer").getBoundingClientRect().left;
 marks.forEach((what, i) => {
-  const box = find(what).getBoundingClientRect(), mark = document.createElement("div");
+  const marked = find(what), box = marked.getBoundingClientRect(), mark = document.createElement("div");
   mark.className = "mark";
   mark.textContent = i + 1;
-  mark.style.top = (box.top + scrollY + Math.min(box.height, 30) / 2 - 16) + "px";
-  mark.style.left = (find(what).tagName === "DT" ? box.left + 110 : left - 42) + "px";
+  mark.style.top = (box.top + scrollY + Math.min(box.height, 48) / 2 - 16) + "px";
+  const beside = marked instanceof SVGElement ? box.left - 42 : left - 42;
+  mark.style.left = (marked.tagName === "DT" ? box.left + 110 : beside) + "px";
   document.body.append(mark);
 });
 </script>
