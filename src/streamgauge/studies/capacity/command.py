@@ -27,7 +27,7 @@ from streamgauge.results.run import Result
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity import saved_search
 from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming, wrong_answers
-from streamgauge.studies.capacity.saturation_probe import SaturationResult, probe_saturation
+from streamgauge.studies.capacity.saturation_probe import SaturationResult, keeps_rows, probe_saturation
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.studies.capacity.search_observer import SearchObserver
 from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind, warm_up
@@ -89,6 +89,7 @@ class Sustain:
             start_per_s=search.start_rate,
             trials_max=search.trials_max,
             fresh_always=self.resolved.reach_us is None or self.resolved.workload.restarts,
+            keeps_rows=keeps_rows(self.resolved),
         )
 
     def trial(self, request: TrialRequest) -> TrialOutcome:

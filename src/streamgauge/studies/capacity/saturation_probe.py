@@ -130,7 +130,7 @@ def most_within_heap(resolved: ResolvedExperiment) -> float:
     Event time advances at the plan's rate even if little is drained, so state holds rows at that rate.
     """
     heap = entry(resolved.engine.name).heap_bytes(resolved.experiment.options)
-    if not heap or resolved.reach_us is None or not _keeps_rows(resolved):
+    if not heap or resolved.reach_us is None or not keeps_rows(resolved):
         return math.inf
     return heap * HEAP_SHARE / (resolved.event_bytes(FIRST_RATE_PER_S) * (PACE_S + resolved.reach_us / US))
 
@@ -138,10 +138,10 @@ def most_within_heap(resolved: ResolvedExperiment) -> float:
 def closing_s(resolved: ResolvedExperiment) -> float:
     """How long a step must be for windows to end in both of its halves; 0 if the flow keeps no rows until then."""
     reach_s = (resolved.reach_us or 0) / US
-    return min(2 * reach_s, CLOSING_S_MAX) if _keeps_rows(resolved) else 0.0
+    return min(2 * reach_s, CLOSING_S_MAX) if keeps_rows(resolved) else 0.0
 
 
-def _keeps_rows(resolved: ResolvedExperiment) -> bool:
+def keeps_rows(resolved: ResolvedExperiment) -> bool:
     """Whether an operator keeps rows until the watermark passes."""
     return any(map(_is_holding, graph.operators(resolved.flow)))
 

@@ -24,7 +24,7 @@ class Settings:
 
     `ceiling_per_s`: the generators' ceiling, which the overload trial offers and no trial exceeds. `floor_per_s`: the
     lowest rate to try. `start_per_s` replaces the overload trial as the first guess. `fresh_always`: for flows with
-    unbounded state.
+    unbounded state. `keeps_rows`: for flows that keep rows until windows end, such as joins.
     """
 
     ceiling_per_s: float
@@ -34,6 +34,7 @@ class Settings:
     floor_per_s: float = 1.0
     trials_max: int = 16
     fresh_always: bool = False
+    keeps_rows: bool = False
 
     def __post_init__(self) -> None:
         problems = [

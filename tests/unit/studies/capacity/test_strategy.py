@@ -15,6 +15,8 @@ from streamgauge.studies.capacity.strategy import (
     BUSY_SURE,
     DRAIN_OVERESTIMATE_FACTOR,
     FAILED_OVERESTIMATE_FACTOR,
+    KEPT_ROWS_BUSY_OVER,
+    KEPT_ROWS_OVERESTIMATE_FACTOR,
     PROMISED_MAX,
     STEP_MAX,
     _rate_below,
@@ -24,11 +26,14 @@ from streamgauge.studies.capacity.strategy import (
 from tests.unit.studies.capacity.helpers_search import PLENTY, Scripted, Sut
 
 
-def test_the_first_bracket_rate_is_lower_than_what_was_drained() -> None:
-    """By a twentieth."""
+@pytest.mark.parametrize(
+    ("keeps_rows", "factor"), [(False, DRAIN_OVERESTIMATE_FACTOR), (True, KEPT_ROWS_OVERESTIMATE_FACTOR)]
+)
+def test_the_first_bracket_rate_is_lower_than_what_was_drained(keeps_rows: bool, factor: float) -> None:
+    """Much lower if windows that end later cost most."""
     sut = Sut(3.5e6, flatters=5.0 / 3.5)
-    search(sut, PLENTY)
-    assert sut.requests[1].rate_per_s == pytest.approx(5.0e6 / DRAIN_OVERESTIMATE_FACTOR)
+    search(sut, dataclasses.replace(PLENTY, keeps_rows=keeps_rows))
+    assert sut.requests[1].rate_per_s == pytest.approx(5.0e6 / factor)
 
 
 def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
@@ -72,6 +77,12 @@ def test_an_undecided_trial_that_began_behind_is_repeated_once(again: VerdictVal
     searched = [request.rate_per_s for request in sut.requests[2:] if request.purpose in ("bracket", "bisect")]
     assert len(set(searched)) == len(searched)
     assert result.confirmed
+
+
+def test_a_flow_that_keeps_rows_is_offered_what_most_trials_decide() -> None:
+    busy = Busy(1e6)
+    search(busy, dataclasses.replace(PLENTY, start_per_s=0.6e6, quick=True, keeps_rows=True))
+    assert busy.rates[:2] == [0.6e6, pytest.approx(KEPT_ROWS_BUSY_OVER * 1e6)]
 
 
 def test_an_engine_that_is_nearly_full_is_offered_what_would_overfill_it() -> None:
