@@ -98,7 +98,8 @@ def test_the_recorder_is_told_the_results(write: Write) -> None:
     """As plain data, because another process reads it."""
     workload = program(write(('reach = "0s"', 'reach = "5s"')))
     told = workload.topics.plain()
-    assert (list(told["inputs"]), told["group"], told["timeout_s"]) == (["purchases"], "", 35.0)
+    assert (list(told["inputs"]), told["group"], told["timeout_s"]) == (["purchases"], "", 30.0)
+    assert (told["outputs"]["results"]["reach_s"], workload.topics.first_result_s) == (5.0, 35.0)
     assert told["outputs"]["results"]["types"] == {"user_id": "bigint", "price": "bigint", "ts": "bigint"}
 
 

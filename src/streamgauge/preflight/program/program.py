@@ -51,7 +51,7 @@ class Program(UserJob):
 
     @property
     def patience_s(self) -> float:
-        return self.topics.timeout_s + SPARE_S
+        return self.topics.first_result_s + SPARE_S
 
     @property
     def restarts(self) -> bool:
@@ -138,10 +138,9 @@ def _topics(
         required = tuple(dict.fromkeys((*output.keys, *filter(None, (output.time, output.window_end)))))
         outputs[sink] = OutputTopic(
             types, required, output.time or "", output.window_end or "", UNITS[output.time_unit], output.topic,
-            output.message_format(folder),
+            output.message_format(folder), (nodes[sink].reach_us or 0) / US,
         )  # fmt: skip
-    reach_s = min((node.reach_us or 0) for node in nodes.values()) / US
-    return ProgramTopics(inputs, outputs, table.group, table.attach, table.timeout + reach_s, reach_s)
+    return ProgramTopics(inputs, outputs, table.group, table.attach, table.timeout)
 
 
 def _launch(path: Path, table: ProgramTable, folder: Path) -> Launch:

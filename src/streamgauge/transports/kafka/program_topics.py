@@ -45,6 +45,7 @@ class OutputTopic:
     - `types`: field to Spark SQL type. `required`: fields that every result has.
     - `time`, `window_end`: the fields with its event time and the end of its window; empty without one.
     - `unit_us`: microseconds of the unit in which these fields, and all timestamps, are numbers.
+    - `reach_s`: how long one event can influence its results.
     """
 
     types: Mapping[str, str]
@@ -54,6 +55,7 @@ class OutputTopic:
     unit_us: int = 1000
     topic: str = ""
     format: MessageFormat = field(default_factory=MessageFormat)
+    reach_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,7 @@ class ProgramTopics:
 
     - `group`: its consumer group; empty for one of the run's own.
     - `attached`: whether it runs already on topics that exist.
-    - `timeout_s`: how long it may take from the first event to its first result. `reach_s`: the part of it that the
-      results need.
+    - `timeout_s`: how long it may take from the first event to its first result, beyond the reach of that.
     - `starts`: (topic, partition, offset) before the first event; the broker's side adds them.
     """
 
@@ -72,7 +73,6 @@ class ProgramTopics:
     group: str = ""
     attached: bool = False
     timeout_s: float = 30.0
-    reach_s: float = 0.0
     starts: tuple[tuple[str, int, int], ...] = ()
 
     @classmethod
@@ -89,6 +89,11 @@ class ProgramTopics:
 
     def starting_at(self, starts: Iterable[tuple[str, int, int]]) -> ProgramTopics:
         return replace(self, starts=tuple(starts))
+
+    @property
+    def first_result_s(self) -> float:
+        """How long it may take from the first event to the first result of any output."""
+        return self.timeout_s + min(each.reach_s for each in self.outputs.values())
 
     def input_topics(self, run: str) -> dict[str, str]:
         """Stream to topic."""

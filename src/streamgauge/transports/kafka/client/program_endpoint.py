@@ -186,7 +186,7 @@ class ProgramInlet:
         self._consumer.sleep(POLL_S)
         try:
             committed = self._since_start(self._group.committed())
-            needs_ends = not self._results or self._never_commits
+            needs_ends = self._never_commits or not all(each.results for each in self._outputs.values())
             ends = self._since_start(self._group.ends()) if needs_ends else {}
         except DriverError:  # a broker that is gone for long is noticed by the driver's clients
             return
@@ -195,7 +195,8 @@ class ProgramInlet:
                 self._report(committed)
             if ends:
                 self._note_ends(ends)
-                self._judge(sum(ends.values()))
+                if reason := self._foreign_only() or self._silence(sum(ends.values())):
+                    self._receiver.reject(reason)
             if self._never_commits:
                 self._infer(ends)
 
@@ -235,34 +236,44 @@ class ProgramInlet:
         if ends and QUIET_S < quiet_s <= QUIET_S + 2 * POLL_S:
             self._read(ends)
 
-    def _judge(self, events: int) -> None:
-        """Rejects a program that reads nothing, writes nothing, or writes only foreign messages."""
-        if not self._first_event_s:
-            return
-        topics, read = self._topics, sum(self._offsets.values())
-        waited_s = time.monotonic() - self._first_event_s
+    @property
+    def _waited_s(self) -> float:
+        """Seconds since the first event; 0 before it."""
+        return time.monotonic() - self._first_event_s if self._first_event_s else 0.0
+
+    def _foreign_only(self) -> str:
+        """Why an output is rejected that has only foreign messages, whatever others have; empty if none has."""
         for output in self._outputs.values():
-            early = output.foreign >= FOREIGN_MIN and waited_s > topics.reach_s + FOREIGN_S
-            if not output.results and output.foreign and (early or waited_s > topics.timeout_s):
+            if output.results or not output.foreign:
+                continue
+            beyond_reach_s = self._waited_s - output.parser.of.reach_s
+            if beyond_reach_s > (FOREIGN_S if output.foreign >= FOREIGN_MIN else self._topics.timeout_s):
                 fields = ", ".join(f"{name} {kind}" for name, kind in output.parser.of.types.items())
-                self._receiver.reject(
+                return (
                     f"{output.foreign_in_words}. A result must be {_FORMATS[output.parser.of.format.kind]} with these "
                     f"fields: {fields}. Correct what the program writes, or its output and reference in its file"
                 )
-                return
-        if waited_s > topics.timeout_s and not self._results:
-            names = ", ".join(self._outputs)
-            seen = f"its group {self._group_id} has committed {read:,} of {events:,} events" if read else (
-                f"its group {self._group_id} has committed none of {events:,} events"
-            )  # fmt: skip
-            advice = "Check that it writes there ($STREAMGAUGE_OUTPUT)" if read else (
+        return ""
+
+    def _silence(self, events: int) -> str:
+        """Why a program is rejected that reads or writes nothing; empty if it has results, or time left."""
+        limit_s, read = self._topics.first_result_s, sum(self._offsets.values())
+        if self._results or self._waited_s <= limit_s:
+            return ""
+        names = ", ".join(self._outputs)
+        if read:
+            seen = f"its group {self._group_id} has committed {read:,} of {events:,} events"
+            advice = "Check that it writes there ($STREAMGAUGE_OUTPUT)"
+        else:
+            seen = f"its group {self._group_id} has committed none of {events:,} events"
+            advice = (
                 f"Check that it reads {', '.join(self._streams)} ($STREAMGAUGE_INPUT) as group {self._group_id} "
                 "($STREAMGAUGE_GROUP) from the earliest offset, and writes there ($STREAMGAUGE_OUTPUT)"
-            )  # fmt: skip
-            self._receiver.reject(
-                f"no message came on {names} within {topics.timeout_s:g} s of the first event, and {seen}. "
-                f"{advice}; if results may take longer, raise timeout in its file"
             )
+        return (
+            f"no message came on {names} within {limit_s:g} s of the first event, and {seen}. "
+            f"{advice}; if results may take longer, raise timeout in its file"
+        )
 
 
 _FORMATS = {

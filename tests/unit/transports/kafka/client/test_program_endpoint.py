@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
+from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,47 +15,68 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.transports.kafka.client.program_endpoint import FOREIGN_MIN, FOREIGN_S, ProgramInlet, _Output
 from streamgauge.transports.kafka.client.program_results import ResultParser
-from streamgauge.transports.kafka.program_topics import OutputTopic
+from streamgauge.transports.kafka.program_topics import OutputTopic, ProgramTopics
 
 NOW_US = 1_800_000_000 * US
-OF = OutputTopic({"ts": "bigint"}, ("ts",), "ts")
+OF = OutputTopic({"ts": "bigint"}, ("ts",), "ts", reach_s=20.0)
 RIGHT, HEARTBEAT = json.dumps({"ts": NOW_US // 1000}).encode(), b'{"alive": true}'
 
 
-class Judged:
-    """An inlet with these messages on its outputs, `waited_s` after the first event."""
+class Followed:
+    """An inlet that followed once, with these messages on its outputs, `waited_s` after the first event.
 
-    def __init__(self, waited_s: float, **outputs: list[bytes]) -> None:
+    Its group has committed all events.
+    """
+
+    def __init__(self, waited_s: float, of: Mapping[str, OutputTopic] | None = None, **outputs: list[bytes]) -> None:
         self.rejected: list[str] = []
         inlet = ProgramInlet.__new__(ProgramInlet)
-        topics: Any = SimpleNamespace(timeout_s=60.0, reach_s=20.0)
-        inlet._topics, inlet._offsets, inlet._group_id, inlet._streams = topics, {}, "group", {"orders": "orders"}
-        inlet._receiver = SimpleNamespace(reject=self.rejected.append)
+        topics = ProgramTopics({}, {"results": OF}, timeout_s=40.0)
+        receiver: Any = SimpleNamespace(
+            reject=self.rejected.append, read=lambda *_: None, commit=lambda *_: None, remark=lambda *_: None
+        )
+        events = {("orders", 0): 1000}
+        inlet._topics, inlet._receiver = topics, receiver
+        inlet._group_id, inlet._streams = "group", {"orders": "orders"}
+        inlet._consumer = SimpleNamespace(sleep=lambda _: None)  # type: ignore[assignment]
+        inlet._group = SimpleNamespace(committed=lambda: events, ends=lambda: events)  # type: ignore[assignment]
+        inlet._firsts, inlet._offsets, inlet._moves_s, inlet._batch = {("orders", 0): 0}, {}, [], 0
+        inlet._lock, inlet._ends, inlet._last_result_s = threading.Lock(), ({}, 0.0), 0.0
         inlet._outputs = {}
         for topic, messages in outputs.items():
-            output = inlet._outputs[topic] = _Output(topic, topic, ResultParser(OF))
+            output = inlet._outputs[topic] = _Output(topic, topic, ResultParser((of or {}).get(topic, OF)))
             output.values, output.received_us = list(messages), [NOW_US] * len(messages)
             output.parse(NOW_US)
+        inlet._first_result_s = time.monotonic() if inlet._results else 0.0
         inlet._first_event_s = time.monotonic() - waited_s
-        inlet._judge(1000)
+        inlet._follow()
 
 
 @pytest.mark.parametrize(("waited_s", "rejected"), [(1.0, False), (20.0 + FOREIGN_S + 1, True)])
 def test_first_heartbeats_reject_no_program(waited_s: float, rejected: bool) -> None:
     """Before the first window can close, an output may have nothing else."""
-    found = Judged(waited_s, results=[HEARTBEAT] * FOREIGN_MIN).rejected
+    found = Followed(waited_s, results=[HEARTBEAT] * FOREIGN_MIN).rejected
     assert bool(found) is rejected
     assert all("it has no field ts" in reason for reason in found)
 
 
 def test_each_output_is_judged_by_itself() -> None:
     """One that has foreign messages only is named, although another has results; a silent one may owe none."""
-    assert "on alerts are no results" in Judged(61.0, results=[RIGHT], alerts=[HEARTBEAT] * FOREIGN_MIN).rejected[0]
-    assert not Judged(61.0, results=[RIGHT], alerts=[]).rejected
-    assert not Judged(61.0, results=[RIGHT, *[HEARTBEAT] * FOREIGN_MIN]).rejected
+    assert "on alerts are no results" in Followed(61.0, results=[RIGHT], alerts=[HEARTBEAT] * FOREIGN_MIN).rejected[0]
+    assert not Followed(21.0 + FOREIGN_S, results=[RIGHT], alerts=[HEARTBEAT]).rejected
+    assert not Followed(61.0, results=[RIGHT], alerts=[]).rejected
+    assert not Followed(61.0, results=[RIGHT, *[HEARTBEAT] * FOREIGN_MIN]).rejected
 
 
 def test_a_silent_program_is_rejected_after_its_timeout() -> None:
-    assert not Judged(59.0, results=[], alerts=[]).rejected
-    (reason,) = Judged(61.0, results=[], alerts=[]).rejected
+    assert not Followed(59.0, results=[], alerts=[]).rejected
+    (reason,) = Followed(61.0, results=[], alerts=[]).rejected
     assert reason.startswith("no message came on results, alerts within 60 s of the first event")
+
+
+def test_foreign_messages_wait_for_the_reach_of_their_own_output() -> None:
+    """Another output may have results at once."""
+    slow = replace(OF, reach_s=100.0)
+    outputs = {"results": [RIGHT], "alerts": [HEARTBEAT] * FOREIGN_MIN}
+    assert not Followed(99.0 + FOREIGN_S, of={"alerts": slow}, **outputs).rejected
+    assert Followed(101.0 + FOREIGN_S, of={"alerts": slow}, **outputs).rejected
