@@ -35,7 +35,7 @@ from tests.helpers_verdicts import sentence_against
 
 pytestmark = [pytest.mark.process, pytest.mark.long, pytest.mark.usefixtures("example")]
 OF_FLOWS = [name for name in ENGINES if name != "external"]
-"""`external` runs no flow of ours but programs: `tests/real/broker/test_external.py`."""
+"""`external` runs no flow of ours but programs: `tests/real/broker/programs/test_external.py`."""
 TOGETHER = 6
 """So many cases share a trial."""
 OPTIONS = {"spark-dstream": {"batch_interval": "500ms"}, "spark-rtm": {"trigger": "5 seconds"}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,19 +9,9 @@ import pytest
 from streamgauge.core.errors import EngineError
 from streamgauge.results.causes import Cause, WarningCode
 from streamgauge.transports.kafka.broker.broker import Broker
-from tests.helpers_broker_trials import require_jars
 from tests.helpers_external import CONSUMER, EXAMPLES, changed, check_right, codes, run, verification
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("external")]
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One for all tests here, of which a run knows nothing but where it is."""
-    require_jars("external")
-    folder = tmp_path_factory.mktemp("broker")
-    with Broker(folder / "data", folder / "broker.log") as one:
-        yield one
 
 
 def test_python_consumer(broker: Broker, tmp_path: Path) -> None:

@@ -27,15 +27,6 @@ from tests.helpers_external import CONSUMER, EXAMPLES, changed, check_right, run
 pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.xdist_group("external")]
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """One for all tests here, of which a run knows nothing but where it is."""
-    require_jars("external")
-    folder = tmp_path_factory.mktemp("broker")
-    with Broker(folder / "data", folder / "broker.log") as one:
-        yield one
-
-
 COUNTER = CONSUMER.replace("while True:", "counts = {}\nwhile True:").replace(
     """        if row["price"] > 90:
             producer.produce(where["STREAMGAUGE_OUTPUT"], message.value(), message.key())
