@@ -24,7 +24,7 @@ from streamgauge.cli.commands import (
     require_rate_is_used,
 )
 from streamgauge.cli.parse import build_experiment, one_option_a_side, pairs
-from streamgauge.cli.typer_parameters import AsJson, PrintToml, Verbose, parameters_of
+from streamgauge.cli.typer_parameters import AsJson, PrintToml, Verbose, is_typed, parameters_of
 from streamgauge.config.named_files import is_own_file
 from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, near
@@ -88,11 +88,6 @@ def _typed_names() -> dict[str, str]:
     return {} if sys.argv[1:2] == ["experiment"] else {name: i.flag for name, i in SETTINGS.items() if "." in name}
 
 
-def _is_typed(flag: str) -> bool:
-    """Whether an option is on the command line, whose value may be the default."""
-    return any(word == flag or word.startswith(f"{flag}=") for word in sys.argv[1:])
-
-
 def _show_defect(error: Exception) -> None:
     """Prints one line; with `STREAMGAUGE_TRACEBACK` also the traceback."""
     reason = " ".join(str(error).split()) or "no message"
@@ -115,10 +110,11 @@ def _add(name: str, shorthand: Shorthand) -> None:
     """Registers the command `name` with an option for each of its settings."""
 
     def call(
-        workload: str, json_: bool, print_toml: bool, verbose: bool = False, dry_run: bool = False, **words: Any
-    ) -> None:
+        context: typer.Context, workload: str, json_: bool, print_toml: bool, verbose: bool = False,
+        dry_run: bool = False, **words: Any,
+    ) -> None:  # fmt: skip
         experiment = build_experiment(name, workload, words, shorthand.workload_from)
-        if name == "scale" and experiment.search.resume is None and _is_typed(SETTINGS["load.rate"].flag):
+        if name == "scale" and experiment.search.resume is None and is_typed(context, "load.rate"):
             require_rate_is_used(experiment)
         perform(experiment, json_, verbose, print_toml, dry_run)
 

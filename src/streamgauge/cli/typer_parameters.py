@@ -29,11 +29,12 @@ BROKERS = SettingInfo(
 
 
 def parameters_of(command: str, workload_from: str, verbose: bool, dry_run: bool) -> Iterator[Parameter]:
-    """The arguments and options of a command, for Typer.
+    """The parameters of a command, for Typer: its context, then its arguments and options.
 
-    Order: the workload, required options, the command's own settings, the load, the rest.
+    Order of those: the workload, required options, the command's own settings, the load, the rest.
     `workload_from`: the setting that names a run folder; with it the workload is optional.
     """
+    yield _parameter("context", typer.Context, Parameter.empty)
     yield _workload(workload_from)
     settings = [info.in_command(command) for info in SETTINGS.values() if command in info.commands]
     for info in sorted(settings, key=lambda info: (not info.required, "." not in info.name)):
@@ -46,6 +47,12 @@ def parameters_of(command: str, workload_from: str, verbose: bool, dry_run: bool
     if verbose:
         yield _parameter("verbose", Verbose, False)
     yield _parameter("print_toml", PrintToml, False)
+
+
+def is_typed(context: typer.Context, setting: str) -> bool:
+    """Whether the command line has the option of a setting, which may give its default."""
+    source = context.get_parameter_source(_parameter_name(setting))
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _workload(workload_from: str) -> Parameter:
@@ -65,7 +72,11 @@ def _option(info: SettingInfo) -> Parameter:
     help_ = f"{info.help}  [default: {text}]" if text else info.help
     type_: Any = bool if info.is_switch else list[str] | None if info.repeatable else str | None
     option = typer.Option(info.flag, metavar=info.metavar or None, help=help_)
-    return _parameter(info.name.replace(".", "__"), Annotated[type_, option], default)
+    return _parameter(_parameter_name(info.name), Annotated[type_, option], default)
+
+
+def _parameter_name(setting: str) -> str:
+    return setting.replace(".", "__")
 
 
 def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
