@@ -205,10 +205,10 @@ def _work_of(trial_log: TrialLog, record: TrialRecord, resolved: ResolvedExperim
     a commit. So the time until the next batch counts as busy if that batch came late.
     """
     slide_us = longest_slide_us(resolved.flow) or 0
-    all_ends, (work_s, event_s, after_s, slides) = trial_log.batch_work(slide_us)
-    late = np.append(event_s[1:] > LATE_INTERVALS * resolved.interval_s, False)[: event_s.size]
-    seconds = np.array([work_s + late * after_s, event_s, slides])
-    ends, (busy_s, covered_s, closed) = within((all_ends, seconds), record.spans)
+    work = trial_log.batch_work(slide_us)
+    late = np.append(work.covered_s[1:] > LATE_INTERVALS * resolved.interval_s, False)[: work.covered_s.size]
+    figures = np.array([work.busy_s + late * work.after_s, work.covered_s, work.slides])
+    ends, (busy_s, covered_s, closed) = within((work.end_us, figures), record.spans)
     until_us = _seen_until(record)
     open_s = (until_us - ends[-1]) / US if ends.size else 0.0
     if open_s > (covered_s + busy_s).max(initial=0.0):

@@ -34,6 +34,24 @@ SCHEDULE_DELAY_POINTS = 8
 """Points per chunk that represent its events, which are spread evenly over its span."""
 
 
+@dataclass(frozen=True)
+class BatchWork:
+    """The committed batches of one query: an array (n,) each.
+
+    - `end_us`: the ends of the batches in event time.
+    - `busy_s`, `covered_s`: seconds of work on a batch, and the event time that it covers.
+    - `after_s`: from the commit to the end of the next batch: the engine waited for it, or worked on what the commit
+      does not show.
+    - `slides`: the number of slides whose windows a batch delivered.
+    """
+
+    end_us: Ints
+    busy_s: Floats
+    covered_s: Floats
+    after_s: Floats
+    slides: Floats
+
+
 @dataclass
 class TrialLog:
     """Grows while a trial runs. Times are microseconds of the run's clock.
@@ -275,16 +293,13 @@ class TrialLog:
         )
         return np.array([when for when, _ in shares], np.int64), np.array([share for _, share in shares], float)
 
-    def batch_work(self, slide_us: int = 0) -> tuple[Ints, Floats]:
-        """(n,) ends of the committed batches in event time, microseconds, and (4, n): seconds busy, covered and after,
-        and the number of slides whose windows the batch delivered.
+    def batch_work(self, slide_us: int = 0) -> BatchWork:
+        """How busy the engine was with each committed batch. For one query.
 
-        For one query. A batch covers the event time since the end of the one before. It is busy from its end in event
-        time to its commit, which the driver sees without the engine's help. So the time before its first read counts,
-        and so does the age of events that the batch left waiting. A batch without reads is busy since the commit before
-        it, and covers nothing. *After* is the time from the commit to the end of the next batch: the engine waited for
-        it, or worked on what the commit does not show. *Slides* are counted by the largest event time among the results
-        so far; 0 without `slide_us`.
+        A batch covers the event time since the end of the one before. It is busy from its end in event time to its
+        commit, which the driver sees without the engine's help. So the time before its first read counts, and so does
+        the age of events that the batch left waiting. A batch without reads is busy since the commit before it, and
+        covers nothing. Slides are counted by the largest event time among the results so far; 0 without `slide_us`.
         """
         times = self.running.batches.items()
         committed = sorted((number, one.committed_us) for number, one in times if one.committed_us)
@@ -299,7 +314,7 @@ class TrialLog:
         after = np.maximum(0, np.append(ends[1:], commits[-1:]) - commits)
         until_us = [self.plan.start_us, *(self.running.batches[number].results_until_us for number, _ in committed)]
         slides = np.diff(np.maximum.accumulate(until_us) // slide_us) if slide_us else np.zeros(ends.size)
-        return ends, np.array([busy / US, covered / US, after / US, slides])
+        return BatchWork(ends, busy / US, covered / US, after / US, slides.astype(np.float64))
 
     def output_lags(self) -> tuple[Ints, Floats]:
         """(time, seconds) of the output frontier's lag behind the plan, one sample per commit. For one query.

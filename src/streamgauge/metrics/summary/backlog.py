@@ -51,7 +51,8 @@ def busy_share(record: TrialRecord) -> float | None:
     """
     shares = []
     for part in record.trial_log.by_query():
-        _, (busy_s, covered_s, *_) = within(part.batch_work(), record.spans)
+        work = part.batch_work()
+        _, (busy_s, covered_s) = within((work.end_us, np.array([work.busy_s, work.covered_s])), record.spans)
         if covered_s.sum():
             shares.append(float(busy_s.sum() / covered_s.sum()))
     return max(shares, default=None)

@@ -63,17 +63,15 @@ def test_slides_are_counted_where_their_windows_were_delivered(make: Any) -> Non
         replace(commit, frontier_us=(commit.frontier_us - US) // (4 * US) * 4 * US) for commit in commits
     ]
     (log,) = record.trial_log.by_query()
-    ends_us, (*_, slides) = log.batch_work(4 * US)
-    assert slides.tolist() == [float(end > START + 2 * US and end % (4 * US) == 2 * US) for end in ends_us]
-    assert not log.batch_work()[1][3].any()
+    work = log.batch_work(4 * US)
+    assert work.slides.tolist() == [float(end > START + 2 * US and end % (4 * US) == 2 * US) for end in work.end_us]
+    assert not log.batch_work().slides.any()
 
 
 def test_rare_long_batches_fill_time_too(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every third one closes windows: the median would not see it."""
     record = make.story(commit_after_us=250_000).record()
-    ends_us, (busy_s, covered_s, *others) = record.trial_log.by_query()[0].batch_work()
-    third = np.resize([0.3, 0.3, 1.5], busy_s.size) * covered_s
-    monkeypatch.setattr(
-        type(record.trial_log), "batch_work", lambda log: (ends_us, np.array([third, covered_s, *others]))
-    )
+    work = record.trial_log.by_query()[0].batch_work()
+    third = np.resize([0.3, 0.3, 1.5], work.busy_s.size) * work.covered_s
+    monkeypatch.setattr(type(record.trial_log), "batch_work", lambda log: replace(work, busy_s=third))
     assert busy_share(record) == pytest.approx(0.7, abs=0.15)
