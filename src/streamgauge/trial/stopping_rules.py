@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,14 @@ FIRST_BATCH = "the engine's first batch was not done"
 DRAINING = "the engine's backlog was still draining"
 BEHIND = "more waited than one and a half batch intervals"
 FASTER = "the engine's batches were still getting shorter"
+
+
+class StopCause(StrEnum):
+    """Why a trial ends early, where the reason has no number. The other reasons are sentences of checks."""
+
+    QUEUE_FULL = "the queue's bound was reached"
+    MEMORY_FULL = "the queue's memory was full"
+    PLAN_NOT_KEPT = "the generators did not keep the plan"
 
 
 def warmup_incomplete_reason(record: TrialRecord, interval_s: float = 0.0, behind_max_us: int = BEHIND_MAX_US) -> str:
@@ -190,7 +199,7 @@ def invalid_reason(record: TrialRecord) -> str | None:
         return None
     from_us = low_us + max(0, whole - PLAN_WINDOW_S) * US
     planned, offered = record.trial_log.events_in_time(from_us, low_us + whole * US, SCHEDULE_DELAY_US_MAX)
-    return "the generators did not keep the plan" if (offered < PLAN_SHARE_MIN * planned).any() else None
+    return StopCause.PLAN_NOT_KEPT if (offered < PLAN_SHARE_MIN * planned).any() else None
 
 
 def reason_to_stop_early(
@@ -198,11 +207,7 @@ def reason_to_stop_early(
 ) -> str | None:
     """While the trial runs: why it can only end as not sustained; or None."""
     if record.trial_log.overflowed:
-        return (
-            "the queue's bound was reached"
-            if record.trial_log.memory_full_us is None
-            else "the queue's memory was full"
-        )
+        return StopCause.QUEUE_FULL if record.trial_log.memory_full_us is None else StopCause.MEMORY_FULL
     if now_us < record.spans.measured_from_us:
         return None
     remaining_s = max(0.0, (record.spans.measured_to_us - now_us) / US)

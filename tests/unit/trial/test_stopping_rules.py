@@ -20,6 +20,7 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import stopping_rules
+from streamgauge.trial.stopping_rules import StopCause
 from streamgauge.verdict.criteria.check_spec import make_check
 from tests.unit.helpers_trials import RATE, SECONDS, START, cut_short, done_of
 
@@ -230,12 +231,15 @@ def test_a_slope_at_its_limit_is_given_up(
         assert stopping_rules.undecided_checks(resolved, record, RATE, 2.0) == (("backlog_trend",) if worth else ())
 
 
-def test_a_full_queue_is_hopeless_at_once(resolved: ResolvedExperiment, make: Any) -> None:
+@pytest.mark.parametrize(("memory_full_us", "cause"), [(None, StopCause.QUEUE_FULL), (3 * US, StopCause.MEMORY_FULL)])
+def test_a_full_queue_is_hopeless_at_once(
+    resolved: ResolvedExperiment, make: Any, memory_full_us: int | None, cause: StopCause
+) -> None:
     """Even in the warm-up: generators have stopped."""
     record = done_of(make)
     assert stopping_rules.reason_to_stop_early(resolved, record, RATE, START + US) is None
-    record.trial_log.overflowed = True
-    assert stopping_rules.reason_to_stop_early(resolved, record, RATE, START + US) == "the queue's bound was reached"
+    record.trial_log.overflowed, record.trial_log.memory_full_us = True, memory_full_us
+    assert stopping_rules.reason_to_stop_early(resolved, record, RATE, START + US) is cause
 
 
 def test_steady_trials_are_not_hopeless(resolved: ResolvedExperiment, make: Any) -> None:
