@@ -8,10 +8,10 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.engines.registry import streaming_engines
-from streamgauge.preflight.compatibility import incompatibility
 from streamgauge.preflight.validate import check
 from streamgauge.transports.registry import NAMES
 from streamgauge.workloads.registry import names
+from tools.tables.compatibility import incompatibility
 
 SCALABILITY = {"scalability_hierarchical", "scalability_hopping", "scalability_sink", "scalability_tumbling"}
 IN_REAL_TIME = {

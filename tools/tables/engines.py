@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 from streamgauge.engines.registry import capabilities, matrix, streaming_engines, transport_rows
-from streamgauge.preflight.compatibility import incompatibility
 from streamgauge.report.terminal.catalogue import TRUTH
 from streamgauge.transports.registry import transport as transport_of
 from streamgauge.workloads.registry import names
+from tables.compatibility import incompatibility
 from tables.markdown import DOCS, code, listed, table
 
 EXAMPLE = DOCS.parent / "examples" / "engine_plugin"

@@ -16,12 +16,12 @@ from streamgauge.core.lineage_columns import LINEAGE
 from streamgauge.core.plugin_options import Tuning
 from streamgauge.engines import registry
 from streamgauge.engines.spi import Capabilities, TuningProfile
-from streamgauge.preflight.compatibility import MACHINE_SETTINGS
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.tuning import engine_options, transport_options
 from streamgauge.preflight.validate import check
 from streamgauge.transports.registry import transport
 from streamgauge.workloads.registry import names
+from tools.tables.compatibility import MACHINE_SETTINGS
 
 WORKLOADS = ("windowed_aggregation", "windowed_join", "word_count")
 
