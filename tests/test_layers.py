@@ -76,7 +76,7 @@ MAY_IMPORT: dict[str, str] = {
     "engines.spark.cluster": "core engines engines.spark.session system",
     "engines.spark.dstream": (
         "core dataflow engines engines.spark engines.spark.io engines.spark.lowering engines.spark.observe "
-        "engines.spark.structured transports.flight transports.socket"
+        "engines.spark.session engines.spark.structured transports.flight transports.socket"
     ),
     "engines.spark.io": (
         "core dataflow engines engines.spark engines.spark.lowering engines.spark.observe "

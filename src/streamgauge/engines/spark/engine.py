@@ -16,6 +16,7 @@ from streamgauge.engines.spark.cluster.state import Cluster, cluster_at, ended_i
 from streamgauge.engines.spark.execution_modes import MICRO_BATCH, ExecutionMode
 from streamgauge.engines.spark.launch import spark_process, started
 from streamgauge.engines.spark.session.connectors import jars_for
+from streamgauge.engines.spark.session.local_master import is_local
 from streamgauge.engines.spark.structured.job import SparkJob
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
@@ -52,7 +53,7 @@ class SparkEngine(Engine):
         checkpoint = str(private / "checkpoint")
         spark_master = master or self._mode.master(flow, self._parallelism or len(self._cpus or cpus()), edges)
         job = SparkJob(flow, edges, options, spark_master, str(private), checkpoint, jars, self._parallelism)
-        self._grace_s = LOCAL_GRACE_S if job.master.startswith("local") else CLUSTER_GRACE_S
+        self._grace_s = LOCAL_GRACE_S if is_local(job.master) else CLUSTER_GRACE_S
         self._cluster = cluster_at(job.master)
         log = folder / "spark.log"
         self._child = spark_process(self._mode.module, job, private, log, self._cpus, job.master, options)

@@ -31,10 +31,9 @@ from streamgauge.dataflow.nodes import (
 )
 from streamgauge.engines.operator_profiler import ParallelismOptions
 from streamgauge.engines.spark.cluster.standalone import ALL_CORES, EXECUTOR_CORES, is_standalone
+from streamgauge.engines.spark.session.local_master import is_local
 from streamgauge.engines.spi import StartRequest
 
-LOCAL = "local"
-"""The beginning of the masters that run in one process."""
 SETTING = "spark.sql.shuffle.partitions"
 
 
@@ -48,14 +47,14 @@ def tasks_unless_set(parallelism: int | None, readers: int) -> int:
     return parallelism or max(2, readers)
 
 
-def local_master(request: StartRequest) -> str | None:
+def requested_master(request: StartRequest) -> str | None:
     """The master that a request names; None for a local Spark on all cores."""
     return request.master or (f"local[{request.parallelism}]" if request.parallelism else None)
 
 
 def executor_cores(master: str, parallelism: int | None, users: Mapping[str, str]) -> dict[str, str]:
     """Spark configuration by which all executors of a cluster have `parallelism` cores; empty for a local Spark."""
-    if parallelism is None or master.startswith(LOCAL):
+    if parallelism is None or is_local(master):
         return {}
     if is_standalone(master):
         return {ALL_CORES: str(parallelism)}
@@ -74,7 +73,7 @@ def parallelism_problems(request: StartRequest) -> Iterator[Problem]:
         yield from _total_below_one_executor(request.options)
     if parallelism is None:
         return
-    if master.startswith(LOCAL):
+    if is_local(master):
         rule = f"must not be given with the master {master}, which states Spark's cores"
         yield Problem("parallelism", rule, parallelism, "leave --master out, or leave --parallelism out")
         return

@@ -32,6 +32,7 @@ from streamgauge.dataflow.nodes import (
 from streamgauge.engines.spark.cluster.standalone import SCHEME, places
 from streamgauge.engines.spark.options import CAPABILITIES, LOWERING, LOWERINGS, RULES, check_beside
 from streamgauge.engines.spark.parallelism import parallelism_problems
+from streamgauge.engines.spark.session.local_master import is_valid_local
 from streamgauge.engines.spi import Capabilities, StartRequest
 
 PREFIX = "spark."
@@ -42,10 +43,6 @@ Rule = Callable[[str], Problem | None]
 HOLDING = (Process, WindowAggregate, SessionAggregate, WindowJoin, IntervalJoin, TopN, Distinct)
 """Operators whose results wait for the watermark over a broker; `_is_stateless` has the exceptions."""
 
-_LOCAL = re.compile(
-    r"local(\[([1-9][0-9]*|\*)(,\s*[1-9][0-9]*)?\])?"
-    r"|local-cluster\[\s*[0-9]+\s*,\s*[0-9]+\s*,\s*[0-9]+\s*\]"
-)
 _STANDALONE = re.compile(rf"{SCHEME}[\w.-]+:[0-9]+(,[\w.-]+:[0-9]+)*")
 _KUBERNETES = re.compile(r"k8s://(https?://)?[\w.-]+(:[0-9]+)?/?")
 _LOOPBACK = re.compile(r"localhost|127(\.[0-9]+){3}")
@@ -190,7 +187,7 @@ def _types(spark_settings: dict[str, str]) -> Iterator[Problem]:
 
 
 def _master(master: str | None, spark_settings: dict[str, str]) -> Iterator[Problem]:
-    if master is None or _LOCAL.fullmatch(master) or _STANDALONE.fullmatch(master):
+    if master is None or is_valid_local(master) or _STANDALONE.fullmatch(master):
         return
     if _KUBERNETES.fullmatch(master):
         if not any(name in spark_settings for name in _IMAGES):

@@ -17,7 +17,8 @@ from streamgauge.engines.spark import validate
 from streamgauge.engines.spark.lowering.mergeable import non_mergeable
 from streamgauge.engines.spark.options import LOWERING, RULES, WAREHOUSE
 from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
-from streamgauge.engines.spark.parallelism import local_master
+from streamgauge.engines.spark.parallelism import requested_master
+from streamgauge.engines.spark.session.local_master import local_slots
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
 
 RECEIVERS = "socket"
@@ -195,9 +196,8 @@ def _blocks(options: Mapping[str, str]) -> Iterator[Problem]:
 def _master(request: StartRequest) -> Iterator[Problem]:
     """Receivers use this machine's loopback, and without a free slot batches would wait forever."""
     needed = receivers(request.transport, request.partitions) + 1
-    master = local_master(request)
-    match = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", master or "")
-    if master is None or (match is not None and int(match.group(1) or 1) >= needed):
+    master = requested_master(request)
+    if master is None or (local_slots(master) or 0) >= needed:
         return
     rule = f"must be local[N] with a slot for each receiver and at least one more: {needed} here"
     if request.master is None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from streamgauge.core.errors import MachineError
 from streamgauge.engines.spark.session.connectors import jars_for
+from streamgauge.engines.spark.session.local_master import is_local
 from streamgauge.system.java import OPTION_VARIABLES
 from streamgauge.system.python_path import VARIABLE as PYTHONPATH
 from streamgauge.system.python_path import removed_entries
@@ -47,7 +48,7 @@ def environment_of(home: Path, master: str, environment: Mapping[str, str] = os.
     """
     aside = set_aside(master, environment)
     changes: dict[str, str | None] = {**dict.fromkeys(aside), "SPARK_HOME": str(home), _RECORD: json.dumps(aside)}
-    if _is_local(master):
+    if is_local(master):
         changes |= {"SPARK_LOCAL_IP": _LOOPBACK, "SPARK_LOCAL_HOSTNAME": _LOOPBACK}
     changes.pop(PYTHONPATH, None)  # ours is without those entries already
     return changes
@@ -55,7 +56,7 @@ def environment_of(home: Path, master: str, environment: Mapping[str, str] = os.
 
 def set_aside(master: str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables that are set aside for such a master, with their values; of PYTHONPATH, entries with a PySpark."""
-    names = (*SET_ASIDE_EVERYWHERE, *(SET_ASIDE_IF_LOCAL if _is_local(master) else ()))
+    names = (*SET_ASIDE_EVERYWHERE, *(SET_ASIDE_IF_LOCAL if is_local(master) else ()))
     found = {name: environment[name] for name in names if environment.get(name)}
     if entries := removed_entries():
         found[PYTHONPATH] = os.pathsep.join(entries)
@@ -70,7 +71,7 @@ def recorded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 def in_force(master: str, environment: Mapping[str, str] = os.environ) -> str:
     """The variables with configuration that a Spark with this master reads, for the message of a start that failed."""
-    if _is_local(master):
+    if is_local(master):
         return ""
     named = [f"{name}={environment[name]}" for name in SET_ASIDE_IF_LOCAL if environment.get(name)]
     return f"\n  Spark read the configuration of {', '.join(named)}; unset what is not meant for it" if named else ""
@@ -105,7 +106,3 @@ def require_loadable_state(provider: str, folder: Path) -> None:
             "folder is mounted noexec\n  set TMPDIR to a folder on a file system that allows programs, for instance "
             "TMPDIR=/var/tmp"
         )
-
-
-def _is_local(master: str) -> bool:
-    return master.startswith("local")

@@ -18,6 +18,7 @@ from typing import Any
 
 from streamgauge.core.errors import Problem, SettingError
 from streamgauge.engines.spark.session.environment import recorded
+from streamgauge.engines.spark.session.local_master import is_local
 
 SQL = "spark.sql."
 _OPEN = (
@@ -78,7 +79,7 @@ def open_session(
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel(LOG_LEVEL)
-    if not master.startswith("local"):
+    if not is_local(master):
         session.sparkContext.addPyFile(_own_code(folder))
     return session
 
@@ -125,7 +126,7 @@ def inherited_settings(session: Any) -> dict[str, str]:
 def _java_options(session: Any, conf: Mapping[str, str]) -> dict[str, str]:
     """JVM options except those that Spark gives every JVM and those of `_jvm`."""
     spark_options = set(_module_options(session._jvm).split())
-    if conf.get("spark.master", "").startswith("local"):
+    if is_local(conf.get("spark.master", "")):
         spark_options |= set(conf.get("spark.driver.defaultJavaOptions", "").split())
     extra_options = {name: value.split() for name, value in conf.items() if _EXTRA.fullmatch(name)}
     user_options = {
@@ -196,7 +197,7 @@ def _jvm(
     - Python workers are connected by Unix sockets in the private `folder`. TCP delays parts of messages by up to 40 ms
       per batch (delayed acknowledgements). If the path is too long for a socket, TCP is used.
     """
-    if not master.startswith("local"):
+    if not is_local(master):
         return {}
     jvm_folder = folder / "jvm"
     jvm_folder.mkdir(parents=True, exist_ok=True)
@@ -218,7 +219,7 @@ def end_session() -> None:
     if context is not None:
         stopper = threading.Thread(target=_stop, args=(context,), daemon=True)
         stopper.start()
-        stopper.join(STOP_S if str(context.master).startswith("local") else CLUSTER_STOP_S)
+        stopper.join(STOP_S if is_local(str(context.master)) else CLUSTER_STOP_S)
     with contextlib.suppress(Exception):
         jvm = SparkContext._gateway.proc
         jvm.kill()

@@ -6,7 +6,6 @@ arrives, and every row that changes a value gives an update.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from streamgauge.core.errors import InputError, Problem
@@ -17,7 +16,8 @@ from streamgauge.engines.spark import validate
 from streamgauge.engines.spark.batch_interval import seconds
 from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
 from streamgauge.engines.spark.options import WAREHOUSE
-from streamgauge.engines.spark.parallelism import SETTING, local_master
+from streamgauge.engines.spark.parallelism import SETTING, requested_master
+from streamgauge.engines.spark.session.local_master import local_slots
 from streamgauge.engines.spi import Capabilities, StartRequest
 
 INSTANCES = "1"
@@ -163,9 +163,8 @@ def _seldom(flow: Flow, requested_value: str) -> Iterator[Problem]:
 
 def _few_slots(flow: Flow, request: StartRequest) -> Iterator[Problem]:
     """Too few slots for all tasks. Only those of `local[N]` are known before the start."""
-    master = local_master(request)
-    match = re.fullmatch(r"local(?:\[(\d+)(?:,\s*\d+)?\])?", master or "")
-    if master is None or (match is not None and int(match.group(1) or 1) >= slots(flow)):
+    master = requested_master(request)
+    if master is None or (local_slots(master) or 0) >= slots(flow):
         return
     because = f"because all run at once in real-time mode: {slots(flow)} here"
     if request.master is None:
