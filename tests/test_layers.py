@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, str] = {
     "engines.external": "core dataflow engines system transports.kafka transports.kafka.client",
     "engines.spark": (
         "core dataflow engines engines.spark.cluster engines.spark.dstream engines.spark.lowering engines.spark.probes "
-        "engines.spark.session engines.spark.structured engines.spark.user_job system"
+        "engines.spark.session engines.spark.structured engines.spark.user_job system transports"
     ),
     "engines.spark.cluster": "core engines engines.spark.session system",
     "engines.spark.dstream": (

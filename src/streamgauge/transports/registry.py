@@ -1,4 +1,10 @@
-"""The registry of transports. To add one, implement the interface in a package and register it here."""
+"""The registry of transports. To add one, implement the interface in a package and register it here.
+
+A second broker would also touch: Spark's adapters (`engines.spark.io.registry`) and its jars
+(`engines.spark.session.connectors`), the transports and tuning profiles of engines, the hash of keys
+(`loadgen.random.key_hash`), the stage of the time in a broker (`engines.latency_probe`), and the help of `--transport`
+and `--brokers`. Programs of the user's own speak Kafka only.
+"""
 
 from __future__ import annotations
 
@@ -129,7 +135,7 @@ STAMPS = tuple(name for name in NAMES if transport(name).stamps)
 BROKERED = tuple(name for name in NAMES if transport(name).open_broker is not None)
 """Transports with a broker."""
 
-_ALTERNATIVES = "leave it out, or use --transport kafka"
+_CONFIGURABLE = " or ".join(name for name in NAMES if transport(name).settings)
 
 
 def problems(name: str, options: Options) -> list[Problem]:
@@ -137,7 +143,8 @@ def problems(name: str, options: Options) -> list[Problem]:
     spec = transport(name)
     if spec.problems is not None:
         return list(spec.problems(options))
-    return list(problems_of(options, spec.settings, f"the transport {name}", "transport option", _ALTERNATIVES))
+    way_out = f"leave it out, or use --transport {_CONFIGURABLE}"
+    return list(problems_of(options, spec.settings, f"the transport {name}", "transport option", way_out))
 
 
 def with_absolute_paths(name: str, options: Options) -> dict[str, str]:

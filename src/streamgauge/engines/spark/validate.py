@@ -34,6 +34,7 @@ from streamgauge.engines.spark.options import CAPABILITIES, LOWERING, LOWERINGS,
 from streamgauge.engines.spark.parallelism import parallelism_problems
 from streamgauge.engines.spark.session.local_master import is_valid_local
 from streamgauge.engines.spi import Capabilities, StartRequest
+from streamgauge.transports.registry import BROKERED
 
 PREFIX = "spark."
 ONE_PARTITION = "--partitions 1 --generators 1"
@@ -79,8 +80,8 @@ _OWN_OPTIONS = {"spark.master": "--master", "spark.driver.memory": "--option dri
 def check(request: StartRequest) -> None:
     """Raises InputError with every problem that Spark would report only after its start, or would ignore."""
     problems = [*option_problems(request, CAPABILITIES, RULES), *_unused_delay(request)]
-    if request.transport == "kafka" and request.flow is not None:
-        problems += _kafka_problems(request.flow, request)
+    if request.transport in BROKERED and request.flow is not None:
+        problems += _problems_over_a_broker(request.flow, request)
     if problems:
         raise InputError(problems)
 
@@ -110,17 +111,18 @@ def _unused_delay(request: StartRequest) -> Iterator[Problem]:
         return
     packed = [option.removeprefix(LOWERING) for option, value in request.options.items() if value == "packed"]
     for node in graph.operators(request.flow):
-        cut_evenly = isinstance(node, Process) and node.keys and request.transport != "kafka"
+        cut_evenly = isinstance(node, Process) and node.keys and request.transport not in BROKERED
         if isinstance(node, UserJobNode) or cut_evenly or node.name in packed:
             rule = f"does not apply to {node.name}, whose watermark has no delay"
             yield Problem(f"option {name}", rule, request.options[name], "leave it out")
 
 
-def _kafka_problems(flow: Flow, request: StartRequest) -> Iterator[Problem]:
-    """What needs all sources cut at one event time, or that only the transport flight supports."""
+def _problems_over_a_broker(flow: Flow, request: StartRequest) -> Iterator[Problem]:
+    """What needs all sources cut at one event time: a broker's partitions are read independently."""
     for name, value in request.options.items():
         if name.startswith(LOWERING) and value == "packed":
-            yield Problem(f"option {name}", "cannot be packed with the transport kafka", value, "leave it out")
+            rule = f"cannot be packed with the transport {request.transport}"
+            yield Problem(f"option {name}", rule, value, "leave it out")
     yield from _updates_of_held_rows(flow, request)
 
 

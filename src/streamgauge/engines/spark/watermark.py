@@ -15,6 +15,7 @@ from streamgauge.dataflow.nodes import Flow, Source, Union
 from streamgauge.engines.spark.batch_interval import seconds
 from streamgauge.engines.spark.options import split
 from streamgauge.engines.spi import StartRequest
+from streamgauge.transports.registry import BROKERED
 
 NONE = "0 seconds"
 BROKER_DELAY = "1 second"
@@ -26,7 +27,7 @@ def delay_of(requested: str, transport: str, partitions: int, flow: Flow | None 
     if requested != "auto":
         return requested
     uneven = partitions > 1 or (flow is not None and _unites_streams(flow))
-    return BROKER_DELAY if transport == "kafka" and uneven else NONE
+    return BROKER_DELAY if transport in BROKERED and uneven else NONE
 
 
 def _unites_streams(flow: Flow) -> bool:

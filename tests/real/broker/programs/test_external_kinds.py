@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.core.errors import DriverError
-from streamgauge.engines.spark.session.connectors import CONNECTORS
+from streamgauge.engines.spark.session.connectors import KAFKA
 from streamgauge.results.causes import WarningCode
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
@@ -134,7 +134,7 @@ def test_topics_that_exist_are_left_alone(broker: Broker, tmp_path: Path) -> Non
 def test_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job with its own source and sink, which commits to no group."""
     require_jars("spark")
-    jars = ",".join(map(str, resolved(CONNECTORS)))
+    jars = ",".join(map(str, resolved(KAFKA)))
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {jars} pyspark-shell")
     result = run(EXAMPLES / "pyspark" / "program.toml", None, tmp_path, rate="5k", warmup="25s")
     check_right(result)
