@@ -153,7 +153,7 @@ MAY_IMPORT: dict[str, str] = {
     "report.terminal": "core report report.documents results",
     "report.text": "core results stats",
     "cli": (
-        "artifacts config core engines engines.spark.cluster preflight report report.documents report.terminal results "
+        "artifacts config core engines preflight report report.documents report.terminal results "
         "studies.capacity studies.compare studies.latency_breakdown studies.matrix studies.operator_profile "
         "studies.scalability studies.selftest system trial workloads"
     ),
@@ -299,12 +299,10 @@ def test_nothing_but_the_command_line_imports_report() -> None:
 
 
 def test_spark_is_known_to_its_own_plugin_alone() -> None:
-    """What the rest needs of an engine goes through `engines.spi` and the registry; `cli` also has the command
-    `cluster`.
-    """
+    """What the rest needs of an engine goes through `engines.spi` and the registry."""
     spark = {package for package in MAY_IMPORT if package.startswith("engines.spark")}
     known = {(package, name) for package in MAY_IMPORT if package not in spark for name in allowed(package) & spark}
-    assert known == {("cli", "engines.spark.cluster")}
+    assert known == set()
 
 
 def test_report_and_studies_do_not_know_each_other() -> None:

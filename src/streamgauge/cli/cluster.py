@@ -11,7 +11,7 @@ import typer
 from streamgauge.cli.typer_parameters import AsJson
 
 if TYPE_CHECKING:
-    from streamgauge.engines.spark.cluster.state import Cluster
+    from streamgauge.engines.local_cluster import Cluster, LocalCluster
 
 app = typer.Typer(
     help="Run a standalone Spark cluster on this machine, for --master. It listens on loopback only.",
@@ -39,9 +39,9 @@ def start(
     json_: AsJson = False,
 ) -> None:
     """Start a Spark master and workers with stated cores and memory. They run until `streamgauge cluster stop`."""
-    from streamgauge.engines.spark.cluster import service
+    from streamgauge.engines.local_cluster import ClusterRequest
 
-    cluster = service.start(service.ClusterRequest(workers, cores, memory, port, cpus), _tell)
+    cluster = _spark().start(ClusterRequest(workers, cores, memory, port, cpus), _tell)
     _show(cluster, json_)
     _tell("end it with streamgauge cluster stop")
 
@@ -49,9 +49,9 @@ def start(
 @app.command(short_help="Print the address of the cluster's master")
 def status(json_: AsJson = False) -> NoReturn:
     """Print the address of the cluster's master. Exits 1 unless the whole cluster is running."""
-    from streamgauge.engines.spark.cluster import state
+    from streamgauge.engines.local_cluster import ended_in_words, unready_in_words
 
-    cluster = state.read()
+    cluster = _spark().read()
     if cluster is None or not cluster.runs:
         ended = f"; the last one ended without stop ({cluster.master or 'master'})" if cluster is not None else ""
         print(json.dumps({"running": False})) if json_ else None
@@ -59,11 +59,11 @@ def status(json_: AsJson = False) -> NoReturn:
         sys.exit(DEGRADED_EXIT)
     if not cluster.is_ready:
         print(json.dumps(_as_json(cluster), indent=2)) if json_ else None
-        _tell(f"{state.unready_in_words(cluster)}; wait, or end it with streamgauge cluster stop")
+        _tell(f"{unready_in_words(cluster)}; wait, or end it with streamgauge cluster stop")
         sys.exit(DEGRADED_EXIT)
     _show(cluster, json_)
     if ended_members := cluster.ended():
-        _tell(state.ended_in_words(ended_members))
+        _tell(ended_in_words(ended_members))
         _tell("start it again: streamgauge cluster stop, then start")
         sys.exit(DEGRADED_EXIT)
     sys.exit(0)
@@ -72,9 +72,15 @@ def status(json_: AsJson = False) -> NoReturn:
 @app.command(short_help="Stop the cluster")
 def stop() -> None:
     """Stop the cluster with its executors. Without a cluster it does nothing."""
-    from streamgauge.engines.spark.cluster import service
+    _tell("stopped" if _spark().stop(_tell) else "no cluster is running: nothing to stop")
 
-    _tell("stopped" if service.stop(_tell) else "no cluster is running: nothing to stop")
+
+def _spark() -> LocalCluster:
+    from streamgauge.engines.registry import entry
+
+    cluster = entry("spark").local_cluster()
+    assert cluster is not None
+    return cluster
 
 
 def _show(cluster: Cluster, as_json: bool) -> None:

@@ -17,6 +17,7 @@ from streamgauge.core.plugin_options import TUNED, Setting, problems_of
 from streamgauge.core.progress_step import Stage
 from streamgauge.dataflow.nodes import Flow, UserJobNode
 from streamgauge.engines.latency_probe import LatencyProbe
+from streamgauge.engines.local_cluster import LocalCluster
 from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.transports.spi import Edge
 
@@ -277,6 +278,10 @@ class EnginePlugin:
         Answers raise EngineError with the engine's, or the user's, reason.
         """
         raise NotImplementedError(f"the engine {self.capabilities.name} has no batch mode")
+
+    def local_cluster(self) -> LocalCluster | None:
+        """The cluster of this machine that `streamgauge cluster` runs; None if it has none."""
+        return None
 
     def latency_probe(self) -> LatencyProbe | None:
         """How `anatomy` breaks down its latency; None if it cannot."""

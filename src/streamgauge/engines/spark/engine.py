@@ -11,8 +11,9 @@ from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import EngineError, StreamgaugeError, is_full
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.local_cluster import Cluster, ended_in_words
 from streamgauge.engines.spark.cluster.master import settings_of
-from streamgauge.engines.spark.cluster.state import Cluster, cluster_at, ended_in_words
+from streamgauge.engines.spark.cluster.state import cluster_at
 from streamgauge.engines.spark.execution_modes import MICRO_BATCH, ExecutionMode
 from streamgauge.engines.spark.launch import spark_process, started
 from streamgauge.engines.spark.session.connectors import jars_for

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from streamgauge.engines.latency_probe import LatencyProbe
+from streamgauge.engines.local_cluster import LocalCluster
 from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.engines.spark import batch_interval, options, tuning, validate, watermark
 from streamgauge.engines.spark.cluster.master import require_master
@@ -74,6 +75,11 @@ class SparkPlugin(_PluginOfMode):
         from streamgauge.engines.spark.user_job.batch_answer import batch_answer
 
         return batch_answer(request)
+
+    def local_cluster(self) -> LocalCluster:
+        from streamgauge.engines.spark.cluster import service
+
+        return service
 
     def latency_probe(self) -> LatencyProbe:
         return MicroBatch()

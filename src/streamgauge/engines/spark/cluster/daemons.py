@@ -13,8 +13,9 @@ from pathlib import Path
 import psutil
 
 from streamgauge.core.errors import MachineError
+from streamgauge.engines.local_cluster import Cluster, Member
 from streamgauge.engines.spark.cluster.standalone import HOST, SCHEME
-from streamgauge.engines.spark.cluster.state import MASTER, Cluster, Member
+from streamgauge.engines.spark.cluster.state import MASTER
 from streamgauge.engines.spark.session.environment import SET_ASIDE_EVERYWHERE
 from streamgauge.engines.spark.session.spark_home import view_of_spark_home
 from streamgauge.system.child_processes import wait_until

@@ -7,9 +7,10 @@ import socket
 from collections.abc import Mapping
 
 from streamgauge.core.errors import InputError, Problem
+from streamgauge.engines.local_cluster import Cluster, ended_in_words, unready_in_words
 from streamgauge.engines.spark.cluster import state
 from streamgauge.engines.spark.cluster.standalone import ALL_CORES, EXECUTOR_CORES, is_standalone, places
-from streamgauge.engines.spark.cluster.state import Cluster, cluster_at
+from streamgauge.engines.spark.cluster.state import cluster_at
 from streamgauge.engines.spi import CLUSTER_CORES
 from streamgauge.system.machine import cpus
 
@@ -30,11 +31,11 @@ def require_master(master: str | None, options: Mapping[str, str], parallelism: 
     start = f"{start_command(parallelism)}, then --master with the address that it prints"
     cluster = cluster_at(master)
     if all(reasons):
-        ended = f"; {state.ended_in_words(cluster.ended())}" if cluster is not None else ""
+        ended = f"; {ended_in_words(cluster.ended())}" if cluster is not None else ""
         rule = f"must be the address of a running Spark master ({reasons[0]}{ended})"
         raise InputError(Problem("master", rule, master, start))
     if cluster is not None and ((members := cluster.ended()) or not cluster.is_ready):
-        rule = f"must have all its workers: {state.ended_in_words(members) or state.unready_in_words(cluster)}"
+        rule = f"must have all its workers: {ended_in_words(members) or unready_in_words(cluster)}"
         raise InputError(Problem("master", rule, master, f"streamgauge cluster stop, then {start}"))
     if cluster is not None and (problems := _executor_problems(cluster, options, parallelism)):
         raise InputError(problems)

@@ -1,27 +1,26 @@
-"""Starts and stops this machine's cluster. `streamgauge cluster` is this module on the command line."""
+"""Starts and stops this machine's cluster: the `LocalCluster` of Spark, which `streamgauge cluster` runs."""
 
 from __future__ import annotations
 
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from streamgauge.core.cpu_sets import format_cpus, parse_cpus
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.units import parse_size
+from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member, Report, ended_in_words
 from streamgauge.engines.spark.cluster import state
 from streamgauge.engines.spark.cluster.daemons import Daemons, end
 from streamgauge.engines.spark.cluster.standalone import HOST
-from streamgauge.engines.spark.cluster.state import Cluster, Member
 from streamgauge.engines.spark.session.environment import require_plain_path
 from streamgauge.system.java import find_java
 from streamgauge.system.lock import try_lock
 from streamgauge.system.machine import cpus, memory_bytes
 
-Report = Callable[[str], object]
 LOCK = ".lock"
 MEMORY_BYTES, MEMORY_BYTES_MIN = 2 * 2**30, 512 * 2**20
 """Memory of a worker: unless stated, and the least that an executor starts with."""
@@ -29,17 +28,6 @@ MEMORY_SHARE = 0.5
 """Greatest share of this machine's memory for all workers, unless stated: the driver needs the rest."""
 WORKERS_MAX = 64
 _OTHER_PORT = "--port with another one, or leave it out for a free one"
-
-
-@dataclass(frozen=True)
-class ClusterRequest:
-    """What was typed; None for the default."""
-
-    workers: int
-    cores: int | None = None
-    memory: str | None = None
-    port: int | None = None
-    cpus: str | None = None
 
 
 def start(request: ClusterRequest, report: Report) -> Cluster:
@@ -87,11 +75,16 @@ def stop(report: Report) -> bool:
     with _exclusive(at):
         cluster = _recorded()
         if cluster is not None and (ended := cluster.ended()):
-            report(f"before this, {state.ended_in_words(ended)}")
+            report(f"before this, {ended_in_words(ended)}")
         if cluster is not None:
             end(cluster.members)
         _clear(at)
     return cluster is not None
+
+
+def read() -> Cluster | None:
+    """The cluster by its state, as `state.read`."""
+    return state.read()
 
 
 def resolve(request: ClusterRequest) -> Cluster:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import psutil
 
-from streamgauge.core.cpu_sets import format_cpus
 from streamgauge.core.errors import InputError, MachineError, Problem
+from streamgauge.engines.local_cluster import Cluster, Member
 from streamgauge.engines.spark.cluster.standalone import HOST, is_standalone, places
 from streamgauge.system.scratch import PREFIX
 
@@ -25,87 +24,6 @@ MASTER = "master"
 FILE = "cluster.json"
 _SPARK = "org.apache.spark."
 """How the names of Spark's classes begin."""
-_SAME_S = 1.0
-"""Tolerance for a start time, which is counted from a boot time in whole seconds."""
-
-
-@dataclass(frozen=True)
-class Member:
-    """One process of the cluster, the master or a worker. `started_s`: its start time; `log`: the file of its log."""
-
-    name: str
-    pid: int
-    started_s: float
-    log: str
-
-    @property
-    def process(self) -> psutil.Process | None:
-        """The process; None if it has ended."""
-        with suppress(psutil.Error):
-            found = psutil.Process(self.pid)
-            is_same = abs(found.create_time() - self.started_s) <= _SAME_S
-            return found if is_same and found.status() != psutil.STATUS_ZOMBIE else None
-        return None
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """What was started. `cores` and `memory_bytes` are those of each worker, `cpus` the processors of all of them.
-
-    `is_ready`: the master has all workers. Until then `master` may be empty, and members may be missing.
-    """
-
-    master: str
-    workers: int
-    cores: int
-    memory_bytes: int
-    cpus: tuple[int, ...]
-    members: tuple[Member, ...] = ()
-    is_ready: bool = True
-
-    def ended(self) -> tuple[Member, ...]:
-        """The members that have ended, which none should before `stop`."""
-        return tuple(member for member in self.members if member.process is None)
-
-    @property
-    def runs(self) -> bool:
-        """Whether any member runs."""
-        return len(self.ended()) < len(self.members)
-
-    def processes(self) -> Iterator[psutil.Process]:
-        """Every process of the cluster, executors and their Python workers included."""
-        for member in self.members:
-            if (process := member.process) is not None:
-                yield process
-                with suppress(psutil.Error):
-                    yield from process.children(recursive=True)
-
-    @property
-    def memory(self) -> str:
-        """The memory of a worker, as Spark reads it."""
-        return f"{self.memory_bytes // 2**20}m"
-
-    @property
-    def resources(self) -> str:
-        """The resources in words."""
-        workers, cores = _counted(self.workers, "worker"), _counted(self.cores, "core")
-        each = " each" if self.workers > 1 else ""
-        return f"{workers}, {cores} and {self.memory_bytes / 2**30:.3g} GiB{each}, processors {format_cpus(self.cpus)}"
-
-
-def _counted(number: int, name: str) -> str:
-    return f"{number} {name}{'s' * (number != 1)}"
-
-
-def ended_in_words(members: tuple[Member, ...]) -> str:
-    """`worker 2 ended (process 4711); its log: FILE`, for each of them."""
-    return "; ".join(f"{one.name} ended (process {one.pid}); its log: {one.log}" for one in members)
-
-
-def unready_in_words(cluster: Cluster) -> str:
-    """What a start that was killed has left, or one in progress has started until now."""
-    running = [f"{one.name} as process {one.pid}" for one in cluster.members if one.process is not None]
-    return f"the cluster is still starting, or its start was interrupted (running: {', '.join(running)})"
 
 
 def folder() -> Path:

@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 import pytest
 
+from streamgauge.engines.local_cluster import Cluster, Member
 from streamgauge.engines.spark.cluster import daemons, service, state
-from streamgauge.engines.spark.cluster.state import Cluster, Member
 from streamgauge.system.java import Java
 
 MASTER = "spark://127.0.0.1:7077"

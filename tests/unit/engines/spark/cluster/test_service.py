@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 from streamgauge.core.errors import InputError, MachineError, Problem
+from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member
 from streamgauge.engines.spark.cluster import service, state
 from streamgauge.engines.spark.cluster.daemons import end
-from streamgauge.engines.spark.cluster.service import ClusterRequest, resolve, start, stop
-from streamgauge.engines.spark.cluster.state import Cluster, Member
+from streamgauge.engines.spark.cluster.service import resolve, start, stop
 from streamgauge.system.lock import try_lock
 from tests.unit.engines.spark.cluster.conftest import MASTER
 

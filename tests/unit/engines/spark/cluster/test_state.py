@@ -12,8 +12,9 @@ import psutil
 import pytest
 
 from streamgauge.core.errors import InputError, MachineError
+from streamgauge.engines.local_cluster import Cluster, Member, ended_in_words
 from streamgauge.engines.spark.cluster import state
-from streamgauge.engines.spark.cluster.state import Cluster, Member, cluster_at
+from streamgauge.engines.spark.cluster.state import cluster_at
 from tests.unit.engines.spark.cluster.conftest import MASTER
 
 Make = Callable[..., Member]
@@ -73,7 +74,7 @@ def test_a_member_that_ended_is_named(member: Make) -> None:
     psutil.wait_procs([psutil.Process(worker.pid)], 10)
     assert cluster.ended() == (worker,)
     assert cluster.runs
-    assert state.ended_in_words(cluster.ended()) == f"worker 2 ended (process {worker.pid}); its log: worker 2.log"
+    assert ended_in_words(cluster.ended()) == f"worker 2 ended (process {worker.pid}); its log: worker 2.log"
     assert not cluster_of(worker).runs
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from streamgauge.engines.local_cluster import Cluster, Member
 from streamgauge.engines.spark.cluster import state
-from streamgauge.engines.spark.cluster.state import Cluster, Member
 from tests.unit.engines.spark.cluster.conftest import MASTER
 
 
