@@ -214,21 +214,27 @@ class EnginePlugin:
     capabilities: Capabilities
     batch_truth: str = ""
     """What to call the truth that `batch_answer` gives; empty if the engine has no batch mode."""
+    or_another_engine = ", or use another --engine"
+    """The end of a way out; empty if what this engine runs can run on no other."""
 
     def check(self, request: StartRequest) -> None:
-        """Raises one InputError with every problem of a request.
+        """Raises one InputError with every problem of a request; by default those of `request_problems`."""
+        if problems := list(self.request_problems(request)):
+            raise InputError(problems)
+
+    def request_problems(self, request: StartRequest) -> Iterable[Problem]:
+        """The problems of a request.
 
         By default an engine takes only its own options, runs where the driver runs, and reads up to a common frontier.
         """
-        problems, name = list(self.option_problems(request.options)), self.capabilities.name
+        name = self.capabilities.name
+        yield from self.option_problems(request.options)
         if request.frontier != "common":
-            rule, way_out = f"must be common for the engine {name}", "--frontier common, or use another --engine"
-            problems.append(Problem("load.frontier", rule, request.frontier, way_out))
+            rule, way_out = f"must be common for the engine {name}", f"--frontier common{self.or_another_engine}"
+            yield Problem("load.frontier", rule, request.frontier, way_out)
         if request.master is not None:
-            rule, way_out = f"does not apply to the engine {name}", "leave --master out, or use another --engine"
-            problems.append(Problem("master", rule, request.master, way_out))
-        if problems:
-            raise InputError(problems)
+            rule, way_out = f"does not apply to the engine {name}", f"leave --master out{self.or_another_engine}"
+            yield Problem("master", rule, request.master, way_out)
 
     def option_problems(self, options: Mapping[str, str]) -> Iterable[Problem]:
         """The problems of its options; by default unknown names, and values that are not among the choices."""

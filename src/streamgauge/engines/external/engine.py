@@ -14,7 +14,7 @@ import psutil
 from streamgauge.core.errors import EngineError, StreamgaugeError
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.program import Launch, ProgramNode
-from streamgauge.engines.external.placeholders import Surroundings
+from streamgauge.engines.external.placeholders import ProgramEnvironment
 from streamgauge.engines.external.readiness import POLL_S, Readiness, last_lines
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
@@ -23,7 +23,7 @@ from streamgauge.system.scratch import Scratch
 from streamgauge.transports.kafka.client.settings import KafkaSettings
 from streamgauge.transports.kafka.topic_names import group_of, input_topics, output_topics
 
-ASK_S = 20.0
+REQUEST_S = 20.0
 STOP_S = 4.0
 
 
@@ -46,17 +46,17 @@ class ExternalEngine(Engine):
         run, self._log = edges.output.token, folder / "program.log"
         self._scratch, launch = Scratch("program"), node.launch
         settings = KafkaSettings.of(edges.transport_options)
-        given = Surroundings(
+        environment = ProgramEnvironment(
             brokers=settings.brokers, group=group_of(run, launch.group), run=run,
             scratch=str(self._scratch.path), parallelism=self._parallelism or len(self._cpus or cpus()),
             inputs=input_topics(run, dict(launch.inputs)), outputs=output_topics(run, dict(launch.outputs)),
         )  # fmt: skip
-        self._settings = {"command": " ".join(launch.command) or "none: it ran already", "group": given.group}
+        self._settings = {"command": " ".join(launch.command) or "none: it ran already", "group": environment.group}
         try:
             if not launch.attached:
-                self._launch(launch, given, folder)
-            topics = given.inputs.values()
-            self._await(Readiness(launch, settings.of_client, given.group, topics, self._log))
+                self._launch(launch, environment, folder)
+            topics = environment.inputs.values()
+            self._await(Readiness(launch, settings.of_client, environment.group, topics, self._log))
         except StreamgaugeError as error:
             self.stop()
             log = str(self._log) if self._log.is_file() and self._log.stat().st_size else None
@@ -65,24 +65,24 @@ class ExternalEngine(Engine):
             self.stop()
             raise
 
-    def _launch(self, launch: Launch, given: Surroundings, folder: Path) -> None:
-        command = given.filled(launch.command)
-        own = {name: given.filled([value])[0] for name, value in launch.environment}
-        variables = {**given.variables, **own}
+    def _launch(self, launch: Launch, environment: ProgramEnvironment, folder: Path) -> None:
+        command = environment.filled(launch.command)
+        own = {name: environment.filled([value])[0] for name, value in launch.environment}
+        variables = {**environment.variables, **own}
         self._stage = f"starting {command[0]}"
         self._child = Child("program", "streamgauge.engines.external.main", [], folder / "external.log", self._cpus)
-        self._ask("start", command=command, environment=variables, folder=launch.folder, log=str(self._log))
+        self._request("start", command=command, environment=variables, folder=launch.folder, log=str(self._log))
 
     def _await(self, readiness: Readiness) -> None:
         self._stage = "waiting until the program is ready"
-        while not readiness.reached():
+        while not readiness.is_ready():
             if (code := self._exit_code()) is not None:
-                raise EngineError(f"{_ended(code)} before it was ready{self._said()}")
+                raise EngineError(f"{_end_in_words(code)} before it was ready{self._last_output()}")
             if readiness.timed_out:
-                raise EngineError(f"{readiness.missed()}{self._said()}")
+                raise EngineError(f"{readiness.timeout_message()}{self._last_output()}")
             time.sleep(POLL_S)
         if (code := self._exit_code()) is not None:
-            raise EngineError(f"{_ended(code)} as soon as it was ready{self._said()}")
+            raise EngineError(f"{_end_in_words(code)} as soon as it was ready{self._last_output()}")
 
     def status(self) -> EngineStatus:
         try:
@@ -91,7 +91,7 @@ class ExternalEngine(Engine):
             return EngineStatus(False, str(error))
         if code is None:
             return EngineStatus(True)
-        return EngineStatus(False, f"{_ended(code)}{self._said()}; its log: {self._log}")
+        return EngineStatus(False, f"{_end_in_words(code)}{self._last_output()}; its log: {self._log}")
 
     def stage(self) -> str:
         return self._stage
@@ -118,19 +118,19 @@ class ExternalEngine(Engine):
 
     def _exit_code(self) -> int | None:
         """None while the program runs, as one does that was not started here."""
-        return self._ask("exit_code") if self._child is not None else None
+        return self._request("exit_code") if self._child is not None else None
 
-    def _said(self) -> str:
+    def _last_output(self) -> str:
         if self._child is None:
             return ""
         return f"; its last lines: {lines}" if (lines := last_lines(self._log)) else "; it printed nothing"
 
-    def _ask(self, request: str, **arguments: object) -> int | None:
+    def _request(self, request: str, **arguments: object) -> int | None:
         assert self._child is not None
-        answer: int | None = self._child.ask(request, ASK_S, **arguments)
+        answer: int | None = self._child.ask(request, REQUEST_S, **arguments)
         return answer
 
 
-def _ended(code: int) -> str:
+def _end_in_words(code: int) -> str:
     """The end of the program in words; a negative code is that of a signal."""
     return f"the program was killed by signal {-code}" if code < 0 else f"the program ended with exit code {code}"

@@ -12,8 +12,8 @@ PREFIX = "STREAMGAUGE_"
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """Addresses and names of one run. `inputs`: stream to its topic; `outputs`: sink to its topic."""
+class ProgramEnvironment:
+    """What a program must know of its run. `inputs`: stream to its topic; `outputs`: sink to its topic."""
 
     brokers: str
     group: str

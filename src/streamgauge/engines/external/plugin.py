@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Problem
 from streamgauge.dataflow.nodes import Flow, Source
 from streamgauge.dataflow.program import PARALLELISM, ProgramNode
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
@@ -25,25 +25,22 @@ class ExternalPlugin(EnginePlugin):
         several_sinks=True,
         sets_parallelism=True,
     )
+    or_another_engine = ""
 
-    def check(self, request: StartRequest) -> None:
-        problems: list[Problem] = []
-        if request.frontier != "common":
-            rule = "must be common for the engine external"
-            problems.append(Problem("load.frontier", rule, request.frontier, "leave --frontier out"))
-        if request.master is not None:
-            rule = "does not apply to the engine external"
-            problems.append(Problem("master", rule, request.master, "leave --master out"))
-        for name, value in request.options.items():
-            rule, way_out = "is not an option of external, which has none", "leave it out; its file has its settings"
-            problems.append(Problem(f"option {name}", rule, value, way_out))
-        if request.flow is not None and all(isinstance(sink.input, Source) for sink in request.flow.sinks):
+    def request_problems(self, request: StartRequest) -> Iterator[Problem]:
+        yield from super().request_problems(request)
+        if request.flow is None:
+            return
+        if all(isinstance(sink.input, Source) for sink in request.flow.sinks):
             rule = "must run a program, and has none of its own for a workload of the list"
-            problems.append(Problem("engine", rule, self.capabilities.name, "--engine spark, or a program.toml"))
-        if request.parallelism is not None and request.flow is not None:
-            problems += _parallelism_problems(request.flow, request.parallelism)
-        if problems:
-            raise InputError(problems)
+            yield Problem("engine", rule, self.capabilities.name, "--engine spark, or a program.toml")
+        if request.parallelism is not None:
+            yield from _parallelism_problems(request.flow, request.parallelism)
+
+    def option_problems(self, options: Mapping[str, str]) -> Iterator[Problem]:
+        for name, value in options.items():
+            rule, way_out = "is not an option of external, which has none", "leave it out; its file has its settings"
+            yield Problem(f"option {name}", rule, value, way_out)
 
     def is_own_default(self, name: str, value: str) -> bool:
         """All: its settings in force are its command and its group."""
@@ -56,7 +53,7 @@ class ExternalPlugin(EnginePlugin):
 
 
 def _parallelism_problems(flow: Flow, parallelism: int) -> Iterator[Problem]:
-    """A number of cores that the program would not hear of."""
+    """A number of cores that the program would not get."""
     node = flow.sinks[0].input
     if not isinstance(node, ProgramNode):
         return

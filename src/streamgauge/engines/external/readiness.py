@@ -1,4 +1,4 @@
-"""When a program of the user's own is ready: what it was waited for, and what was seen instead."""
+"""When a program of the user's own is ready, and the message if it is not in time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from streamgauge.core.errors import DriverError
 from streamgauge.dataflow.program import Launch
+from streamgauge.transports.kafka.client.group_offsets import committed_of
 
 POLL_S = 0.2
 STARTED_S = 1.0
@@ -32,18 +34,18 @@ class Readiness:
     def timed_out(self) -> bool:
         return time.monotonic() - self._since_s > self._launch.timeout_s
 
-    def reached(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether the program is ready now."""
         if self._launch.ready == "started":
             return time.monotonic() - self._since_s >= STARTED_S
         if self._launch.ready == "line":
             return re.search(self._launch.line, output_end(self._log), re.MULTILINE) is not None
         if self._launch.ready == "committed":
-            return bool(self._committed())
-        return self._topics <= self._read_by(self._group)
+            return self._has_committed()
+        return self._topics <= self._topics_read()
 
-    def missed(self) -> str:
-        """What was waited for and what was seen, with what to change."""
+    def timeout_message(self) -> str:
+        """What did not happen in time, what happened instead, and what to change."""
         within = f"within {self._launch.timeout_s:g} s"
         if self._launch.ready == "line":
             return f"{within} no line of its output matched {self._launch.line!r}. Correct ready_line in its file"
@@ -55,13 +57,13 @@ class Readiness:
             "Subscribe to the topics in $STREAMGAUGE_INPUT as group $STREAMGAUGE_GROUP, or name the program's own "
             'group with group in its file. A program that joins no group needs ready = "started" or ready_line'
         )
-        return f"{waited}; {self._seen()}. {advice}"
+        return f"{waited}; {self._consumers_in_words()}. {advice}"
 
-    def _seen(self) -> str:
-        """The groups of the broker, and what they read."""
-        if reads := self._read_by(self._group):
+    def _consumers_in_words(self) -> str:
+        """What the group reads, or which groups the broker has."""
+        if reads := self._topics_read():
             return f"it reads {', '.join(sorted(reads))}"
-        if self._members(self._group):
+        if self._members():
             return "it has a member that is assigned no partition of any topic, as of a topic that does not exist"
         others = [name for name in self._groups() if name != self._group][:GROUPS_SHOWN]
         return f"the broker has the groups {', '.join(others)}" if others else "the broker has no consumer group"
@@ -75,37 +77,34 @@ class Readiness:
             self._client = AdminClient(quiet)
         return self._client
 
-    def _members(self, group: str) -> list[Any]:
+    def _members(self) -> list[Any]:
         from confluent_kafka import KafkaException
 
         try:
-            answer = self._admin.describe_consumer_groups([group], request_timeout=REQUEST_S)
-            return list(answer[group].result(REQUEST_S).members)
+            answer = self._admin.describe_consumer_groups([self._group], request_timeout=REQUEST_S)
+            return list(answer[self._group].result(REQUEST_S).members)
         except (KafkaException, TimeoutError):  # the group does not exist yet
             return []
 
-    def _read_by(self, group: str) -> set[str]:
-        """The topics that members of a group are assigned."""
-        return {part.topic for one in self._members(group) for part in one.assignment.topic_partitions}
+    def _topics_read(self) -> set[str]:
+        """The topics that members of the group are assigned."""
+        return {part.topic for one in self._members() for part in one.assignment.topic_partitions}
 
     def _groups(self) -> list[str]:
         from confluent_kafka import KafkaException
 
         try:
-            found = self._admin.list_consumer_groups(request_timeout=REQUEST_S).result(REQUEST_S)
+            answer = self._admin.list_consumer_groups(request_timeout=REQUEST_S).result(REQUEST_S)
         except (KafkaException, TimeoutError):
             return []
-        return sorted(each.group_id for each in found.valid)
+        return sorted(each.group_id for each in answer.valid)
 
-    def _committed(self) -> list[Any]:
-        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
-
+    def _has_committed(self) -> bool:
+        """Whether the group has committed an offset of an input."""
         try:
-            answer = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(self._group)])
-            parts = answer[self._group].result(REQUEST_S).topic_partitions
-        except (KafkaException, TimeoutError):
-            return []
-        return [part for part in parts if part.topic in self._topics and part.offset >= 0]
+            return any(topic in self._topics for topic, _ in committed_of(self._admin, self._group))
+        except DriverError:  # the group does not exist yet
+            return False
 
 
 def output_end(log: Path) -> str:

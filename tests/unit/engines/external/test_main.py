@@ -36,6 +36,14 @@ def started(at: Path, code: str) -> Child:
     return child
 
 
+def is_alive(process: psutil.Process) -> bool:
+    """A zombie has ended, whether it was reaped or not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def test_the_whole_tree_ends(tmp_path: Path) -> None:
     """Also a child in a session of its own, and one whose parent has ended."""
     child = started(tmp_path, FAMILY)
@@ -71,5 +79,18 @@ def test_a_command_that_cannot_be_started(tmp_path: Path) -> None:
     try:
         with pytest.raises(DriverError, match=r"could not be started \(No such file or directory\): \./none"):
             child.ask("start", command=["./none"], environment={}, folder=str(tmp_path), log=str(tmp_path / "log"))
+    finally:
+        child.stop(5.0)
+
+
+def test_a_program_does_not_outlive_a_killed_holder(tmp_path: Path) -> None:
+    """As one that the kernel kills for lack of memory: it can end nothing itself, and the kernel ends the program."""
+    child = started(tmp_path, "import time; print(flush=True); time.sleep(600)")
+    holder = psutil.Process(child.pid)
+    assert wait_until(lambda: (tmp_path / "program.log").read_text() != "", SOON_S)
+    (program,) = holder.children()
+    try:
+        holder.kill()
+        assert wait_until(lambda: not is_alive(program), SOON_S)
     finally:
         child.stop(5.0)

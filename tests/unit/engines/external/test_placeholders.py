@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from streamgauge.dataflow.program import unknown_placeholders
-from streamgauge.engines.external.placeholders import Surroundings
+from streamgauge.engines.external.placeholders import ProgramEnvironment
 
 INPUTS, OUTPUTS = {"purchases": "streamgauge-r-purchases"}, {"results": "streamgauge-r.results"}
-ONE = Surroundings("localhost:9092", "g", "r", "/tmp/s", 4, INPUTS, OUTPUTS)
-TWO = Surroundings("localhost:9092", "g", "r", "/tmp/s", 1, {"ads": "a", "views": "v"}, {"few": "f", "all": "o"})
+ONE = ProgramEnvironment("localhost:9092", "g", "r", "/tmp/s", 4, INPUTS, OUTPUTS)
+TWO = ProgramEnvironment("localhost:9092", "g", "r", "/tmp/s", 1, {"ads": "a", "views": "v"}, {"few": "f", "all": "o"})
 
 
 def test_variables() -> None:

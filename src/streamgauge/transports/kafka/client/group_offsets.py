@@ -29,20 +29,25 @@ class GroupOffsets:
 
     def committed(self) -> dict[Place, int]:
         """The committed offset of each partition that has one. Raises DriverError if the broker does not answer."""
-        from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-
-        parts = [TopicPartition(topic, partition) for topic, partition in self._places]
-        request = [ConsumerGroupTopicPartitions(self._group, parts)]
-        try:
-            futures = self._admin.list_consumer_group_offsets(request, request_timeout=REQUEST_TIMEOUT_S)
-            answer = futures[self._group].result(REQUEST_TIMEOUT_S)
-        except (KafkaException, TimeoutError) as error:
-            raise DriverError(f"the offsets of group {self._group} could not be read: {error}") from None
-        return {(each.topic, each.partition): each.offset for each in answer.topic_partitions if each.offset >= 0}
+        return committed_of(self._admin, self._group, self._places)
 
     def ends(self) -> dict[Place, int]:
         """The offset after the last message of each partition. Raises DriverError if the broker does not answer."""
         return ends_of(self._admin, self._places)
+
+
+def committed_of(admin: Any, group: str, places: Iterable[Place] | None = None) -> dict[Place, int]:
+    """The committed offset of each partition that has one, of all partitions for None. Raises DriverError."""
+    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+
+    parts = None if places is None else [TopicPartition(*place) for place in places]
+    request = [ConsumerGroupTopicPartitions(group, parts)]
+    try:
+        futures = admin.list_consumer_group_offsets(request, request_timeout=REQUEST_TIMEOUT_S)
+        answer = futures[group].result(REQUEST_TIMEOUT_S)
+    except (KafkaException, TimeoutError) as error:
+        raise DriverError(f"the offsets of group {group} could not be read: {error}") from None
+    return {(each.topic, each.partition): each.offset for each in answer.topic_partitions if each.offset >= 0}
 
 
 def ends_of(admin: Any, places: Iterable[Place]) -> dict[Place, int]:
