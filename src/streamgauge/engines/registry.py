@@ -67,11 +67,11 @@ def _broken_rule(name: str, plugin: Any) -> str:
     """The first rule that a plugin breaks; empty if none."""
     if not isinstance(plugin, EnginePlugin):
         return "must be a class that extends streamgauge.engines.spi.EnginePlugin"
-    known, engine = transports.NAMES, plugin.capabilities
+    available, engine = transports.NAMES, plugin.capabilities
     if engine.name != name:
         return f"must have the name of its entry point, but its capabilities say {engine.name!r}"
-    if not set(engine.transports) <= set(known) or (engine.runs_streams and not engine.transports):
-        return f"must read transports of {', '.join(known)}, but its capabilities say {engine.transports}"
+    if not set(engine.transports) <= set(available) or (engine.runs_streams and not engine.transports):
+        return f"must read transports of {', '.join(available)}, but its capabilities say {engine.transports}"
     return ""
 
 

@@ -50,7 +50,7 @@ class SyntheticEngine(Engine):
     def status(self) -> EngineStatus:
         assert self._child is not None
         if not self._child.alive:
-            return EngineStatus(False, f"the known engine's process ended (exit code {self._child.exit_code})")
+            return EngineStatus(False, f"the synthetic engine's process ended (exit code {self._child.exit_code})")
         try:
             return EngineStatus(**self._ask("status"))
         except ChildFailed as error:
