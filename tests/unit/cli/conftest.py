@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.helpers_commands import Asked, call_and_read
+from tests.unit.cli.helpers_commands import Invoke, call_and_read
 
 
 @pytest.fixture(autouse=True)
@@ -18,6 +18,6 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Asked:
+def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Invoke:
     """The command in this process, as if it were one of its own: an error that it does not tell fails the test."""
     return lambda *words: subprocess.CompletedProcess(words, *call_and_read(monkeypatch, capsys, *words))

@@ -14,7 +14,7 @@ from streamgauge.cli import app
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 
-Asked = Callable[..., "subprocess.CompletedProcess[str]"]
+Invoke = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def call(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

@@ -26,7 +26,7 @@ from streamgauge.core.errors import (
 from streamgauge.results.causes import Cause
 from streamgauge.results.run import Result
 from streamgauge.trial.conductor import record_start_failure
-from tests.unit.cli.helpers_commands import Asked, call, command, result_of
+from tests.unit.cli.helpers_commands import Invoke, call, command, result_of
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_a_defect_is_no_verdict(
     assert shown or len(said.err.splitlines()) == 1
 
 
-def test_a_refusal_names_everything_and_starts_nothing(stand: Path, asked: Asked) -> None:
+def test_a_refusal_names_everything_and_starts_nothing(stand: Path, invoke: Invoke) -> None:
     """Exit code 2; every problem with its value and its way out; nothing was made."""
-    done = asked("run", "identity", "--rate", "fast", "--duration", "soon", "--seed", "-1", "--set", "x", "--json")
+    done = invoke("run", "identity", "--rate", "fast", "--duration", "soon", "--seed", "-1", "--set", "x", "--json")
     assert done.returncode == 2
     assert done.stdout == ""
     for text in (
@@ -123,9 +123,9 @@ def test_a_refusal_names_everything_and_starts_nothing(stand: Path, asked: Asked
     assert list(stand.iterdir()) == []
 
 
-def test_what_needs_a_flow_is_told_where_none_can_be_built(stand: Path, asked: Asked) -> None:
+def test_what_needs_a_flow_is_told_where_none_can_be_built(stand: Path, invoke: Invoke) -> None:
     """Five slips of five kinds, told at once."""
-    done = asked(
+    done = invoke(
         "run", "windowed_aggregation", "--set", "slide=9s", "--rate", "100kb", "--duration", "5x", "--seed", "abc",
         "--option", "lowering.agg=window",
     )  # fmt: skip
@@ -135,10 +135,10 @@ def test_what_needs_a_flow_is_told_where_none_can_be_built(stand: Path, asked: A
     assert done.stderr.count("try:") == 5
 
 
-def test_a_files_settings_have_the_names_that_stand_there(stand: Path, asked: Asked) -> None:
+def test_a_files_settings_have_the_names_that_stand_there(stand: Path, invoke: Invoke) -> None:
     """Nobody has typed an option for them."""
     (stand / "a.toml").write_text('command = "run"\nworkload = "identity"\n[load]\nrate = "fast"\n')
-    done = asked("experiment", "a.toml")
+    done = invoke("experiment", "a.toml")
     assert done.returncode == 2
     assert "error: load.rate: " in done.stderr
 
@@ -164,10 +164,10 @@ def test_a_setting_that_is_given_twice_is_refused(flag: str) -> None:
     ],
 )
 def test_a_search_or_an_input_is_told_all_its_problems(
-    stand: Path, asked: Asked, words: list[str], named: list[str]
+    stand: Path, invoke: Invoke, words: list[str], named: list[str]
 ) -> None:
     """Also where no workload is named, or its run folder is not there; nothing is told twice."""
-    done = asked(*words, "--seed", "-1", "--engine", "sprak")
+    done = invoke(*words, "--seed", "-1", "--engine", "sprak")
     assert (done.returncode, done.stdout) == (2, "")
     for name in named:
         assert f"{name}: " in done.stderr
@@ -205,9 +205,9 @@ def test_a_search_or_an_input_is_told_all_its_problems(
     ],
     ids=" ".join,
 )
-def test_bad_words_are_refused(stand: Path, asked: Asked, words: list[str]) -> None:
+def test_bad_words_are_refused(stand: Path, invoke: Invoke, words: list[str]) -> None:
     """Exit code 2, a message on stderr, nothing on stdout, no traceback, nothing made."""
-    done = asked(*words)
+    done = invoke(*words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip()
     assert "Traceback" not in done.stderr

@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.studies.matrix import perform as cell_runner
-from tests.unit.cli.helpers_commands import Asked
+from tests.unit.cli.helpers_commands import Invoke
 from tests.unit.studies.matrix.helpers_matrix import performing
 
 FILE = """
@@ -25,8 +25,8 @@ duration = "4s"
 
 
 def file_with(stand: Path, matrix: str) -> str:
-    (stand / "asked.toml").write_text(FILE + matrix)
-    return "asked.toml"
+    (stand / "experiment.toml").write_text(FILE + matrix)
+    return "experiment.toml"
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def three(stand: Path) -> str:
     ],
 )
 def test_the_exit_code_is_that_of_the_worst_cell(
-    monkeypatch: pytest.MonkeyPatch, asked: Asked, three: str, verdicts: tuple[Any, ...], code: int
+    monkeypatch: pytest.MonkeyPatch, invoke: Invoke, three: str, verdicts: tuple[Any, ...], code: int
 ) -> None:
     """A rate that is not sustained is a result here; a cell without a decision is none."""
     monkeypatch.setattr(cell_runner, "perform", performing(*verdicts)[0])
-    done = asked("experiment", three, "--json")
+    done = invoke("experiment", three, "--json")
     assert done.returncode == code
     result = MatrixResult.model_validate_json(done.stdout)
     assert len(result.cells) == len(verdicts)
@@ -58,52 +58,52 @@ def test_the_exit_code_is_that_of_the_worst_cell(
     assert "1 of 3   load.rate=1k" in done.stderr
 
 
-def test_named_cells_decide_the_exit_code(monkeypatch: pytest.MonkeyPatch, asked: Asked, three: str) -> None:
+def test_named_cells_decide_the_exit_code(monkeypatch: pytest.MonkeyPatch, invoke: Invoke, three: str) -> None:
     """That others are missing is not their failure; without --json the answer stands on stderr."""
     monkeypatch.setattr(cell_runner, "perform", performing("sustained")[0])
-    done = asked("experiment", three, "--cells", "2")
+    done = invoke("experiment", three, "--cells", "2")
     assert (done.returncode, done.stdout) == (0, "")
     assert "1 of 3 cells: 1 sustained" in done.stderr
     (folder,) = Path("runs").iterdir()
     monkeypatch.setattr(cell_runner, "perform", performing("sustained", "sustained")[0])
-    again = asked("experiment", "--resume", str(folder))
+    again = invoke("experiment", "--resume", str(folder))
     assert again.returncode == 0
     assert "3 of 3 cells: 3 sustained" in again.stderr
     assert "1 earlier cell" in again.stderr
 
 
 def test_a_folder_of_the_command_line_goes_before_that_of_the_file(
-    stand: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked, three: str
+    stand: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke, three: str
 ) -> None:
     """A resumed matrix stays in its own."""
     monkeypatch.setattr(cell_runner, "perform", performing("sustained", "sustained", "sustained")[0])
-    (stand / "asked.toml").write_text(f'out = "elsewhere"\n{(stand / "asked.toml").read_text()}')
-    assert asked("experiment", three, "--out", "here").returncode == 0
+    (stand / "experiment.toml").write_text(f'out = "elsewhere"\n{(stand / "experiment.toml").read_text()}')
+    assert invoke("experiment", three, "--out", "here").returncode == 0
     assert not Path("elsewhere").exists()
     (folder,) = Path("here").iterdir()
-    refused = asked("experiment", "--resume", str(folder), "--out", "there")
+    refused = invoke("experiment", "--resume", str(folder), "--out", "there")
     assert refused.returncode == 2
     assert "error: --out: must not be given with --resume" in refused.stderr
 
 
-def test_a_dry_run_lists_cells_and_minutes(stand: Path, asked: Asked, three: str) -> None:
+def test_a_dry_run_lists_cells_and_minutes(stand: Path, invoke: Invoke, three: str) -> None:
     """For people and for programs; nothing is written."""
-    told, found = asked("experiment", three, "--dry-run"), asked("experiment", three, "--dry-run", "--json")
-    assert (told.returncode, told.stdout) == (0, "")
-    assert "3 cells, about 0." in told.stderr
-    assert [cell["settings"] for cell in json.loads(found.stdout)["cells"]] == [
+    text, document = invoke("experiment", three, "--dry-run"), invoke("experiment", three, "--dry-run", "--json")
+    assert (text.returncode, text.stdout) == (0, "")
+    assert "3 cells, about 0." in text.stderr
+    assert [cell["settings"] for cell in json.loads(document.stdout)["cells"]] == [
         {"load.rate": "1k"}, {"load.rate": "2k"}, {"load.rate": "3k"}
     ]  # fmt: skip
-    assert [path.name for path in stand.iterdir()] == ["asked.toml"]
+    assert [path.name for path in stand.iterdir()] == ["experiment.toml"]
 
 
-def test_a_matrix_shows_itself_as_a_file_that_does_the_same(stand: Path, asked: Asked, three: str) -> None:
+def test_a_matrix_shows_itself_as_a_file_that_does_the_same(stand: Path, invoke: Invoke, three: str) -> None:
     """`--print-toml` checks every cell."""
-    shown = asked("experiment", three, "--print-toml")
+    shown = invoke("experiment", three, "--print-toml")
     assert shown.returncode == 0
     (stand / "shown.toml").write_text(shown.stdout)
-    assert asked("experiment", "shown.toml", "--print-toml").stdout == shown.stdout
-    cells = [asked("experiment", name, "--dry-run", "--json").stdout for name in (three, "shown.toml")]
+    assert invoke("experiment", "shown.toml", "--print-toml").stdout == shown.stdout
+    cells = [invoke("experiment", name, "--dry-run", "--json").stdout for name in (three, "shown.toml")]
     assert cells[0] == cells[1]
 
 
@@ -122,28 +122,28 @@ def test_a_matrix_shows_itself_as_a_file_that_does_the_same(stand: Path, asked: 
     ],
 )
 def test_bad_input_is_one_message(
-    stand: Path, asked: Asked, matrix: str, options: tuple[str, ...], setting: str
+    stand: Path, invoke: Invoke, matrix: str, options: tuple[str, ...], setting: str
 ) -> None:
     """Exit code 2; it names the setting, the rule, the value and a way out; nothing is written."""
-    done = asked("experiment", file_with(stand, matrix), *options)
+    done = invoke("experiment", file_with(stand, matrix), *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"error: {setting}: " in done.stderr
     assert (done.stderr.count("got:"), done.stderr.count("try:")) == (1, 1)
     assert "nothing was started" in done.stderr
-    assert [path.name for path in stand.iterdir()] == ["asked.toml"]
+    assert [path.name for path in stand.iterdir()] == ["experiment.toml"]
 
 
-def test_cells_of_a_file_without_a_matrix_are_refused(stand: Path, asked: Asked) -> None:
+def test_cells_of_a_file_without_a_matrix_are_refused(stand: Path, invoke: Invoke) -> None:
     """A dry run shows its one cell."""
     (stand / "one.toml").write_text('workload = "identity"\nengine = "known"\n')
-    done = asked("experiment", "one.toml", "--cells", "1")
+    done = invoke("experiment", "one.toml", "--cells", "1")
     assert done.returncode == 2
     assert "must name cells of a [matrix], and the file has none" in done.stderr
-    assert "1 cell, about" in asked("experiment", "one.toml", "--dry-run").stderr
+    assert "1 cell, about" in invoke("experiment", "one.toml", "--dry-run").stderr
 
 
-def test_a_file_or_a_folder_must_be_given(stand: Path, asked: Asked) -> None:
+def test_a_file_or_a_folder_must_be_given(stand: Path, invoke: Invoke) -> None:
     """Which of both is said."""
-    done = asked("experiment")
+    done = invoke("experiment")
     assert done.returncode == 2
     assert "streamgauge experiment FILE, or --resume FOLDER" in done.stderr

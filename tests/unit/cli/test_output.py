@@ -13,59 +13,59 @@ from streamgauge.config.options_and_settings import read
 from streamgauge.results.verdict import Check
 from streamgauge.studies.capacity import command as capacity_command
 from streamgauge.studies.selftest import checks
-from tests.unit.cli.helpers_commands import Asked, call, command, result_of
+from tests.unit.cli.helpers_commands import Invoke, call, command, result_of
 
 
-def test_lists_as_json_hold_nothing_else(asked: Asked) -> None:
+def test_lists_as_json_hold_nothing_else(invoke: Invoke) -> None:
     """Standard output of a process is one JSON list of objects with a name."""
     done = command("workloads", "--json")
     assert done.returncode == 0
     assert "windowed_aggregation" in [row["name"] for row in json.loads(done.stdout)]
-    assert "spark" in [row["name"] for row in json.loads(asked("engines", "--json").stdout)]
+    assert "spark" in [row["name"] for row in json.loads(invoke("engines", "--json").stdout)]
 
 
-def test_engines_as_json_have_the_options_of_their_transports(asked: Asked) -> None:
+def test_engines_as_json_have_the_options_of_their_transports(invoke: Invoke) -> None:
     """Of those that they know; one that takes none has an empty list."""
-    rows = {row["name"]: row["transport_options"] for row in json.loads(asked("engines", "--json").stdout)}
+    rows = {row["name"]: row["transport_options"] for row in json.loads(invoke("engines", "--json").stdout)}
     assert rows["known"] == {"flight": []}
     names = {option["name"] for option in rows["spark"]["kafka"]}
     assert {"brokers", "encoding", "acks"} <= names
 
 
 @pytest.mark.parametrize("what", ["workloads", "engines"])
-def test_lists_for_people(what: str, asked: Asked) -> None:
+def test_lists_for_people(what: str, invoke: Invoke) -> None:
     """A table, with every name in it."""
-    done = asked(what)
+    done = invoke(what)
     assert done.returncode == 0
-    names = [row["name"] for row in json.loads(asked(what, "--json").stdout)]
+    names = [row["name"] for row in json.loads(invoke(what, "--json").stdout)]
     assert all(name in done.stdout for name in names)
 
 
-def test_all_of_one_workload_where_it_is_named(asked: Asked) -> None:
+def test_all_of_one_workload_where_it_is_named(invoke: Invoke) -> None:
     """For people and as JSON: its own row alone, as it stands in the whole list."""
-    whole = json.loads(asked("workloads", "--json").stdout)
-    (row,) = json.loads(asked("workloads", "windowed_join", "--json").stdout)
+    whole = json.loads(invoke("workloads", "--json").stdout)
+    (row,) = json.loads(invoke("workloads", "windowed_join", "--json").stdout)
     assert row in whole
     assert row["name"] == "windowed_join"
-    shown = asked("workloads", "windowed_join").stdout
+    shown = invoke("workloads", "windowed_join").stdout
     assert all(f"  {one['name']}={one['default']}\n" in shown for one in row["parameters"])
     assert "voipstream" not in shown
-    assert len(asked("workloads").stdout.splitlines()) < 5 * len(whole)
+    assert len(invoke("workloads").stdout.splitlines()) < 5 * len(whole)
 
 
-def test_the_dataflow_of_a_workload_as_json(asked: Asked) -> None:
+def test_the_dataflow_of_a_workload_as_json(invoke: Invoke) -> None:
     """One document on standard output, at the given parameters."""
-    document = json.loads(asked("workloads", "windowed_aggregation", "--flow-json", "--set", "range=12s").stdout)
+    document = json.loads(invoke("workloads", "windowed_aggregation", "--flow-json", "--set", "range=12s").stdout)
     assert document["workload"]["parameters"]["range"] == 12.0
     assert document["nodes"][0]["window"] == {"range_us": 12_000_000, "slide_us": 4_000_000}
     assert document["format_version"] == 1
 
 
-def test_print_toml_comes_back_as_it_went(stand: Path, asked: Asked) -> None:
+def test_print_toml_comes_back_as_it_went(stand: Path, invoke: Invoke) -> None:
     """The file that a command shows asks the same when it is read; nothing is started for it."""
     words = ["run", "windowed_aggregation", "--rate", "1.5M", "--duration", "2m", "--set", "range=10s", "--seed", "7",
              "--option", "spark.sql.shuffle.partitions=4", "--limit", "p50<=2s", "--generators", "3"]  # fmt: skip
-    shown = asked(*words, "--print-toml")
+    shown = invoke(*words, "--print-toml")
     assert shown.returncode == 0
     path = stand / "experiment.toml"
     path.write_text(shown.stdout)
@@ -73,21 +73,21 @@ def test_print_toml_comes_back_as_it_went(stand: Path, asked: Asked) -> None:
     load = experiment.load
     assert (load.rate, load.duration, load.seed, load.generators) == (1.5e6, 120.0, 7, 3)
     assert (experiment.parameters, experiment.limits) == ({"range": "10s"}, ("p50<=2s",))
-    again = asked("experiment", str(path), "--print-toml")
+    again = invoke("experiment", str(path), "--print-toml")
     assert (again.returncode, again.stdout) == (0, shown.stdout)
     assert list(stand.iterdir()) == [path]
 
 
-def test_print_toml_shows_nothing_that_would_be_refused(asked: Asked) -> None:
+def test_print_toml_shows_nothing_that_would_be_refused(invoke: Invoke) -> None:
     """A file that cannot be asked is of no use, and who made it would hear of it later."""
-    done = asked("run", "windowed_aggregation", "--set", "nope=3", "--print-toml")
+    done = invoke("run", "windowed_aggregation", "--set", "nope=3", "--print-toml")
     assert (done.returncode, done.stdout) == (2, "")
     assert "nope" in done.stderr
 
 
-def test_generate_says_what_it_wrote(stand: Path, asked: Asked) -> None:
+def test_generate_says_what_it_wrote(stand: Path, invoke: Invoke) -> None:
     """Files as promised, their counts as JSON alone on stdout."""
-    done = asked(
+    done = invoke(
         "generate", "identity", "--rate", "1k", "--duration", "2s", "--generators", "2", "--out", "there", "--json"
     )
     assert done.returncode == 0, done.stderr
@@ -98,20 +98,20 @@ def test_generate_says_what_it_wrote(stand: Path, asked: Asked) -> None:
     ]
 
 
-def test_generate_notes_what_a_run_notes_of_own_data(stand: Path, asked: Asked) -> None:
+def test_generate_notes_what_a_run_notes_of_own_data(stand: Path, invoke: Invoke) -> None:
     """On stderr with the counts, or as JSON: what is null in the files, and how often the rows come."""
     (stand / "bought.csv").write_text("user_id,gem_pack_id,price\n1,2,30\n1,2,dear\n")
     args = ("generate", "identity", "--set", "data=bought.csv", "--rate", "10", "--duration", "1s", "--out")
-    told, found = asked(*args, "told"), asked(*args, "found", "--json")
-    notes = json.loads(found.stdout)["notes"]
+    text, document = invoke(*args, "one"), invoke(*args, "other", "--json")
+    notes = json.loads(document.stdout)["notes"]
     assert notes[0] == "data of purchases: price is null in 1 of 2 rows (unreadable value: 1)"
     assert notes[1].startswith("data of purchases: its 2 rows come 5 times; ")
-    assert [line for note in notes if (line := f"note  {note}") not in told.stderr.replace("\n", " ")] == []
+    assert [line for note in notes if (line := f"note  {note}") not in text.stderr.replace("\n", " ")] == []
 
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_generate_shows_how_far_it_is(
-    monkeypatch: pytest.MonkeyPatch, stand: Path, asked: Asked, as_json: bool
+    monkeypatch: pytest.MonkeyPatch, stand: Path, invoke: Invoke, as_json: bool
 ) -> None:
     """On stderr, with --json too: what is written for an hour may take minutes."""
 
@@ -121,7 +121,7 @@ def test_generate_shows_how_far_it_is(
 
     monkeypatch.setattr("streamgauge.trial.generate_input.generate", written)
     monkeypatch.setattr("streamgauge.report.terminal.console.PLAIN_EVERY_S", 0.0)
-    done = asked("generate", "identity", "--out", "there", *(["--json"] if as_json else []))
+    done = invoke("generate", "identity", "--out", "there", *(["--json"] if as_json else []))
     assert done.returncode == 0
     assert "written 2 M events of 4 M events" in done.stderr
     assert (json.loads(done.stdout)["events"] == {"purchases": 4_000_000}) if as_json else (done.stdout == "")
@@ -129,11 +129,11 @@ def test_generate_shows_how_far_it_is(
 
 
 @pytest.mark.parametrize(("holds", "code"), [(True, 0), (False, 1)])
-def test_the_self_test_answers_as_json(monkeypatch: pytest.MonkeyPatch, asked: Asked, holds: bool, code: int) -> None:
+def test_the_self_test_answers_as_json(monkeypatch: pytest.MonkeyPatch, invoke: Invoke, holds: bool, code: int) -> None:
     """One object on stdout with all its items; exit code 1 where one does not hold. What goes on is told on stderr."""
     if not holds:
         monkeypatch.setattr(checks, "_input_digest", lambda seed: "the same for each")
-    done = asked("selftest", "--only", "f", "--json")
+    done = invoke("selftest", "--only", "f", "--json")
     found = json.loads(done.stdout)
     assert (done.returncode, found["ok"], found["quick"]) == (code, holds, False)
     assert [(item["item"], item["ok"]) for item in found["items"]] == [("f", holds)]
@@ -142,21 +142,21 @@ def test_the_self_test_answers_as_json(monkeypatch: pytest.MonkeyPatch, asked: A
     assert f"{'holds' if holds else 'FAILS'}  f  the same seed" in done.stderr
 
 
-def test_a_report_says_where_it_is_as_json(stand: Path, asked: Asked) -> None:
+def test_a_report_says_where_it_is_as_json(stand: Path, invoke: Invoke) -> None:
     """One object on stdout; the page is there."""
     (stand / "result.json").write_text(result_of("sustained").to_json())
-    done = asked("report", str(stand), "--json")
+    done = invoke("report", str(stand), "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == {"report": str(stand / "report.html")}
     assert "said so" in (stand / "report.html").read_text()
 
 
-@pytest.mark.parametrize("words", [["sustain", "identity", "-v"], ["experiment", "asked.toml", "-v"]])
+@pytest.mark.parametrize("words", [["sustain", "identity", "-v"], ["experiment", "experiment.toml", "-v"]])
 def test_a_search_shows_its_answer_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path, words: list[str]
 ) -> None:
     """With every check where they are asked for: its view shows it, and nothing after that."""
-    (stand / "asked.toml").write_text('command = "sustain"\nworkload = "identity"\n')
+    (stand / "experiment.toml").write_text('command = "sustain"\nworkload = "identity"\n')
     check = Check(name="driver", value=0, limit=0, unit="", ok=True, state="ok", sentence="")
     answer = result_of("sustained")
     answer = answer.model_copy(update={"verdict": answer.verdict.model_copy(update={"checks": (check,)})})

@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.results.scalability import ScalePlan, ScaleResult
 from streamgauge.studies.matrix import perform as cell_runner
-from tests.unit.cli.helpers_commands import Asked
+from tests.unit.cli.helpers_commands import Invoke
 from tests.unit.studies.scalability.helpers_scale import LAWS, simulated
 
 WORDS = ("scale", "identity", "--engine", "known", "--warmup", "1s", "--duration", "4s")
@@ -18,11 +18,11 @@ GRID = ("--resources", "1,2,4", "--loads", "4096..131072x2")
 
 
 def test_the_answer_stands_in_the_terminal_and_on_a_page(
-    stand: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked
+    stand: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke
 ) -> None:
     """With each trial, the capacity of each level, and the laws."""
     monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"], 20_000)[0])
-    done = asked(*WORDS, *GRID)
+    done = invoke(*WORDS, *GRID)
     assert (done.returncode, done.stdout) == (0, "")
     assert "capacity by parallelism: 1: 16.4 k/s, 2: 32.8 k/s, 4: 65.5 k/s" in done.stderr
     assert "note   simulated: the engine known" in done.stderr
@@ -30,51 +30,53 @@ def test_the_answer_stands_in_the_terminal_and_on_a_page(
     assert "at most" in done.stderr
     (folder,) = (stand / "runs").iterdir()
     assert (folder / "report.html").exists()
-    again = asked("report", str(folder))
+    again = invoke("report", str(folder))
     assert (again.returncode, again.stdout.strip()) == (0, str(folder / "report.html"))
 
 
-def test_the_result_is_json(stand: Path, monkeypatch: pytest.MonkeyPatch, asked: Asked) -> None:
+def test_the_result_is_json(stand: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> None:
     """A capacity that no load exceeded is a lower bound, and exit code 0."""
     monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"], 1e6)[0])
-    done = asked(*WORDS, *GRID, "--json")
+    done = invoke(*WORDS, *GRID, "--json")
     result = ScaleResult.model_validate_json(done.stdout)
     assert done.returncode == 0
     assert [(one.load, one.refused) for one in result.capacities] == [(131072, None)] * 3
-    assert "1: >= 131 k/s" in asked("scale", "--resume", result.folder).stderr
+    assert "1: >= 131 k/s" in invoke("scale", "--resume", result.folder).stderr
 
 
-def test_a_dry_run_counts_trials_and_minutes(stand: Path, asked: Asked) -> None:
+def test_a_dry_run_counts_trials_and_minutes(stand: Path, invoke: Invoke) -> None:
     """For people and for programs; nothing is written."""
-    told, found = asked(*WORDS, *GRID, "--dry-run"), asked(*WORDS, *GRID, "--dry-run", "--json")
-    assert (told.returncode, told.stdout) == (0, "")
-    plan = json.loads(found.stdout)
-    assert f"at most {plan['trials_max']} trials for 18 cells" in told.stderr
+    text, document = invoke(*WORDS, *GRID, "--dry-run"), invoke(*WORDS, *GRID, "--dry-run", "--json")
+    assert (text.returncode, text.stdout) == (0, "")
+    plan = json.loads(document.stdout)
+    assert f"at most {plan['trials_max']} trials for 18 cells" in text.stderr
     assert plan["loads"] == [4096 * 2**n for n in range(6)]
     assert list(stand.iterdir()) == []
 
 
-def test_a_file_does_the_same(stand: Path, asked: Asked) -> None:
+def test_a_file_does_the_same(stand: Path, invoke: Invoke) -> None:
     """`--print-toml` prints it; a dry run of it too."""
-    shown = asked(*WORDS, *GRID, "--print-toml")
+    shown = invoke(*WORDS, *GRID, "--print-toml")
     assert shown.returncode == 0
-    (stand / "asked.toml").write_text(shown.stdout)
-    plans = [asked(*words, "--dry-run", "--json").stdout for words in ((*WORDS, *GRID), ("experiment", "asked.toml"))]
+    (stand / "experiment.toml").write_text(shown.stdout)
+    plans = [
+        invoke(*words, "--dry-run", "--json").stdout for words in ((*WORDS, *GRID), ("experiment", "experiment.toml"))
+    ]
     assert plans[0] == plans[1] != ""
 
 
 @pytest.mark.parametrize("file", EHRENSTEIN, ids=lambda path: path.stem)
-def test_the_papers_experiments_can_be_planned(stand: Path, asked: Asked, file: Path) -> None:
+def test_the_papers_experiments_can_be_planned(stand: Path, invoke: Invoke, file: Path) -> None:
     """Each file of Ehrenstein 2020, figure 5 among them; nothing is started."""
-    done = asked("experiment", str(file), "--dry-run")
+    done = invoke("experiment", str(file), "--dry-run")
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert "nothing was started" in done.stderr
 
 
-def test_figure_5_is_asked_as_in_the_paper(asked: Asked) -> None:
+def test_figure_5_is_asked_as_in_the_paper(invoke: Invoke) -> None:
     """Doublings of keys with a record per second, over up to 16 instances."""
     (file,) = (file for file in EHRENSTEIN if file.stem.endswith("figure5"))
-    plan = ScalePlan.model_validate_json(asked("experiment", str(file), "--dry-run", "--json").stdout)
+    plan = ScalePlan.model_validate_json(invoke("experiment", str(file), "--dry-run", "--json").stdout)
     assert (plan.resources, plan.dimension) == ((1, 2, 4, 8, 16), "parameters.keys")
     assert plan.loads == plan.rates == tuple(4096.0 * 2**n for n in range(6))
 
@@ -95,9 +97,9 @@ def test_figure_5_is_asked_as_in_the_paper(asked: Asked) -> None:
         ((*GRID, "--rate=100k", "--dry-run"), "--rate"),
     ],
 )
-def test_bad_input_is_one_message(stand: Path, asked: Asked, words: tuple[str, ...], setting: str) -> None:
+def test_bad_input_is_one_message(stand: Path, invoke: Invoke, words: tuple[str, ...], setting: str) -> None:
     """Exit code 2; it names the option, the rule, the value and a way out; nothing is written."""
-    done = asked(*WORDS, *words)
+    done = invoke(*WORDS, *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert f"error: {setting}: " in done.stderr
     assert (done.stderr.count("got:"), done.stderr.count("try:")) == (1, 1)

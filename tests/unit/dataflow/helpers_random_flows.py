@@ -31,7 +31,7 @@ TABLES = tuple(
 WINDOWS = st.tuples(st.integers(1, 10**13), st.integers(1, 10**13)).map(lambda two: Window(max(two), min(two)))
 
 
-class Kept(Processor):
+class PassThrough(Processor):
     """Gives rows as they are; it is never run."""
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
@@ -100,7 +100,7 @@ def _top(draw: Draw, stream: Stream) -> Stream:
 def _process(draw: Draw, stream: Stream) -> Stream:
     keys = draw(st.sampled_from([(), tuple(_keys(draw, stream))]))
     gives = Schema.of(**{_name(draw): "bigint"})
-    return stream.process(Kept, keys=keys, gives=gives, several=draw(st.booleans()))
+    return stream.process(PassThrough, keys=keys, gives=gives, several=draw(st.booleans()))
 
 
 def _join(draw: Draw, stream: Stream) -> Stream:

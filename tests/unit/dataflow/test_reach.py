@@ -70,7 +70,7 @@ def test_slide(case: str) -> None:
     assert slide_us(CASES[case][0].sinks[0].input) == SLIDES[case]
 
 
-class Kept(Processor):
+class PassThrough(Processor):
     """Without end, or of the watermark; what it gives is of no concern here."""
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
@@ -86,8 +86,8 @@ class Kept(Processor):
 def test_what_closes_before_and_behind_something_without_end_is_waited_for() -> None:
     """Windows of 8 s, a process that never forgets, windows of 60 s: 3 s of tail would leave those open."""
     counts = A.window(tumble("8s"), keys="k").aggregate(n="count(*)")
-    retained = counts.process(Kept, keys="k", gives=Schema.of(k="int", n="bigint"))
+    retained = counts.process(PassThrough, keys="k", gives=Schema.of(k="int", n="bigint"))
     sums = retained.window(tumble("60s"), keys="k").aggregate(n="sum(n)").sink("sums")
     assert (reach_us(sums), tail_us(sums)) == (None, 68_000_000)
-    held = A.process(Kept, keys="k", gives=Schema.of(k="int", v="int"), identity="k", reach="2s").sink("held")
+    held = A.process(PassThrough, keys="k", gives=Schema.of(k="int", v="int"), identity="k", reach="2s").sink("held")
     assert (reach_us(held), tail_us(held)) == (2_000_000, 2_000_000 + PROCESS_DELAY_US)

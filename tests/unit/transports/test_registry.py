@@ -22,7 +22,7 @@ SCHEMA = pa.schema([(name, pa.int64()) for name in (EVENT_TIME, INGEST_TIME, EVE
 EVENTS = pa.record_batch({EVENT_TIME: [1, 2, 3], EVENT_ID: [0, 1, 2]})
 
 
-class Kept:
+class RecordingReceiver:
     """A receiver that remembers."""
 
     def __init__(self) -> None:
@@ -57,9 +57,9 @@ def test_an_outlet_counts_what_is_offered(name: str) -> None:
 
 def test_flight_carries_both_ways() -> None:
     """What the driver offers the system reads, and what the system sends the recorder gets."""
-    flight, kept = transport("flight"), Kept()
+    flight, receiver = transport("flight"), RecordingReceiver()
     outlet = flight.open_outlet(AT, OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7))
-    inlet = flight.open_inlet(AT, kept)
+    inlet = flight.open_inlet(AT, receiver)
     outlet.offer(0, 1000, {"ads": EVENTS}, 5)
     read = pa.Table.from_batches(
         client.read_range(outlet.location, AT.token, "ads", 0, 1000, (EVENT_TIME, INGEST_TIME), 0)
@@ -67,8 +67,8 @@ def test_flight_carries_both_ways() -> None:
     assert read.to_pydict() == {EVENT_TIME: [1, 2, 3], INGEST_TIME: [7, 7, 7]}
     client.send_results(inlet.location, AT.token, {"query": "q", "batch": 4}, iter([EVENTS]))
     assert client.act(inlet.location, AT.token, "commit", query="q", batch=4, accepted=[], sinks=[]) is True
-    assert kept.results == [({"query": "q", "batch": 4}, pa.Table.from_batches([EVENTS]))]
-    assert kept.committed == [("q", 4)]
+    assert receiver.results == [({"query": "q", "batch": 4}, pa.Table.from_batches([EVENTS]))]
+    assert receiver.committed == [("q", 4)]
     inlet.close()
 
 

@@ -32,9 +32,7 @@ class Future:
 class Admin:
     """A broker's groups: the topics that each member of the program's is assigned, and its committed offsets."""
 
-    def __init__(
-        self, members: list[list[str]] | None = None, groups: tuple[str, ...] = (), offsets: Any = ()
-    ) -> None:
+    def __init__(self, members: list[list[str]] | None = None, groups: tuple[str, ...] = (), offsets: Any = ()) -> None:
         self.members, self.groups, self.offsets = members, groups, offsets
 
     def describe_consumer_groups(self, groups: list[str], request_timeout: float) -> dict[str, Future]:
@@ -153,9 +151,7 @@ def test_the_timeout_is_that_of_its_file(watched: Callable[..., Readiness], cloc
         (Admin(None, (GROUP,)), "the broker has no consumer group"),
     ],
 )
-def test_a_consumer_that_does_not_read_its_inputs(
-    watched: Callable[..., Readiness], admin: Admin, words: str
-) -> None:
+def test_a_consumer_that_does_not_read_its_inputs(watched: Callable[..., Readiness], admin: Admin, words: str) -> None:
     """The message has what the broker knows of its group, or the other groups, and the ways out."""
     message = watched(admin, timeout_s=4.0).timeout_message()
     assert message.startswith(f"within 4 s group {GROUP} did not read ads, views; {words}")

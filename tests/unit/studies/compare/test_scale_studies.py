@@ -20,7 +20,7 @@ from streamgauge.studies.compare.scale_studies import compare_studies
 from streamgauge.studies.matrix import perform as cell_runner
 from streamgauge.studies.scalability.command import scale
 from tests.unit.cli.helpers_commands import call_and_read
-from tests.unit.studies.scalability.helpers_scale import LAWS, Seen, asked, simulated
+from tests.unit.studies.scalability.helpers_scale import LAWS, RecordingObserver, scale_experiment, simulated
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
 Make = Callable[..., str]
@@ -40,8 +40,8 @@ def study(made: dict[str, str], tmp_path_factory: pytest.TempPathFactory, monkey
         key = f"{of_one_per_s} {scale_of}"
         if key not in made:
             monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"], of_one_per_s)[0])
-            asked_for = asked(tmp_path_factory.mktemp("runs"), **{"loads": "1k..64kx2", **scale_of})
-            made[key] = scale(asked_for, Seen()).folder
+            asked_for = scale_experiment(tmp_path_factory.mktemp("runs"), **{"loads": "1k..64kx2", **scale_of})
+            made[key] = scale(asked_for, RecordingObserver()).folder
         return made[key]
 
     return make
@@ -60,7 +60,7 @@ def stored(folder: str) -> ScaleResult:
     return result
 
 
-def says(found: ScaleComparison) -> list[str]:
+def outcomes(found: ScaleComparison) -> list[str]:
     return [one.says for one in found.capacities]
 
 
@@ -68,12 +68,12 @@ def test_b_is_better_where_the_intervals_do_not_overlap(study: Make) -> None:
     """Doublings: 4 to 8 k/s against 8 to 16 k/s. A difference within a step is none."""
     a, b, like_a = study(7000), study(14_000), study(7900)
     found = compare_studies(a, b)
-    assert says(found) == ["better"] * 4
+    assert outcomes(found) == ["better"] * 4
     first = found.capacities[0]
     assert (first.a.held, first.a.failed, first.b.held, first.b.failed) == (4000, 8000, 8000, 16_000)
     assert (first.low, first.high) == (0.0, 3.0)
-    assert says(compare_studies(b, a)) == ["worse"] * 4
-    assert set(says(compare_studies(a, like_a))) == {"no_difference"}
+    assert outcomes(compare_studies(b, a)) == ["worse"] * 4
+    assert set(outcomes(compare_studies(a, like_a))) == {"no_difference"}
 
 
 def test_the_demand_of_a_load_is_compared_too(study: Make) -> None:
@@ -88,12 +88,12 @@ def test_the_demand_of_a_load_is_compared_too(study: Make) -> None:
 def test_an_open_end_decides_nothing(study: Make) -> None:
     """A capacity that no load exceeded may be any higher one; a load that no level sustained has no demand."""
     found = compare_studies(study(7000), study(70_000, loads="1k,2k"))
-    assert says(found) == ["no_difference"] * 4
+    assert outcomes(found) == ["no_difference"] * 4
     assert {one.high for one in found.capacities} == {None}
     both = compare_studies(study(70_000, loads="1k,2k"), study(70_000, loads="1k,2k", resources="1,2"))
-    assert says(both) == ["unknown"] * 2
+    assert outcomes(both) == ["unknown"] * 2
     nothing = compare_studies(study(500), study(70_000, loads="1k,2k,4k"))
-    assert says(nothing)[0] == "better"
+    assert outcomes(nothing)[0] == "better"
 
 
 def test_an_undecided_failure_bounds_nothing(study: Make, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_an_undecided_failure_bounds_nothing(study: Make, tmp_path: Path) -> Non
     a, b = study(7000), study(14_000)
     doubtful = tuple(one.model_copy(update={"decided": False}) for one in stored(a).capacities)
     found = compare_studies(changed(a, tmp_path, capacities=doubtful), b)
-    assert says(found) == [*["no_difference"] * 3, "unknown"]
+    assert outcomes(found) == [*["no_difference"] * 3, "unknown"]
     assert {one.a.above for one in found.demands} == {0}
 
 
@@ -114,7 +114,7 @@ def test_smaller_is_better_where_smaller_is_harder(study: Make, tmp_path: Path) 
         return changed(folder, tmp_path, capacities=(one,), metric="smallest slide", **axis)
 
     found = compare_studies(of_periods(study(7000), 1.0, 0.5), of_periods(study(14_000), 0.5, 0.25))
-    assert says(found) == ["better"]
+    assert outcomes(found) == ["better"]
     assert found.capacities[0].high == 0.0
     assert "smallest slide: B is better with parallelism 1" in " ".join(render(document(found)).split())
 
@@ -138,7 +138,7 @@ def test_studies_of_two_environments_are_compared(study: Make, tmp_path: Path) -
     named = {one.setting for one in found.not_the_same}
     assert {"environment.cpu_model", "environment.cpus", "environment.memory_bytes"} <= named
     assert "environment.cpu_model" in found.warnings[0]
-    assert says(found) == ["better"] * 4
+    assert outcomes(found) == ["better"] * 4
 
 
 def test_what_cannot_be_compared_is_refused(study: Make, tmp_path: Path) -> None:

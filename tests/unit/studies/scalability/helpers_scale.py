@@ -22,15 +22,15 @@ LAWS = {
 }
 
 
-def asked(out: Path | None = None, of_load: dict[str, Any] | None = None, **scale: Any) -> Experiment:
+def scale_experiment(out: Path | None = None, of_load: dict[str, Any] | None = None, **scale: Any) -> Experiment:
     load = {"warmup": "1s", "duration": "4s", **(of_load or {})}
     values = {"command": "scale", "workload": "identity", "engine": "known", "load": load}
     of = {"resources": RESOURCES, "loads": LOADS, **scale}
     return build({**values, **({"out": str(out)} if out else {}), "scale": of})
 
 
-class Seen:
-    """An observer that keeps what it is told."""
+class RecordingObserver:
+    """An observer that remembers its calls."""
 
     def __init__(self) -> None:
         self.begun: list[tuple[int, int]] = []

@@ -27,7 +27,7 @@ from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.study import study_of
 from streamgauge.system.lock import try_lock
 from streamgauge.trial.run import run_single
-from tests.unit.studies.scalability.helpers_scale import LAWS, Seen, asked, made, simulated
+from tests.unit.studies.scalability.helpers_scale import LAWS, RecordingObserver, made, scale_experiment, simulated
 
 ONE = 7000.0
 
@@ -38,9 +38,9 @@ def test_the_capacity_of_a_known_law_is_found(tmp_path: Path, monkeypatch: pytes
     law = LAWS[name]
     perform, given = simulated(law)
     monkeypatch.setattr(cell_runner, "perform", perform)
-    result, seen = scale(asked(tmp_path), seen := Seen()), seen
+    result = scale(scale_experiment(tmp_path), observer := RecordingObserver())
     assert (result.finished, result.decided, exit_code(result)) == (True, True, 0)
-    assert len(given) == len(result.cells) == len(seen.cells) <= plan_scale(asked()).trials_max
+    assert len(given) == len(result.cells) == len(observer.cells) <= plan_scale(scale_experiment()).trials_max
     for one in result.capacities:
         true = law.capacity(ONE, one.resources)
         assert one.load is not None
@@ -69,7 +69,7 @@ def test_every_level_needs_its_resources(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(command, "require_machine", require_machine)
     with pytest.raises(MachineError):
-        scale(asked(tmp_path), Seen())
+        scale(scale_experiment(tmp_path), RecordingObserver())
     assert needed == {1, 2, 4, 8}
     assert list(tmp_path.iterdir()) == []
 
@@ -78,7 +78,7 @@ def test_a_noisy_system_is_found_by_repetitions(tmp_path: Path, monkeypatch: pyt
     """Majorities of three, within the noise."""
     law = LAWS["linear"].__class__(noise=0.03)
     monkeypatch.setattr(cell_runner, "perform", simulated(law)[0])
-    result = scale(asked(tmp_path, repeat=3), Seen())
+    result = scale(scale_experiment(tmp_path, repeat=3), RecordingObserver())
     assert result.decided
     for one in result.capacities:
         assert one.load == pytest.approx(ONE * one.resources, rel=0.12)
@@ -89,7 +89,7 @@ def test_a_noisy_system_is_found_by_repetitions(tmp_path: Path, monkeypatch: pyt
 def test_what_no_load_exceeds_is_a_lower_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is decided all the same; no law is fitted to it."""
     monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
-    result = scale(asked(tmp_path, loads="1k..12k"), Seen())
+    result = scale(scale_experiment(tmp_path, loads="1k..12k"), RecordingObserver())
     assert [(one.load, one.is_bound) for one in result.capacities][1:] == [(12000, True)] * 3
     assert (result.decided, exit_code(result)) == (True, 0)
     assert next(fit for fit in result.fits if fit.law == "universal").reason
@@ -108,7 +108,7 @@ def test_a_parameter_may_be_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyP
         "load": {"rate": "2k", "warmup": "1s", "duration": "20s"}, "parameters": {"range": "4s"},
         "scale": {"resources": "1,2,4", "loads": "4s,2s,1s,500ms,250ms", "load": "slide"},
     })  # fmt: skip
-    result = scale(experiment, Seen())
+    result = scale(experiment, RecordingObserver())
     assert (result.metric, result.parameters["range"], "slide" in result.parameters) == ("smallest slide", 4.0, False)
     assert [one.load for one in result.capacities] == [1.0, 0.5, 0.25]
     assert [one.resources for one in result.demands] == [1, 1, 1, 2, 4]
@@ -136,7 +136,7 @@ def test_the_greatest_hierarchy_is_found(
 ) -> None:
     """The rate grows with the number of sensors."""
     monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"], 500)[0])
-    result = scale(hierarchy(tmp_path, load, loads, **fixed), Seen())
+    result = scale(hierarchy(tmp_path, load, loads, **fixed), RecordingObserver())
     assert (result.metric, result.decided) == (metric, True)
     assert [(one.load, one.is_bound) for one in result.capacities] == [(greatest, False), (result.loads[-1], True)]
 
@@ -161,14 +161,14 @@ def test_keys_with_a_record_per_second_stand_beside_the_paper(tmp_path: Path, mo
             "load": {"warmup": "1s", "duration": "4s"}, "parameters": {"frequency": frequency},
             "scale": {"resources": "1,2", "loads": "4096,8192", "load": "keys"},
         })  # fmt: skip
-        assert len(scale(experiment, Seen()).published) == points
+        assert len(scale(experiment, RecordingObserver()).published) == points
 
 
 def test_a_study_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same answer as one that was not; the interrupted trial is made again."""
     whole, given = simulated(LAWS["contended"])
     monkeypatch.setattr(cell_runner, "perform", whole)
-    expected = scale(asked(tmp_path / "whole"), Seen())
+    expected = scale(scale_experiment(tmp_path / "whole"), RecordingObserver())
     count, perform = len(given), simulated(LAWS["contended"])[0]
     made_so_far: list[Experiment] = []
 
@@ -179,16 +179,16 @@ def test_a_study_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
         return perform(experiment, observers)
 
     monkeypatch.setattr(cell_runner, "perform", stopping)
-    stopped = scale(asked(tmp_path / "stopped"), Seen())
+    stopped = scale(scale_experiment(tmp_path / "stopped"), RecordingObserver())
     assert (stopped.finished, exit_code(stopped), stopped.cells[-1].outcome) == (False, 1, "interrupted")
     resume = build({"command": "scale", "workload": "", "search": {"resume": stopped.folder}})
-    result = scale(resume, seen := Seen())
-    assert seen.begun[0][0] == 4
+    result = scale(resume, observer := RecordingObserver())
+    assert observer.begun[0][0] == 4
     assert len(made_so_far) == count + 1
     assert result.capacities == expected.capacities
     assert result.demands == expected.demands
     assert len({cell.number for cell in result.cells}) == len(result.cells)
-    again = scale(resume, Seen())
+    again = scale(resume, RecordingObserver())
     assert (len(made_so_far), again.capacities) == (count + 1, expected.capacities)
 
 
@@ -202,7 +202,7 @@ def test_what_decided_nothing_is_tried_again_after_a_resume(tmp_path: Path, monk
         return figures.model_copy(update={"verdict": verdicts.get(experiment.load.rate, figures.verdict)})
 
     monkeypatch.setattr(cell_runner, "perform", doubtful)
-    first = scale(asked(tmp_path, resources="1", loads="1k,2k,4k"), Seen())
+    first = scale(scale_experiment(tmp_path, resources="1", loads="1k,2k,4k"), RecordingObserver())
     assert [(cell.load, cell.outcome) for cell in first.cells] == [
         (2000, "invalid"), (2000, "invalid"), (1000, "sustained")
     ]  # fmt: skip
@@ -210,11 +210,11 @@ def test_what_decided_nothing_is_tried_again_after_a_resume(tmp_path: Path, monk
     assert exit_code(first) == 3
     del verdicts[2000.0]
     resume = build({"command": "scale", "workload": "identity", "search": {"resume": first.folder}})
-    second = scale(resume, Seen())
+    second = scale(resume, RecordingObserver())
     assert second.capacities[0].load == 2000
     assert exit_code(second) == 1
     verdicts.clear()
-    assert exit_code(scale(resume, Seen())) == 0
+    assert exit_code(scale(resume, RecordingObserver())) == 0
     assert [experiment.load.rate for experiment in given].count(1000) == 1
 
 
@@ -228,9 +228,9 @@ def test_a_tie_of_repetitions_is_tried_again_after_a_resume(tmp_path: Path, monk
         return figures.model_copy(update={"verdict": "sustained" if not held or held.pop() else "not_sustained"})
 
     monkeypatch.setattr(cell_runner, "perform", doubtful)
-    first = scale(asked(tmp_path, resources="1", loads="1k", repeat=2), Seen())
+    first = scale(scale_experiment(tmp_path, resources="1", loads="1k", repeat=2), RecordingObserver())
     assert (len(given), first.finished, first.decided, exit_code(first)) == (2, True, False, 1)
-    second = scale(build({"command": "scale", "workload": "", "search": {"resume": first.folder}}), Seen())
+    second = scale(build({"command": "scale", "workload": "", "search": {"resume": first.folder}}), RecordingObserver())
     assert (len(given), second.capacities[0].load, exit_code(second)) == (4, 1000, 0)
 
 
@@ -240,11 +240,13 @@ def test_wrong_answers_end_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(cell_runner, "perform", perform)
     wrong = Judged("not_sustained", "wrong", None, "3 missing of 10 expected results")
     monkeypatch.setattr(command, "judge", lambda *_: wrong)
-    result = scale(asked(tmp_path), Seen())
+    result = scale(scale_experiment(tmp_path), RecordingObserver())
     assert (len(given), result.finished, result.capacities, exit_code(result)) == (1, False, (), 1)
     assert result.cells[0].wrong_answers == wrong.wrong_answers
     monkeypatch.setattr(command, "judge", judge)
-    resumed = scale(build({"command": "scale", "workload": "", "search": {"resume": result.folder}}), Seen())
+    resumed = scale(
+        build({"command": "scale", "workload": "", "search": {"resume": result.folder}}), RecordingObserver()
+    )
     assert resumed.decided
     assert given[0].load.rate == given[1].load.rate
 
@@ -264,7 +266,7 @@ def test_a_trial_is_judged_from_its_own_folder(
 
     monkeypatch.setattr(cell_runner, "perform", perform)
     of_load = {"duration": "20s"}
-    result = scale(asked(tmp_path / "studies", of_load, criterion=criterion), Seen())
+    result = scale(scale_experiment(tmp_path / "studies", of_load, criterion=criterion), RecordingObserver())
     assert (len(result.cells), result.cells[0].outcome) == (1, "not_sustained")
     assert result.cells[0].wrong_answers.startswith("3 missing of 9 expected results")
 
@@ -276,11 +278,11 @@ def failed(name: str) -> Check:
 def test_the_folder_has_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result can be read back; the tables have a row for each trial, which name its folder."""
     monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
-    result = scale(asked(tmp_path), Seen())
+    result = scale(scale_experiment(tmp_path), RecordingObserver())
     (folder,) = tmp_path.iterdir()
     assert folder.name.endswith("-identity-scale")
     assert read_study(folder, SCALE) == result
-    assert read(folder / "experiment.toml") == asked(tmp_path)
+    assert read(folder / "experiment.toml") == scale_experiment(tmp_path)
     with (folder / "trials.csv").open(newline="") as lines:
         rows = list(csv.DictReader(lines))
     assert [row["folder"] for row in rows] == [f"cells/{n:03d}/run" for n in range(1, len(rows) + 1)]
@@ -295,7 +297,7 @@ def test_a_machine_that_lacks_something_ends_it(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(cell_runner, "perform", fail)
     with pytest.raises(MachineError):
-        scale(asked(tmp_path), Seen())
+        scale(scale_experiment(tmp_path), RecordingObserver())
     (folder,) = tmp_path.iterdir()
     stored = read_study(folder, SCALE)
     assert isinstance(stored, ScaleResult)
@@ -305,20 +307,23 @@ def test_a_machine_that_lacks_something_ends_it(tmp_path: Path, monkeypatch: pyt
 def test_two_processes_do_not_run_one_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They would overwrite each other's trials."""
     monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
-    folder = Path(scale(asked(tmp_path), Seen()).folder)
+    folder = Path(scale(scale_experiment(tmp_path), RecordingObserver()).folder)
     resume = build({"command": "scale", "workload": "", "search": {"resume": str(folder)}})
     with try_lock(folder / LOCK), pytest.raises(InputError, match="another process is still running"):
-        scale(resume, Seen())
+        scale(resume, RecordingObserver())
 
 
 def test_other_settings_beside_a_resume_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each by its name; a folder of another kind too."""
     monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
-    folder = scale(asked(tmp_path), Seen()).folder
+    folder = scale(scale_experiment(tmp_path), RecordingObserver()).folder
     other = {"scale": {"resources": "1,2", "criterion": "ehrenstein"}, "load": {"seed": 2}}
     with pytest.raises(InputError) as refused:
-        scale(build({"command": "scale", "workload": "filter", "search": {"resume": folder}, **other}), Seen())
+        scale(
+            build({"command": "scale", "workload": "filter", "search": {"resume": folder}, **other}),
+            RecordingObserver(),
+        )
     settings = {problem.setting for problem in refused.value.problems}
     assert {"workload", "scale.resources", "scale.criterion", "load.seed"} <= settings
     with pytest.raises(InputError, match=r"must be the folder of a scalability study, which holds a scale\.json"):
-        scale(build({"command": "scale", "workload": "", "search": {"resume": str(tmp_path)}}), Seen())
+        scale(build({"command": "scale", "workload": "", "search": {"resume": str(tmp_path)}}), RecordingObserver())

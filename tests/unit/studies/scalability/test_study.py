@@ -10,12 +10,12 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.study import study_of
-from tests.unit.studies.scalability.helpers_scale import asked
+from tests.unit.studies.scalability.helpers_scale import scale_experiment
 
 
 def test_a_trial_is_a_run_of_its_cell() -> None:
     """With its load and resources, and without the study's own settings."""
-    study = study_of(asked(loads="1k..4kx2"))
+    study = study_of(scale_experiment(loads="1k..4kx2"))
     trial = study.trial(Point(2, 1))
     assert (trial.command, trial.load.rate, trial.parallelism, trial.scale) == ("run", 4000, 2, None)
     assert trial.search == build({"workload": "identity"}).search
@@ -23,20 +23,20 @@ def test_a_trial_is_a_run_of_its_cell() -> None:
 
 def test_a_plan_counts_trials_and_seconds() -> None:
     """Fewer than there are cells; repetitions count."""
-    one, three = study_of(asked()).plan(), study_of(asked(repeat=3)).plan()
+    one, three = study_of(scale_experiment()).plan(), study_of(scale_experiment(repeat=3)).plan()
     assert one.trials_max < one.cells / 5
     assert three.trials_max == 3 * one.trials_max
-    assert one.seconds_max == pytest.approx(one.trials_max * study_of(asked()).trial_s)
+    assert one.seconds_max == pytest.approx(one.trials_max * study_of(scale_experiment()).trial_s)
     assert one.seconds_extended > one.seconds_max
 
 
 def test_simulated_capacities_are_said_to_be_so() -> None:
     """And cores that the machine does not have."""
-    (note,) = study_of(asked()).notes()
+    (note,) = study_of(scale_experiment()).notes()
     assert note.startswith("simulated: ")
-    (note,) = study_of(asked_of_spark("1,4096")).notes()
+    (note,) = study_of(spark_experiment("1,4096")).notes()
     assert "4096 cores were asked for" in note
-    assert list(study_of(asked_of_spark("1")).notes()) == []
+    assert list(study_of(spark_experiment("1")).notes()) == []
 
 
 def topology(load: str, loads: str, name: str = "scalability_tumbling", rate: str = "", **parameters: Any) -> Any:
@@ -48,7 +48,7 @@ def topology(load: str, loads: str, name: str = "scalability_tumbling", rate: st
 
 
 @pytest.mark.parametrize(
-    ("asked", "rates"),
+    ("experiment", "rates"),
     [
         (topology("keys", "4096..131072x2", frequency=1), [4096 * 2**n for n in range(6)]),
         (topology("frequency", "1,10,100", keys=500), [500, 5000, 50_000]),
@@ -57,14 +57,14 @@ def topology(load: str, loads: str, name: str = "scalability_tumbling", rate: st
         (topology("height", "1,2,3", "scalability_hierarchical", frequency=2), [20, 200, 2000]),
     ],
 )
-def test_a_fixed_frequency_sets_the_rate_of_each_load(asked: Any, rates: list[float]) -> None:
+def test_a_fixed_frequency_sets_the_rate_of_each_load(experiment: Any, rates: list[float]) -> None:
     """Keys times frequency, as in the paper. Without a frequency every load has one rate."""
-    study = study_of(asked)
+    study = study_of(experiment)
     assert list(study.plan().rates) == rates
     assert [study.trial(Point(load, 1)).load.rate for load in range(len(rates))] == rates
 
 
-def asked_of_spark(resources: str) -> Any:
+def spark_experiment(resources: str) -> Any:
     scale = {"resources": resources, "loads": "1k,2k"}
     return build({"command": "scale", "workload": "identity", "scale": scale})
 
@@ -73,7 +73,7 @@ def test_ehrensteins_criterion_has_its_own_spans() -> None:
     """Unless others are given."""
     paper = build({"command": "scale", "workload": "identity", "scale": {"criterion": "ehrenstein"}})
     assert (paper.load.warmup, paper.load.duration) == (180, 360)
-    assert asked(criterion="ehrenstein").load.duration == 4
+    assert scale_experiment(criterion="ehrenstein").load.duration == 4
     assert build({"command": "scale", "workload": "identity"}).load.duration == 30
 
 
@@ -92,14 +92,14 @@ def test_ehrensteins_criterion_has_its_own_spans() -> None:
 def test_what_cannot_be_is_refused(scale: dict[str, Any], load: dict[str, Any], setting: str, rule: str) -> None:
     """Before anything is started."""
     with pytest.raises(InputError) as refused:
-        study_of(asked(of_load=load, **scale))
+        study_of(scale_experiment(of_load=load, **scale))
     (problem,) = refused.value.problems
     assert problem.setting == setting
     assert rule in problem.rule
 
 
 @pytest.mark.parametrize(
-    ("asked", "setting", "rule", "way_out"),
+    ("experiment", "setting", "rule", "way_out"),
     [
         (topology("rate", "1k,2k", frequency=1), "set frequency", "fixes the rate", "leave --set frequency out"),
         (topology("keys", "1k,2k", rate="5k", frequency=1), "load.rate", "must not be given", "leave --rate out"),
@@ -107,10 +107,10 @@ def test_what_cannot_be_is_refused(scale: dict[str, Any], load: dict[str, Any], 
         (topology("keys", "1k,2k", keys=500), "set keys", "because --loads states its values", "leave --set keys out"),
     ],
 )
-def test_a_setting_that_would_be_ignored_is_refused(asked: Any, setting: str, rule: str, way_out: str) -> None:
+def test_a_setting_that_would_be_ignored_is_refused(experiment: Any, setting: str, rule: str, way_out: str) -> None:
     """Once, with a way out that a study has: a rate that the frequency contradicts, and a value of what is varied."""
     with pytest.raises(InputError) as refused:
-        study_of(asked)
+        study_of(experiment)
     (problem,) = refused.value.problems
     assert problem.setting == setting
     assert rule in problem.rule
@@ -132,5 +132,5 @@ def test_a_rate_that_was_given_may_be_the_default() -> None:
 def test_a_problem_of_some_cells_names_one() -> None:
     """With the number of the others."""
     with pytest.raises(InputError) as refused:
-        study_of(asked(loads="1k,1e12"))
+        study_of(scale_experiment(loads="1k,1e12"))
     assert any("(load 1000000000000 with 1, and 3 more cells)" in one.rule for one in refused.value.problems)

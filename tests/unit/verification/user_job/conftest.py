@@ -19,7 +19,7 @@ def case(tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch) -> Callable
     monkeypatch.setattr(sys, "path", list(sys.path))
 
     def made(arguments: str, **more: Any) -> Case:
-        path = tmp_path / "asked_job.py"
+        path = tmp_path / "user_job.py"
         path.write_text(HEAD.replace("{}", arguments))
         load = {"rate": "1k", "duration": "10s", "warmup": "5s", "generators": 2}
         resolved = check(build({"workload": str(path), "load": load, "out": str(tmp_path)}))

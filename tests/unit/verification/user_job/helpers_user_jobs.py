@@ -23,7 +23,7 @@ from streamgauge.jobs import Integer, Key, job, stream
 
 
 @job(stream("purchases", Key("user_id", 100), Integer("price", 1, 100)), {})
-def asked(spark, inputs):
+def user_job(spark, inputs):
     raise AssertionError("no engine runs here")
 """
 ROWS = "SELECT user_id, price / 3 AS third, event_time, ingest_time, event_id FROM purchases"

@@ -70,15 +70,15 @@ def with_time(rows: pa.Table) -> pa.Table:
     return rows.append_column(EVENT_TIME, times)
 
 
-def counts(asked: Case, before_us: int = FAR_FUTURE_US) -> pa.Table:
-    return with_time(asked.answer(COUNTS, before_us))
+def counts(program: Case, before_us: int = FAR_FUTURE_US) -> pa.Table:
+    return with_time(program.answer(COUNTS, before_us))
 
 
 def test_the_last_value_of_each_key_counts(case: Callable[..., Case]) -> None:
     """Earlier values may be any."""
-    asked = case(UPDATES)
-    asked.receive(counts(asked, asked.record.spans.start_us + 3_000_000), counts(asked))
-    found = asked.verify()
+    program = case(UPDATES)
+    program.receive(counts(program, program.record.spans.start_us + 3_000_000), counts(program))
+    found = program.verify()
     assert faults(found) == {}
     assert (found.expected, found.independent) == (100, True)
     assert "last values of user_id; earlier values are not compared" in found.sentence
@@ -86,8 +86,8 @@ def test_the_last_value_of_each_key_counts(case: Callable[..., Case]) -> None:
 
 def test_each_fault_of_last_values_is_named(case: Callable[..., Case]) -> None:
     """A stale value that comes last is a wrong one."""
-    asked = case(UPDATES)
-    right, old = counts(asked), counts(asked, asked.record.spans.start_us + 3_000_000)
+    program = case(UPDATES)
+    right, old = counts(program), counts(program, program.record.spans.start_us + 3_000_000)
     seven = pc.equal(right.column("user_id"), 7)
     other = pc.if_else(seven, pc.add(right.column("n"), 1), right.column("n"))
     stranger = right.slice(0, 1).set_column(0, "user_id", pa.array([500], right.column("user_id").type))
@@ -98,52 +98,52 @@ def test_each_fault_of_last_values_is_named(case: Callable[..., Case]) -> None:
         "of no key": ([right, stranger], {"extra": 1}),
     }
     for name, (batches, expected) in planted.items():
-        asked = case(UPDATES)
-        asked.receive(*batches)
-        assert faults(asked.verify()) == expected, name
+        program = case(UPDATES)
+        program.receive(*batches)
+        assert faults(program.verify()) == expected, name
 
 
 def test_updates_of_a_trial_that_ended_early_are_not_demanded(case: Callable[..., Case]) -> None:
     """How much input they cover is not known then."""
-    asked = case(UPDATES)
-    asked.receive(counts(asked).slice(0, 50))
-    asked.record.stop_early("the backlog cannot be worked off")
-    found = asked.verify()
+    program = case(UPDATES)
+    program.receive(counts(program).slice(0, 50))
+    program.record.stop_early("the backlog cannot be worked off")
+    found = program.verify()
     assert found.missing == 0
     assert "not compared because the trial ended early" in found.sentence
 
 
 def test_results_without_a_time_are_compared(case: Callable[..., Case]) -> None:
     """As a multiset; they are in no latency, and the note says why."""
-    asked = case(TIMELESS)
-    rows = with_time(asked.answer(DEAR))
-    asked.receive(rows)
-    found = verify_user_job(asked.resolved, asked.record, asked.folder / "batch.log")
+    program = case(TIMELESS)
+    rows = with_time(program.answer(DEAR))
+    program.receive(rows)
+    found = verify_user_job(program.resolved, program.record, program.folder / "batch.log")
     assert faults(found.verification) == {}
     assert found.verification.matched == len(rows) > 1000
     assert found.sinks[0].latencies.latencies.event_time_us is None or (
         found.sinks[0].latencies.latencies.event_time_us.count == 0
     )
     assert any("no event time" in note for note in found.sinks[0].latencies.latencies.notes)
-    asked = case(TIMELESS)
-    asked.receive(rows.slice(1))
-    assert faults(asked.verify()) == {"missing": 1}
+    program = case(TIMELESS)
+    program.receive(rows.slice(1))
+    assert faults(program.verify()) == {"missing": 1}
 
 
 def test_each_output_has_its_reference(case: Callable[..., Case]) -> None:
     """A fault in one is named with it."""
-    asked = case(TWO)
-    log, commits = asked.record.trial_log, []
+    program = case(TWO)
+    log, commits = program.record.trial_log, []
     for sink, query in (("dear", ROWS), ("cheap", ROWS.replace("> 90", "< 10"))):
-        rows = with_time(asked.answer(query)).slice(1 if sink == "cheap" else 0)
+        rows = with_time(program.answer(query)).slice(1 if sink == "cheap" else 0)
         table = rows.append_column(EMISSION_TIME, pc.add(rows.column(EVENT_TIME), LATE_US))
-        path = asked.folder / f"{sink}.arrow"
+        path = program.folder / f"{sink}.arrow"
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
         commits += [replace(one, sink=sink, rows=0, paths=[]) for one in log.commits]
         commits[-1] = replace(commits[-1], rows=rows.num_rows, paths=[str(path)])
     log.sinks, log.commits = ("dear", "cheap"), commits
-    found = asked.verify()
+    found = program.verify()
     assert faults(found) == {"missing": 1}
     assert found.sentence.startswith("cheap: ")
     assert found.examples[0]["sink"] == "cheap"
@@ -152,5 +152,5 @@ def test_each_output_has_its_reference(case: Callable[..., Case]) -> None:
 def test_nothing_received_is_all_missing(case: Callable[..., Case]) -> None:
     """Also where the reference has a sum, which is wider than the numbers that it adds."""
     query = "SELECT user_id, sum(price) AS spent, event_time // 1000 AS ts FROM purchases GROUP BY ALL"
-    asked = case(f'[output]\nkeys = ["user_id", "ts"]\ntime = "ts"\nreach = "0s"\nreference = "{query}"\n')
-    assert faults(asked.verify()).keys() == {"missing"}
+    program = case(f'[output]\nkeys = ["user_id", "ts"]\ntime = "ts"\nreach = "0s"\nreference = "{query}"\n')
+    assert faults(program.verify()).keys() == {"missing"}

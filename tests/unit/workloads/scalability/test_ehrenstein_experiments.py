@@ -16,35 +16,35 @@ EXPERIMENTS = ROOT / "experiments"
 DOUBLINGS = [2**n for n in range(12, 18)]
 
 
-class Asked(NamedTuple):
+class Cell(NamedTuple):
     """A cell: its experiment, and the workload's parameters as numbers."""
 
     experiment: Experiment
     parameters: Any
 
 
-def cells_of(name: str) -> list[Asked]:
+def cells_of(name: str) -> list[Cell]:
     """The cells of a file, each with the spans of the paper and the rate that its keys fix."""
     found = []
     for cell in expand(read(EXPERIMENTS / f"ehrenstein_{name}.toml")):
         one = cell.experiment
         assert (one.load.warmup, one.load.duration, one.transport) == (180, 360, "kafka")
         assert fixed_rate(one) == one.load.rate
-        found.append(Asked(one, get(one.workload).read(one.parameters)))
+        found.append(Cell(one, get(one.workload).read(one.parameters)))
     return found
 
 
 def test_workload_1_is_that_of_the_paper() -> None:
     """2^12 to 2^17 keys with a record per second."""
-    asked = [(one.experiment.workload, one.parameters.keys, one.parameters.frequency) for one in cells_of("sink")]
-    assert asked == [("scalability_sink", keys, 1) for keys in DOUBLINGS]
+    parameters = [(one.experiment.workload, one.parameters.keys, one.parameters.frequency) for one in cells_of("sink")]
+    assert parameters == [("scalability_sink", keys, 1) for keys in DOUBLINGS]
 
 
 def test_workload_2_is_that_of_the_paper() -> None:
     """Full trees of 10 children with heights 1 to 5: 10^k leaves with a record per second."""
     cells = cells_of("hierarchical")
-    asked = [(one.parameters.height, one.parameters.children, one.parameters.frequency) for one in cells]
-    assert asked == [(height, 10, 1) for height in range(1, 6)]
+    parameters = [(one.parameters.height, one.parameters.children, one.parameters.frequency) for one in cells]
+    assert parameters == [(height, 10, 1) for height in range(1, 6)]
     assert {one.experiment.workload for one in cells} == {"scalability_hierarchical"}
     leaves = [10**height for height in range(1, 6)]
     assert [one.parameters.keys for one in cells] == [one.experiment.load.rate for one in cells] == leaves

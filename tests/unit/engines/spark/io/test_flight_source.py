@@ -24,8 +24,8 @@ def test_named_sources_differ_by_nothing_but_their_names() -> None:
     assert one.streamReader is other.streamReader
 
 
-class Asked(Exception):
-    """What is asked of a session comes no further."""
+class LoadReached(Exception):
+    """Ends a test where a query would load its source."""
 
 
 @pytest.mark.spark
@@ -36,7 +36,7 @@ def test_each_query_reads_a_source_of_its_own() -> None:
 
     def formatted(name: str) -> Any:
         assert registered[-1] == name
-        raise Asked
+        raise LoadReached
 
     session: Any = SimpleNamespace(
         dataSource=SimpleNamespace(register=lambda source: registered.append(source.name())),
@@ -46,6 +46,6 @@ def test_each_query_reads_a_source_of_its_own() -> None:
     edges = Edges((Edge("", ""),), Edge("", ""), {BOUGHT.node.name: ("pack", "price")})
     builder = QueryBuilder(session, JobSettings(SparkJob(two, edges, {}, "local[1]", "", "")), RowCounting())
     for query in queries(two):
-        with pytest.raises(Asked):
+        with pytest.raises(LoadReached):
             builder.start(query)
     assert len(set(registered)) == len(queries(two)) == 2

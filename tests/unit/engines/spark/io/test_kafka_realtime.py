@@ -14,7 +14,7 @@ from streamgauge.transports.kafka.client.result_messages import Mark
 from streamgauge.transports.kafka.topic_names import topic_of
 
 
-class Running:
+class FakeQuery:
     """A query that has made so many batches, one more at every look."""
 
     def __init__(self, batches: int) -> None:
@@ -51,9 +51,9 @@ def test_what_a_broker_has_not_taken_is_told_again(
     """Until it has, even where no further batch comes; each batch that was taken once."""
     monkeypatch.setattr(module, "POLL_S", 0.0)
     marks: Any = Marks(away=4)
-    PositionReports(marks, "q0", "run").follow(Running(8))
+    PositionReports(marks, "q0", "run").follow(FakeQuery(8))
     assert [(mark.endless, [place.offset for place in mark.positions]) for mark in marks.taken] == [(True, [500])]
     assert capsys.readouterr().err.count("could not report read positions yet") == 4
     straight: Any = Marks(away=0)
-    PositionReports(straight, "q0", "run").follow(Running(8))
+    PositionReports(straight, "q0", "run").follow(FakeQuery(8))
     assert len(straight.taken) == 3
