@@ -62,9 +62,15 @@ def started(
 ) -> Iterator[tuple[ResolvedExperiment, TestBed, RunFolder]]:
     """Generators, a recorder, the engine and what stands between, running; ended at the end."""
     load = {"rate": rate, "warmup": warmup, "bound": bound, "generators": generators}
-    asked: dict[str, Any] = {"engine": engine, "transport": transport, "load": load, "out": str(root), "tuning": tuning}
-    asked |= {"transport_options": transport_options or {}, "options": options or {}, "partitions": partitions}
-    resolved = check(build({"workload": workload, "parameters": parameters, **asked}))
+    values: dict[str, Any] = {
+        "engine": engine,
+        "transport": transport,
+        "load": load,
+        "out": str(root),
+        "tuning": tuning,
+    }
+    values |= {"transport_options": transport_options or {}, "options": options or {}, "partitions": partitions}
+    resolved = check(build({"workload": workload, "parameters": parameters, **values}))
     folder = RunFolder.create(root, resolved.workload.name, engine, datetime.now(UTC))
     with running(resolved, folder.path) as testbed:
         yield resolved, testbed, folder

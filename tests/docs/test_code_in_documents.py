@@ -92,14 +92,14 @@ def test_experiments_in_documents_are_valid(page: Path) -> None:
     for mark, language, code in fences(page.read_text()):
         if mark == "tested: experiment":
             assert language == "toml"
-            assert_can_be_asked(build(tomllib.loads(code)))
+            assert_valid(build(tomllib.loads(code)))
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.name for path in EXPERIMENTS])
 def test_shipped_experiments_are_valid(path: Path) -> None:
     """Each shipped file reads as an experiment that can be asked, and survives being written out again."""
     experiment = read(path)
-    assert_can_be_asked(experiment)
+    assert_valid(experiment)
     assert build(tomllib.loads(to_toml(experiment))) == experiment
 
 
@@ -110,7 +110,7 @@ def test_shipped_experiments_are_told() -> None:
     assert [path.name for path in EXPERIMENTS if f"[{path.name}]({path.name})" not in text] == []
 
 
-def assert_can_be_asked(experiment: Experiment) -> None:
+def assert_valid(experiment: Experiment) -> None:
     """The workload, its parameters and the engine's options are all there; nothing is asked of this machine."""
     workload = get(experiment.workload)
     workload.build(workload.read(experiment.parameters), experiment.load.rate)

@@ -51,5 +51,5 @@ def test_what_is_meant_to_run_is_let_through() -> None:
 def test_every_workload_may_have_several_partitions_over_kafka(workload: str) -> None:
     """With the defaults of everything else."""
     load = {"rate": "1k", "generators": 2}
-    asked = {"workload": workload, "transport": "kafka", "partitions": 4, "load": load}
-    assert check(build(asked), new_folder=False).partitions == 4
+    values = {"workload": workload, "transport": "kafka", "partitions": 4, "load": load}
+    assert check(build(values), new_folder=False).partitions == 4

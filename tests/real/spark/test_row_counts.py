@@ -78,12 +78,12 @@ def test_every_operator_is_counted_as_the_oracle_has_it(spark: Any, name: str) -
     execution.toRdd().count()
     last = SimpleNamespace(streamingQuery=lambda: SimpleNamespace(lastExecution=lambda: execution))
     probes.count_in("q0", SimpleNamespace(_jsq=last), 0)
-    assert told(probes) == expected
+    assert row_counts(probes) == expected
     spark.sparkContext.setJobDescription(f"runId = {run}<br/>batch = 1")
     frame.write.format("noop").mode("append").save()
     probes.started("q0", query_that_told(run, batch=1))
     probes.read()
-    assert told(probes) == expected
+    assert row_counts(probes) == expected
 
 
 def query_that_told(run: str, batch: int) -> Any:
@@ -92,7 +92,7 @@ def query_that_told(run: str, batch: int) -> Any:
     return SimpleNamespace(runId=run, _jsq=SimpleNamespace(recentProgress=lambda: [progress]))
 
 
-def told(probes: RowCounters) -> dict[str, int]:
+def row_counts(probes: RowCounters) -> dict[str, int]:
     return {one.operator: one.rows for one in probes.take()}
 
 

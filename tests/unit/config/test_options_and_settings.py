@@ -61,10 +61,10 @@ def test_a_file_says_what_the_command_says(tmp_path: Path) -> None:
         "search": {"quick": True}, "keep_results": True, "port": 5000,
         "partitions": 4, "parallelism": 2,
     }  # fmt: skip
-    asked = experiment.build(values)
+    built = experiment.build(values)
     path = tmp_path / "experiment.toml"
-    path.write_text(experiment.to_toml(asked))
-    assert experiment.read(path) == asked
+    path.write_text(experiment.to_toml(built))
+    assert experiment.read(path) == built
 
 
 def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -> None:
@@ -76,11 +76,11 @@ def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -
         transport = {name = "kafka", partitions = 4, options = {encoding = "json"}}
     """
     path.write_text(text)
-    asked = experiment.read(path)
-    assert (asked.engine, asked.parallelism, asked.transport, asked.partitions) == ("spark", 2, "kafka", 4)
-    assert asked.transport_options == {"encoding": "json"}
-    path.write_text(experiment.to_toml(asked))
-    assert experiment.read(path) == asked
+    built = experiment.read(path)
+    assert (built.engine, built.parallelism, built.transport, built.partitions) == ("spark", 2, "kafka", 4)
+    assert built.transport_options == {"encoding": "json"}
+    path.write_text(experiment.to_toml(built))
+    assert experiment.read(path) == built
     path.write_text('workload = "filter"\nengine.cores = 2')
     with pytest.raises(InputError, match=r"engine\.cores: is not a setting"):
         experiment.read(path)
@@ -93,12 +93,12 @@ def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -
 def test_a_job_may_lie_beside_the_file_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where we are is looked at first; then where the file lies."""
     (tmp_path / "there").mkdir()
-    (tmp_path / "there" / "asked.toml").write_text('workload = "job.py"')
+    (tmp_path / "there" / "file.toml").write_text('workload = "job.py"')
     (tmp_path / "there" / "job.py").touch()
     monkeypatch.chdir(tmp_path)
-    assert experiment.read(tmp_path / "there" / "asked.toml").workload == str(tmp_path / "there" / "job.py")
+    assert experiment.read(tmp_path / "there" / "file.toml").workload == str(tmp_path / "there" / "job.py")
     (tmp_path / "job.py").touch()
-    assert experiment.read(tmp_path / "there" / "asked.toml").workload == "job.py"
+    assert experiment.read(tmp_path / "there" / "file.toml").workload == "job.py"
 
 
 def test_every_field_says_how_it_is_asked_for() -> None:

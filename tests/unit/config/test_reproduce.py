@@ -21,11 +21,11 @@ def dump(**values: Any) -> dict[str, Any]:
 
 def parsed(line: str) -> Experiment:
     """The experiment that the command line makes of a line."""
-    asked: list[Any] = []
+    performed: list[Any] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "perform", lambda experiment, *_: asked.append(experiment))
+        patch.setattr(app, "perform", lambda experiment, *_: performed.append(experiment))
         get_command(app.app).main(args=shlex.split(line)[1:], standalone_mode=False)
-    return asked[0]
+    return performed[0]
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
@@ -44,7 +44,7 @@ def load_of(**rates: Any) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=optional)
 
 
-def asked_of(command: str, **more: Any) -> st.SearchStrategy[dict[str, Any]]:
+def experiments_of(command: str, **more: Any) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries(
         {"command": st.just(command), "workload": WORKLOADS},
         optional={
@@ -62,10 +62,12 @@ SEARCHES = st.fixed_dictionaries(
         "quick": st.booleans(), "start_rate": RATES, "trials_max": st.integers(3, 10**6), "resume": TEXT,
     },
 )  # fmt: skip
-ASKED = asked_of("run", load=load_of(rate=RATES, profile=TEXT)) | asked_of("sustain", load=load_of(), search=SEARCHES)
+EXPERIMENTS = experiments_of("run", load=load_of(rate=RATES, profile=TEXT)) | experiments_of(
+    "sustain", load=load_of(), search=SEARCHES
+)
 
 
-@given(ASKED)
+@given(EXPERIMENTS)
 def test_the_line_asks_exactly_what_was_asked(values: dict[str, Any]) -> None:
     """Whatever was asked by options, the line that is shown asks it again: nothing left out, nothing rounded."""
     experiment = build(values)

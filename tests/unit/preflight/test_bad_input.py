@@ -161,10 +161,10 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("asked", "setting", "got"), BAD, ids=lambda one: str(one)[:60])
-def test_bad_input_is_refused(asked: dict[str, Any], setting: str, got: str) -> None:
+@pytest.mark.parametrize(("values", "setting", "got"), BAD, ids=lambda one: str(one)[:60])
+def test_bad_input_is_refused(values: dict[str, Any], setting: str, got: str) -> None:
     """One problem, which names the setting, the rule, the value and a way out."""
-    (problem,) = refused(GOOD | asked)
+    (problem,) = refused(GOOD | values)
     assert setting in problem.setting
     assert got in f"{problem.got!r} {problem.got}"
     assert problem.rule
@@ -177,10 +177,10 @@ NO_OPTION = ("load.rte", "serach", "search.fast", "workload", "command", "load")
 """Settings that there are not, or that the command line has as words of their own."""
 
 
-@pytest.mark.parametrize(("asked", "setting", "got"), BAD, ids=lambda one: str(one)[:60])
-def test_the_way_out_is_one_for_the_command_line(asked: dict[str, Any], setting: str, got: str) -> None:
+@pytest.mark.parametrize(("values", "setting", "got"), BAD, ids=lambda one: str(one)[:60])
+def test_the_way_out_is_one_for_the_command_line(values: dict[str, Any], setting: str, got: str) -> None:
     """It names the option of the very setting, not only the file's key."""
-    (problem,) = refused(GOOD | asked)
+    (problem,) = refused(GOOD | values)
     head = problem.setting.partition(" ")[0].removeprefix("--")
     names = {
         "set": "parameters",

@@ -28,8 +28,8 @@ def test_spans_follow_from_what_was_asked() -> None:
     assert (fresh.measured_from_us, warm.measured_from_us) == (45 * US, 22.4 * US)
     assert fresh.end_us - fresh.measured_to_us == 9 * US
     assert resolved.spans(0, True, 300.0).measured_from_us == pytest.approx(121.6 * US)
-    asked = check_experiment(experiment.build(GOOD | {"load": {"warmup": "3s"}}))
-    assert asked.spans(0, True, 60.0).measured_from_us == 3 * US
+    planned = check_experiment(experiment.build(GOOD | {"load": {"warmup": "3s"}}))
+    assert planned.spans(0, True, 60.0).measured_from_us == 3 * US
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_a_profile_begins_where_the_warm_up_ends() -> None:
     """Until then the first rate holds; a fresh engine's warm-up rises towards it in its first four fifths, another's in
     its first 4 s.
     """
-    asked = {
+    values = {
         "workload": "identity",
         "load": {"rate": "1k", "duration": "20s", "warmup": "10s", "profile": "step:3k@5s"},
     }
-    resolved = check_experiment(experiment.build(GOOD | asked))
+    resolved = check_experiment(experiment.build(GOOD | values))
     seconds = (0, 7, 8, 14, 16, 29)
     for fresh, expected in (
         (False, [175, 1000, 1000, 1000, 3000, 3000]),
@@ -92,8 +92,8 @@ def test_chunks_are_short_where_the_rate_is_low() -> None:
     real_time = check_experiment(experiment.build(REAL_TIME))
     assert (real_time.chunk_for(2e5), real_time.chunk_for(1e5)) == (10_000, 2_000)
     assert real_time.transport_options == {"linger": "0ms"}
-    asked = check_experiment(experiment.build(GOOD | {"load": {"chunk": "25ms"}}))
-    assert (asked.chunk_for(1e6), asked.chunk_for(1e5)) == (25_000, 25_000)
+    planned = check_experiment(experiment.build(GOOD | {"load": {"chunk": "25ms"}}))
+    assert (planned.chunk_for(1e6), planned.chunk_for(1e5)) == (25_000, 25_000)
 
 
 OF_SIZES: list[Any] = [
@@ -107,10 +107,10 @@ OF_SIZES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("asked", OF_SIZES, ids=str)
-def test_memory_cuts_the_bound_to_what_the_queue_holds(asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("values", OF_SIZES, ids=str)
+def test_memory_cuts_the_bound_to_what_the_queue_holds(values: dict[str, Any]) -> None:
     """The bound is in seconds of the rate; what is said of a memory it holds, and hardly more."""
-    resolved = check_experiment(experiment.build(asked | {"load": {"memory": "16MiB", "generators": 1, "rate": "1k"}}))
+    resolved = check_experiment(experiment.build(values | {"load": {"memory": "16MiB", "generators": 1, "rate": "1k"}}))
     assert resolved.bound_s(1000.0) == (30.0, False)
     seconds, cut = resolved.bound_s(1e6)
     assert cut

@@ -28,8 +28,8 @@ WORKLOADS = ("windowed_aggregation", "windowed_join", "word_count")
 
 def resolved(tuning: Tuning = "idiomatic", **more: object) -> ResolvedExperiment:
     load = {"rate": "1k", "generators": 1}
-    asked = {"workload": "windowed_aggregation", "tuning": tuning, "load": load, **more}
-    return check(build(asked), new_folder=False)
+    values = {"workload": "windowed_aggregation", "tuning": tuning, "load": load, **more}
+    return check(build(values), new_folder=False)
 
 
 def test_a_profile_gives_what_the_user_does_not() -> None:
@@ -60,14 +60,14 @@ def test_events_carry_every_declared_column_if_options_say_so(transport: str) ->
 
 def test_an_option_overrides_the_profile_and_nothing_else_of_it() -> None:
     """Of the engine and of the transport."""
-    asked = resolved(
+    experiment = resolved(
         options={"source": "bundles", "spark.sql.adaptive.enabled": "false"},
         transport="kafka", transport_options={"encoding": "avro"},
     )  # fmt: skip
-    assert asked.engine_options["source"] == "bundles"
-    assert asked.engine_options["spark.sql.adaptive.enabled"] == "false"
-    assert asked.engine_options["lowering"] == "plain"
-    assert asked.transport_options == {"encoding": "avro"}
+    assert experiment.engine_options["source"] == "bundles"
+    assert experiment.engine_options["spark.sql.adaptive.enabled"] == "false"
+    assert experiment.engine_options["lowering"] == "plain"
+    assert experiment.transport_options == {"encoding": "avro"}
 
 
 def test_an_engine_without_the_profile_refuses_it() -> None:
@@ -89,9 +89,9 @@ def test_another_engine_only_adds_its_table() -> None:
     """Nothing but data of the engine says what a profile is."""
     mine = TuningProfile({"parallel": "off"}, {"kafka": {"linger": "9ms"}})
     engine = replace(registry.capabilities()["known"], profiles={"tuned": TuningProfile(), "idiomatic": mine})
-    asked = build({"workload": "identity", "tuning": "idiomatic", "transport": "kafka", "options": {"a": "b"}})
-    assert engine_options(asked, engine) == {"parallel": "off", "a": "b"}
-    assert transport_options(asked, engine) == {"linger": "9ms"}
+    experiment = build({"workload": "identity", "tuning": "idiomatic", "transport": "kafka", "options": {"a": "b"}})
+    assert engine_options(experiment, engine) == {"parallel": "off", "a": "b"}
+    assert transport_options(experiment, engine) == {"linger": "9ms"}
 
 
 @pytest.mark.parametrize("engine", registry.streaming_engines())
@@ -150,14 +150,14 @@ def test_a_lowering_that_the_transport_refuses_would_be_found(monkeypatch: pytes
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_a_profile_is_part_of_what_asks_the_same_again(workload: str) -> None:
     """Of the command, of the file, and of what differs from the defaults."""
-    asked = build({"workload": workload, "tuning": "idiomatic"})
-    dump = asked.model_dump(mode="json")
+    experiment = build({"workload": workload, "tuning": "idiomatic"})
+    dump = experiment.model_dump(mode="json")
     assert reproduce.command(dump) == f"streamgauge run {workload} --tuning idiomatic"
     assert [(one.name, one.value, one.default) for one in reproduce.settings(dump)] == [
         ("tuning", "idiomatic", "tuned")
     ]
-    assert 'tuning = "idiomatic"' in to_toml(asked)
-    assert build({**dump}) == asked
+    assert 'tuning = "idiomatic"' in to_toml(experiment)
+    assert build({**dump}) == experiment
 
 
 def test_a_command_that_starts_no_engine_takes_no_profile() -> None:

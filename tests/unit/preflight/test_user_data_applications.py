@@ -79,11 +79,11 @@ def answers(resolved: ResolvedExperiment, plan: Plan, by_classes: bool) -> list[
             inputs = {name: _input(plan, name, columns) for name, columns in needed_columns(each).items()}
             wanted = without_truth(each) if by_classes else each
             rows = Oracle().answer(wanted, inputs, connection).fetchall()
-            found.append(sorted(tuple(map(_told, row)) for row in rows))
+            found.append(sorted(tuple(map(_value_in_words, row)) for row in rows))
     return found
 
 
-def _told(value: Any) -> str:
+def _value_in_words(value: Any) -> str:
     """A value in words, doubles without their last bits: sums of them hang on the order."""
     return f"{value:.9g}" if isinstance(value, float) else repr(value)
 

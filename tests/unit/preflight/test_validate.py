@@ -55,11 +55,11 @@ def test_all_that_cannot_be_built_is_said_at_once() -> None:
 
 def test_what_only_follows_from_what_is_refused_is_not_told() -> None:
     """Two generators are the default of a transport that the engine cannot read; over one that it can, it is one."""
-    asked = {"workload": "windowed_join", "engine": "spark-rtm", "transport": "flight"}
-    settings = [problem.setting for problem in refused(asked)]
+    values = {"workload": "windowed_join", "engine": "spark-rtm", "transport": "flight"}
+    settings = [problem.setting for problem in refused(values)]
     assert "transport" in settings
     assert "partitions" not in settings
-    two = {**asked, "load": {"generators": 2}}
+    two = {**values, "load": {"generators": 2}}
     assert "partitions" in [problem.setting for problem in refused(two)]
 
 
@@ -94,8 +94,8 @@ def test_a_rule_of_malformed_records_that_is_none_is_said(monkeypatch: pytest.Mo
     """Beside the other problems, and not when the first answer is verified."""
     right = validate.get_workload(GOOD["workload"])
 
-    def build(*asked: Any) -> Job:
-        return right.build(*asked)._replace(malformed={"clicks": "price IS NULL"})
+    def build(*values: Any) -> Job:
+        return right.build(*values)._replace(malformed={"clicks": "price IS NULL"})
 
     monkeypatch.setattr(validate, "get_workload", lambda _: replace(right, build=build))
     problems = refused(GOOD | {"transport": "pigeon"})
@@ -125,13 +125,13 @@ def test_names_of_operators_are_looked_at_where_the_flow_is_refused(parameters: 
 
 def test_parameters_that_are_right_shape_the_flow_in_which_names_are_looked_at() -> None:
     """An operator that is there by a parameter is no unknown name, since another one is refused."""
-    asked = {"workload": "smart_grid", "parameters": {"second_range": "1h", "speed": "fast"}}
-    (problem,) = refused(asked | {"options": {"lowering.second_load_counts": "panes"}})
+    values = {"workload": "smart_grid", "parameters": {"second_range": "1h", "speed": "fast"}}
+    (problem,) = refused(values | {"options": {"lowering.second_load_counts": "panes"}})
     assert problem.setting == "set speed"
 
 
 @pytest.mark.parametrize(
-    ("asked", "hint"),
+    ("values", "hint"),
     [
         ({"workload": "windowed_agregation"}, "windowed_aggregation "),
         ({"parameters": {"slid": "4s"}}, "slide"),
@@ -149,9 +149,9 @@ def test_parameters_that_are_right_shape_the_flow_in_which_names_are_looked_at()
         ({"limits": ["p98<=5s"], "load": {"duration": "400s"}}, '--limit "p99<=5s"'),
     ],
 )
-def test_a_slip_of_the_pen_is_answered_with_the_nearest(asked: dict[str, Any], hint: str) -> None:
+def test_a_slip_of_the_pen_is_answered_with_the_nearest(values: dict[str, Any], hint: str) -> None:
     """The way out is the word that was meant."""
-    (problem,) = refused(GOOD | asked)
+    (problem,) = refused(GOOD | values)
     assert hint in problem.way_out
 
 
@@ -192,7 +192,7 @@ def test_an_option_that_spark_would_choke_on_is_refused_before_the_start(name: s
 
 
 @pytest.mark.parametrize(
-    ("command", "asked", "settings", "takers"),
+    ("command", "values", "settings", "takers"),
     [
         ("sustain", {"load": {"profile": "step:200k@15s"}}, {"load.profile"}, "run and generate"),
         ("sustain", {"load": {"rate": "1k"}}, {"load.rate"}, "run and scale and generate and characterize"),
@@ -203,10 +203,10 @@ def test_an_option_that_spark_would_choke_on_is_refused_before_the_start(name: s
     ],
 )  # fmt: skip
 def test_what_a_command_does_not_take_is_not_passed_over(
-    command: str, asked: dict[str, Any], settings: set[str], takers: str
+    command: str, values: dict[str, Any], settings: set[str], takers: str
 ) -> None:
     """A file may say it, and the answer would be to another question; at its default it asks nothing."""
-    problems = refused(GOOD | {"command": command} | asked)
+    problems = refused(GOOD | {"command": command} | values)
     assert {problem.setting for problem in problems} == settings
     assert all(problem.rule == f"is not a setting of {command}, only of {takers}" for problem in problems)
     plain = {"search": {"quick": False}, "load": {"profile": "constant", "rate": "100k", "bound": "30s"}}

@@ -46,15 +46,15 @@ def test_more_generators_than_partitions_are_refused() -> None:
 @pytest.mark.parametrize("distance", [0, 1, 2])
 def test_a_busy_port_is_named(monkeypatch: pytest.MonkeyPatch, distance: int) -> None:
     """Every port that will be needed is tried: the recorder's and one for each generator."""
-    asked: list[int] = []
+    ports: list[int] = []
 
     def busy(host: str, port: int) -> str:
-        asked.append(port)
+        ports.append(port)
         return "Address already in use" if port == 5000 + distance else ""
 
     monkeypatch.setattr(validate, "_port_problem", busy)
     (problem,) = refused(GOOD | {"port": 5000, "load": {"generators": 2}})
-    assert asked == [0, *range(5000, 5000 + distance + 1)]
+    assert ports == [0, *range(5000, 5000 + distance + 1)]
     assert (problem.setting, problem.got) == ("port", 5000 + distance)
     assert problem.rule == "must be free on 127.0.0.1 (Address already in use)"
 
@@ -160,7 +160,7 @@ def test_a_large_machine_has_a_queue_of_4_gib(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    ("there", "asked", "fitting"),
+    ("there", "values", "fitting"),
     [
         (24, {"load": {"memory": "4GiB"}}, 107),
         (24, {}, 120),  # where nobody asked for its memory, the queue gives way
@@ -171,20 +171,20 @@ def test_a_large_machine_has_a_queue_of_4_gib(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_generators_must_fit_beside_queue_and_heap(
-    monkeypatch: pytest.MonkeyPatch, there: float, asked: dict[str, Any], fitting: int
+    monkeypatch: pytest.MonkeyPatch, there: float, values: dict[str, Any], fitting: int
 ) -> None:
     """Each takes memory of its own; one more than the number that the way out names is refused, and that passes."""
     of_memory(monkeypatch, there)
     of_processors(monkeypatch, 2)
     with_so_many = [
-        GOOD | asked | {"load": asked.get("load", {}) | {"generators": number}} for number in (fitting, fitting + 1)
+        GOOD | values | {"load": values.get("load", {}) | {"generators": number}} for number in (fitting, fitting + 1)
     ]
     check_experiment(experiment.build(with_so_many[0]))
     (problem,) = refused(with_so_many[1])
     assert (problem.setting, problem.got) == ("load.generators", fitting + 1)
     assert problem.way_out == f"--generators {fitting}, or fewer"
     assert f"this machine's memory ({there} GiB) at 160 MB each" in problem.rule
-    assert ("heap" in problem.rule) is (asked.get("engine") != "known")
+    assert ("heap" in problem.rule) is (values.get("engine") != "known")
 
 
 def test_a_queue_that_leaves_nothing_to_a_generator_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +213,7 @@ def test_more_generators_than_processors_are_told_and_not_refused(monkeypatch: p
 
 
 def test_more_memory_than_there_is_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where it was asked for; what the way out names can be had on that very machine."""
+    """Where it was values for; what the way out names can be had on that very machine."""
     of_memory(monkeypatch, 2)
     (problem,) = refused(GOOD | {"load": {"memory": "4GiB"}})
     assert (problem.setting, problem.got) == ("load.memory", "4GiB")
@@ -235,8 +235,8 @@ def test_queue_and_heap_must_fit_together(
     """One message that names both, with a way out that holds; an engine without a JVM shares with nobody."""
     of_memory(monkeypatch, 6)
     of_processors(monkeypatch, 2)
-    asked = GOOD | {"load": {"memory": memory}, "options": options}
-    (problem,) = refused(asked)
+    values = GOOD | {"load": {"memory": memory}, "options": options}
+    (problem,) = refused(values)
     assert (problem.setting, problem.got) == ("option driver_memory", got)
     assert "--memory" in problem.rule
     assert problem.way_out == "--option driver_memory=2919m --memory 2919MiB, or less"

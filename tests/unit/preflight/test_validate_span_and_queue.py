@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("quiet")
 
 
 @pytest.mark.parametrize(
-    ("asked", "fits"),
+    ("values", "fits"),
     [
         ({"load": {"rate": "1G", "duration": "2700s"}}, False),
         ({"load": {"rate": "1G", "duration": "2500s"}}, True),
@@ -28,19 +28,19 @@ pytestmark = pytest.mark.usefixtures("quiet")
     ],
 )  # fmt: skip
 def test_a_plan_must_hold_the_longest_extension(
-    asked: dict[str, Any], fits: bool, monkeypatch: pytest.MonkeyPatch
+    values: dict[str, Any], fits: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a trial would fail when it begins, after everything was started."""
     monkeypatch.setattr(sample_size, "BOUND_S_MIN", 0.0)  # what the queue's memory holds is another question
     if fits:
-        check_experiment(experiment.build(GOOD | asked))
+        check_experiment(experiment.build(GOOD | values))
     else:
-        (problem,) = refused(GOOD | asked)
+        (problem,) = refused(GOOD | values)
         assert "events" in problem.rule
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "values",
     [
         {"load": {"bound": "4.2s"}},
         {"workload": "identity", "load": {"bound": "1s"}},
@@ -48,9 +48,9 @@ def test_a_plan_must_hold_the_longest_extension(
         {"workload": "windowed_join", "load": {"bound": "5s"}},
     ],
 )
-def test_a_queue_that_holds_three_batches_is_enough(asked: dict[str, Any]) -> None:
+def test_a_queue_that_holds_three_batches_is_enough(values: dict[str, Any]) -> None:
     """By the interval that is in force for this flow; back to back batches need none."""
-    check_experiment(experiment.build(GOOD | asked))
+    check_experiment(experiment.build(GOOD | values))
 
 
 def test_the_way_out_of_a_queue_too_small_for_its_trigger_is_one() -> None:
@@ -88,8 +88,11 @@ def test_a_level_that_no_span_carries_is_refused_with_one_that_can_be_decided() 
     assert "p99 needs 100 windows (slide: 4 s), and even extended to 180 s" in problem.rule
     assert problem.rule.endswith("holds 45")
     assert problem.way_out == '--limit "event_time_max<=5s", or p50, or --duration 400s'
-    for asked in ({"load": {"duration": "400s"}, "limits": ["p99<=5s"]}, {"limits": ["p50<=5s", "event_time_max<=5s"]}):
-        check_experiment(experiment.build(GOOD | asked))
+    for values in (
+        {"load": {"duration": "400s"}, "limits": ["p99<=5s"]},
+        {"limits": ["p50<=5s", "event_time_max<=5s"]},
+    ):
+        check_experiment(experiment.build(GOOD | values))
 
 
 @pytest.mark.parametrize(
@@ -171,19 +174,19 @@ def test_a_span_whose_rate_changes_gets_no_extension() -> None:
 
 def test_a_rate_that_memory_cannot_hold_for_long_is_refused() -> None:
     """It is known before the start; with the memory, or the rate, that the refusal names there is none."""
-    asked: dict[str, Any] = {"workload": "filter", "engine": "known", "load": {"rate": "1e9", "memory": "64MiB"}}
+    values: dict[str, Any] = {"workload": "filter", "engine": "known", "load": {"rate": "1e9", "memory": "64MiB"}}
     with pytest.raises(InputError) as refused:
-        check_experiment(experiment.build(asked))
+        check_experiment(experiment.build(values))
     (problem,) = refused.value.problems
     assert (problem.setting, problem.got) == ("load.rate", "1 G/s")
     assert "the queue's memory of 64 MiB, which holds 0.0" in problem.rule
     lower = problem.way_out.rpartition("--rate ")[2]
-    check_experiment(experiment.build({**asked, "load": {**asked["load"], "rate": lower}}))
-    small = {**asked, "load": {"rate": lower, "memory": "60MiB"}}
+    check_experiment(experiment.build({**values, "load": {**values["load"], "rate": lower}}))
+    small = {**values, "load": {"rate": lower, "memory": "60MiB"}}
     with pytest.raises(InputError) as refused:
         check_experiment(experiment.build(small))
     memory = refused.value.problems[0].way_out.partition("--memory ")[2].partition(",")[0]
     check_experiment(experiment.build({**small, "load": {**small["load"], "memory": memory}}))
     check_experiment(
-        experiment.build({**asked, "load": {**asked["load"], "rate": lower, "bound": "3s", "memory": "30MiB"}})
+        experiment.build({**values, "load": {**values["load"], "rate": lower, "bound": "3s", "memory": "30MiB"}})
     )

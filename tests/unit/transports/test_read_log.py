@@ -56,7 +56,7 @@ def test_what_waits_is_what_the_slowest_lacks() -> None:
     assert reads.reached_us == 30  # what is read again was not waiting
 
 
-def kept(reads: ReadLog) -> int:
+def stored_ranges(reads: ReadLog) -> int:
     """Ranges that are remembered: of first deliveries, and of every reader."""
     return len(reads._first) + sum(len(had) for had in reads._had.values())
 
@@ -71,7 +71,7 @@ def test_forgotten_history_is_gone() -> None:
         for reader in readers:
             reads.note(10 * number, 10 * number + 10, number, reader, 100 + number)
         reads.forget(10 * number)  # the last range stays
-        assert kept(reads) == 1 + len(readers)
+        assert stored_ranges(reads) == 1 + len(readers)
     assert kinds(reads.note(9990, 10_000, 1000, ("q2", 0), 5000)) == [(9990, 10_000, "shared", 1099)]
 
 

@@ -30,7 +30,7 @@ from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.generate_input import generate
 
 START_US = 1_700_000_000 * US
-ASKED: dict[str, Any] = {
+VALUES: dict[str, Any] = {
     "workload": "identity",
     "load": {"rate": 500, "duration": "4s", "warmup": "2s", "seed": 7, "generators": 2},
 }
@@ -38,7 +38,7 @@ ASKED: dict[str, Any] = {
 
 def extended(tmp_path: Path, **asked: Any) -> tuple[RunFolder, Plan, int]:
     """(the folder of a run whose warm-up was prolonged and whose span was extended, its plan, its end)."""
-    resolved = check(build({**ASKED, **asked}))
+    resolved = check(build({**VALUES, **asked}))
     spans = resolved.spans(START_US, True, 4.0)
     plan = resolved.trial_plan(spans, 500.0, fresh=True, spare_s=20.0)
     record = TrialRecord(TrialLog(plan), spans.later(5 * US).longer(2 * US), prolonged_us=5 * US, interim_analyses=2)
@@ -49,7 +49,7 @@ def extended(tmp_path: Path, **asked: Any) -> tuple[RunFolder, Plan, int]:
     return folder, plan, record.spans.end_us
 
 
-def asked_again(folder: RunFolder, **more: Any) -> Experiment:
+def experiment_of_run(folder: RunFolder, **more: Any) -> Experiment:
     return build(
         {
             "command": "generate",
@@ -62,11 +62,11 @@ def asked_again(folder: RunFolder, **more: Any) -> Experiment:
 
 def test_a_profile_is_written_as_it_was_asked_for(tmp_path: Path) -> None:
     """Without a start: from its first moment, over exactly its duration, whatever the warm-up of a run would be."""
-    said = generate(build({"command": "generate", **ASKED, "load": {**ASKED["load"], "profile": "step:900@1s,200@3s"}}),
-                    tmp_path / "new")  # fmt: skip
-    assert said["end_us"] - said["start_us"] == 4 * US
+    load = {**VALUES["load"], "profile": "step:900@1s,200@3s"}
+    written = generate(build({"command": "generate", **VALUES, "load": load}), tmp_path / "new")
+    assert written["end_us"] - written["start_us"] == 4 * US
     times = pq.read_table(tmp_path / "new" / "purchases").column("event_time").cast("int64").to_numpy()
-    per_s = np.bincount((times - said["start_us"]) // US)
+    per_s = np.bincount((times - written["start_us"]) // US)
     assert per_s.tolist() == pytest.approx([500, 900, 900, 200], abs=1)
 
 
@@ -75,13 +75,13 @@ def test_what_a_run_of_these_settings_is_offered_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str
 ) -> None:
     """With its start: the very plan that a fresh run follows, from its first event to the last of its tail."""
-    experiment = build({**ASKED, "load": {**ASKED["load"], "profile": profile}})
+    experiment = build({**VALUES, "load": {**VALUES["load"], "profile": profile}})
     plan, spans = plan_of_a_run(monkeypatch, experiment)
     write_input(plan, tmp_path / "offered", spans.start_us, spans.end_us)
     start = datetime.fromtimestamp(spans.start_us / US, UTC).isoformat()
-    load = {**ASKED["load"], "profile": profile, "start": start}
-    said = generate(build({"command": "generate", **ASKED, "load": load}), tmp_path / "again")
-    assert (said["start_us"], said["end_us"]) == (spans.start_us, spans.end_us)
+    load = {**VALUES["load"], "profile": profile, "start": start}
+    written = generate(build({"command": "generate", **VALUES, "load": load}), tmp_path / "again")
+    assert (written["start_us"], written["end_us"]) == (spans.start_us, spans.end_us)
     assert rows(tmp_path / "again") == rows(tmp_path / "offered")
 
 
@@ -110,10 +110,10 @@ def rows(folder: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("profile", ["constant", "step:900@1s", "ramp:900"])
 def test_an_extended_run_is_made_again_whole(tmp_path: Path, profile: str) -> None:
     """What was offered, to the event: the rising warm-up, its prolongation, the extension, and the tail."""
-    folder, plan, end_us = extended(tmp_path, load={**ASKED["load"], "profile": profile})
+    folder, plan, end_us = extended(tmp_path, load={**VALUES["load"], "profile": profile})
     write_input(plan, tmp_path / "offered", START_US, end_us)
-    said = generate(asked_again(folder), tmp_path / "again")
-    assert (said["start_us"], said["end_us"]) == (START_US, end_us)
+    written = generate(experiment_of_run(folder), tmp_path / "again")
+    assert (written["start_us"], written["end_us"]) == (START_US, end_us)
     assert end_us - START_US > (2 + 5 + 4 + 2) * US
     assert rows(tmp_path / "again") == rows(tmp_path / "offered")
 
@@ -121,12 +121,12 @@ def test_an_extended_run_is_made_again_whole(tmp_path: Path, profile: str) -> No
 @pytest.mark.parametrize("engine", ["spark", "spark-rtm"])
 def test_a_run_over_a_broker_is_made_again_with_its_keys(tmp_path: Path, engine: str) -> None:
     """Each partition has the events of its keys, as in the run; real-time mode has one partition."""
-    several = {"partitions": 3} if engine == "spark" else {"load": {**ASKED["load"], "generators": 1}}
+    several = {"partitions": 3} if engine == "spark" else {"load": {**VALUES["load"], "generators": 1}}
     asked = {"workload": "count", "engine": engine, "transport": "kafka", **several}
     folder, plan, end_us = extended(tmp_path, **asked)
     assert plan.keyed
     write_input(plan, tmp_path / "offered", plan.start_us, end_us)
-    generate(asked_again(folder, workload="count"), tmp_path / "again")
+    generate(experiment_of_run(folder, workload="count"), tmp_path / "again")
     assert rows(tmp_path / "again") == rows(tmp_path / "offered")
     assert len(rows(tmp_path / "again")) == plan.partitions
 
@@ -134,7 +134,7 @@ def test_a_run_over_a_broker_is_made_again_with_its_keys(tmp_path: Path, engine:
 def test_the_runs_own_settings_may_be_said_again(tmp_path: Path) -> None:
     """The arguments of the run, repeated with --of, contradict nothing."""
     folder, *_ = extended(tmp_path)
-    generate(asked_again(folder, load={"rate": 500, "seed": 7}), tmp_path / "again")
+    generate(experiment_of_run(folder, load={"rate": 500, "seed": 7}), tmp_path / "again")
 
 
 def refused(experiment: Experiment, out: Path) -> set[str]:
@@ -147,7 +147,7 @@ def refused(experiment: Experiment, out: Path) -> set[str]:
 def test_settings_that_are_not_the_runs_are_refused(tmp_path: Path) -> None:
     """All of them at once: another input than the run's would be no check of its answers."""
     folder, *_ = extended(tmp_path)
-    other = asked_again(folder, workload="filter", parameters={"above": 3}, load={"rate": 400, "seed": 7})
+    other = experiment_of_run(folder, workload="filter", parameters={"above": 3}, load={"rate": 400, "seed": 7})
     assert refused(other, tmp_path / "again") == {"workload", "parameters.above", "load.rate"}
 
 
@@ -155,7 +155,7 @@ def test_a_run_that_does_not_say_what_it_was_offered_is_refused(tmp_path: Path) 
     """One that never began has no input."""
     folder, *_ = extended(tmp_path)
     folder.write_result(folder.read_result().model_copy(update={"input": None}))
-    assert refused(asked_again(folder), tmp_path / "again") == {"load.of"}
+    assert refused(experiment_of_run(folder), tmp_path / "again") == {"load.of"}
 
 
 def test_a_trial_that_ended_early_was_offered_no_more(make: Any) -> None:
@@ -169,7 +169,7 @@ def test_what_is_written_is_told_as_it_is_written(tmp_path: Path) -> None:
     """Events so far of all events, to the last one."""
     heard: list[tuple[int, int]] = []
     written = generate(
-        build({**ASKED, "command": "generate"}), tmp_path / "input", lambda *so_far: heard.append(so_far)
+        build({**VALUES, "command": "generate"}), tmp_path / "input", lambda *so_far: heard.append(so_far)
     )
     total = sum(written["events"].values())
     assert [planned for _, planned in heard] == [total] * len(heard)
@@ -195,12 +195,12 @@ def test_an_own_job_that_has_changed_is_not_taken_for_the_runs(
     (tmp_path / "purchases.csv").write_text("price\n" + "1\n2\n" * 50)
     job = str(tmp_path / "mine.py")
     folder, *_ = extended(tmp_path, workload=job)
-    files = check(build({**ASKED, "workload": job})).workload.files
+    files = check(build({**VALUES, "workload": job})).workload.files
     folder.write_result(folder.read_result().model_copy(update={"job_files": dict(files)}))
-    generate(asked_again(folder, workload=job), tmp_path / "same")
+    generate(experiment_of_run(folder, workload=job), tmp_path / "same")
     with (tmp_path / edited).open("a") as file:
         file.write("\n" if edited == "mine.py" else "3\n")
-    assert refused(asked_again(folder, workload=job), tmp_path / "again") == {edited}
+    assert refused(experiment_of_run(folder, workload=job), tmp_path / "again") == {edited}
     assert set(files) == {"mine.py", "purchases.csv"}
 
 
@@ -208,11 +208,11 @@ def test_a_run_on_data_is_made_again_from_any_working_folder(tmp_path: Path, mon
     """The run keeps their whole path; they may be named as they lie from there, and others are refused."""
     (tmp_path / "bought.csv").write_text("user_id,gem_pack_id,price\n1,2,30\n")
     monkeypatch.chdir(tmp_path)
-    asked = with_absolute_paths(build({**ASKED, "parameters": {"data": "bought.csv"}}))
+    asked = with_absolute_paths(build({**VALUES, "parameters": {"data": "bought.csv"}}))
     folder, *_ = extended(tmp_path, **asked.model_dump())
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    generate(asked_again(folder), tmp_path / "again")
+    generate(experiment_of_run(folder), tmp_path / "again")
     assert set(pq.read_table(tmp_path / "again" / "purchases")["price"].to_pylist()) == {30}
-    generate(asked_again(folder, parameters={"data": "../bought.csv"}), tmp_path / "same")
-    assert refused(asked_again(folder, parameters={"data": "bought.csv"}), tmp_path / "x") == {"parameters.data"}
+    generate(experiment_of_run(folder, parameters={"data": "../bought.csv"}), tmp_path / "same")
+    assert refused(experiment_of_run(folder, parameters={"data": "bought.csv"}), tmp_path / "x") == {"parameters.data"}

@@ -43,17 +43,17 @@ def all_of_them(spark, inputs):
 
 
 @pytest.fixture(autouse=True)
-def commit_asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def commit_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """One for each time that somebody asks for it: git would be a process."""
-    asked: list[str] = []
-    monkeypatch.setattr(machine, "commit", lambda: append_and_return(asked, "asked", ""))
-    return asked
+    calls: list[str] = []
+    monkeypatch.setattr(machine, "commit", lambda: append_and_return(calls, "commit", ""))
+    return calls
 
 
-def test_the_commit_is_that_of_the_start(commit_asked: list[str]) -> None:
+def test_the_commit_is_that_of_the_start(commit_calls: list[str]) -> None:
     """What is committed, or changed, while a trial runs is not what it ran."""
     single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
-    assert commit_asked == ["asked"]
+    assert commit_calls == ["commit"]
 
 
 def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,10 +87,10 @@ def test_every_trial_of_a_study_needs_its_resources(monkeypatch: pytest.MonkeyPa
 
 def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of fields that the flow does not read, and of ids where it needs them."""
-    asked: list[Any] = []
-    monkeypatch.setattr(single, "measure_capacity", lambda plan, columns: append_and_return(asked, columns, 1.0))
+    calls: list[Any] = []
+    monkeypatch.setattr(single, "measure_capacity", lambda plan, columns: append_and_return(calls, columns, 1.0))
     single.ceiling_of(check_experiment(experiment.build(GOOD)), 1000.0)
-    assert asked == [{"purchases": ("gem_pack_id", "price", "event_time")}]
+    assert calls == [{"purchases": ("gem_pack_id", "price", "event_time")}]
 
 
 def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,9 +143,9 @@ def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypat
     """Before there is a run folder: it could only be invalid."""
     monkeypatch.setattr(single, "require_machine", lambda resolved: None)
     monkeypatch.setattr(single, "measure_capacity", lambda *_: 40_000.0)
-    asked = {**GOOD, "out": str(tmp_path / "runs"), "load": {"rate": "100k", "generators": 1}}
+    values = {**GOOD, "out": str(tmp_path / "runs"), "load": {"rate": "100k", "generators": 1}}
     with pytest.raises(InputError, match=r"load\.rate: must be at most .*40 k/s.*100 k/s.*\n.*--rate 20k/s"):
-        single.run_single(experiment.build(asked))
+        single.run_single(experiment.build(values))
     assert not (tmp_path / "runs").exists()
 
 

@@ -55,13 +55,13 @@ def verified() -> VerificationResult:
     )
 
 
-def found(resolved: ResolvedExperiment, record: TrialRecord) -> Evidence:
+def evidence_of(resolved: ResolvedExperiment, record: TrialRecord) -> Evidence:
     return collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
 
 
 def test_each_figure_is_of_the_query_that_it_must_be_of(resolved: ResolvedExperiment, make: Any) -> None:
     """Fewest batches, the soonest output, the longest gap between commits; samples of each by itself, named."""
-    of = found(resolved, two_queries(make))
+    of = evidence_of(resolved, two_queries(make))
     assert (of.batches, of.batches_ever) == (15, 20)
     assert of.output_delay_s == pytest.approx(0.405)
     assert of.latency_drift_s == pytest.approx(2.0)
@@ -73,7 +73,7 @@ def test_each_figure_is_of_the_query_that_it_must_be_of(resolved: ResolvedExperi
 
 def test_a_sink_that_nothing_came_to_has_a_lag_without_a_sample(resolved: ResolvedExperiment, make: Any) -> None:
     """And no batch: neither may be passed because the others hold."""
-    of = found(resolved, two_queries(make, "mute"))
+    of = evidence_of(resolved, two_queries(make, "mute"))
     assert [(each.about, each.value.size > 0) for each in of.output_lag] == [
         ("quick", True), ("slow", True), ("mute", False),
     ]  # fmt: skip
@@ -87,7 +87,7 @@ def test_latency_is_no_trend_where_the_rate_changes(
     """More load makes longer batches, and their results later, while nothing waits."""
     load = resolved.experiment.load.model_copy(update={"profile": profile})
     asked = replace(resolved, experiment=resolved.experiment.model_copy(update={"load": load}))
-    assert len(found(asked, two_queries(make)).latency) == sinks
+    assert len(evidence_of(asked, two_queries(make)).latency) == sinks
 
 
 @pytest.mark.parametrize(("first_s", "last_s", "draining"), [(1.9, 0.9, False), (3.0, 0.9, True), (3.0, 1.6, False)])
@@ -101,5 +101,5 @@ def test_what_was_offered_is_judged_though_it_was_not_due(resolved: ResolvedExpe
     """A trial that ended 50 ms after the 20th second: that second was whole, and held though nothing more was owed."""
     record = cut_short(done_of(make), 20_050_000)
     record.early_stop = "the backlog grows"
-    of = found(resolved, record)
+    of = evidence_of(resolved, record)
     assert of.planned_per_s.tolist() == of.offered_per_s.tolist() == [1000] * 15

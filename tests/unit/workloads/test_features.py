@@ -68,7 +68,7 @@ def gathers(node: Node) -> bool:
     return isinstance(node, Process) and bool(node.keys) and several
 
 
-def seen(flow: Flow) -> Iterator[Feature]:
+def visible_features(flow: Flow) -> Iterator[Feature]:
     """The features that a flow shows without doubt: each must be stated, and none of these where it is not seen."""
     nodes = tuple(graph.operators(flow))
     processes = [node for node in nodes if isinstance(node, Process)]
@@ -124,7 +124,7 @@ def test_what_is_stated_is_what_is_there(name: str) -> None:
     stated, flow = registry.get(name).features, flow_of(name)
     assert stated
     assert len(set(stated)) == len(stated)
-    assert set(stated) & SEEN == set(seen(flow))
+    assert set(stated) & SEEN == set(visible_features(flow))
     assert set(stated) - SEEN <= set(possible(flow))
     assert {feature for node in graph.operators(flow) for kind, feature in OWED.items() if isinstance(node, kind)} <= {
         *stated
@@ -135,7 +135,7 @@ def test_what_is_stated_is_what_is_there(name: str) -> None:
 def test_what_needs_a_setting_is_there_with_it_alone(name: str) -> None:
     """It is no feature of the workload as it is by default."""
     for feature in registry.get(name).features_with:
-        assert feature in {*seen(flow_of(name, feature)), *possible(flow_of(name, feature))}
+        assert feature in {*visible_features(flow_of(name, feature)), *possible(flow_of(name, feature))}
         assert feature not in registry.get(name).features
 
 
@@ -156,7 +156,7 @@ def test_what_needs_a_setting_is_there_with_it_alone(name: str) -> None:
 )
 def test_a_lie_would_be_seen(name: str, lie: Feature) -> None:
     """Each of these stands in no flow of that workload, and the rules above say so."""
-    assert lie not in {*seen(flow_of(name)), *possible(flow_of(name))}
+    assert lie not in {*visible_features(flow_of(name)), *possible(flow_of(name))}
 
 
 def test_every_feature_has_a_meaning_and_nearly_every_one_a_workload() -> None:

@@ -17,7 +17,7 @@ from streamgauge.preflight.validate import check as checked
 
 
 @pytest.mark.parametrize(
-    ("asked", "transport", "partitions", "delay", "seconds"),
+    ("option", "transport", "partitions", "delay", "seconds"),
     [
         ("auto", "flight", 4, "0 seconds", 0.0),
         ("auto", "kafka", 1, "0 seconds", 0.0),
@@ -27,12 +27,14 @@ from streamgauge.preflight.validate import check as checked
     ],
 )
 def test_it_waits_where_partitions_come_apart(
-    asked: str, transport: str, partitions: int, delay: str, seconds: float
+    option: str, transport: str, partitions: int, delay: str, seconds: float
 ) -> None:
     """Only there, unless it is told otherwise."""
-    assert delay_of(asked, transport, partitions) == delay
-    wanted = StartRequest(None, {"watermark_delay": asked}, None, "common", transport=transport, partitions=partitions)
-    assert delay_us(wanted) == round(seconds * 1e6)
+    assert delay_of(option, transport, partitions) == delay
+    request = StartRequest(
+        None, {"watermark_delay": option}, None, "common", transport=transport, partitions=partitions
+    )
+    assert delay_us(request) == round(seconds * 1e6)
 
 
 def test_it_waits_for_streams_that_a_union_brings_together() -> None:
@@ -61,9 +63,9 @@ def test_the_tail_is_longer_by_it() -> None:
 )
 def test_it_is_refused_where_it_would_do_nothing(workload: str, options: dict[str, Any], named: str) -> None:
     """Operators that keep to a watermark of their own."""
-    asked = {"workload": workload, "options": {**options, "watermark_delay": "3 seconds"}}
+    values = {"workload": workload, "options": {**options, "watermark_delay": "3 seconds"}}
     with pytest.raises(InputError, match=f"option watermark_delay: does not apply to {named}"):
-        checked(build(asked))
+        checked(build(values))
 
 
 def test_none_is_asked_of_a_flow_that_is_not_known() -> None:

@@ -25,14 +25,14 @@ from streamgauge.studies.latency_breakdown.command import (
 )
 
 
-def trials_of(asked: dict[str, Any], **anatomy: Any) -> list[ResolvedExperiment]:
-    return check_trials(build({"command": "anatomy", **asked, "anatomy": {"rates": "20k", **anatomy}}))
+def trials_of(values: dict[str, Any], **anatomy: Any) -> list[ResolvedExperiment]:
+    return check_trials(build({"command": "anatomy", **values, "anatomy": {"rates": "20k", **anatomy}}))
 
 
 def test_every_rate_is_tried_with_every_interval_and_size() -> None:
     """Each once."""
-    asked = {"rates": "20k, 1k,20k", "batch_windows": "0s,1s", "record_sizes": "25,100"}
-    trials = [resolved.experiment for resolved in trials_of({"workload": "stamped_text"}, **asked)]
+    values = {"rates": "20k, 1k,20k", "batch_windows": "0s,1s", "record_sizes": "25,100"}
+    trials = [resolved.experiment for resolved in trials_of({"workload": "stamped_text"}, **values)]
     told = [(t.load.rate, t.options["trigger"], t.parameters["record_bytes"]) for t in trials]
     assert told[:3] == [
         (20_000.0, "0 milliseconds", 25), (1_000.0, "0 milliseconds", 25), (20_000.0, "0 milliseconds", 100)
@@ -58,8 +58,8 @@ def test_real_time_mode_has_no_batches() -> None:
 
 def test_an_interval_is_read_as_its_engine_writes_it() -> None:
     """And is in the words of the trial's progress; without batches there is none."""
-    asked: dict[str, Any] = {"workload": "identity", "engine": "spark-dstream", "options": {"batch_interval": "500ms"}}
-    (resolved,) = trials_of(asked)
+    values: dict[str, Any] = {"workload": "identity", "engine": "spark-dstream", "options": {"batch_interval": "500ms"}}
+    (resolved,) = trials_of(values)
     mode = probe_of("spark-dstream")
     interval = _interval(resolved.experiment.options, mode)
     assert (interval, mode.seconds(interval)) == ("500ms", 0.5)
@@ -73,9 +73,9 @@ def test_an_interval_is_read_as_its_engine_writes_it() -> None:
 
 def test_all_trials_have_chunks_of_one_length() -> None:
     """The shortest of what each would have: at 200 k/s they are coarser else."""
-    asked = {"workload": "identity", "load": {"duration": "10s"}}
-    assert [resolved.experiment.load.chunk for resolved in trials_of(asked, rates="1k,300k")] == [0.01, 0.01]
-    (alone,) = trials_of(asked, rates="300k")
+    values = {"workload": "identity", "load": {"duration": "10s"}}
+    assert [resolved.experiment.load.chunk for resolved in trials_of(values, rates="1k,300k")] == [0.01, 0.01]
+    (alone,) = trials_of(values, rates="300k")
     assert alone.experiment.load.chunk == 0.05
 
 
@@ -95,7 +95,7 @@ def test_an_engine_brings_its_own_probe() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "option"),
+    ("values", "option"),
     [
         ({"rates": "20k,many"}, "--rates"),
         ({"rates": ""}, "--rates"),
@@ -105,17 +105,17 @@ def test_an_engine_brings_its_own_probe() -> None:
         ({"record_sizes": "23"}, "--record-size"),
     ],
 )
-def test_what_is_none_is_refused(asked: dict[str, Any], option: str) -> None:
+def test_what_is_none_is_refused(values: dict[str, Any], option: str) -> None:
     """By the option that it was given by."""
     with pytest.raises(InputError, match=option):
-        trials_of({"workload": "stamped_text"}, **asked)
+        trials_of({"workload": "stamped_text"}, **values)
 
 
 RTM = {"workload": "identity", "engine": "spark-rtm", "transport": "kafka"}
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("values", "expected"),
     [
         ({"workload": "windowed_aggregation"}, "must turn each row of one stream into rows"),
         ({"workload": "word_count"}, "must turn each row of one stream into rows"),
@@ -134,10 +134,10 @@ RTM = {"workload": "identity", "engine": "spark-rtm", "transport": "kafka"}
         ({**RTM, "anatomy": {"batch_windows": "1s"}}, "must not be given with spark-rtm, which has no batches"),
     ],
 )
-def test_what_cannot_be_taken_apart_is_refused(asked: dict[str, Any], expected: str) -> None:
+def test_what_cannot_be_taken_apart_is_refused(values: dict[str, Any], expected: str) -> None:
     """Before anything is started."""
     with pytest.raises(InputError, match=expected):
-        check_trials(build({"command": "anatomy", **asked}))
+        check_trials(build({"command": "anatomy", **values}))
 
 
 def test_an_own_job_is_refused() -> None:
@@ -148,16 +148,16 @@ def test_an_own_job_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "anatomy", "expected"),
+    ("values", "anatomy", "expected"),
     [
         ({"options": {"trigger": "1 second"}}, {"batch_windows": "0s"}, "is also set by --batch-windows"),
         ({"parameters": {"record_bytes": "100"}}, {"record_sizes": "25"}, "is also set by --record-size"),
     ],
 )
-def test_what_is_asked_for_twice_is_refused(asked: dict[str, Any], anatomy: dict[str, Any], expected: str) -> None:
+def test_what_is_asked_for_twice_is_refused(values: dict[str, Any], anatomy: dict[str, Any], expected: str) -> None:
     """One of both would be passed over in silence."""
     with pytest.raises(InputError, match=expected):
-        trials_of({"workload": "stamped_text", **asked}, **anatomy)
+        trials_of({"workload": "stamped_text", **values}, **anatomy)
 
 
 def test_a_run_takes_no_trials_of_an_anatomy() -> None:

@@ -32,7 +32,7 @@ from tests.unit.studies.operator_profile.helpers_profile import by_name
 Say = Callable[..., tuple[int, str, str]]
 
 
-def asked_for(**sizes: str) -> Experiment:
+def experiment(**sizes: str) -> Experiment:
     return build({"command": "characterize", "workload": "identity", "characterize": sizes})
 
 
@@ -42,18 +42,18 @@ def unheard(said: str) -> None:
 
 def test_words_are_read_as_people_write_them() -> None:
     """10k is 10000 and 1e3 is 1000, as in rates; multipliers come once each."""
-    asked = asked_for(slice_events="2.5k", slices="1e3", multipliers="1,2,2").characterize
-    assert asked == Characterize(slice_events=2500, slices=1000, multipliers=(1, 2))
+    sizes = experiment(slice_events="2.5k", slices="1e3", multipliers="1,2,2").characterize
+    assert sizes == Characterize(slice_events=2500, slices=1000, multipliers=(1, 2))
     with pytest.raises(InputError, match="whole number"):
-        asked_for(slices="1.5")
+        experiment(slices="1.5")
 
 
 def test_the_warm_up_counts_among_the_events() -> None:
     """Fifty million of them with it, and none more."""
-    asked = {"slices": "4000", "slice_events": "10k"}
-    command.check_input(asked_for(**asked, warmup_slices="1000"))
+    sizes = {"slices": "4000", "slice_events": "10k"}
+    command.check_input(experiment(**sizes, warmup_slices="1000"))
     with pytest.raises(InputError, match="at most 50,000,000 events, warm-up included; got '50,010,000'"):
-        command.check_input(asked_for(**asked, warmup_slices="1001"))
+        command.check_input(experiment(**sizes, warmup_slices="1001"))
 
 
 @pytest.mark.parametrize(("slices", "told"), [(99, True), (100, False)])
@@ -70,17 +70,17 @@ class Spark:
 
     def __init__(self, breaks: int) -> None:
         self._breaks = breaks
-        self.asked: list[int] = []
+        self.numbers: list[int] = []
 
     def slice(self, number: int) -> Samples:
-        self.asked.append(number)
+        self.numbers.append(number)
         samples = {"good": Slice(10, float(number), 0.0)}
         if number < self._breaks:
             samples["breaks"] = Slice(10, 1.0, 0.0)
         return Samples(samples, {"breaks": "it broke"} if number == self._breaks else {})
 
     def memory_bytes(self) -> int:
-        return len(self.asked)
+        return len(self.numbers)
 
 
 @pytest.fixture
@@ -103,9 +103,9 @@ def test_slices_that_warm_up_are_thrown_away(on: Callable[[Spark], None], tmp_pa
     """Every slice is run, in order; only those behind the border are kept, and memory is looked at only then."""
     spark, heard = Spark(breaks=99), list[str]()
     on(spark)
-    asked = Characterize(slices=4, warmup_slices=warmup)
-    timings, memory, settings = command._time(READY, [GOOD], asked, tmp_path, tmp_path / "log", heard.append)
-    assert spark.asked == list(range(4 + warmup))
+    config = Characterize(slices=4, warmup_slices=warmup)
+    timings, memory, settings = command._time(READY, [GOOD], config, tmp_path, tmp_path / "log", heard.append)
+    assert spark.numbers == list(range(4 + warmup))
     assert [each.seconds for each in timings.slices["good"]] == [float(number) for number in range(warmup, warmup + 4)]
     assert timings.methods == {"good": "difference"}
     assert timings.failed == {}
@@ -119,8 +119,8 @@ def test_slices_that_warm_up_are_thrown_away(on: Callable[[Spark], None], tmp_pa
 def test_an_operator_that_failed_keeps_no_slice(on: Callable[[Spark], None], tmp_path: Path, breaks: int) -> None:
     """Whether in the warm-up or after some slices: its reason stands alone, and the others go on."""
     on(Spark(breaks))
-    asked = Characterize(slices=4, warmup_slices=1)
-    timings, _, _ = command._time(READY, [GOOD, BREAKS], asked, tmp_path, tmp_path / "log", unheard)
+    config = Characterize(slices=4, warmup_slices=1)
+    timings, _, _ = command._time(READY, [GOOD, BREAKS], config, tmp_path, tmp_path / "log", unheard)
     assert list(timings.slices) == ["good"]
     assert len(timings.slices["good"]) == 4
     assert timings.failed == {"breaks": "it broke"}
@@ -150,8 +150,8 @@ def say(call: Say) -> Say:
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each operator's tuples take 2 us, whatever it is; the reference counts as ever."""
 
-    def time(resolved: Any, operators: Any, asked: Any, *_: Any) -> Any:
-        slices = {each.name: [Slice(100, 2e-4, 0.0)] * asked.slices for each in operators}
+    def time(resolved: Any, operators: Any, config: Any, *_: Any) -> Any:
+        slices = {each.name: [Slice(100, 2e-4, 0.0)] * config.slices for each in operators}
         methods = {each.name: "difference" for each in operators}
         return Timings(slices, methods), [2**30] * 5, {"master": "local[1]"}
 
@@ -162,17 +162,17 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def trials(monkeypatch: pytest.MonkeyPatch) -> list[Experiment]:
     """What is run with the advice, in the place of running it; each trial finds that its rate is not sustained."""
-    asked: list[Experiment] = []
+    experiments: list[Experiment] = []
 
     def run(experiment: Experiment, *_: object) -> Result:
-        asked.append(experiment)
+        experiments.append(experiment)
         folder = RunFolder.create(str(experiment.out), experiment.workload, experiment.engine, datetime.now(UTC))
         verdict = Verdict(value="not_sustained", sentence="made up")
         folder.write_result(folder.read_result().model_copy(update={"verdict": verdict}))
         return folder.read_result()
 
     monkeypatch.setattr(apply_advice, "run_single", run)
-    return asked
+    return experiments
 
 
 SMALL = ("word_count", "--slice-events", 10, "--warmup-slices", 2)

@@ -274,8 +274,8 @@ def test_a_keyed_process_gets_rows_of_one_time_together(connection: Any, tmp_pat
 
 def test_a_generated_input_is_counted_as_plain_python_does() -> None:
     """Word Count over its own generator: ten words a line, and as many updates as a slice has words."""
-    asked = {"command": "generate", "workload": "word_count", "load": {"rate": 1000, "generators": 1}}
-    resolved = check(build(asked))
+    values = {"command": "generate", "workload": "word_count", "load": {"rate": 1000, "generators": 1}}
+    resolved = check(build(values))
     span = Span(0, 2 * US, US // 4)
     plan = resolved.plan(0, 1000.0, 2.0)
     with duckdb.connect() as connection:
