@@ -28,8 +28,8 @@ def begun(partitions: int = 1) -> tuple[Offsets, Plan]:
 
 
 def read(to_offset: int, batch: int = 0, when_us: int = 7, **more: object) -> ReadPosition:
-    asked = {"query": "q0", "reader": 0, "stream": "ads", "partition": 0, **more}
-    return ReadPosition(batch=batch, to_offset=to_offset, when_us=when_us, **asked)
+    values = {"query": "q0", "reader": 0, "stream": "ads", "partition": 0, **more}
+    return ReadPosition(batch=batch, to_offset=to_offset, when_us=when_us, **values)
 
 
 def test_each_event_is_in_the_batch_that_took_it() -> None:
@@ -146,14 +146,14 @@ def test_a_query_without_batches_reads_nothing_twice(steps: list[tuple[bool, int
     found, furthest = [], 0
     for batch, (certain, number, when_us) in enumerate(steps):
         if certain:
-            asked = [read(number, batch, when_us)]
+            positions = [read(number, batch, when_us)]
         else:
             until_us = int(plan.event_times(0, 0, number, number + 1)[0])
-            asked = [
+            positions = [
                 one for one in offsets.reads_of([OutputProgress("q0", batch, until_us, when_us)]) if one.stream == "ads"
             ]
-        found += offsets.deliveries(asked)[0]
-        furthest = max(furthest, asked[0].to_offset)
+        found += offsets.deliveries(positions)[0]
+        furthest = max(furthest, positions[0].to_offset)
     assert sum(part.events for part in found) == furthest
     assert all(part.first for part in found)
 
@@ -169,8 +169,8 @@ def test_what_is_forgotten_changes_no_count(steps: list[tuple[int, bool, bool, b
         query = "q0" if first else "q1"
         batch, begin, end = last[query]
         last[query] = (batch, begin, end) if anew else (batch + 1, end, end + more)
-        asked = read(last[query][2], last[query][0], when_us, query=query)
-        assert short.deliveries([asked]) == kept.deliveries([asked])
+        position = read(last[query][2], last[query][0], when_us, query=query)
+        assert short.deliveries([position]) == kept.deliveries([position])
         assert short.reached_us() == kept.reached_us()
         if forget and (before := min(begin for _, begin, _ in last.values())):
             short.forget(int(plan.event_times(0, 0, before, before + 1)[0]))

@@ -231,18 +231,22 @@ def test_what_a_batch_reads_is_told_once(served: Served) -> None:
     """With the moment at which it was heard of, in the order in which it came."""
     served.recorder.read("q", 3, [("ads", 0, 0, 10), ("ads", 1, 0, 12)])
     served.recorder.read("q", 4, [("ads", 0, 0, 20)])
-    told = served.recorder.status()["reads"]
-    assert [(read["batch"], read["reader"], read["to_offset"]) for read in told] == [(3, 0, 10), (3, 1, 12), (4, 0, 20)]
-    assert all(read["when_us"] > 0 for read in told)
+    reads = served.recorder.status()["reads"]
+    assert [(read["batch"], read["reader"], read["to_offset"]) for read in reads] == [
+        (3, 0, 10),
+        (3, 1, 12),
+        (4, 0, 20),
+    ]
+    assert all(read["when_us"] > 0 for read in reads)
     assert served.recorder.status()["reads"] == []
 
 
 def test_what_results_show_is_told_once(served: Served) -> None:
     """As what was read is."""
     served.recorder.reached("q", 3, 70)
-    ((told),) = served.recorder.status()["reached"]
-    assert (told["query"], told["batch"], told["until_us"]) == ("q", 3, 70)
-    assert told["when_us"] > 0
+    (progress,) = served.recorder.status()["reached"]
+    assert (progress["query"], progress["batch"], progress["until_us"]) == ("q", 3, 70)
+    assert progress["when_us"] > 0
     assert served.recorder.status()["reached"] == []
 
 

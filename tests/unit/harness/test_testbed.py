@@ -151,8 +151,8 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(
     for attempt, table in enumerate(rows):
         address = {"query": "q", "batch": 7, "partition": 0, "attempt": attempt, "sink": "purchases"}
         client.send_results(edges.output.location, edges.output.token, address, iter(table.to_batches()))
-    asked = {"query": "q", "batch": 7, "accepted": [[0, 1]], "sinks": ["purchases"]}
-    client.act(edges.output.location, edges.output.token, "commit", **asked)
+    arguments = {"query": "q", "batch": 7, "accepted": [[0, 1]], "sinks": ["purchases"]}
+    client.act(edges.output.location, edges.output.token, "commit", **arguments)
 
     last = watched(testbed, trial_log, lambda tick: bool(tick.commits))
     assert (trial_log.ingested_since(0), trial_log.committed_until()) == (1000, start + US)
@@ -178,9 +178,9 @@ def test_a_trial_that_is_made_longer_is_offered_to_its_new_end(testbed: TestBed,
     def ended_for_a_reader(tick: Tick) -> bool:
         nonlocal read_us
         if tick.frontier_us > max(read_us, start):
-            asked = (STREAM, read_us, tick.frontier_us, (EVENT_ID,), 0, "q")
+            arguments = (STREAM, read_us, tick.frontier_us, (EVENT_ID,), 0, "q")
             for edge in edges.inputs:
-                list(client.read_range(edge.location, edge.token, *asked))
+                list(client.read_range(edge.location, edge.token, *arguments))
             read_us = tick.frontier_us
         return tick.ended
 
@@ -208,8 +208,8 @@ def send(edges: Edges, batch: int) -> None:
     address = {"query": "q", "batch": batch, "partition": 0, "attempt": 0, "sink": "purchases"}
     rows = pa.record_batch({EVENT_TIME: pa.array([batch])})
     client.send_results(edges.output.location, edges.output.token, address, iter([rows]))
-    asked = {"query": "q", "batch": batch, "accepted": [[0, 0]], "sinks": ["purchases"]}
-    client.act(edges.output.location, edges.output.token, "commit", **asked)
+    arguments = {"query": "q", "batch": batch, "accepted": [[0, 0]], "sinks": ["purchases"]}
+    client.act(edges.output.location, edges.output.token, "commit", **arguments)
 
 
 def test_results_of_a_trial_go_when_the_next_one_begins(testbed: TestBed, resolved: ResolvedExperiment) -> None:
@@ -218,8 +218,8 @@ def test_results_of_a_trial_go_when_the_next_one_begins(testbed: TestBed, resolv
     plan = resolved.plan(start, RATE, 1.0)
     testbed.begin(plan, start, CHUNK_US)
     send(edges, 0)
-    (told,) = testbed.tick().commits
-    assert [str(path) for path in testbed.spool.iterdir()] == told.paths
+    (commit,) = testbed.tick().commits
+    assert [str(path) for path in testbed.spool.iterdir()] == commit.paths
     send(edges, 1)
     testbed.begin(plan, start, CHUNK_US)
     (left,) = testbed.tick().commits

@@ -72,17 +72,17 @@ def test_an_option_overrides_the_profile_and_nothing_else_of_it() -> None:
 
 def test_an_engine_without_the_profile_refuses_it() -> None:
     """With the profiles that it has, and an engine that has the one asked for."""
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         check(build({"workload": "identity", "engine": "known", "tuning": "idiomatic"}), new_folder=False)
-    (problem,) = [one for one in told.value.problems if one.setting == "tuning"]
+    (problem,) = [one for one in caught.value.problems if one.setting == "tuning"]
     assert problem.rule == "must be tuned: known has no other tuning profile"
     assert problem.way_out == "--tuning tuned, or --engine spark"
 
 
 def test_a_name_that_is_no_profile_is_refused() -> None:
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         build({"workload": "identity", "tuning": "idiomatc"})
-    assert told.value.problems[0].way_out == "--tuning idiomatic"
+    assert caught.value.problems[0].way_out == "--tuning idiomatic"
 
 
 def test_another_engine_only_adds_its_table() -> None:
@@ -162,9 +162,9 @@ def test_a_profile_is_part_of_what_asks_the_same_again(workload: str) -> None:
 
 def test_a_command_that_starts_no_engine_takes_no_profile() -> None:
     """A file that asks for one is refused, as passed over in silence it would promise something."""
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         check(build({"command": "generate", "workload": "identity", "tuning": "idiomatic"}), new_folder=False)
-    assert [one.setting for one in told.value.problems] == ["tuning"]
+    assert [one.setting for one in caught.value.problems] == ["tuning"]
 
 
 def test_a_file_names_its_profile(tmp_path: Path) -> None:

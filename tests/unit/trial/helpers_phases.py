@@ -52,7 +52,7 @@ class FakeTestBed:
     on_tick: Callable[[int], None] = lambda now_us: None
     until_us: int = 0
     given_us: int = 0
-    told: dict[tuple[int, int], Any] = field(default_factory=dict)
+    ticks: dict[tuple[int, int], Any] = field(default_factory=dict)
     events: list[TrialEvent] = field(default_factory=list)
 
     def begin(self, plan: Any, end_us: int, chunk_us: int, pace_us: int | None = None) -> None:
@@ -92,9 +92,9 @@ class FakeTestBed:
 
     def batch(self, number: int) -> Any:
         key = (number, self.story.commit_after_us)
-        if key not in self.told:
-            self.told[key] = self.story.tick(number)
-        return self.told[key]
+        if key not in self.ticks:
+            self.ticks[key] = self.story.tick(number)
+        return self.ticks[key]
 
     def require_all_topics(self) -> None:
         if self.not_carried:

@@ -104,7 +104,7 @@ def concluded(
     make: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    told: conclusion.EngineReport | None = None,
+    report: conclusion.EngineReport | None = None,
 ) -> tuple[TrialResult, RunFolder]:
     """A steady trial whose verification ends with `error`, and its folder."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "10s"}}
@@ -120,7 +120,9 @@ def concluded(
 
     monkeypatch.setattr(conclusion, "_verified", ended)
     policy, record = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0), make.story().record()
-    return TrialConductor(resolved, testbed).conclude(folder, policy, record, told or conclusion.EngineReport()), folder
+    return TrialConductor(resolved, testbed).conclude(
+        folder, policy, record, report or conclusion.EngineReport()
+    ), folder
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted"), duckdb.InterruptException()])
@@ -178,8 +180,8 @@ def test_a_disk_that_is_full_is_said_once_with_the_way_out(
 def test_an_engine_that_stopped_counting_is_said(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the reason, in what is kept too; of one that counts to the end, or not at all, nothing is said."""
     rows = [OperatorRows("", batch, "aggregate", 7) for batch in range(8)]
-    told = conclusion.EngineReport(counts=OperatorCounts(rows, "Spark forgot it"))
-    judged, folder = concluded(KeyboardInterrupt(), make, tmp_path, monkeypatch, told)
+    report = conclusion.EngineReport(counts=OperatorCounts(rows, "Spark forgot it"))
+    judged, folder = concluded(KeyboardInterrupt(), make, tmp_path, monkeypatch, report)
     written = folder.read_result()
     said = "rows of operators were not counted to the end: Spark forgot it"
     assert said in judged.result.warnings
@@ -297,10 +299,10 @@ def result_with_broker_times(make: Any, answer: Any, **record: Any) -> tuple[Res
 
 def test_when_the_broker_had_events_is_told(make: Any) -> None:
     """Of a trial that came to its end; a broker that does not say is a warning, and no figure."""
-    told, _ = result_with_broker_times(make, [1000, 3000])
-    assert told.driver is not None
-    assert told.driver.append_latency_us is not None
-    assert told.driver.append_latency_us.p50 == 2000
+    result, _ = result_with_broker_times(make, [1000, 3000])
+    assert result.driver is not None
+    assert result.driver.append_latency_us is not None
+    assert result.driver.append_latency_us.p50 == 2000
     silent, _ = result_with_broker_times(make, DriverError("no answer"))
     assert silent.driver is not None
     assert silent.driver.append_latency_us is None
@@ -311,6 +313,6 @@ def test_when_the_broker_had_events_is_told(make: Any) -> None:
 
 def test_stopping_while_the_broker_is_asked_is_an_interrupted_trial(make: Any) -> None:
     """With all that was measured."""
-    told, record = result_with_broker_times(make, KeyboardInterrupt())
+    result, record = result_with_broker_times(make, KeyboardInterrupt())
     assert record.interrupted
-    assert told.driver is not None
+    assert result.driver is not None

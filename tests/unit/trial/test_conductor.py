@@ -50,10 +50,10 @@ def test_the_conductor_knows_how_far_apart_batches_are(
     make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of the engine that was asked for, by the option that is in force; else it waits too short for the last one."""
-    told: list[float] = []
+    intervals: list[float] = []
 
     def conductor(testbed: Any, plan: Any, spans: Any, chunk_us: int, policy: Any, observe: Any) -> Any:
-        told.append(policy.interval_s)
+        intervals.append(policy.interval_s)
         return SimpleNamespace(conduct=lambda: make.story().record(engine_failed="gone"))
 
     monkeypatch.setattr(trial, "PhaseRunner", conductor)
@@ -62,10 +62,10 @@ def test_the_conductor_knows_how_far_apart_batches_are(
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     of_known = {"workload": "filter", "engine": "known", "options": {"batch": "7s"}}
     of_spark = {"workload": "windowed_aggregation", "options": {"trigger": "10 seconds"}}
-    for asked in (of_known, of_spark):
-        resolved = check(build({**asked, "load": {"duration": "200s"}}))
+    for values in (of_known, of_spark):
+        resolved = check(build({**values, "load": {"duration": "200s"}}))
         TrialConductor(resolved, testbed).run(folder, JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0))
-    assert told == [7.0, 10.0]
+    assert intervals == [7.0, 10.0]
 
 
 @pytest.mark.skipif(len(cpus()) < 2, reason="there is nothing to choose from")
@@ -214,7 +214,7 @@ def test_a_search_ends_an_invalid_trial_at_once(
     schedule_delay_us: int, in_search: bool, early_stop: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is made again, so nobody waits for its end; a run goes on, since its figures show what happened."""
-    monkeypatch.setattr(TrialConductor, "conclude", lambda conductor, folder, trial, record, told: record)
+    monkeypatch.setattr(TrialConductor, "conclude", lambda conductor, folder, trial, record, report: record)
     record, _ = looked_at_once(schedule_delay_us, in_search, make, tmp_path, monkeypatch)
     assert record.early_stop == early_stop
 
@@ -242,6 +242,6 @@ def test_each_trial_has_chunks_for_its_own_rate(
 
     monkeypatch.setattr(trial, "PhaseRunner", conductor)
     resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    with pytest.raises(KeyboardInterrupt) as asked:
+    with pytest.raises(KeyboardInterrupt) as caught:
         TrialConductor(resolved, testbed).run(folder, JudgedTrial(resolved, rate_per_s, fresh=True, duration_s=10.0))
-    assert asked.value.args == (chunk_us,)
+    assert caught.value.args == (chunk_us,)

@@ -94,14 +94,14 @@ def test_an_undecided_trial_is_extended_and_measured_on(testbed: FakeTestBed) ->
 
 def test_extension_is_asked_for_at_the_spans_end_not_before(testbed: FakeTestBed) -> None:
     """A look before the end would be one more chance to pass."""
-    asked: list[int] = []
+    calls_us: list[int] = []
 
     def undecided(record: TrialRecord) -> None:
-        asked.append(testbed.clock.now)
+        calls_us.append(testbed.clock.now)
 
     conductor(testbed, span_extension=undecided).conduct()
-    assert len(asked) == 1
-    assert SPANS.measured_to_us <= asked[0] < SPANS.measured_to_us + US
+    assert len(calls_us) == 1
+    assert SPANS.measured_to_us <= calls_us[0] < SPANS.measured_to_us + US
 
 
 def test_a_hopeless_trial_ends_early(testbed: FakeTestBed) -> None:
@@ -119,16 +119,16 @@ def test_a_hopeless_trial_ends_early(testbed: FakeTestBed) -> None:
 
 def test_the_tail_of_a_trial_that_failed_is_not_waited_for(testbed: FakeTestBed) -> None:
     """Asked once, at the span's end; whoever finds nothing against the trial lets it go on."""
-    asked: list[int] = []
+    calls_us: list[int] = []
 
     def failed(record: TrialRecord) -> str | None:
-        asked.append(testbed.clock.now)
+        calls_us.append(testbed.clock.now)
         return "the backlog grew"
 
     record = conductor(testbed, tail_skip_reason=failed).conduct()
     assert record.early_stop == "the backlog grew"
-    assert len(asked) == 1
-    assert SPANS.measured_to_us <= asked[0] <= record.deadline_us < SPANS.end_us
+    assert len(calls_us) == 1
+    assert SPANS.measured_to_us <= calls_us[0] <= record.deadline_us < SPANS.end_us
     assert testbed.of("halt")
 
 
@@ -232,10 +232,10 @@ def test_ctrl_c_in_the_middle_of_a_look_loses_nothing_of_it(
     """Processes tell of everything once: what was on its way would never have happened."""
     before = signal.signal(sign, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(sign, before))
-    told, pressed = testbed.tick, iter([True])
+    real_tick, pressed = testbed.tick, iter([True])
 
     def tick() -> Any:
-        found = told()
+        found = real_tick()
         if testbed.clock.now > START + 6 * US and next(pressed, False):
             signal.raise_signal(sign)
         return found

@@ -113,12 +113,12 @@ def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, mon
 def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as it takes, and no longer; what fails meanwhile goes through."""
     monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.0)
-    told: list[TrialSnapshot] = []
+    shown: list[TrialSnapshot] = []
     thrice = Event()
 
     def hear(snapshot: TrialSnapshot) -> None:
-        told.append(snapshot)
-        if len(told) == 3:
+        shown.append(snapshot)
+        if len(shown) == 3:
             thrice.set()
 
     def fail() -> None:
@@ -132,10 +132,10 @@ def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
         progress.report_start_progress(snapshots(hear), "starting spark", engine),
     ):
         fail()
-    assert {one.phase for one in told} == {"start"}
-    assert [one.note for one in told[:3]] == ["starting spark", "up", "running"]
-    assert [one.elapsed_s for one in told] == sorted(one.elapsed_s for one in told)
-    assert told[-1].elapsed_s > told[0].elapsed_s
+    assert {one.phase for one in shown} == {"start"}
+    assert [one.note for one in shown[:3]] == ["starting spark", "up", "running"]
+    assert [one.elapsed_s for one in shown] == sorted(one.elapsed_s for one in shown)
+    assert shown[-1].elapsed_s > shown[0].elapsed_s
     assert "reporter" not in {thread.name for thread in enumerate_threads()}
 
 

@@ -49,14 +49,14 @@ def failing(tmp_path: Path) -> Failing:
 
 def test_the_reason_of_a_jvm_that_never_came_up_is_told(failing: Failing) -> None:
     """It stands in the log alone: two lines of it, after Spark's own message."""
-    with pytest.raises(EngineError) as told:
+    with pytest.raises(EngineError) as caught:
         started(failing)
-    assert str(told.value) == (
+    assert str(caught.value) == (
         "spark did not start: JAVA_GATEWAY_EXITED\n"
         "  Error occurred during initialization of VM: Too small maximum heap\n"
         f"  whole log: {failing.log}"
     )
-    assert told.value.log == str(failing.log)
+    assert caught.value.log == str(failing.log)
 
 
 def test_what_is_done_to_every_start_stands_among_the_settings(tmp_path: Path) -> None:
@@ -94,10 +94,10 @@ def test_workers_that_are_left_to_spark_have_its_own_home(tmp_path: Path, monkey
 def test_what_is_refused_is_the_users(tmp_path: Path, kind: str, error: type[InputError]) -> None:
     """With the problems as they were, and the kind of error that it was in there."""
     problem = Problem("option spark.x", "is not known to Spark", "1", "leave it out")
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         started(Failing(tmp_path / "log", ChildFailed("refused", kind, [problem])))
-    assert type(told.value) is error
-    assert list(told.value.problems) == [problem]
+    assert type(caught.value) is error
+    assert list(caught.value.problems) == [problem]
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,8 @@ def test_spark_keeps_all_settings_but_those_that_measuring_needs() -> None:
     assert conf.keys() == NEEDED | {"spark.driver.memory"}
     assert conf["spark.sql.shuffle.partitions"] == settings().configuration()["spark.sql.shuffle.partitions"] == "2"
     assert conf["spark.driver.memory"] == settings().configuration()["spark.driver.memory"]
-    asked = {"spark.sql.adaptive.enabled": "true"}
-    assert settings(**PLAIN, **asked).configuration().items() >= asked.items()
+    option = {"spark.sql.adaptive.enabled": "true"}
+    assert settings(**PLAIN, **option).configuration().items() >= option.items()
 
 
 @pytest.mark.parametrize(
@@ -114,24 +114,24 @@ def test_state_is_kept_as_spark_does_unless_an_operator_needs_rocksdb() -> None:
     assert "state_store" not in settings().in_force()
 
 
-class AsAsked:
-    """Remembers what a frame is asked for, as Spark's reader."""
+class FakeReader:
+    """Spark's reader, which remembers its arguments."""
 
     def __init__(self) -> None:
-        self.told: dict[str, Any] = {}
+        self.given: dict[str, Any] = {}
 
-    def format(self, _: str) -> AsAsked:
+    def format(self, _: str) -> FakeReader:
         return self
 
-    def options(self, **more: str) -> AsAsked:
-        self.told |= more
+    def options(self, **more: str) -> FakeReader:
+        self.given |= more
         return self
 
-    def schema(self, of: Any) -> AsAsked:
-        self.told["schema"] = of
+    def schema(self, of: Any) -> FakeReader:
+        self.given["schema"] = of
         return self
 
-    def load(self) -> AsAsked:
+    def load(self) -> FakeReader:
         return self
 
 
@@ -158,12 +158,12 @@ def test_the_source_gives_the_columns_that_are_asked_for(
     by_user = stream.window(hop(2, 1), keys="user_id").aggregate(n="count(*)", name="by_user").sink("by_user")
     flow = Flow(by_pack.sinks + by_user.sinks)
     edges = Edges((Edge("", ""),), Edge("", ""), {"purchases": tuple(ALL)})
-    reader, first = AsAsked(), queries(flow)[0]
+    reader, first = FakeReader(), queries(flow)[0]
     made, session = JobSettings(SparkJob(flow, edges, chosen, "local[1]", "", "")), SimpleNamespace(readStream=reader)
     QueryBuilder(cast(Any, session), made, RowCounting()).reading(first)(sources(flow)[0])
-    assert json.loads(reader.told["columns"]) == reader.told["schema"].names == columns
-    assert [field.name for field in reader.told["schema"] if field.nullable] == nullable
-    assert json.loads(reader.told["nullable"]) == nullable
+    assert json.loads(reader.given["columns"]) == reader.given["schema"].names == columns
+    assert [field.name for field in reader.given["schema"] if field.nullable] == nullable
+    assert json.loads(reader.given["nullable"]) == nullable
 
 
 def test_what_is_in_force_says_what_ran() -> None:
@@ -235,6 +235,6 @@ def test_every_engine_knows_its_own_defaults() -> None:
 
 
 def test_the_heap_grows_and_workers_are_spoken_with_as_spark_does(tmp_path: Path) -> None:
-    told = session._jvm("local[2]", tmp_path, "2g", (), session.LocalSession(False, False))
-    assert not any("Xms" in value for value in told.values())
-    assert session._SOCKETS not in told
+    options = session._jvm("local[2]", tmp_path, "2g", (), session.LocalSession(False, False))
+    assert not any("Xms" in value for value in options.values())
+    assert session._SOCKETS not in options

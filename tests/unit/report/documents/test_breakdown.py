@@ -44,9 +44,9 @@ def render(found: LatencyBreakdown) -> str:
 
 
 def shown(found: LatencyBreakdown) -> str:
-    told = io.StringIO()
-    show_anatomy(found, Console(file=told, width=160))
-    return told.getvalue()
+    output = io.StringIO()
+    show_anatomy(found, Console(file=output, width=160))
+    return output.getvalue()
 
 
 def test_each_stage_is_shown_with_its_share() -> None:
@@ -68,11 +68,11 @@ def test_useful_work_is_shown_beside_what_was_published() -> None:
         assert "0.41" in text
     nothing = dict.fromkeys(("tasks_share", "batches", "commit_after_us", "contradicting_batches", "first_of_batch"))
     by_broker = {"contradicting_results": 7, "contradiction_us_max": 900, "sampled": 1000}
-    told = shown(breakdown(trial(batch_window="", **nothing, **by_broker)))
-    assert "useful work" not in told
-    assert "first record" not in told
-    assert "stages of 1,000 of them, sampled at random" in told
-    assert "the broker's timestamps contradict the driver's in 7 results, by 900 us at most" in told
+    text = shown(breakdown(trial(batch_window="", **nothing, **by_broker)))
+    assert "useful work" not in text
+    assert "first record" not in text
+    assert "stages of 1,000 of them, sampled at random" in text
+    assert "the broker's timestamps contradict the driver's in 7 results, by 900 us at most" in text
 
 
 def test_latency_is_drawn_against_the_interval_where_there_are_several() -> None:

@@ -36,9 +36,9 @@ def matrix(*cells: MatrixCell, **changes: Any) -> MatrixResult:
 
 
 def shown(show: Any, what: Any) -> str:
-    told = io.StringIO()
-    show(what, Console(file=told, width=200))
-    return " ".join(told.getvalue().split())
+    output = io.StringIO()
+    show(what, Console(file=output, width=200))
+    return " ".join(output.getvalue().split())
 
 
 def test_the_page_has_a_row_for_each_cell_with_its_report() -> None:
@@ -86,12 +86,12 @@ def test_a_cell_is_a_line() -> None:
 
 def test_the_view_lists_earlier_cells_and_then_each_that_ended() -> None:
     """The progress of the current one stands below."""
-    told = io.StringIO()
-    with MatrixView(Console(file=told, width=200)) as view:
+    output = io.StringIO()
+    with MatrixView(Console(file=output, width=200)) as view:
         view.begin(matrix(cell(1)), 2)
         view.progress(TrialSnapshot("measured", 1.0, 9.0, note="rising"))
         view.cell(cell(2))
-    lines = told.getvalue().splitlines()
+    lines = output.getvalue().splitlines()
     assert lines[0] == "identity   matrix of run, 2 of 3 cells   varied: load.rate, tuning"
     assert lines[1] == "folder   runs/m"
     assert lines[2].startswith("  1 of 3   load.rate=10k")

@@ -56,11 +56,11 @@ def test_the_warm_up_counts_among_the_events() -> None:
         command.check_input(experiment(**sizes, warmup_slices="1001"))
 
 
-@pytest.mark.parametrize(("slices", "told"), [(99, True), (100, False)])
-def test_that_slices_are_too_few_is_noted(slices: int, told: bool) -> None:
+@pytest.mark.parametrize(("slices", "noted"), [(99, True), (100, False)])
+def test_that_slices_are_too_few_is_noted(slices: int, noted: bool) -> None:
     """Those that warm up carry no p99."""
     notes = command._notes(Characterize(slices=slices, warmup_slices=20), [])
-    assert ("fewer than 100 slices carry no p99, so nothing is advised" in notes) is told
+    assert ("fewer than 100 slices carry no p99, so nothing is advised" in notes) is noted
 
 
 class Spark:
@@ -231,8 +231,8 @@ def test_the_table_tells_everything_once(say: Say, trials: list[Experiment]) -> 
     (splitter,) = [line for line in lines if line.startswith("splitter ")]
     assert splitter.split()[1] == "10"
     assert splitter.split()[-1] == "5"
-    (told,) = [line for line in lines if line.startswith("on spark ")]
-    assert "--option spark.sql.shuffle.partitions=" in told
+    (advice,) = [line for line in lines if line.startswith("on spark ")]
+    assert "--option spark.sql.shuffle.partitions=" in advice
     assert "splitter: not applicable: fused with what it reads" in err
     for way in profile_document.PLAN_NAMES.values():
         assert any(line.startswith(way) and " x1 " in line for line in lines)
@@ -286,8 +286,8 @@ def test_where_nothing_acts_nothing_is_run(
     """No exchange, or no advice: it says so, and that is no failure."""
     code, _, err = say(*words, "--apply", "--warmup-slices", 2)
     assert code == 0
-    (told,) = [line for line in err.splitlines() if line.startswith("on spark ")]
-    assert "not applicable: no operator" in told
+    (advice,) = [line for line in err.splitlines() if line.startswith("on spark ")]
+    assert "not applicable: no operator" in advice
     assert trials == []
     assert list(tmp_path.glob("runs/*/applied.toml")) == []
 

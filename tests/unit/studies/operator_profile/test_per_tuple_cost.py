@@ -108,23 +108,23 @@ def test_an_operator_that_costs_nothing_is_not_told_from_reading(seed: int) -> N
     assert nought == [0.0] * 50
 
 
-@pytest.mark.parametrize(("slower", "told"), [(60, False), (61, True)])
-def test_the_sign_test_has_its_border(slower: int, told: bool) -> None:
+@pytest.mark.parametrize(("slower", "decided"), [(60, False), (61, True)])
+def test_the_sign_test_has_its_border(slower: int, decided: bool) -> None:
     """61 of 100 happen by chance in less than 5 % of all cases, that or as far on the other side; 60 do not."""
     found = per_tuple_cost([Slice(10, 0.002, 0.001)] * slower + [Slice(10, 0.001, 0.002)] * (100 - slower))
     assert found is not None
     assert found.slower_slices == slower
-    assert found.distinguishable is told
-    assert (found.median is not None) is told
+    assert found.distinguishable is decided
+    assert (found.median is not None) is decided
 
 
-@pytest.mark.parametrize(("slices", "told"), [(5, False), (6, True)])
-def test_too_few_slices_tell_nothing(slices: int, told: bool) -> None:
+@pytest.mark.parametrize(("slices", "decided"), [(5, False), (6, True)])
+def test_too_few_slices_tell_nothing(slices: int, decided: bool) -> None:
     """Five that are all slower happen by chance once in sixteen times; no give or take is known of them."""
     found = per_tuple_cost([Slice(10, 0.002, 0.001)] * slices)
     assert found is not None
-    assert (found.median is not None, found.interval is not None) == (told, told)
-    if not told:
+    assert (found.median is not None, found.interval is not None) == (decided, decided)
+    if not decided:
         assert unreported(found).startswith("below what can be told from only reading: slower with it in 5 of 5 slices")
 
 

@@ -139,13 +139,13 @@ def probed(store: Store, operators: Sequence[str] = ("purchases", "dear"), **mor
     found = RowCounters(SimpleNamespace(_jsparkSession=state, _jvm=JVM), **more)
     for operator in operators:
         found.behind(operator, Frame())
-    found.started("q0", telling())
+    found.started("q0", reporting())
     return found
 
 
-def telling(told: Sequence[Any] = (), run: str = RUN) -> Any:
+def reporting(reports: Sequence[Any] = (), run: str = RUN) -> Any:
     """A query that has told this progress."""
-    return SimpleNamespace(runId=run, _jsq=SimpleNamespace(recentProgress=lambda: list(told)))
+    return SimpleNamespace(runId=run, _jsq=SimpleNamespace(recentProgress=lambda: list(reports)))
 
 
 def progress(batch: int, worked: bool = True, **said: int | None) -> Any:
@@ -180,7 +180,7 @@ def test_a_batch_that_runs_keeps_none_of_another_query_from_being_read() -> None
     """As where one query is in a long batch while another one has done several."""
     store = Store([execution(0, 0, run=OTHER, done=False), execution(1, 0), execution(2, 1)])
     found = probed(store)
-    found.started("q1", telling(run=OTHER))
+    found.started("q1", reporting(run=OTHER))
     assert {(one.query, one.batch) for one in read(found)} == {("q0", 0), ("q0", 1)}
     assert read(found) == []
     store.executions[0] = execution(0, 0, run=OTHER)
@@ -192,7 +192,7 @@ def test_batches_that_were_told_of_are_waited_for() -> None:
     """Spark tells of a batch before its execution can be read, but of the one to come when that is not there at all."""
     store = Store([execution(0, 0)], to_come=[execution(1, 9, run=OTHER), execution(2, 1)])
     found = probed(store)
-    found.started("q0", telling([progress(0), progress(1), progress(2, worked=False)]))
+    found.started("q0", reporting([progress(0), progress(1), progress(2, worked=False)]))
     assert {one.batch for one in read(found)} == {0, 1}
     assert store.to_come == []
 
@@ -201,7 +201,7 @@ def test_what_spark_never_keeps_is_not_waited_for_long(monkeypatch: pytest.Monke
     """It drops what its queue of events has no room for; what there is is read."""
     monkeypatch.setattr(row_counts, "RETENTION_S", 0.0)
     found = probed(Store([execution(0, 0)]))
-    found.started("q0", telling([progress(0), progress(1)]))
+    found.started("q0", reporting([progress(0), progress(1)]))
     assert {one.batch for one in read(found)} == {0}
 
 
@@ -221,18 +221,18 @@ def test_what_rows_state_stands_in_the_progress_of_a_query(monkeypatch: pytest.M
     it waits has the number of the batch to come, and nothing of it.
     """
     monkeypatch.setattr(row_counts, "F", SimpleNamespace(sum=lambda column: column))
-    told = [progress(0, words=3), progress(1, words=None), progress(2)]
+    reports = [progress(0, words=3), progress(1, words=None), progress(2)]
     found = probed(Store([]), operators=())
     found.behind("words", Frame(), rows="_rows")
     found.alike("named", "words")
-    found.started("q0", telling(told))
+    found.started("q0", reporting(reports))
     expected = {(0, "words", 3), (0, "named", 3), (1, "words", 0), (1, "named", 0)}
     assert {(one.batch, one.operator, one.rows) for one in read(found)} == expected
     assert read(found) == []
-    told += [progress(2, words=5), progress(3)]
+    reports += [progress(2, words=5), progress(3)]
     assert {(one.batch, one.operator, one.rows) for one in read(found)} == {(2, "words", 5), (2, "named", 5)}
     found.count_in("q0", running_one(Plan("Project"), {"rows of words": 7}), 3)
-    told.append(progress(3, words=7))
+    reports.append(progress(3, words=7))
     assert [(one.batch, one.operator, one.rows) for one in read(found)] == [(3, "words", 7), (3, "named", 7)]
 
 

@@ -29,9 +29,9 @@ def client(tmp_path: Path, text: str) -> dict[str, str]:
 
 def test_defaults_are_those_that_are_told() -> None:
     """Every setting has one, and nothing is wrong with any of them."""
-    told = {setting.name: setting.default for setting in SETTINGS}
-    assert vars(KafkaSettings()) == told
-    named = {name: default for name, default in told.items() if default}
+    defaults = {setting.name: setting.default for setting in SETTINGS}
+    assert vars(KafkaSettings()) == defaults
+    named = {name: default for name, default in defaults.items() if default}
     assert list(problems({**named, **BROKERS})) == []
 
 
@@ -88,9 +88,9 @@ def test_what_is_wrong_is_said(options: dict[str, str], expected: str) -> None:
 )
 def test_a_log_in_that_cannot_be_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     """By its line, and without any value that may be secret."""
-    told = "\n".join(map(str, problems(client(tmp_path, text))))
-    assert expected in told
-    assert "abc" not in told
+    messages = "\n".join(map(str, problems(client(tmp_path, text))))
+    assert expected in messages
+    assert "abc" not in messages
 
 
 def test_both_clients_log_in(tmp_path: Path) -> None:
@@ -114,11 +114,11 @@ def test_keys_are_given_to_java_by_their_text(tmp_path: Path) -> None:
     settings = KafkaSettings.of(
         client(tmp_path, "\n".join(["security.protocol=SSL", "ssl.endpoint.identification.algorithm=none", *lines]))
     )
-    told = settings.java()
-    assert told["kafka.ssl.truststore.location"] == str(tmp_path / "ca")
-    assert told["kafka.ssl.keystore.key"] == "PEM of key"
-    assert told["kafka.ssl.keystore.certificate.chain"] == "PEM of certificate"
-    assert told["kafka.ssl.endpoint.identification.algorithm"] == ""
+    in_force = settings.java()
+    assert in_force["kafka.ssl.truststore.location"] == str(tmp_path / "ca")
+    assert in_force["kafka.ssl.keystore.key"] == "PEM of key"
+    assert in_force["kafka.ssl.keystore.certificate.chain"] == "PEM of certificate"
+    assert in_force["kafka.ssl.endpoint.identification.algorithm"] == ""
 
 
 def test_without_a_log_in_nothing_is_told() -> None:
@@ -135,8 +135,8 @@ def test_what_may_come_twice_is_not_sent_twice() -> None:
 
 def test_a_result_tells_how_events_were_sent() -> None:
     """What was asked for, and nothing of the log-in."""
-    told = KafkaSettings(brokers="one:1", client="/a/file", encoding="json").in_force
-    assert told == "encoding=json acks=all compression=lz4 linger=1ms batch=1MB"
+    in_force = KafkaSettings(brokers="one:1", client="/a/file", encoding="json").in_force
+    assert in_force == "encoding=json acks=all compression=lz4 linger=1ms batch=1MB"
 
 
 def test_a_clock_is_ours_on_this_machine_alone() -> None:
