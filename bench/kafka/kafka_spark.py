@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bench.support.row import Row, row
-from bench.support.run_command import Asked, if_sustained
+from bench.support.run_command import RunCase, if_sustained
 
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
 RATES = {"500k": 0.5e6, "250k": 0.25e6}
 """The goal and the floor."""
-FLIGHT = Asked("windowed_aggregation", "500k", "20s", ("--generators", "2"))
+FLIGHT = RunCase("windowed_aggregation", "500k", "20s", ("--generators", "2"))
 KAFKA = replace(FLIGHT, more=("--transport", "kafka", *FLIGHT.more))
 
 
@@ -32,10 +32,10 @@ class Found:
     per_processor: float
 
 
-def sustained(asked: Asked) -> Found | None:
+def sustained(case: RunCase) -> Found | None:
     """The highest sustained rate; None without one, after printing the reason."""
     for rate, per_s in RATES.items():
-        if found := if_sustained(replace(asked, rate=rate)):
+        if found := if_sustained(replace(case, rate=rate)):
             return Found(per_s, per_processor(found))
     return None
 

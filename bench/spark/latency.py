@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.support.row import Row, row
-from bench.support.run_command import Asked, if_sustained
+from bench.support.run_command import RunCase, if_sustained
 
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
 MS = 1000.0
@@ -30,17 +30,17 @@ class Way:
     """A run, its name, and floor and goal of its p50 and p99, in milliseconds."""
 
     name: str
-    asked: Asked
+    case: RunCase
     p50_ms: tuple[float, float]
     p99_ms: tuple[float, float] | tuple[None, None] = (None, None)
 
 
 WAYS = (
-    Way("identity at 20 k/s, micro-batches from memory", Asked("identity", "20k"), (150.0, 100.0)),
-    Way("identity at 20 k/s, micro-batches over a broker", Asked("identity", "20k", more=KAFKA), (150.0, 100.0)),
-    Way("identity at 20 k/s, real-time mode", Asked("identity", "20k", more=REAL_TIME), (10.0, 5.0), (25.0, 15.0)),
-    Way("running count at 5 k/s, real-time mode", Asked("count", "5k", more=REAL_TIME), (40.0, 20.0)),
-    Way("windows so far at 5 k/s, real-time mode", Asked("windowed_aggregation", "5k", more=REAL_TIME), (40.0, 20.0)),
+    Way("identity at 20 k/s, micro-batches from memory", RunCase("identity", "20k"), (150.0, 100.0)),
+    Way("identity at 20 k/s, micro-batches over a broker", RunCase("identity", "20k", more=KAFKA), (150.0, 100.0)),
+    Way("identity at 20 k/s, real-time mode", RunCase("identity", "20k", more=REAL_TIME), (10.0, 5.0), (25.0, 15.0)),
+    Way("running count at 5 k/s, real-time mode", RunCase("count", "5k", more=REAL_TIME), (40.0, 20.0)),
+    Way("windows so far at 5 k/s, real-time mode", RunCase("windowed_aggregation", "5k", more=REAL_TIME), (40.0, 20.0)),
 )
 
 
@@ -56,7 +56,7 @@ def rows_of(way: Way, runs: list[dict[str, Any]]) -> Iterator[Row]:
 
 def main() -> list[Row]:
     """Measures all of them in turn, so that background load affects them alike."""
-    rounds = [[if_sustained(way.asked) for way in WAYS] for _ in range(REPEATS)]
+    rounds = [[if_sustained(way.case) for way in WAYS] for _ in range(REPEATS)]
     each_way = [(way, [run for run in runs if run]) for way, runs in zip(WAYS, zip(*rounds, strict=True), strict=True)]
     return [line for way, runs in each_way if runs for line in rows_of(way, runs)]
 

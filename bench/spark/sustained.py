@@ -83,7 +83,7 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchCase:
     """A search, with floor and goal of its rate and its duration."""
 
     workload: str
@@ -98,22 +98,22 @@ class Asked:
         return " ".join((self.workload, *self.arguments))
 
 
-AGGREGATION = Asked("windowed_aggregation", (), 2.5e6, 4e6, 9.0, 6.0)
+AGGREGATION = SearchCase("windowed_aggregation", (), 2.5e6, 4e6, 9.0, 6.0)
 SEARCHES = (
     AGGREGATION,
-    Asked("windowed_aggregation", ("--quick",), 2.5e6, 4e6),
-    Asked("windowed_join", ("--option", "lowering.join=packed", "--quick"), 0.4e6, 0.8e6),
-    Asked("identity", ("--quick",), 0.8e6, 1.5e6),
+    SearchCase("windowed_aggregation", ("--quick",), 2.5e6, 4e6),
+    SearchCase("windowed_join", ("--option", "lowering.join=packed", "--quick"), 0.4e6, 0.8e6),
+    SearchCase("identity", ("--quick",), 0.8e6, 1.5e6),
 )
 
 
-def search(asked: Asked) -> Found:
+def search(case: SearchCase) -> Found:
     """The result of a search: 0 events per second if nothing was sustained."""
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-m", "streamgauge", "sustain", asked.workload, "--json", "--out", out]
+        command = [sys.executable, "-m", "streamgauge", "sustain", case.workload, "--json", "--out", out]
         began = time.monotonic()
-        done = subprocess.run([*command, *asked.arguments], stdout=subprocess.PIPE, text=True, check=False)
-        return Found(sustained_per_s(asked, done), work_of(done), (time.monotonic() - began) / 60)
+        done = subprocess.run([*command, *case.arguments], stdout=subprocess.PIPE, text=True, check=False)
+        return Found(sustained_per_s(case, done), work_of(done), (time.monotonic() - began) / 60)
 
 
 def work_of(done: subprocess.CompletedProcess[str]) -> float | None:
@@ -129,13 +129,13 @@ def median_of(values: Iterable[float | None]) -> float | None:
     return statistics.median(known) if known else None
 
 
-def sustained_per_s(asked: Asked, done: subprocess.CompletedProcess[str]) -> float:
+def sustained_per_s(case: SearchCase, done: subprocess.CompletedProcess[str]) -> float:
     """The rate that a search found; without one 0, after printing its exit code (the search printed the reason)."""
     found = json.loads(done.stdout) if done.stdout.strip() else {}
     verdict = found.get("verdict", {}).get("value")
     if verdict == "sustained":
         return float(found["search"]["sustained_per_s"])
-    print(f"{asked.name}: {verdict or 'no result'}, exit code {done.returncode}", file=sys.stderr, flush=True)
+    print(f"{case.name}: {verdict or 'no result'}, exit code {done.returncode}", file=sys.stderr, flush=True)
     return 0.0
 
 
@@ -232,12 +232,12 @@ def alone(drain: Callable[[], Found]) -> Found:
         return process.submit(drain).result()
 
 
-def rows_of(asked: Asked, found: Sequence[Found]) -> list[Row]:
-    name, minutes = f"sustained: {asked.name}", [one.minutes for one in found]
+def rows_of(case: SearchCase, found: Sequence[Found]) -> list[Row]:
+    name, minutes = f"sustained: {case.name}", [one.minutes for one in found]
     return [
-        row(name, [one.rate_per_s for one in found], "events/s", asked.floor_per_s, asked.goal_per_s),
+        row(name, [one.rate_per_s for one in found], "events/s", case.floor_per_s, case.goal_per_s),
         *work_rows(name, found),
-        row(f"sustained: time of {asked.name}", minutes, "min", asked.floor_min, asked.goal_min),
+        row(f"sustained: time of {case.name}", minutes, "min", case.floor_min, case.goal_min),
     ]
 
 
@@ -261,17 +261,17 @@ def baseline_rows(way: Way, drained: Sequence[Found], found: Sequence[Found]) ->
 
 def main() -> list[Row]:
     drained: dict[Way, list[Found]] = {way: [] for way in BASELINES}
-    found: dict[Asked, list[Found]] = {asked: [] for asked in SEARCHES}
+    found: dict[SearchCase, list[Found]] = {case: [] for case in SEARCHES}
     for repeat in range(REPEATS):
         for way, drains in drained.items():
             drains.append(alone(partial(rate_source, way)))
             _say(repeat, BASELINES[way], drains[-1])
-        for asked, searches in found.items():
-            searches.append(search(asked))
-            _say(repeat, asked.name, searches[-1])
+        for case, searches in found.items():
+            searches.append(search(case))
+            _say(repeat, case.name, searches[-1])
     return [
         *(line for way in BASELINES for line in baseline_rows(way, drained[way], found[AGGREGATION])),
-        *(line for asked in SEARCHES for line in rows_of(asked, found[asked])),
+        *(line for case in SEARCHES for line in rows_of(case, found[case])),
     ]
 
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from bench.__main__ import chosen, met, plain
 from bench.support.row import Row, row
-from bench.support.run_command import Asked, if_sustained
+from bench.support.run_command import RunCase, if_sustained
 
 HOPPING = "scalability_hopping"
 RANGE = ("--set", "range=60s")
@@ -36,19 +36,19 @@ class Floor(NamedTuple):
     """A topology at the rate that it must sustain."""
 
     what: str
-    asked: Asked
+    case: RunCase
     rate_per_s: float
 
 
 FLOORS = {
-    "sink": Floor("sink", Asked("scalability_sink", "500k"), 500e3),
-    "tumbling": Floor("tumbling windows", Asked("scalability_tumbling", "500k"), 500e3),
+    "sink": Floor("sink", RunCase("scalability_sink", "500k"), 500e3),
+    "tumbling": Floor("tumbling windows", RunCase("scalability_tumbling", "500k"), 500e3),
     "hierarchical": Floor(
-        "hierarchical, 11,111 groups", Asked("scalability_hierarchical", "100k", more=("--set", "height=5")), 100e3
+        "hierarchical, 11,111 groups", RunCase("scalability_hierarchical", "100k", more=("--set", "height=5")), 100e3
     ),
-    "hopping_60": Floor("hopping, 60 windows", Asked(HOPPING, "200k", more=(*RANGE, "--set", "period=1s")), 200e3),
+    "hopping_60": Floor("hopping, 60 windows", RunCase(HOPPING, "200k", more=(*RANGE, "--set", "period=1s")), 200e3),
     "hopping_6000": Floor(
-        "hopping, 6000 windows", Asked(HOPPING, "1k", more=(*RANGE, "--set", "period=10ms", "--set", "keys=10")), 1e3
+        "hopping, 6000 windows", RunCase(HOPPING, "1k", more=(*RANGE, "--set", "period=10ms", "--set", "keys=10")), 1e3
     ),
 }  # fmt: skip
 """By the name that `--only` takes."""
@@ -57,7 +57,7 @@ EVERY = (*FLOORS, *LOWERINGS)
 
 def floor_row(floor: Floor) -> Row:
     """The rate if it was sustained, else 0."""
-    held = if_sustained(floor.asked) is not None
+    held = if_sustained(floor.case) is not None
     return row(f"topologies: floor of {floor.what}", [floor.rate_per_s if held else 0.0], "events/s", floor.rate_per_s)
 
 
@@ -72,9 +72,9 @@ def curve_rows(lowering: str) -> Iterator[Row]:
         yield row(name, [cores_of(result)], "cores")
 
 
-def _on_curve(lowering: str, windows: int) -> Asked:
+def _on_curve(lowering: str, windows: int) -> RunCase:
     period = ("--set", f"period={60_000 / windows:g}ms", "--set", "keys=10")
-    return Asked(HOPPING, "1k", more=(*RANGE, *period, "--option", f"lowering.aggregate={lowering}"))
+    return RunCase(HOPPING, "1k", more=(*RANGE, *period, "--option", f"lowering.aggregate={lowering}"))
 
 
 def cores_of(result: dict[str, Any]) -> float:

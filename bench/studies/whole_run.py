@@ -15,14 +15,14 @@ import os
 from typing import Any
 
 from bench.support.row import Row, row
-from bench.support.run_command import Asked, result
+from bench.support.run_command import RunCase, result
 
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "3"))
 US = 1_000_000
 
 
-FEW_RESULTS = Asked("windowed_aggregation", "2M")
-EVERY_EVENT = Asked("identity", "500k")
+FEW_RESULTS = RunCase("windowed_aggregation", "2M")
+EVERY_EVENT = RunCase("identity", "500k")
 """Below the sustained rate, because the figure is about the verification."""
 
 
@@ -32,9 +32,9 @@ def span_s(found: dict[str, Any]) -> float:
     return float(phases[-1]["end_us"] - phases[0]["start_us"]) / US
 
 
-def rows_of(asked: Asked, runs: list[dict[str, Any]]) -> list[Row]:
+def rows_of(case: RunCase, runs: list[dict[str, Any]]) -> list[Row]:
     """The driver's memory, and the duration of each run divided by that of its verification."""
-    what = f"{asked.workload} at {asked.rate}/s for {asked.duration}"
+    what = f"{case.workload} at {case.rate}/s for {case.duration}"
     memory = [run["driver"]["memory_bytes_max"] / 1e9 for run in runs]
     faster = [span_s(run) / run["verification"]["seconds"] for run in runs]
     return [
@@ -46,9 +46,9 @@ def rows_of(asked: Asked, runs: list[dict[str, Any]]) -> list[Row]:
 def main() -> list[Row]:
     """Measures both in turn, so that background load affects both alike."""
     both = (FEW_RESULTS, EVERY_EVENT)
-    pairs = [[result(asked) for asked in both] for _ in range(REPEATS)]
+    pairs = [[result(case) for case in both] for _ in range(REPEATS)]
     return [
-        each for asked, runs in zip(both, zip(*pairs, strict=True), strict=True) for each in rows_of(asked, list(runs))
+        each for case, runs in zip(both, zip(*pairs, strict=True), strict=True) for each in rows_of(case, list(runs))
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunCase:
     """A run as typed; `more`: further arguments."""
 
     workload: str
@@ -34,22 +34,22 @@ def run_search(label: str, arguments: list[str], folder: Path) -> dict[str, Any]
     return result if result and result.get("search") else None
 
 
-def result(asked: Asked) -> dict[str, Any]:
+def result(case: RunCase) -> dict[str, Any]:
     """The result of one run, with its progress shown. Raises RuntimeError if it was not sustained."""
     with tempfile.TemporaryDirectory() as out:
-        command = [sys.executable, "-m", "streamgauge", "run", asked.workload, "--json", "--out", out, *asked.more]
-        typed = [*command, "--rate", asked.rate, "--duration", asked.duration]
+        command = [sys.executable, "-m", "streamgauge", "run", case.workload, "--json", "--out", out, *case.more]
+        typed = [*command, "--rate", case.rate, "--duration", case.duration]
         done = subprocess.run(typed, stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode:
-            raise RuntimeError(f"{asked}: {_why(done)}")
+            raise RuntimeError(f"{case}: {_why(done)}")
         found: dict[str, Any] = json.loads(done.stdout)
         return found
 
 
-def if_sustained(asked: Asked) -> dict[str, Any] | None:
+def if_sustained(case: RunCase) -> dict[str, Any] | None:
     """The same, but None if it was not sustained, after printing the reason. Other runs can go on."""
     try:
-        return result(asked)
+        return result(case)
     except RuntimeError as error:
         print(error, file=sys.stderr, flush=True)
     return None

@@ -9,7 +9,7 @@ import pytest
 from bench.kafka import kafka_spark
 from bench.kafka.kafka_spark import FLIGHT, KAFKA
 from bench.support import run_command
-from bench.support.run_command import Asked
+from bench.support.run_command import RunCase
 
 
 def made(rate_per_s: float, driver: float, sut: float) -> dict[str, Any]:
@@ -29,11 +29,11 @@ def test_the_goal_is_tried_first_and_then_the_floor(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What was not sustained is told of, and the lower rate counts."""
-    asked: list[tuple[bool, str]] = []
+    runs: list[tuple[bool, str]] = []
 
-    def result(one: Asked) -> dict[str, Any]:
+    def result(one: RunCase) -> dict[str, Any]:
         kafka = "kafka" in one.more
-        asked.append((kafka, one.rate))
+        runs.append((kafka, one.rate))
         if kafka and one.rate == "500k":
             raise RuntimeError("not sustained: slow")
         return made(250_000, 50, 50) if kafka else made(500_000, 50, 50)
@@ -41,7 +41,7 @@ def test_the_goal_is_tried_first_and_then_the_floor(
     monkeypatch.setattr(run_command, "result", result)
     monkeypatch.setattr(kafka_spark, "REPEATS", 1)
     rate, ratio = kafka_spark.main()
-    assert asked == [(True, "500k"), (True, "250k"), (False, "500k")]
+    assert runs == [(True, "500k"), (True, "250k"), (False, "500k")]
     assert (rate["value"], rate["floor"], rate["goal"]) == (250_000, 250_000, 500_000)
     assert ratio["value"] == 0.5
     assert "not sustained: slow" in capsys.readouterr().err

@@ -22,10 +22,10 @@ def made(p50_us: float, p99_us: float | None, append_us: float | None) -> dict[s
 
 def test_each_way_is_run_as_often_as_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """In turn; where a run had too few results for a p99, there is none."""
-    asked: list[Any] = []
-    monkeypatch.setattr(run_command, "result", lambda one: append_and_return(asked, one, made(9000.0, None, None)))
+    runs: list[Any] = []
+    monkeypatch.setattr(run_command, "result", lambda one: append_and_return(runs, one, made(9000.0, None, None)))
     rows = latency.main()
-    assert asked == [way.asked for way in WAYS] * REPEATS
+    assert runs == [way.case for way in WAYS] * REPEATS
     assert [row["value"] for row in rows] == [9.0] * len(WAYS)
 
 
@@ -33,17 +33,17 @@ def test_a_run_that_was_not_sustained_takes_no_other_with_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It is told of, and the row says of how many runs it is; a way of which none was has no row."""
-    asked: list[Any] = []
+    runs: list[Any] = []
 
     def result(one: Any) -> dict[str, Any]:
-        asked.append(one)
-        if one == WAYS[0].asked or (asked.count(one) == 1 and one == WAYS[1].asked):
+        runs.append(one)
+        if one == WAYS[0].case or (runs.count(one) == 1 and one == WAYS[1].case):
             raise RuntimeError("not sustained, by connected")
         return made(9000.0, None, None)
 
     monkeypatch.setattr(run_command, "result", result)
     rows = latency.main()
-    assert len(asked) == len(WAYS) * REPEATS
+    assert len(runs) == len(WAYS) * REPEATS
     assert len(rows) == len(WAYS) - 1
     assert rows[0]["note"] == f"{REPEATS - 1} of {REPEATS} runs were sustained"
     assert capsys.readouterr().err.count("not sustained") == REPEATS + 1
@@ -52,6 +52,6 @@ def test_a_run_that_was_not_sustained_takes_no_other_with_it(
 def test_every_way_can_be_started() -> None:
     """As far as that is known before the start."""
     for way in WAYS:
-        words = dict(zip(way.asked.more[::2], way.asked.more[1::2], strict=True))
+        words = dict(zip(way.case.more[::2], way.case.more[1::2], strict=True))
         more = {name.removeprefix("--"): value for name, value in words.items()}
-        check(build({"workload": way.asked.workload, "load": {"rate": way.asked.rate}, **more}))
+        check(build({"workload": way.case.workload, "load": {"rate": way.case.rate}, **more}))

@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 
 from bench.studies import topologies
-from bench.support.run_command import Asked
+from bench.support.run_command import RunCase
 from streamgauge.config.options_and_settings import build
 from streamgauge.preflight.validate import check
 
 
-def settings_of(asked: Asked) -> dict[str, Any]:
-    flags = list(zip(asked.more[::2], asked.more[1::2], strict=True))
+def settings_of(case: RunCase) -> dict[str, Any]:
+    flags = list(zip(case.more[::2], case.more[1::2], strict=True))
     of_flag = {
         flag: dict(value.split("=", 1) for name, value in flags if name == flag) for flag in ("--set", "--option")
     }
-    load = {"rate": asked.rate, "duration": asked.duration}
-    return {"workload": asked.workload, "parameters": of_flag["--set"], "options": of_flag["--option"], "load": load}
+    load = {"rate": case.rate, "duration": case.duration}
+    return {"workload": case.workload, "parameters": of_flag["--set"], "options": of_flag["--option"], "load": load}
 
 
 @pytest.mark.parametrize("name", topologies.FLOORS)
 def test_every_floor_can_be_run(name: str) -> None:
     """Its settings pass the check before a run."""
-    check(build(settings_of(topologies.FLOORS[name].asked)), new_folder=False)
+    check(build(settings_of(topologies.FLOORS[name].case)), new_folder=False)
 
 
 @pytest.mark.parametrize("windows", topologies.WINDOWS)
@@ -36,7 +36,7 @@ def test_every_point_of_the_curve_can_be_run(windows: int) -> None:
 
 def test_a_floor_that_is_missed_counts_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a curve ends where its lowering is not sustained."""
-    monkeypatch.setattr(topologies, "if_sustained", lambda asked: None)
+    monkeypatch.setattr(topologies, "if_sustained", lambda case: None)
     rows = topologies.main()
     floors = [each for each in rows if "floor" in each["what"]]
     assert [each["value"] for each in floors] == [0.0] * len(topologies.FLOORS)
@@ -51,7 +51,7 @@ def test_the_cost_is_the_engines_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
         {"role": "sut_part", "cpu_percent_mean": 50.0},
         {"role": "driver", "cpu_percent_mean": 20.0},
     ]
-    monkeypatch.setattr(topologies, "if_sustained", lambda asked: {"processes": processes})
+    monkeypatch.setattr(topologies, "if_sustained", lambda case: {"processes": processes})
     rows = topologies.main(["sliding"])
     assert [each["value"] for each in rows] == [1.5] * len(topologies.WINDOWS)
 
@@ -61,10 +61,10 @@ def test_some_can_be_run_by_their_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], only: str, cases: int
 ) -> None:
     """And no other; the table has a line for each, and a floor that is met gives exit code 0."""
-    ran: list[Asked] = []
+    ran: list[RunCase] = []
 
-    def sustained(asked: Asked) -> dict[str, Any]:
-        ran.append(asked)
+    def sustained(case: RunCase) -> dict[str, Any]:
+        ran.append(case)
         return {"processes": []}
 
     monkeypatch.setattr(topologies, "if_sustained", sustained)
@@ -74,7 +74,7 @@ def test_some_can_be_run_by_their_names(
 
 def test_a_missed_floor_shows_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """1, also if other floors are met."""
-    monkeypatch.setattr(topologies, "if_sustained", lambda asked: {} if asked.workload == "scalability_sink" else None)
+    monkeypatch.setattr(topologies, "if_sustained", lambda case: {} if case.workload == "scalability_sink" else None)
     assert topologies.command(["--only", "sink"]) == 0
     assert topologies.command(["--only", "sink,tumbling"]) == 1
 

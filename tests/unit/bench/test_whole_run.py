@@ -25,10 +25,10 @@ def made(memory: float, verified_s: float) -> dict[str, Any]:
 def test_both_runs_have_both_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory, of which less is better, and the run's length over that of its verification; medians of the repeats."""
     given = {FEW_RESULTS: made(0.6, 8.0), EVERY_EVENT: made(2.5, 125.0)}
-    asked: list[Any] = []
-    monkeypatch.setattr(whole_run, "result", lambda one: append_and_return(asked, one, given[one]))
+    runs: list[Any] = []
+    monkeypatch.setattr(whole_run, "result", lambda one: append_and_return(runs, one, given[one]))
     rows = whole_run.main()
-    assert asked == [FEW_RESULTS, EVERY_EVENT] * whole_run.REPEATS
+    assert runs == [FEW_RESULTS, EVERY_EVENT] * whole_run.REPEATS
     assert [(row["value"], said(row)) for row in rows] == [
         (0.6, "goal"), (12.5, "goal"), (2.5, "missed"), (0.8, "missed"),
     ]  # fmt: skip
