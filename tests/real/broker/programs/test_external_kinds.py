@@ -142,9 +142,10 @@ def test_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert WarningCode.LAG_UNKNOWN in result.warning_codes
 
 
-def test_kafka_streams(tmp_path: Path) -> None:
-    """Windows that the program closes itself; its jars are resolved once."""
-    result = run(EXAMPLES / "kafka_streams" / "program.toml", None, tmp_path, rate="5k", warmup="15s")
+@pytest.mark.parametrize("name", ["kafka_streams", "flink_sql"])
+def test_programs_on_a_jvm(name: str, tmp_path: Path) -> None:
+    """Windows that they close themselves; their jars are resolved once."""
+    result = run(EXAMPLES / name / "program.toml", None, tmp_path, rate="5k", warmup="15s")
     check_right(result)
     assert result.lag is not None
     assert result.latency is not None
