@@ -1,11 +1,12 @@
 """An engine in one file: a plain Python loop that reads events, filters them and sends results.
 
-The first two classes run beside the driver: what the engine can do, and one start of it. The third is the system under
-test, in a process of its own.
+The first two classes run beside the driver: what the engine can do, and one start of it. The others are the system
+under test, in a process of its own: a loop, and a client for each transport.
 """
 
 from __future__ import annotations
 
+import json
 import operator
 import pickle
 import re
@@ -15,11 +16,13 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from streamgauge.core.errors import EngineError, InputError, Problem
+from streamgauge.core.plugin_options import TUNED
+from streamgauge.core.schema import arrow_type
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import Flow, Node, Source, Where
 from streamgauge.engines.spi import (
@@ -30,14 +33,24 @@ from streamgauge.engines.spi import (
     EnginePlugin,
     EngineStatus,
     StartRequest,
+    TuningProfile,
 )
 from streamgauge.system.child_processes import Child, ChildFailed, serve
 from streamgauge.system.scratch import Scratch
 
 POLL_S = 0.005
 """How long the loop waits when there are no new events."""
+QUERY = "q"
+"""The name of the only query."""
+ENCODING = "json"
+"""The encoding of the messages that it can read."""
+MESSAGES_MAX = 10_000
+"""The most messages of a batch."""
+BROKER_S = 30.0
+"""How long a broker may take to answer."""
 COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "=": operator.eq}
-RowWise = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+Rows = list[dict[str, Any]]
+RowWise = Callable[[Rows], Rows]
 
 
 class PythonConsumerPlugin(EnginePlugin):
@@ -48,11 +61,15 @@ class PythonConsumerPlugin(EnginePlugin):
         summary="a plain Python loop: an example of an engine",
         nodes=("Source", "Where"),
         sink_modes=("append",),
-        transports=("flight",),
+        transports=("flight", "kafka"),
+        profiles={TUNED: TuningProfile(transport_options={"kafka": {"encoding": ENCODING}})},
     )
 
     def check(self, request: StartRequest) -> None:
         super().check(request)
+        if (encoding := request.transport_options.get("encoding", ENCODING)) != ENCODING:
+            rule = f"must be {ENCODING} for the engine python-consumer"
+            raise InputError(Problem("transport option encoding", rule, encoding, "leave it out"))
         for sink in request.flow.sinks if request.flow else ():
             lowered(sink.input)
 
@@ -111,22 +128,28 @@ def lowered(node: Node) -> RowWise:
     return lambda rows: [row for row in before(rows) if row[column] is not None and holds(row[column], number)]
 
 
+class Client(Protocol):
+    """The two ends of the loop on one transport."""
+
+    def connect(self) -> None:
+        """Returns when the first event can come."""
+
+    def read(self, batch: int) -> Rows | None:
+        """The rows of the next batch, which begins; None if there are no new events."""
+
+    def write(self, batch: int, rows: Rows) -> None:
+        """Sends the results of the batch, and commits it."""
+
+
 class Consumer:
     """The system under test: a loop in a thread, while the main thread answers the driver."""
 
     def __init__(self, flow: Flow, edges: Edges) -> None:
-        from streamgauge.transports.flight import client
-
-        self._client, self._edges = client, edges
-        self._row_wise, self._sink = lowered(flow.sink.input), flow.sink.name
-        (self._source,) = graph.sources(flow)
-        self._columns = list(schema.columns(flow.sink.input))
-        self._locations, self._token = [edge.location for edge in edges.inputs], edges.output.token
-        self._position_us = self._number = 0
-        self._failure = ""
+        self._client: Client = (KafkaClient if edges.transport == "kafka" else FlightClient)(flow, edges)
+        self._row_wise, self._failure, self._batch = lowered(flow.sink.input), "", 0
 
     def start(self) -> None:
-        self._client.common_cut(self._locations, self._token, 0)  # fails here if no generator answers
+        self._client.connect()
         threading.Thread(target=self._run, daemon=True).start()
 
     def failure(self) -> str:
@@ -135,40 +158,114 @@ class Consumer:
     def _run(self) -> None:
         try:
             while True:
-                cut_us = self._client.common_cut(self._locations, self._token, self._position_us)
-                if cut_us > self._position_us:
-                    self._work(cut_us)
-                else:
-                    time.sleep(POLL_S)
+                self._step()
         except Exception as error:
             traceback.print_exc()
             self._failure = f"{type(error).__name__}: {error}"
 
-    def _work(self, cut_us: int) -> None:
-        """Reads every event before `cut_us`, sends its results, and commits them."""
-        table = self._read(cut_us)
-        results = pa.Table.from_pylist(self._row_wise(table.to_pylist()), table.schema).select(self._columns)
-        self._position_us, number = cut_us, self._number
-        self._number += 1
-        address = {"query": "q", "batch": number, "partition": 0, "attempt": number, "sink": self._sink}
-        location, accepted = self._edges.output.location, [[0, number]] if results.num_rows else []
-        if accepted:
-            self._client.send_results(location, self._token, address, iter(results.to_batches()))
-        self._client.act(
-            location, self._token, "commit", query="q", batch=number, accepted=accepted, sinks=[self._sink]
-        )
+    def _step(self) -> None:
+        """One batch, if there are new events."""
+        rows = self._client.read(self._batch)
+        if rows is not None:
+            self._client.write(self._batch, self._row_wise(rows))
+            self._batch += 1
 
-    def _read(self, cut_us: int) -> pa.Table:
-        name, columns = self._source.name, self._edges.columns[self._source.name]
-        kinds = {field.name: field.type for field in self._source.schema.to_arrow()}
-        batches = [
-            batch
-            for location in self._locations
-            for batch in self._client.read_range(
-                location, self._token, name, self._position_us, cut_us, columns, self._number, "q"
+
+class FlightClient:
+    """Reads the driver's queues up to a common time, and sends results to its recorder."""
+
+    def __init__(self, flow: Flow, edges: Edges) -> None:
+        from streamgauge.transports.flight import client
+
+        self._client, self._output, self._sink = client, edges.output, flow.sink.name
+        self._source = graph.sources(flow)[0].name
+        self._columns = edges.columns[self._source]
+        types = schema.columns(flow.sink.input)
+        self._results = pa.schema([(name, arrow_type(kind)) for name, kind in types.items()])
+        self._queues, self._position_us = [edge.location for edge in edges.inputs], 0
+
+    def connect(self) -> None:
+        self._cut()  # fails here if no generator answers
+
+    def read(self, batch: int) -> Rows | None:
+        from_us, to_us = self._position_us, self._cut()
+        if to_us <= from_us:
+            time.sleep(POLL_S)
+            return None
+        self._position_us = to_us
+        return [
+            row
+            for queue in self._queues
+            for part in self._client.read_range(
+                queue, self._output.token, self._source, from_us, to_us, self._columns, batch, QUERY
             )
+            for row in part.to_pylist()
         ]
-        return pa.Table.from_batches(batches, pa.schema([(name, kinds.get(name, pa.int64())) for name in columns]))
+
+    def write(self, batch: int, rows: Rows) -> None:
+        to, accepted = (self._output.location, self._output.token), [[0, batch]] if rows else []
+        if rows:
+            address = {"query": QUERY, "batch": batch, "partition": 0, "attempt": batch, "sink": self._sink}
+            self._client.send_results(*to, address, iter(pa.Table.from_pylist(rows, self._results).to_batches()))
+        self._client.act(*to, "commit", query=QUERY, batch=batch, accepted=accepted, sinks=[self._sink])
+
+    def _cut(self) -> int:
+        return self._client.common_cut(self._queues, self._output.token, self._position_us)
+
+
+class KafkaClient:
+    """Reads a topic, and writes each batch of results between two marks."""
+
+    def __init__(self, flow: Flow, edges: Edges) -> None:
+        import confluent_kafka
+
+        from streamgauge.transports.kafka.client import result_messages
+        from streamgauge.transports.kafka.client.settings import KafkaSettings
+        from streamgauge.transports.kafka.topic_names import results_of, topic_of
+
+        run, brokers = edges.output.token, KafkaSettings.of(edges.transport_options).of_client
+        self._kafka, self._format, self._stream = confluent_kafka, result_messages, graph.sources(flow)[0].name
+        self._topic, self._results = topic_of(run, self._stream), results_of(run)
+        self._sinks = {flow.sink.name: schema.columns(flow.sink.input)}
+        # Offsets are in the marks, so the group commits none.
+        reading = {"group.id": f"streamgauge-{run}", "enable.auto.commit": False, "fetch.wait.max.ms": 10}
+        self._consumer = confluent_kafka.Consumer({**brokers, **reading})
+        self._producer = confluent_kafka.Producer({**brokers, "enable.idempotence": True, "linger.ms": 1})
+        self._ends: dict[int, int] = {}
+        self._refused: list[str] = []
+
+    def connect(self) -> None:
+        partitions = self._consumer.list_topics(self._topic, BROKER_S).topics[self._topic].partitions
+        self._consumer.assign([self._kafka.TopicPartition(self._topic, number, 0) for number in partitions])
+
+    def read(self, batch: int) -> Rows | None:
+        messages = self._consumer.consume(MESSAGES_MAX, POLL_S)
+        if not messages:
+            return None
+        if errors := [message.error().str() for message in messages if message.error()]:
+            raise RuntimeError(errors[0])
+        self._ends |= {message.partition(): message.offset() + 1 for message in messages}
+        ends = tuple(self._format.Position(self._stream, 0, *end) for end in self._ends.items())
+        self._send(self._format.MARK, self._format.Mark(QUERY, batch, True, self._sinks, ends).to_bytes())
+        return [json.loads(message.value()) for message in messages]
+
+    def write(self, batch: int, rows: Rows) -> None:
+        (types,) = self._sinks.values()
+        for row in rows:
+            # Doubles are texts, because JSON has no NaN.
+            there = {name: kind for name, kind in types.items() if row.get(name) is not None}
+            values = {name: str(row[name]) if kind == "double" else row[name] for name, kind in there.items()}
+            self._send(self._format.key_of(QUERY, batch), json.dumps(values))
+        self._send(self._format.MARK, self._format.Mark(QUERY, batch, False).to_bytes())
+        if self._producer.flush(BROKER_S) or self._refused:
+            raise RuntimeError(f"the broker did not accept results: {(self._refused or ['no answer'])[0]}")
+
+    def _send(self, key: bytes | str, value: bytes | str) -> None:
+        self._producer.produce(self._results, value, key, on_delivery=self._delivered)
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._refused.append(error.str())
 
 
 if __name__ == "__main__":

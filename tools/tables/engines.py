@@ -29,7 +29,15 @@ def makers() -> dict[str, Callable[[], str]]:
         "entry point of the example": example_entry_point,
         **{
             f"example code: {name}": partial(example_code, name)
-            for name in ("PythonConsumerPlugin", "PythonConsumerEngine", "lowered", "Consumer")
+            for name in (
+                "PythonConsumerPlugin",
+                "PythonConsumerEngine",
+                "lowered",
+                "Client",
+                "Consumer",
+                "FlightClient",
+                "KafkaClient",
+            )
         },
     }
 

@@ -98,6 +98,7 @@ class StartRequest:
     - `bind`: the driver's address; empty if unknown.
     - `partitions`: the number of partitions per stream.
     - `parallelism`: the requested cores of the engine; None for its own default.
+    - `transport_options`: the options of the transport.
     """
 
     flow: Flow | None
@@ -110,6 +111,7 @@ class StartRequest:
     transport: str = "flight"
     partitions: int = 1
     parallelism: int | None = None
+    transport_options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -282,6 +282,7 @@ def start_request_of(
     return StartRequest(
         flow, options, experiment.master, load.frontier, queue_bytes, experiment.bind, generators_bytes,
         experiment.transport, partitions, experiment.parallelism,
+        transport_options(experiment, engine) if engine is not None else experiment.transport_options,
     )  # fmt: skip
 
 

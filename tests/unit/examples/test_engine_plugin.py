@@ -10,15 +10,20 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError
 from typer.testing import CliRunner
 
 from streamgauge.cli import app
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines import registry
 from streamgauge.engines.spi import Edges, StartRequest
+from streamgauge.preflight.validate import check
+from streamgauge.transports.kafka.client.result_messages import MARK, mark_of, table_of
 from streamgauge.transports.spi import Edge
 from streamgauge.workloads.registry import get
+from tests.helpers_broker_trials import require_jars
 from tests.helpers_engine_plugin import ENGINE, EXAMPLE, install_example
 from tests.helpers_modules import load
 
@@ -57,16 +62,33 @@ def test_it_refuses_other_conditions_before_a_start() -> None:
         registry.entry(ENGINE).check(request)
 
 
+def test_it_refuses_other_encodings_before_a_start() -> None:
+    """Those of the messages on Kafka; without the option they are JSON."""
+    request = StartRequest(filtering("price > 90"), {}, None, "common", transport="kafka")
+    registry.entry(ENGINE).check(request)
+    with pytest.raises(InputError, match="transport option encoding: must be json"):
+        registry.entry(ENGINE).check(replace(request, transport_options={"encoding": "avro"}))
+
+
+def test_messages_are_json_by_default() -> None:
+    """Over Kafka, as the plugin's profile says."""
+    asked = {"workload": "filter", "engine": ENGINE, "transport": "kafka", "load": {"rate": "1k"}}
+    assert check(build(asked)).transport_options == {"encoding": "json"}
+    with pytest.raises(InputError, match="transport option encoding: must be json"):
+        check(build({**asked, "transport_options": {"encoding": "compact"}}))
+
+
 class Driver:
     """What the loop asks of the driver: two partitions, whose events it gives once, and the results that came."""
 
     def __init__(self) -> None:
+        self.cuts = [1000, 1000, 2000]
         self.asked: list[tuple[int, int]] = []
         self.sent: list[pa.RecordBatch] = []
         self.commits: list[dict[str, Any]] = []
 
     def common_cut(self, locations: list[str], token: str, position_us: int) -> int:
-        return position_us
+        return self.cuts.pop(0)
 
     def read_range(
         self, location: str, token: str, stream: str, from_us: int, to_us: int, columns: Sequence[str], *_: Any
@@ -87,26 +109,104 @@ KINDS = dict.fromkeys(COLUMNS, pa.int32()) | {"event_time": pa.int64()}
 
 
 def test_the_loop_reads_filters_sends_and_commits() -> None:
-    """Each range once, of every partition; a batch without results is committed too."""
+    """Each range once, of every partition; a batch without results is committed too, and no batch without events."""
     module = load(EXAMPLE / "streamgauge_python_consumer.py")
     edges = Edges((Edge("first", ""), Edge("second", "")), Edge("results", "secret"), {"purchases": COLUMNS})
     consumer, driver = module.Consumer(filtering("price > 90"), edges), Driver()
-    consumer._client = driver
-    consumer._work(1000)
+    consumer._client._client = driver
+    consumer._step()
+    consumer._step()
     consumer._row_wise = module.lowered(filtering("price > 99").sink.input)
-    consumer._work(2000)
+    consumer._step()
     assert driver.asked == [(0, 1000), (0, 1000), (1000, 2000), (1000, 2000)]
     assert pa.Table.from_batches(driver.sent).column("price").to_pylist() == [91, 99, 95]
     assert [(one["batch"], one["accepted"]) for one in driver.commits] == [(0, [[0, 0]]), (1, [])]
 
 
+class Message:
+    """One event on a partition."""
+
+    def __init__(self, partition: int, offset: int, price: int | None) -> None:
+        self._place, self._row = (partition, offset), {"user_id": 7, "gem_pack_id": 1, "price": price, "event_time": 5}
+
+    def error(self) -> None:
+        return None
+
+    def partition(self) -> int:
+        return self._place[0]
+
+    def offset(self) -> int:
+        return self._place[1]
+
+    def value(self) -> bytes:
+        return json.dumps(self._row).encode()
+
+
+class Topics:
+    """Both clients of Kafka: the events that are there, and the messages that were sent."""
+
+    def __init__(self, *batches: list[Message]) -> None:
+        self._batches, self.sent, self.refuses = [*batches], list[tuple[bytes | str, Any]](), False
+
+    def consume(self, most: int, timeout: float) -> list[Message]:
+        return self._batches.pop(0)
+
+    def produce(self, topic: str, value: Any, key: bytes | str, on_delivery: Any) -> None:
+        self.sent.append((key, value))
+        on_delivery(KafkaError(KafkaError._MSG_TIMED_OUT) if self.refuses else None, None)
+
+    def flush(self, timeout: float) -> int:
+        return 0
+
+
+def over_kafka(topics: Topics) -> Any:
+    """The loop between topics."""
+    module = load(EXAMPLE / "streamgauge_python_consumer.py")
+    edge = Edge("localhost:1", "run")
+    columns, options = {"purchases": COLUMNS}, {"brokers": "localhost:1", "encoding": "json"}
+    edges = Edges((edge,), edge, columns, transport="kafka", transport_options=options)
+    consumer = module.Consumer(filtering("price > 90"), edges)
+    consumer._client._consumer.close()
+    consumer._client._consumer = consumer._client._producer = topics
+    return consumer
+
+
+def test_over_kafka_a_batch_lies_between_marks_with_its_ends() -> None:
+    """The first mark says up to which offset of each partition; nulls are left out; no batch without events."""
+    topics = Topics([Message(0, 3, 95), Message(1, 9, None)], [], [Message(0, 4, 1)])
+    consumer = over_kafka(topics)
+    for _ in range(3):
+        consumer._step()
+    keys = [key for key, _ in topics.sent]
+    assert keys == [MARK, "q/0", MARK, MARK, MARK]
+    marks = [mark_of(value) for key, value in topics.sent if key == MARK]
+    assert [(each.batch, each.first) for each in marks] == [(0, True), (0, False), (1, True), (1, False)]
+    ends = [[(each.partition, each.offset) for each in mark.positions] for mark in marks]
+    assert ends == [[(0, 4), (1, 10)], [], [(0, 5), (1, 10)], []]
+    (rows,) = table_of([topics.sent[1][1].encode()], marks[0].sinks, [1]).values()
+    assert rows.select(["user_id", "gem_pack_id", "price"]).to_pylist() == [
+        {"user_id": 7, "gem_pack_id": 1, "price": 95}
+    ]
+
+
+def test_over_kafka_a_refused_result_is_a_failure() -> None:
+    """With the client's reason."""
+    topics = Topics([Message(0, 3, 95)])
+    topics.refuses = True
+    with pytest.raises(RuntimeError, match=r"the broker did not accept results: .* timed out"):
+        over_kafka(topics)._step()
+
+
 @pytest.mark.process
 @pytest.mark.long
-@pytest.mark.parametrize("workload", ["filter"])
-def test_its_answers_are_right(tmp_path: Path, workload: str) -> None:
+@pytest.mark.parametrize("transport", ["flight", pytest.param("kafka", marks=pytest.mark.broker)])
+def test_its_answers_are_right(tmp_path: Path, transport: str) -> None:
     """The whole path of a command; whether it keeps up is the machine's affair."""
-    words = ["run", workload, "--engine", ENGINE, "--rate", "5k", "--warmup", "1s", "--duration", "4s", "--generators"]
-    done = CliRunner().invoke(app.app, [*words, "2", "--out", str(tmp_path / "runs"), "--json"])
+    if transport == "kafka":
+        require_jars(ENGINE)
+    words = ["run", "filter", "--engine", ENGINE, "--rate", "5k", "--warmup", "1s", "--duration", "4s", "--generators"]
+    words += ["2", "--transport", transport, "--out", str(tmp_path / "runs"), "--json"]
+    done = CliRunner().invoke(app.app, words)
     found = json.loads(done.stdout)
     verification = found["verification"]
     assert verification["matched"] == verification["expected"] > 1000
