@@ -210,7 +210,9 @@ class Generator:
         return True
 
     def _stock(self, plan: Plan) -> Stock:
-        return Stock(plan, self._settings.partition, self._settings.columns, self._outlet.prepared)
+        outlet, columns = self._outlet, self._settings.columns
+        taken = {name: [*names, *outlet.extra_columns(name)] for name, names in columns.items()}
+        return Stock(plan, self._settings.partition, taken, outlet.prepared)
 
 
 def _full_schema(fields: pa.Schema) -> pa.Schema:

@@ -97,7 +97,7 @@ class DriverResult(ResultPart):
     """
     append_latency_us: DelayPercentiles | None = None
     """From an event's planned time until the broker had appended it, of 100 events of each partition, rounded up to a
-    millisecond. The driver's own, not the system's; null without a broker."""
+    millisecond. The driver's own, not the system's; null without a broker, or if records carry their planned time."""
     events_planned: int
     """Events of the whole trial in the plan."""
     events_offered: int

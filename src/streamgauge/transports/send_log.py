@@ -28,6 +28,9 @@ class WriteOnlyOutlet:
         self.overflowed = False
         self.memory_full_us: int | None = None
 
+    def extra_columns(self, _: str) -> tuple[str, ...]:
+        return ()
+
     def waiting_us(self, to_us: int) -> int:
         """The event time that would wait to be read if everything up to `to_us` were sent."""
         first_us = to_us if self._first_us is None else self._first_us

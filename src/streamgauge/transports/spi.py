@@ -182,7 +182,8 @@ class ManagedBroker(Protocol):
     def appended_us(self, stream: str, partition: int, offsets: Sequence[int]) -> list[int]:
         """The append times of the events at these offsets, by the broker's clock, microseconds.
 
-        Empty if the broker does not share the driver's clock. Raises DriverError if it does not answer.
+        Empty if the broker does not share the driver's clock, or stores other times. Raises DriverError if it does not
+        answer.
         """
 
     def results(self, since_us: int, choose: IndexSampler) -> Mapping[str, pa.Table]:
@@ -222,6 +223,9 @@ class Outlet(Protocol):
     @property
     def location(self) -> str:
         """The address for the SUT."""
+
+    def extra_columns(self, stream: str) -> tuple[str, ...]:
+        """Lineage columns that `prepared` takes in addition to those that messages hold."""
 
     def prepared(self, stream: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Encodes events ahead of time; slices of the result are offered when they are due."""

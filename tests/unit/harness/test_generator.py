@@ -68,6 +68,9 @@ class Recording:
         self.committed: list[int] = []
         self.read_until = 0
 
+    def extra_columns(self, _: str) -> tuple[str, ...]:
+        return (EVENT_TIME,)
+
     def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
 
@@ -131,7 +134,7 @@ class Stage:
         self.clock, self.outlet, self._folder = PlayedClock(), Recording(), folder
         settings = GeneratorSettings(
             partition=partition, host="", port=0, token="", clock_offset_us=0, bound_us=US, bytes_max=1,
-            columns={STREAM: ["price", EVENT_TIME]}, plan="", transport="flight",
+            columns={STREAM: ["price"]}, plan="", transport="flight",
         )  # fmt: skip
         clock: Any = self.clock
         outlet: Outlet = self.outlet

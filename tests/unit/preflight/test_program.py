@@ -86,6 +86,12 @@ def test_a_file_is_a_workload(write: Write) -> None:
     assert (output.required, output.time, output.unit_us) == (("user_id", "ts"), "ts", 1000)
 
 
+def test_records_carry_the_planned_time(write: Write) -> None:
+    """Unless the file says otherwise."""
+    assert program(write()).topics.planned == {"purchases"}
+    assert program(write(('key = "user_id"', 'record_timestamp = "sent"'))).topics.planned == set()
+
+
 def test_engine_transport_and_encoding_follow(write: Write) -> None:
     """Nothing but the file has to be named, and its messages hold the declared fields only."""
     found = resolved(write())
@@ -169,6 +175,7 @@ def test_a_window_has_the_event_time_of_its_end(write: Write) -> None:
         ('reach = "0s"', 'mode = "upsert"', "must be one of append, update"),
         ('keys = ["user_id", "ts"]', 'mode = "update"', "must name the fields whose values are updated"),
         ('reach = "0s"', 'time_unit = "ns"', "must be one of s, ms, us"),
+        ('key = "user_id"', 'record_timestamp = "plan"', 'try: record_timestamp = "planned"'),
     ],
 )
 def test_a_bad_file_gets_one_message(write: Write, old: str, new: str, words: str) -> None:

@@ -131,7 +131,10 @@ def _described(inputs: tuple[Input, ...], output: OutputTable, node: ProgramNode
 def _topics(
     folder: Path, table: ProgramTable, columns: Mapping[str, Mapping[str, ValueType]], nodes: Mapping[str, ProgramNode]
 ) -> ProgramTopics:
-    inputs = {name: InputTopic(each.topic, each.message_format(folder)) for name, each in table.inputs.items()}
+    inputs = {
+        name: InputTopic(each.topic, each.message_format(folder), each.record_timestamp)
+        for name, each in table.inputs.items()
+    }
     outputs = {}
     for sink, output in table.by_sink.items():
         types = {name: message_type(type_) for name, type_ in columns[sink].items()}

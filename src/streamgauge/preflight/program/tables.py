@@ -16,7 +16,7 @@ from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
 from streamgauge.loadgen.fitted import Choice
 from streamgauge.preflight.user_job import SINK
-from streamgauge.transports.kafka.program_topics import AVRO, Kind, MessageFormat
+from streamgauge.transports.kafka.program_topics import AVRO, Kind, MessageFormat, RecordTimestamp
 
 KINDS: dict[str, type[FieldSpec]] = {
     "key": Key, "integer": Integer, "decimal": Decimal, "text": Text, "payload": Payload, "choice": Choice,
@@ -57,6 +57,7 @@ class InputTable(_TopicTable):
     key: str | None = None
     time: str | None = None
     time_unit: Unit = "ms"
+    record_timestamp: RecordTimestamp = "planned"
 
     def specs(self, setting: str) -> tuple[FieldSpec, ...]:
         """The declared fields, those of nested tables with dotted names. Raises InputError with the problems of all."""

@@ -29,6 +29,9 @@ class FlightOutlet(FlightQueue):
     def location(self) -> str:
         return f"grpc://{self._host}:{self._endpoint.port}"
 
+    def extra_columns(self, _: str) -> tuple[str, ...]:
+        return ()
+
     def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Unchanged: Flight sends Arrow data."""
         return batch

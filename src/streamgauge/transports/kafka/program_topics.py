@@ -14,6 +14,7 @@ from streamgauge.transports.kafka.topic_names import input_topics, output_topics
 Kind = Literal["json", "csv", "text", "avro", "avro-confluent"]
 KINDS: tuple[Kind, ...] = ("json", "csv", "text", "avro", "avro-confluent")
 AVRO: tuple[Kind, ...] = ("avro", "avro-confluent")
+RecordTimestamp = Literal["planned", "sent"]
 
 
 @dataclass(frozen=True)
@@ -31,10 +32,15 @@ class MessageFormat:
 
 @dataclass(frozen=True)
 class InputTopic:
-    """An input; `topic` is empty for one of the run's own name."""
+    """An input.
+
+    - `topic`: empty for one of the run's own name.
+    - `record_timestamp`: the time of its records: the event time of the plan, or that of sending.
+    """
 
     topic: str = ""
     format: MessageFormat = field(default_factory=MessageFormat)
+    record_timestamp: RecordTimestamp = "planned"
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,11 @@ class ProgramTopics:
     def first_result_s(self) -> float:
         """How long it may take from the first event to the first result of any output."""
         return self.timeout_s + min(each.reach_s for each in self.outputs.values())
+
+    @property
+    def planned(self) -> frozenset[str]:
+        """Streams whose records carry their planned time."""
+        return frozenset(name for name, each in self.inputs.items() if each.record_timestamp == "planned")
 
     def input_topics(self, run: str) -> dict[str, str]:
         """Stream to topic."""

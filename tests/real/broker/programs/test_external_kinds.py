@@ -18,7 +18,7 @@ from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.jars import resolved
 from streamgauge.transports.kafka.broker.broker import Broker
-from streamgauge.transports.kafka.broker.topics import Topics
+from streamgauge.transports.kafka.broker.topics import CREATE_TIME, Topics
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.extension_policy import JudgedTrial
 from tests.helpers_broker_trials import require_jars, started
@@ -68,7 +68,7 @@ def test_results_without_a_time(broker: Broker, tmp_path: Path) -> None:
 def attached(broker: Broker, tmp_path: Path) -> Iterator[Path]:
     """The file of a program that runs already, on topics that held messages before."""
     topics = Topics(broker.location)
-    topics.make(["orders"], 1)
+    topics.make(["orders"], 1, **CREATE_TIME)
     topics.make(["dear"], 1)
     named = f'attach = true\nbrokers = "{broker.location}"\ngroup = "shop"'
     path = changed(

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -17,11 +17,12 @@ from streamgauge.core.errors import DriverError
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker.broker import Broker
-from streamgauge.transports.kafka.broker.topics import Topics
+from streamgauge.transports.kafka.broker.topics import CREATE_TIME, OLDEST, Topics
 from streamgauge.transports.kafka.client import producer as producer_module
 from streamgauge.transports.kafka.client.events_endpoint import KafkaOutlet
 from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Position, key_of
 from streamgauge.transports.kafka.client.results_endpoint import KafkaInlet
+from streamgauge.transports.kafka.program_topics import InputTopic, ProgramTopics
 from streamgauge.transports.kafka.topic_names import results_of, topic_of
 from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig, Overflow
 
@@ -419,3 +420,51 @@ def test_a_receiver_that_refuses_stops_nobody(broker: Broker) -> None:
         sut.whole("q0", 1, 3)
         assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
     assert kept.results == {}
+
+
+def program_outlet(broker: str, **more: Any) -> KafkaOutlet:
+    """Of a program whose messages are JSON with the field `n`."""
+    topics = ProgramTopics({"ads": InputTopic(**more)}, {})
+    place = EndpointConfig("", 0, "out", {"brokers": broker}, topics.plain())
+    return KafkaOutlet(place, OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7, keys={"ads": "n"}))
+
+
+def test_records_of_a_program_carry_their_planned_time() -> None:
+    """In milliseconds, rounded down, and not in the message; only if the file does not say otherwise."""
+    columns = {"n": [1, 2], EVENT_TIME: [7_001_999, 7_002_000]}
+    outlet = program_outlet("nowhere:9")
+    assert outlet.extra_columns("ads") == (EVENT_TIME,)
+    found = outlet.prepared("ads", pa.RecordBatch.from_pydict(columns))
+    assert found.to_pydict() == {"message": [b'{"n":1}', b'{"n":2}'], "key": ["1", "2"], "time_ms": [7001, 7002]}
+    outlet = program_outlet("nowhere:9", record_timestamp="sent")
+    assert outlet.extra_columns("ads") == ()
+    assert outlet.prepared("ads", pa.RecordBatch.from_pydict({"n": [1]})).schema.names == ["message", "key"]
+
+
+@pytest.mark.broker
+def test_planned_times_reach_the_topic(broker: Broker) -> None:
+    """Of a topic that keeps them."""
+    topics = Topics(broker.location)
+    topics.make(["planned"], 1, **CREATE_TIME)
+    outlet, now_ms = program_outlet(broker.location, topic="planned"), time.time_ns() // 1_000_000
+    batch = pa.RecordBatch.from_pydict({"n": [1, 2], EVENT_TIME: [1000 * now_ms - 1, 1000 * now_ms]})
+    outlet.offer(0, 1000, {"ads": outlet.prepared("ads", batch)}, 5)
+    assert kept_by_the_broker(outlet)
+    assert [one.timestamp()[1] for one in topics.log("planned", 0).at([0, 1])] == [now_ms - 1, now_ms]
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize(
+    ("name", "config", "words"),
+    [
+        ("overwrites", {}, 'LogAppendTime, so brokers overwrite .*CreateTime, or record_timestamp = "sent"'),
+        ("refuses", {**CREATE_TIME, OLDEST: "5000"}, "before.max.ms=5000, so brokers refuse records"),
+        ("keeps", CREATE_TIME, ""),
+    ],
+)
+def test_topics_that_cannot_keep_planned_times(broker: Broker, name: str, config: dict[str, str], words: str) -> None:
+    """Refused with both ways out."""
+    topics = Topics(broker.location)
+    topics.make([name], 1, **config)
+    with pytest.raises(DriverError, match=words) if words else nullcontext():
+        topics.require_planned_times([name])

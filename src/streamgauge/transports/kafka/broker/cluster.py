@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from streamgauge.core.errors import DriverError
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker.broker import Broker
-from streamgauge.transports.kafka.broker.topics import Topics
+from streamgauge.transports.kafka.broker.topics import CREATE_TIME, Topics
 from streamgauge.transports.kafka.client.result_messages import MARK, mark_of, table_of
 from streamgauge.transports.kafka.client.settings import KafkaSettings, on_this_machine
 from streamgauge.transports.kafka.program_topics import ProgramTopics
@@ -59,12 +59,15 @@ class KafkaCluster:
         if self._program is not None:
             self._streams = self._program.input_topics(request.run)
             outputs = list(self._program.output_topics(request.run).values())
+        planned = self._program.planned if self._program is not None else ()
+        self._planned = [self._streams[stream] for stream in sorted(planned)]
         streams = list(self._streams.values())
         self._names = [*streams, *outputs]
         if self._is_attached:
             self._firsts = self._topics.whole_ends(streams, outputs, request.partitions)
         else:
             self._make(streams, outputs, request.partitions, settings)
+        self._topics.require_planned_times(self._planned)
         self._ids = self._topics.ids(self._names)
 
     def _make(self, streams: list[str], outputs: list[str], partitions: int, settings: KafkaSettings) -> None:
@@ -73,7 +76,8 @@ class KafkaCluster:
             self._topics.require_none(self._names)
             if settings.topics == "remove":
                 self._stack.callback(self._remove)
-        self._topics.make(streams, partitions)
+        self._topics.make([topic for topic in streams if topic not in self._planned], partitions)
+        self._topics.make(self._planned, partitions, **CREATE_TIME)
         self._topics.make(outputs, 1)
         places = [(topic, each) for topic in streams for each in range(partitions)]
         places += [(topic, 0) for topic in outputs]
@@ -119,8 +123,8 @@ class KafkaCluster:
         return [] if self._broker is None else self._broker.pids()
 
     def appended_us(self, stream: str, partition: int, offsets: Sequence[int]) -> list[int]:
-        """Empty if the brokers do not share the driver's clock, or topics of the user's may lack append times."""
-        if not self._clock_is_local or self._is_attached:
+        """Empty if the brokers do not share the driver's clock, or the topic holds or may hold other times."""
+        if not self._clock_is_local or self._is_attached or self._streams[stream] in self._planned:
             return []
         return self._topics.appended_us(self._streams[stream], partition, offsets)
 

@@ -19,7 +19,10 @@ ANSWER_TIMEOUT_S = 5.0
 IN_TIME = {"operation_timeout": REQUEST_TIMEOUT_S, "request_timeout": REQUEST_TIMEOUT_S}
 COPIES = -1
 """The brokers' default replication factor."""
-CONFIG = {"message.timestamp.type": "LogAppendTime"}
+TIMESTAMPS, OLDEST = "message.timestamp.type", "message.timestamp.before.max.ms"
+CONFIG, CREATE_TIME = {TIMESTAMPS: "LogAppendTime"}, {TIMESTAMPS: "CreateTime"}
+PLANNED_AGE_MS = 60_000
+"""How old a planned time may be when a broker gets its record: brokers may be away for 30 s."""
 
 
 def require_brokers(brokers: str, login: Mapping[str, str]) -> None:
@@ -55,14 +58,16 @@ class Topics:
             raise DriverError(f"no client for {brokers} can be made: {error.args[0].str()}") from None
 
     def make(self, names: Iterable[str], partitions: int, **config: str) -> None:
-        """Creates topics with append times. Returns when every partition answers.
+        """Creates topics, with append times unless `config` says otherwise. Returns when every partition answers.
 
         Raises:
             DriverError: the broker does not answer, or refuses a topic, with its reason.
         """
         from confluent_kafka.admin import NewTopic
 
-        new_topics = [NewTopic(name, partitions, COPIES, config={**CONFIG, **config}) for name in names]
+        if not (new := list(names)):
+            return  # the client takes no empty list
+        new_topics = [NewTopic(name, partitions, COPIES, config={**CONFIG, **config}) for name in new]
         self._wait_for_all(lambda: self._client.create_topics(new_topics, **IN_TIME), "made")
         for topic in new_topics:
             if not wait_until(partial(self._answers, topic.topic, partitions), REQUEST_TIMEOUT_S):
@@ -95,6 +100,32 @@ class Topics:
                 raise DriverError(f"{self._brokers}: {rule}. Set --partitions {count}")
             places += [(topic, each) for each in range(count)]
         return ends_of(self._client, places)
+
+    def require_planned_times(self, names: Iterable[str]) -> None:
+        """Raises DriverError if brokers overwrite or refuse the planned times of records on one of these topics."""
+        for topic, config in self._configs(list(names)).items():
+            here = f"{self._brokers}: the topic {topic} has"
+            way_out = 'or record_timestamp = "sent" for that input in its file'
+            if config.get(TIMESTAMPS) == CONFIG[TIMESTAMPS]:
+                seen = f"{here} {TIMESTAMPS}={config[TIMESTAMPS]}, so brokers overwrite the planned times of records"
+                raise DriverError(f"{seen}. Set it to CreateTime, {way_out}")
+            if int(config.get(OLDEST, PLANNED_AGE_MS)) < PLANNED_AGE_MS:
+                seen = f"{here} {OLDEST}={config[OLDEST]}, so brokers refuse records with older planned times"
+                raise DriverError(f"{seen}. Set it to {PLANNED_AGE_MS} or more, {way_out}")
+
+    def _configs(self, names: list[str]) -> dict[str, dict[str, str]]:
+        """Topic to its settings. Topics whose settings the log-in may not read are left out."""
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import ConfigResource, ResourceType
+
+        found = {}
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        answers = self._client.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S) if resources else {}
+        for resource, answer in answers.items():
+            with contextlib.suppress(KafkaException, TimeoutError):
+                entries = answer.result(REQUEST_TIMEOUT_S)
+                found[resource.name] = {name: entry.value for name, entry in entries.items()}
+        return found
 
     def remove(self, names: Iterable[str]) -> None:
         """Removes existing topics. If one is refused, the others are removed nevertheless.

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
+from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.transports.kafka.client.producer import Producer
 from streamgauge.transports.kafka.client.settings import KafkaSettings
 from streamgauge.transports.kafka.codecs.api import Columns, Encoding, columns_of, encoding
@@ -22,6 +23,9 @@ from streamgauge.transports.kafka.program_topics import ProgramTopics
 from streamgauge.transports.kafka.topic_names import topic_of
 from streamgauge.transports.send_log import WriteOnlyOutlet
 from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig, Overflow
+
+MS = 1000
+"""Microseconds."""
 
 
 class KafkaOutlet(WriteOnlyOutlet):
@@ -36,6 +40,7 @@ class KafkaOutlet(WriteOnlyOutlet):
         super().__init__(config)
         self._settings, self._run = KafkaSettings.of(at.options), at.token
         self._program = ProgramTopics.of(at.program) if at.program else None
+        self._planned = self._program.planned if self._program is not None else frozenset()
         self._producer: Producer | None = None
         self._encodings: dict[str, Encoding | ProgramFormat] = {}
         self._waiting: deque[tuple[int, int]] = deque()
@@ -44,15 +49,21 @@ class KafkaOutlet(WriteOnlyOutlet):
     def location(self) -> str:
         return self._settings.brokers
 
+    def extra_columns(self, stream: str) -> tuple[str, ...]:
+        return (EVENT_TIME,) if stream in self._planned else ()
+
     def prepared(self, stream: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The events as messages in one column, with their keys in a second one if the stream has a key."""
+        """The events as messages in one column, with columns of their keys and timestamps if the stream has them."""
         if stream not in self._encodings:
-            self._encodings[stream] = self._encoding(stream, columns_of(batch.schema))
-        messages = [self._encodings[stream].encode(batch)]
-        if (key := self._config.keys.get(stream)) is None:
-            return pa.RecordBatch.from_arrays(messages, names=["message"])
-        keys = pc.cast(batch.column(key), pa.string())
-        return pa.RecordBatch.from_arrays([*messages, keys], names=["message", "key"])
+            extra = self.extra_columns(stream)
+            held = pa.schema([each for each in batch.schema if each.name not in extra])
+            self._encodings[stream] = self._encoding(stream, columns_of(held))
+        columns = {"message": self._encodings[stream].encode(batch)}
+        if (key := self._config.keys.get(stream)) is not None:
+            columns["key"] = pc.cast(batch.column(key), pa.string())
+        if stream in self._planned:
+            columns["time_ms"] = pc.divide(batch.column(EVENT_TIME), MS)
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         """Sends a chunk of `prepared` events. A chunk without events only moves the frontier.
@@ -71,7 +82,9 @@ class KafkaOutlet(WriteOnlyOutlet):
         if events:
             self._producer = self._producer or self._opened()
             keys = {stream: batch.column("key") for stream, batch in batches.items() if stream in self._config.keys}
-            self._producer.send({stream: batch.column("message") for stream, batch in batches.items()}, keys)
+            times_ms = {stream: batches[stream].column("time_ms") for stream in batches if stream in self._planned}
+            messages = {stream: batch.column("message") for stream, batch in batches.items()}
+            self._producer.send(messages, keys, times_ms)
         with self._lock:
             self._count(Chunk(from_us, to_us, events, published_us), batches)
             self._waiting.append((to_us, events))

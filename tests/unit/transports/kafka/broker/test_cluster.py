@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from streamgauge.transports.kafka.client.producer import Producer
 from streamgauge.transports.kafka.client.result_messages import MARK, Mark
 from streamgauge.transports.kafka.client.settings import KafkaSettings
 from streamgauge.transports.kafka.codecs.compact import Compact
+from streamgauge.transports.kafka.program_topics import InputTopic, OutputTopic, ProgramTopics
 from streamgauge.transports.kafka.topic_names import results_of, topic_of
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import BrokerRequest
@@ -134,3 +137,38 @@ def test_results_are_told_with_the_time_at_which_the_broker_had_them(broker: Bro
     assert all(before_us <= when_us <= after_us + 1000 for when_us in rows["emission_time"].to_pylist())
     assert carrier.results(after_us + 3_600_000_000, lambda _: []) == {}
     carrier.close()
+
+
+@pytest.mark.broker
+def test_inputs_of_a_program_keep_planned_times(broker: Broker, tmp_path: Path) -> None:
+    """Those with planned times, whose append times are then not known; results and other inputs have append times."""
+    inputs = {"ads": InputTopic(), "purchases": InputTopic(record_timestamp="sent")}
+    program = ProgramTopics(inputs, {"results": OutputTopic({"n": "bigint"})})
+    request = replace(broker_request(tmp_path, "timed", brokers=broker.location), program=program.plain())
+    carrier, topics = KafkaCluster(request), Topics(broker.location)
+    topics.require_planned_times([topic_of("timed", "ads")])
+    for name in (topic_of("timed", "purchases"), *program.output_topics("timed").values()):
+        with pytest.raises(DriverError, match="overwrite"):
+            topics.require_planned_times([name])
+    assert carrier.appended_us("ads", 0, [0]) == []
+    with pytest.raises(DriverError, match="offset 0"):
+        carrier.appended_us("purchases", 0, [0])
+    carrier.close()
+
+
+@pytest.mark.broker
+def test_topics_of_a_program_that_runs_already_must_keep_planned_times(broker: Broker, tmp_path: Path) -> None:
+    """Or its file must say that records have the time of sending."""
+    topics = Topics(broker.location)
+    topics.make(["theirs"], 2)
+    topics.make(["their-results"], 1)
+    try:
+        for kept, times in (("planned", pytest.raises(DriverError, match="LogAppendTime")), ("sent", nullcontext())):
+            inputs = {"ads": InputTopic("theirs", record_timestamp=kept)}
+            outputs = {"results": OutputTopic({"n": "bigint"}, topic="their-results")}
+            program = ProgramTopics(inputs, outputs, attached=True)
+            request = replace(broker_request(tmp_path, "their", brokers=broker.location), program=program.plain())
+            with times:
+                KafkaCluster(request).close()
+    finally:
+        topics.remove(["theirs", "their-results"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,14 @@ import pytest
 
 from streamgauge.core.errors import DriverError
 from streamgauge.transports.kafka.broker.broker import Broker
-from streamgauge.transports.kafka.broker.topics import Topics
+from streamgauge.transports.kafka.broker.topics import CREATE_TIME, Topics
 from streamgauge.transports.kafka.client import producer as module
 from streamgauge.transports.kafka.client.producer import Producer
 from streamgauge.transports.kafka.client.settings import KafkaSettings
 from streamgauge.transports.kafka.codecs.compact import Compact
 
 NUMBERS = Compact((("n", "bigint"),))
+NOW_MS = time.time_ns() // 1_000_000
 ENDS = (0, 1, 300, 302, 1000, *range(1100, 10_001, 100))
 """Of batches, each up to the next one."""
 
@@ -91,3 +93,30 @@ def test_a_broker_that_takes_too_little_fails(monkeypatch: pytest.MonkeyPatch) -
     producer.send({"a": batch(0, 8)})
     with pytest.raises(DriverError, match="is slower than the plan: 8 messages wait"):
         producer.send({"a": batch(8, 11)})
+
+
+@pytest.mark.broker
+def test_records_have_the_given_times(broker: Broker) -> None:
+    """Those of one stream, with its keys; records of another one have the time of sending."""
+    from confluent_kafka import TIMESTAMP_CREATE_TIME
+
+    topics = Topics(broker.location)
+    topics.make(["timed", "untimed"], 1, **CREATE_TIME)
+    streams = {"a": ("timed", NUMBERS.messages), "b": ("untimed", NUMBERS.messages)}
+    producer = Producer(KafkaSettings(broker.location), 0, streams)
+    times_ms, now_ms = [NOW_MS - 2, NOW_MS - 1, NOW_MS - 1], time.time_ns() // 1_000_000
+    keys = pa.array(["x", None, "y"])
+    assert producer.send({"a": batch(0, 3), "b": batch(0, 1)}, {"a": keys}, {"a": pa.array(times_ms)}) == 4
+    producer.flush(30.0)
+    timed, (untimed,) = topics.log("timed", 0).at([0, 1, 2]), topics.log("untimed", 0).at([0])
+    assert [one.timestamp() for one in timed] == [(TIMESTAMP_CREATE_TIME, time_ms) for time_ms in times_ms]
+    assert [(one.key(), int(one.value())) for one in timed] == [(b"x", 0), (None, 1), (b"y", 2)]
+    assert untimed.timestamp()[1] >= now_ms
+
+
+def test_a_full_queue_of_the_client_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of messages that it takes one by one."""
+    monkeypatch.setitem(module.SETTINGS, "queue.buffering.max.messages", 5)
+    producer = Producer(KafkaSettings("127.0.0.1:9"), 0, {"a": ("numbers", NUMBERS.messages)})
+    with pytest.raises(DriverError, match="the client refused a message for numbers"):
+        producer.send({"a": batch(0, 8)}, times_ms={"a": pa.array([NOW_MS] * 8)})

@@ -135,11 +135,12 @@ def test_schemas_that_are_not_supported(schema: str, words: str) -> None:
 def test_topics_are_plain_data() -> None:
     """Through JSON and back they are the same."""
     topics = ProgramTopics(
-        {"purchases": InputTopic("orders", FORMATS["avro"])},
+        {"purchases": InputTopic("orders", FORMATS["avro"], "sent")},
         {"totals": OutputTopic({"n": "bigint"}, ("n",), "ts"), "other": OutputTopic({"n": "bigint"})},
         group="mine", starts=(("orders", 0, 5),),
     )  # fmt: skip
     assert ProgramTopics.of(json.loads(json.dumps(topics.plain()))) == topics
     assert topics.input_topics("r") == {"purchases": "orders"}
+    assert topics.planned == set()
     outputs = {"totals": "streamgauge-r.results-totals", "other": "streamgauge-r.results-other"}
     assert topics.output_topics("r") == outputs
