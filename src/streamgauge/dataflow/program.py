@@ -10,9 +10,14 @@ from typing import Literal
 from streamgauge.dataflow.nodes import UserJobNode
 
 Ready = Literal["consumer", "committed", "line", "started"]
+PLACEHOLDERS = ("python", "brokers", "group", "run", "scratch", "parallelism", "input", "output")
 PLACEHOLDER = re.compile(r"\{(python|brokers|group|run|scratch|parallelism|output(?:\.\w+)?|input(?:\.\w+)?)\}")
 """A word of a command, or of a variable's value, that is replaced by a value of the run."""
 PARALLELISM = "{parallelism}"
+_WORD = re.compile(r"(?<![{$])\{([A-Za-z_]\w*(?:\.\w+)?)\}")
+"""What looks like a placeholder. Shell variables and doubled braces do not."""
+ESCAPED = re.compile(r"\{(\{[A-Za-z_]\w*(?:\.\w+)?\})\}")
+"""A word in doubled braces, which stands for itself in single ones."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +63,16 @@ class ProgramNode(UserJobNode):
     launch: Launch = field(default_factory=Launch)
 
 
+def placeholders(streams: Iterable[str], sinks: Iterable[str]) -> list[str]:
+    """The placeholders that a program with these inputs and outputs may use."""
+    names = [name for name in PLACEHOLDERS if name not in ("input", "output")]
+    for kind, given in (("input", list(streams)), ("output", list(sinks))):
+        names += [*([kind] if len(given) == 1 else []), *(f"{kind}.{name}" for name in given)]
+    return names
+
+
 def unknown_placeholders(texts: Sequence[str], streams: Iterable[str], sinks: Iterable[str]) -> list[str]:
-    """The placeholders that name no input or output, or none of several."""
-    used = [found[1] for text in texts for found in PLACEHOLDER.finditer(text)]
-    right: set[str] = set()
-    for kind, names in (("input", list(streams)), ("output", list(sinks))):
-        right |= {f"{kind}.{name}" for name in names} | ({kind} if len(names) == 1 else set())
-    return [name for name in dict.fromkeys(used) if name.startswith(("input", "output")) and name not in right]
+    """The words in braces that are no placeholders, such as the topic of one of several inputs without its name."""
+    used = [found[1] for text in texts for found in _WORD.finditer(text)]
+    right = placeholders(streams, sinks)
+    return [name for name in dict.fromkeys(used) if name not in right]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from streamgauge.dataflow.program import PLACEHOLDER
+from streamgauge.dataflow.program import ESCAPED, PLACEHOLDER
 
 PREFIX = "STREAMGAUGE_"
+_BRACES = re.compile(f"{ESCAPED.pattern}|{PLACEHOLDER.pattern}")
 
 
 @dataclass(frozen=True)
@@ -44,5 +46,5 @@ class ProgramEnvironment:
         return str(getattr(self, name))
 
     def filled(self, texts: Sequence[str]) -> list[str]:
-        """Texts with their placeholders replaced; other braces stay."""
-        return [PLACEHOLDER.sub(lambda found: self.value(found[1]), text) for text in texts]
+        """Texts with their placeholders replaced. Doubled braces around a word become single ones; others stay."""
+        return [_BRACES.sub(lambda found: found[1] or self.value(found[2]), text) for text in texts]

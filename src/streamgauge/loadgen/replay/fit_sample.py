@@ -56,10 +56,11 @@ _TYPES = (
 
 @dataclass(frozen=True)
 class Sample:
-    """The fitted `fields`, and a note per column about its fit."""
+    """The fitted `fields`, a note per column about its fit, and the last of its times if they are numbers."""
 
     fields: tuple[FieldSpec, ...]
     notes: tuple[str, ...]
+    last_time: float | None = None
 
 
 def fit(path: Path, time: str, named: bool = False) -> Sample:
@@ -85,7 +86,15 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
     if not fitted:
         raise _refuse(path, "must have a column beside the event time", table.column_names)
     notes = (text for _, text in fitted)
-    return Sample(tuple(field for field, _ in fitted), (*notes, left_out) if left_out else tuple(notes))
+    times = (table.column(name) for name in table.column_names if is_time(name))
+    last_time = next((_last_number(column) for column in times), None)
+    return Sample(tuple(field for field, _ in fitted), (*notes, left_out) if left_out else tuple(notes), last_time)
+
+
+def _last_number(column: pa.ChunkedArray) -> float | None:
+    kind = column.type
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return pc.max(column).as_py() if is_number else None
 
 
 def _require_times(path: Path, name: str, table: pa.Table) -> None:

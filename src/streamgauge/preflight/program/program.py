@@ -18,6 +18,7 @@ from streamgauge.jobs import DEFAULT_REACH, TIME, UNBOUNDED, Description, Input
 from streamgauge.loadgen.fields import SHARES_RULE, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
+from streamgauge.preflight.program import dry_run
 from streamgauge.preflight.program.reference import columns_of, reference_of, time_name
 from streamgauge.preflight.program.rules import column_problems, message_type, stream_problems, table_problems
 from streamgauge.preflight.program.tables import UNITS, InputTable, OutputTable, ProgramTable, read
@@ -112,8 +113,7 @@ def _node(
     launch: Launch,
 ) -> ProgramNode:  # fmt: skip
     output, reach = table.by_sink[sink], table.by_sink[sink].reach_or_default
-    setting = f"{path.name}: {table.setting_of(sink)}.reach"
-    reach_us = None if reach == UNBOUNDED else round(US * parse_duration(reach, setting))
+    reach_us = None if reach == UNBOUNDED else round(US * parse_duration(reach))
     return ProgramNode(
         tuple(Source(each.name, each.schema) for each in streams), tuple(map(time_name, streams)),
         str(path.resolve()), "program" if len(table.by_sink) == 1 else f"program.{sink}", output.keys, reach_us,
@@ -179,6 +179,8 @@ def _columns(path: Path, table: ProgramTable, streams: tuple[StreamSpec, ...]) -
         problems += column_problems(path, table, sink, columns[sink])
     if problems:
         raise InputError(problems)
+    if problems := list(dry_run.problems(path, table, streams)):
+        raise InputError(problems)
     return columns
 
 
@@ -191,6 +193,10 @@ def _streams(path: Path, table: ProgramTable) -> tuple[tuple[StreamSpec, ...], t
         if given.sample is not None:
             sample = fit(path.resolve().parent / given.sample, given.time or TIME, named=given.time is not None)
             fields = sample.fields
+            if given.time is not None and sample.last_time is not None:
+                place = f"{path.name}: inputs.{name}"
+                if problem := dry_run.sample_unit_problem(place, given.time_unit, sample.last_time):
+                    raise InputError(problem)
             notes += [f"{name} is fitted to {given.sample}: {text}" for text in sample.notes]
         specs.append(StreamSpec(name, (*fields, *_time_field(given)), share, given.key))
     return tuple(specs), tuple(notes)
@@ -201,11 +207,18 @@ def _time_field(given: InputTable) -> tuple[RecordTime, ...]:
 
 
 def _shares(path: Path, table: ProgramTable) -> list[float]:
-    given = [each.share for each in table.inputs.values() if each.share is not None]
-    if not given:
-        return [1 / len(table.inputs)] * len(table.inputs)
-    if len(given) < len(table.inputs) or not sum_to_one(given):
-        got = [each.share for each in table.inputs.values()]
-        rule = f"{SHARES_RULE}, or have none at all"
-        raise InputError(Problem(f"{path.name}: inputs share", rule, got, "share = 0.5 on each of two"))
-    return given
+    given = {name: each.share for name, each in table.inputs.items()}
+    shares = [share for share in given.values() if share is not None]
+    if len(given) == 1:
+        if shares not in ([], [1.0]):
+            rule = "must be 1 for the only input, which gets the whole rate"
+            raise InputError(Problem(f"{path.name}: inputs.{next(iter(given))}.share", rule, shares[0], "leave it out"))
+        return [1.0]
+    if not shares:
+        return [1 / len(given)] * len(given)
+    if len(shares) < len(given) or not sum_to_one(shares):
+        rule = f"{SHARES_RULE}, or be left out for each input"
+        got = ", ".join(f"{name}: {'none' if share is None else f'{share:g}'}" for name, share in given.items())
+        way_out = "leave share out everywhere, for equal shares"
+        raise InputError(Problem(f"{path.name}: share of the inputs", rule, got, way_out))
+    return shares

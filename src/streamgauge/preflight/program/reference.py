@@ -45,11 +45,16 @@ def columns_of(setting: str, reference: str, streams: Sequence[StreamSpec]) -> d
         return dict(zip(relation.columns, map(from_duckdb, relation.types), strict=True))
 
 
+def table_types(stream: StreamSpec) -> dict[str, str]:
+    """The columns of the table of a stream, and their types in DuckDB."""
+    types = {name: _DUCKDB.get(kind, kind) for name, kind in stream.schema.types().items()}
+    return types | {EVENT_TIME: "BIGINT", time_name(stream): "TIMESTAMP"}
+
+
 def _empty(stream: StreamSpec) -> str:
     """A table without rows, as the reference reads the stream."""
-    types = {name: _DUCKDB.get(kind, kind) for name, kind in stream.schema.types().items()}
-    types |= {EVENT_TIME: "BIGINT", time_name(stream): "TIMESTAMP"}
-    return "SELECT " + ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in types.items()) + " LIMIT 0"
+    nulls = [f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in table_types(stream).items()]
+    return f"SELECT {', '.join(nulls)} LIMIT 0"
 
 
 def reference_of(output: OutputTable) -> Callable[[Any], Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from streamgauge.core.errors import InputError, Problem, nearest
 from streamgauge.core.lineage_columns import LINEAGE
 from streamgauge.core.value_types import BOOLEAN, DECIMAL, FLOAT, INT, LIST, STRING, TIMESTAMP, ValueType
-from streamgauge.dataflow.program import unknown_placeholders
+from streamgauge.dataflow.program import placeholders, unknown_placeholders
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.preflight.program.tables import EXAMPLES, FIELDS_EXAMPLE, InputTable, OutputTable, ProgramTable
 from streamgauge.transports.kafka.formats.avro_schema import KINDS as AVRO_TYPES
@@ -57,12 +57,19 @@ def table_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
     for sink, output in table.by_sink.items():
         yield from _output_problems(path, table.setting_of(sink), sink, output)
     yield from _topic_problems(path, table)
-    texts = [*table.command, *table.environment.values()]
-    for unknown in unknown_placeholders(texts, table.inputs, table.by_sink):
-        kind = unknown.partition(".")[0]
-        names = table.inputs if kind == "input" else table.by_sink
-        known = ", ".join(f"{{{kind}.{name}}}" for name in names)
-        yield refuse("command", f"must name an {kind} in its placeholder", f"{{{unknown}}}", known)
+    yield from _placeholder_problems(path, table)
+
+
+def _placeholder_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
+    """Of words in braces that would reach the program as they are."""
+    known = placeholders(table.inputs, table.by_sink)
+    listed = ", ".join(f"{{{name}}}" for name in known)
+    texts = {"command": table.command} | {f"environment.{name}": [text] for name, text in table.environment.items()}
+    for setting, words in texts.items():
+        for unknown in unknown_placeholders(words, table.inputs, table.by_sink):
+            way_out = f"{{{nearest(unknown, known)}}}; to pass on the braces themselves: {{{{{unknown}}}}}"
+            rule = f"must be one of the placeholders {listed}"
+            yield Problem(f"{path.name}: {setting}", rule, f"{{{unknown}}}", way_out)
 
 
 def _start_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, fields, replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from streamgauge.core.errors import InputError, JobError, Problem, choices_of, nearest, rule_of
+from streamgauge.core.errors import InputError, JobError, Problem, choices_of, near, nearest, rule_of
 from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
-from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
-from streamgauge.loadgen.fitted import Choice
+from streamgauge.loadgen.fields import FieldSpec
+from streamgauge.preflight.program.field_tables import specs_of
 from streamgauge.preflight.user_job import SINK
 from streamgauge.transports.kafka.program_topics import AVRO, Kind, MessageFormat, RecordTimestamp
 
-KINDS: dict[str, type[FieldSpec]] = {
-    "key": Key, "integer": Integer, "decimal": Decimal, "text": Text, "payload": Payload, "choice": Choice,
-}  # fmt: skip
 UNITS = {"s": 1_000_000, "ms": 1000, "us": 1}
 """Microseconds by the name of a unit."""
 Unit = Literal["s", "ms", "us"]
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "timeout", way_out='timeout = "30s"'))]
+
+
+def _is_reach(value: str) -> str:
+    if value not in ("", UNBOUNDED):
+        parse_duration(value, "reach", way_out=f'reach = "5s", or "{UNBOUNDED}" if results never close')
+    return value
+
+
 FIELDS_EXAMPLE = '[inputs.purchases.fields], and below it user_id = { kind = "key", domain = 1000 }'
 _REFERENCE = 'reference = "SELECT ... FROM purchases", the right results as DuckDB SQL over the inputs'
 
@@ -53,7 +57,7 @@ class InputTable(_TopicTable):
 
     fields: dict[str, dict[str, Any]] = {}
     sample: str | None = None
-    share: float | None = None
+    share: Annotated[float, Field(gt=0, le=1)] | None = None
     key: str | None = None
     time: str | None = None
     time_unit: Unit = "ms"
@@ -61,16 +65,7 @@ class InputTable(_TopicTable):
 
     def specs(self, setting: str) -> tuple[FieldSpec, ...]:
         """The declared fields, those of nested tables with dotted names. Raises InputError with the problems of all."""
-        problems: list[Problem] = []
-        specs: list[FieldSpec] = []
-        for name, table in _flat(self.fields):
-            try:
-                specs.append(_field(f"{setting}.fields.{name}", name, table))
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            raise InputError(problems)
-        return tuple(specs)
+        return specs_of(f"{setting}.fields", self.fields)
 
 
 class OutputTable(_TopicTable):
@@ -81,7 +76,7 @@ class OutputTable(_TopicTable):
     time: str | None = None
     window_end: str | None = None
     time_unit: Unit = "ms"
-    reach: str = ""
+    reach: Annotated[str, AfterValidator(_is_reach)] = ""
     reference: str = ""
 
     @property
@@ -133,10 +128,25 @@ def read(path: Path) -> ProgramTable:
         rule = 'must have kind = "program", to be measured like a workload'
         way_out = f'kind = "program" in its first line; an experiment file: streamgauge experiment {path}'
         raise JobError(Problem(f"{path.name}: kind", rule, values.get("kind"), way_out))
+    if problems := list(_topics_without_names(path, values)):
+        raise JobError(problems)
     try:
         return ProgramTable.model_validate(values)
     except ValidationError as error:
-        raise JobError([_problem(path, item) for item in error.errors()]) from None
+        items = error.errors()
+        unknown = {item["loc"][0] for item in items if item["type"] == "extra_forbidden" and len(item["loc"]) == 1}
+        named_otherwise = {near(name, _TABLES) for name in unknown}
+        missing = [item for item in items if item["type"] == "missing" and item["loc"][0] in named_otherwise]
+        raise JobError([_problem(path, item) for item in items if item not in missing]) from None
+
+
+def _topics_without_names(path: Path, values: dict[str, Any]) -> Iterator[Problem]:
+    """Settings that stand in `[inputs]` or `[outputs]` itself."""
+    for part, way_out in (("inputs", "[inputs.purchases]"), ("outputs", "[output]; several outputs: [outputs.NAME]")):
+        table = values.get(part)
+        if isinstance(table, dict) and (settings := [name for name in table if not isinstance(table[name], dict)]):
+            rule = f"must be a table for each topic: [{part}.NAME]"
+            yield Problem(f"{path.name}: {part}", rule, f"settings {', '.join(settings)}", way_out)
 
 
 def _problem(path: Path, item: Any) -> Problem:
@@ -148,7 +158,10 @@ def _problem(path: Path, item: Any) -> Problem:
         return Problem(setting, first.rule, first.got, first.way_out)
     if item["type"] == "extra_forbidden":
         known = _settings_beside(parts)
-        return Problem(setting, f"is not a setting; these are: {', '.join(known)}", item["input"], nearest(name, known))
+        rule, got = f"is not a setting; these are: {', '.join(known)}", item["input"]
+        if isinstance(got, dict):
+            return Problem(setting, rule, f"a table of {', '.join(got)}", _table_for(parts, got, known))
+        return Problem(setting, rule, got, _place_for(name, known))
     if item["type"] == "missing":
         return Problem(setting, "must be given", None, EXAMPLES.get(parts[0], f"{name} = ..."))
     choices = choices_of(item)
@@ -162,7 +175,13 @@ EXAMPLES = {
     "output": '[output], and below it keys = ["user_id"] and time = "ts"',
     "reference": _REFERENCE,
     "keys": 'keys = ["user_id"]',
+    "reach": 'reach = "5s"',
+    "share": "share = 0.5",
+    "topic": 'topic = "orders"',
+    "time": 'time = "ts"',
+    "schema_id": "schema_id = 1",
 }
+_TABLES = ("inputs", "output", "outputs", "environment", "fields")
 
 
 def _settings_beside(parts: list[str]) -> list[str]:
@@ -174,31 +193,26 @@ def _settings_beside(parts: list[str]) -> list[str]:
     return list(model.model_fields)
 
 
-def _flat(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """(dotted name, table) of each field. A table of tables is a level of nesting."""
-    for name, table in fields.items():
-        if table and all(isinstance(value, dict) for value in table.values()):
-            yield from _flat(table, f"{prefix}{name}.")
-        else:
-            yield prefix + name, table
+def _table_for(parts: list[str], value: dict[str, Any], known: list[str]) -> str:
+    """The table that is meant by an unknown one."""
+    *above, name = parts
+    if above and above[0] != "inputs":
+        return f"[outputs.{name}], and each other output as a table [outputs.NAME]"
+    tables = [each for each in known if each in _TABLES]
+    meant = near(name, tables)
+    if meant in ("inputs", "outputs"):
+        return f"[{meant}.{next((each for each in value if isinstance(value[each], dict)), 'NAME')}]"
+    if meant:
+        return f"[{'.'.join([*above, meant])}]"
+    return f"one of {', '.join(f'[{each}]' for each in tables)}, or leave it out"
 
 
-def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:
-    """A field from its table: `kind`, and the arguments of that kind."""
-    kind, given = table.get("kind"), {key: value for key, value in table.items() if key != "kind"}
-    if kind not in KINDS:
-        way_out = f'kind = "{nearest(kind, list(KINDS))}"'
-        raise InputError(Problem(f"{setting}.kind", f"must be one of {', '.join(KINDS)}", kind, way_out))
-    arguments = {one.name: one for one in fields(KINDS[kind]) if one.init and one.name != "name"}
-    for key, value in given.items():
-        if key not in arguments:
-            way_out = nearest(key, list(arguments))
-            raise InputError(Problem(f"{setting}.{key}", f"is not a setting of a {kind}", value, way_out))
-    for key, argument in arguments.items():
-        if key not in given and argument.default is MISSING:
-            raise InputError(Problem(f"{setting}.{key}", f"must be given for a {kind}", None, f"{key} = ..."))
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-    try:
-        return KINDS[kind](name, **values)
-    except InputError as error:
-        raise InputError([replace(problem, setting=setting) for problem in error.problems]) from None
+def _place_for(name: str, known: list[str]) -> str:
+    """The setting that is meant by an unknown one, or the table in which it belongs."""
+    if meant := near(name, known):
+        return meant
+    if name in ProgramTable.model_fields:
+        return f"{name} at the top of the file, before its first table"
+    if name in OutputTable.model_fields:
+        return f"{name} below [output] or [outputs.NAME]"
+    return f"{name} below [inputs.NAME]" if name in InputTable.model_fields else "leave it out"

@@ -32,10 +32,10 @@ def test_variables() -> None:
 def test_placeholders_in_a_command() -> None:
     """Only those that are known; other braces belong to the program."""
     words = ["{python}", "job.py", "--in={input}", "--to", "{output.results}", "{parallelism}"]
-    words += ['{"brokers": "{brokers}"}', "{other}"]
+    words += ['{"brokers": "{brokers}"}', "{other}", "{{input}}", "{{print}}", "${HOME}"]
     assert ONE.filled(words) == [
         sys.executable, "job.py", "--in=streamgauge-r-purchases", "--to", "streamgauge-r.results", "4",
-        '{"brokers": "localhost:9092"}', "{other}",
+        '{"brokers": "localhost:9092"}', "{other}", "{input}", "{print}", "${HOME}",
     ]  # fmt: skip
 
 
@@ -48,6 +48,7 @@ def test_placeholders_in_a_command() -> None:
         ("{input}", ["ads", "views"], ["input"]),
         ("{output} {output.results}", ["ads"], []),
         ("{output.result}", ["ads"], ["output.result"]),
+        ("{broker} {python} ${HOME} {{print}}", ["ads"], ["broker"]),
     ],
 )
 def test_placeholders_of_unknown_inputs(word: str, streams: list[str], unknown: list[str]) -> None:

@@ -154,3 +154,14 @@ def test_nothing_received_is_all_missing(case: Callable[..., Case]) -> None:
     query = "SELECT user_id, sum(price) AS spent, event_time // 1000 AS ts FROM purchases GROUP BY ALL"
     program = case(f'[output]\nkeys = ["user_id", "ts"]\ntime = "ts"\nreach = "0s"\nreference = "{query}"\n')
     assert faults(program.verify()).keys() == {"missing"}
+
+
+def test_keys_that_several_rows_have_are_named(case: Callable[..., Case]) -> None:
+    """Which only the whole input shows."""
+    late = f"{COUNTS} UNION ALL SELECT 7, 0, max(event_time) // 1000 FROM purchases HAVING count(*) > 6000"
+    program = case(UPDATES.replace(COUNTS, late))
+    program.receive(counts(program))
+    found = program.verify()
+    assert not found.judged
+    assert "must identify one row of the reference, and user_id do not" in found.sentence
+    assert "1 keys with several rows" in found.sentence
