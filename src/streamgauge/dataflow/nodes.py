@@ -24,14 +24,17 @@ OutputTypes = tuple[tuple[str, Annotated[str, "type"]], ...]
 """(output name, Spark SQL type) pairs, in order."""
 Copies = tuple[tuple[str, Annotated[str, "column"]], ...]
 """(output name, input column) pairs, in order."""
+Keys = Annotated[tuple[str, ...], "at least one"]
+Positive = Annotated[int, "at least 1"]
+"""These two, and the columns above, say in the JSON Schema what `dataflow.schema` refuses."""
 
 
 @dataclass(frozen=True)
 class Window:
     """A window of event time in microseconds, aligned to the epoch. It tumbles if `slide_us == range_us`."""
 
-    range_us: int
-    slide_us: int
+    range_us: Positive
+    slide_us: Positive
 
     @property
     def panes(self) -> int:
@@ -80,7 +83,7 @@ class WindowAggregate:
 
     input: Node
     window: Window
-    keys: tuple[str, ...]
+    keys: Keys
     aggregates: Columns
     name: str = "aggregate"
 
@@ -90,7 +93,7 @@ class RunningAggregate:
     """(keys, aggregates) over all events so far. Results are updates."""
 
     input: Node
-    keys: tuple[str, ...]
+    keys: Keys
     aggregates: Columns
     name: str = "running"
 
@@ -106,7 +109,7 @@ class WindowJoin:
     left: Node
     right: Node
     window: Window
-    keys: tuple[str, ...]
+    keys: Keys
     name: str = "join"
 
 
@@ -201,7 +204,7 @@ class Lookup:
 
     input: Node
     table: Table
-    keys: tuple[str, ...]
+    keys: Keys
     how: Literal["inner", "left"] = "inner"
     name: str = "lookup"
 
@@ -238,7 +241,7 @@ class SessionAggregate:
 
     input: Node
     session: Session
-    keys: tuple[str, ...]
+    keys: Keys
     aggregates: Columns
     name: str = "session"
 
@@ -251,7 +254,7 @@ class Distinct:
     """
 
     input: Node
-    keys: tuple[str, ...]
+    keys: Keys
     window: Window | None = None
     name: str = "distinct"
     ties: tuple[str, ...] = ()
@@ -268,7 +271,7 @@ class IntervalJoin:
     right: Node
     earliest_us: int
     latest_us: int
-    keys: tuple[str, ...]
+    keys: Keys
     name: str = "interval_join"
 
 
@@ -282,7 +285,7 @@ class TopN:
     """
 
     input: Node
-    n: int
+    n: Positive
     by: Expression
     ties: tuple[str, ...]
     keys: tuple[str, ...] = ()

@@ -14,12 +14,13 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from pydantic import ConfigDict, JsonValue, with_config
+from pydantic import Field as Limits
 from typing_extensions import TypedDict
 
 from streamgauge.core.schema import TYPES, Field, Schema
 from streamgauge.dataflow.expressions import check
 from streamgauge.dataflow.json_form import tables, values
-from streamgauge.dataflow.nodes import Columns, Copies, Expression, OutputTypes
+from streamgauge.dataflow.nodes import Columns, Copies, Expression, Keys, OutputTypes, Positive
 from streamgauge.dataflow.operators.api import Processor
 from streamgauge.dataflow.static_table import Table
 
@@ -27,6 +28,7 @@ Types = Mapping[str, str]
 LIST: Any = list
 LITERAL: Any = typing.Literal
 """As values, so that their parts may be computed."""
+NOT_EMPTY = Limits(min_length=1)
 
 
 class Codec(NamedTuple):
@@ -130,9 +132,9 @@ def _expression(sql: str, available: Types) -> dict[str, Any]:
 
 
 def _pairs(form: Any, second: str) -> Codec:
-    """The codec of (name, text) pairs; `second` names the text."""
+    """The codec of (name, text) pairs, in a list of type `form`; `second` names the text."""
     return Codec(
-        LIST[form],
+        form,
         lambda pairs, _: [{"name": name, second: text} for name, text in pairs],
         lambda data, _: tuple((each["name"], each[second]) for each in data),
     )
@@ -141,13 +143,15 @@ def _pairs(form: Any, second: str) -> Codec:
 _RULES[Field] = record(Field, type=LITERAL[TYPES])
 _RULES |= {
     Expression: Codec(EXPRESSION, _expression, lambda data, _: data["sql"]),
+    Positive: _plain(typing.Annotated[int, Limits(ge=1)]),
+    Keys: _list(_plain(str))._replace(form=typing.Annotated[list[str], NOT_EMPTY]),
     Columns: Codec(
-        LIST[NAMED_EXPRESSION],
+        typing.Annotated[LIST[NAMED_EXPRESSION], NOT_EMPTY],
         lambda pairs, available: [{"name": name, **_expression(sql, available)} for name, sql in pairs],
         lambda data, _: tuple((each["name"], each["sql"]) for each in data),
     ),
-    OutputTypes: _pairs(COLUMN, "type"),
-    Copies: _pairs(COPY, "column"),
+    OutputTypes: _pairs(typing.Annotated[LIST[COLUMN], NOT_EMPTY], "type"),
+    Copies: _pairs(LIST[COPY], "column"),
     type[Processor]: Codec(str, lambda class_, _: values.path_of(class_), values.operator_at),
     tuple[tuple[str, Any], ...]: Codec(
         dict[str, JsonValue],

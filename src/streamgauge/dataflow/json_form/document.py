@@ -17,6 +17,7 @@ from streamgauge.dataflow import graph, lineage, schema, validate
 from streamgauge.dataflow.describe import KINDS
 from streamgauge.dataflow.json_form.forms import FORMAT_VERSION, NODE_CLASSES, NodeForm, document_form, form_of
 from streamgauge.dataflow.nodes import Flow, Node, RunningAggregate, Sink, Source, UserJobNode
+from streamgauge.dataflow.program import ProgramNode
 
 Keys = Mapping[str, str | None]
 DOCUMENT = "flow document"
@@ -29,13 +30,14 @@ def to_json(flow: Flow, keys: Keys | None = None, workload: Mapping[str, Any] | 
     - `keys`: for each stream, the column by which a broker partitions it.
     - `workload`: `name`, `parameters` and `rate_per_s` of the workload that the flow belongs to.
 
-    Raises InputError for a user job, and for a process whose class or parameters have no JSON form.
+    Raises InputError for a user job or program, and for a process whose class or parameters have no JSON form.
     """
     ids: dict[Node, str] = {}
     for node in graph.operators(flow):
         if isinstance(node, UserJobNode):
-            rule = "is PySpark code, and has no JSON form"
-            raise InputError(Problem(f"user job {node.name!r}", rule, node.path, "a flow of a workload"))
+            what = "program" if isinstance(node, ProgramNode) else "user job"
+            rule = f"is {'any code over Kafka' if what == 'program' else 'PySpark code'}, and has no JSON form"
+            raise InputError(Problem(f"{what} {node.name!r}", rule, node.path, "a flow of a workload"))
         ids[node] = _free(node.name, ids.values())
     return _document(flow, ids, keys or {}, workload)
 

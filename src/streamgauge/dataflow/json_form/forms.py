@@ -11,8 +11,18 @@ from pydantic import Field, JsonValue, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from streamgauge.dataflow.describe import KINDS
-from streamgauge.dataflow.json_form.codecs import COLUMN, LIST, LITERAL, Codec, Types, codec_of, hints, object_form
-from streamgauge.dataflow.nodes import Mode, Node, Source, UserJobNode
+from streamgauge.dataflow.json_form.codecs import (
+    COLUMN,
+    LIST,
+    LITERAL,
+    NOT_EMPTY,
+    Codec,
+    Types,
+    codec_of,
+    hints,
+    object_form,
+)
+from streamgauge.dataflow.nodes import Mode, Node, Source, Union, UserJobNode
 
 FORMAT_VERSION = 1
 
@@ -47,7 +57,8 @@ def form_of(class_: Any) -> NodeForm:
     inputs = {name: hint for name, hint in hints(class_).items() if hint in (Node, tuple[Node, ...])}
     codecs = {name: codec_of(hint) for name, hint in hints(class_).items() if name not in inputs}
     takes_many = tuple[Node, ...] in inputs.values()
-    number = Field(min_length=1) if takes_many else Field(min_length=len(inputs), max_length=len(inputs))
+    least = 2 if class_ is Union else 1
+    number = Field(min_length=least) if takes_many else Field(min_length=len(inputs), max_length=len(inputs))
     about: dict[str, Any] = {"id": str}
     if class_ is Source:
         about |= {"event_time_column": str, "key": str | None}
@@ -87,9 +98,9 @@ def document_form() -> TypeAdapter[dict[str, Any]]:
         {
             "format_version": LITERAL[FORMAT_VERSION],
             "workload": WORKLOAD | None,
-            "sources": LIST[form_of(Source).form],
+            "sources": Annotated[LIST[form_of(Source).form], NOT_EMPTY],
             "nodes": LIST[node],
-            "sinks": LIST[SINK],
+            "sinks": Annotated[LIST[SINK], NOT_EMPTY],
         },
         "A dataflow of streamgauge. Inputs come before the nodes that read them.",
     )

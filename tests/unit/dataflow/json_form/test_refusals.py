@@ -15,8 +15,10 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import hop, source, table
 from streamgauge.dataflow.json_form.codecs import codec_of
 from streamgauge.dataflow.json_form.document import from_json, to_json
+from streamgauge.dataflow.json_form.forms import json_schema
 from streamgauge.dataflow.nodes import Flow, Sink, UserJobNode
 from streamgauge.dataflow.operators.api import Processor
+from streamgauge.dataflow.program import ProgramNode
 from streamgauge.workloads.registry import get
 from tests.unit.dataflow.json_form.helpers_flows import every_node, picky
 
@@ -83,7 +85,12 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
     "no object": (put("nodes.1", 3), "nodes[1]: must be an object", "got 3"),
     "mode": (put("sinks.0.mode", "upsert"), "sinks[0].mode: must be one of append, update", "got 'upsert'"),
     "wrong mode": (put("sinks.0.mode", "update"), "takes mode append", "got 'update'"),
-    "no sink": (put("sinks", []), "must have a sink", "sink("),
+    "no sink": (put("sinks", []), "sinks: must have at least 1 entry", "got []"),
+    "no source": (put("sources", []), "sources: must have at least 1 entry", "got []"),
+    "empty window": (put(f"{WINDOW}.range_us", 0), "nodes[2].window.range_us: must be at least 1", "got 0"),
+    "no slide": (put(f"{WINDOW}.slide_us", -1), "nodes[2].window.slide_us: must be at least 1", "got -1"),
+    "no keys": (put("nodes.2.keys", []), "nodes[2].keys: must have at least 1 entry", "got []"),
+    "no aggregates": (put("nodes.2.aggregates", []), "nodes[2].aggregates: must have at least 1 entry", "got []"),
     "unknown input": (put("nodes.1.inputs", ["lokup"]), "nodes[1].inputs[0]: must be the id", "try: lookup"),
     "input behind": (put("nodes.0.inputs", ["aggregate"]), "nodes[0].inputs[0]: must be the id", "one of a;"),
     "two inputs": (put("nodes.1.inputs", ["a", "a"]), "nodes[1].inputs: must have at most 1 entry", "got ['a', 'a']"),
@@ -118,6 +125,23 @@ def test_a_wrong_document_is_refused(what: str) -> None:
     message = refusal(change)
     assert rule in message
     assert also in message
+
+
+def test_the_schema_says_so_too() -> None:
+    """Of what `dataflow.schema` refuses, so that other readers need not find out."""
+    form = json_schema()
+    parts = {name: one.get("properties", {}) for name, one in form["$defs"].items()}
+    keyed = {"Distinct", "IntervalJoin", "Lookup", "RunningAggregate", "SessionAggregate", "WindowJoin"}
+    keyed |= {"WindowAggregate"}
+    assert {name for name, part in parts.items() if part.get("keys", {}).get("minItems") == 1} == keyed
+    assert {name for name, part in parts.items() if part.get("aggregates", {}).get("minItems") == 1} == {
+        name for name in keyed if name.endswith("Aggregate")
+    }
+    assert parts["Select"]["columns"]["minItems"] == parts["Process"]["gives"]["minItems"] == 1
+    assert parts["Union"]["inputs"]["minItems"] == 2
+    assert {name: one["minimum"] for name, one in parts["Window"].items()} == {"range_us": 1, "slide_us": 1}
+    assert parts["TopN"]["n"]["minimum"] == 1
+    assert form["properties"]["sinks"]["minItems"] == form["properties"]["sources"]["minItems"] == 1
 
 
 @pytest.mark.parametrize("document", [None, [], "flow", {}])
@@ -181,6 +205,13 @@ def test_a_user_job_is_refused() -> None:
     """It is code for one engine."""
     node = UserJobNode((A.node,), ("t",), "jobs/mine.py", "mine")
     with pytest.raises(InputError, match="user job 'mine': is PySpark code, and has no JSON form"):
+        to_json(Flow((Sink(node, "out", "append"),)))
+
+
+def test_a_program_is_refused() -> None:
+    """It is any code, and not PySpark's."""
+    node = ProgramNode((A.node,), ("t",), "dear/program.toml", "mine")
+    with pytest.raises(InputError, match="program 'mine': is any code over Kafka, and has no JSON form"):
         to_json(Flow((Sink(node, "out", "append"),)))
 
 
