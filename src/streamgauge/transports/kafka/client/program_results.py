@@ -26,6 +26,7 @@ SHOWN_BYTES = 120
 """How much of a foreign message is shown."""
 FAR_US = 86_400 * US
 """An event time so far from now has another unit."""
+UNITS = {"s": US, "ms": 1000, "us": 1}
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "bigint": ("a whole number", lambda value: type(value) is int or (type(value) is float and value.is_integer())),
     "double": ("a number", lambda value: type(value) in (int, float)),
@@ -64,13 +65,14 @@ class ResultParser:
         self.schema = pa.schema([*columns.items(), (EMISSION_TIME, pa.int64())])
         """The columns of parsed results."""
         self._format: ProgramFormat = format_of(of.format, tuple((n, _wired(kind)) for n, kind in of.types.items()))
+        self._times = [*([EVENT_TIME] if of.time else []), *([WINDOW_END] if of.window_end else [])]
 
     def parse(self, values: Sequence[bytes | None], received_us: Sequence[int], now_us: int) -> Parsed:
         """Parses messages in order of arrival, shape (messages,). `now_us`: the run's clock."""
         table = self._at_once(values)
         if table is not None:
             results = self._with_times(table, received_us)
-            if _are_near(results.column(EVENT_TIME), now_us):
+            if all(_are_near(results.column(name), now_us) for name in self._times):
                 return Parsed(results)
         found = self._one_by_one(values, received_us, now_us)
         whole = pa.Table.from_pylist(found.rows, self._fields)
@@ -108,7 +110,7 @@ class ResultParser:
             if reason := _type_reason(row.get(name), kind):
                 raise Foreign(f"its {name} is {reason}")
         for name in filter(None, (of.time, of.window_end)):
-            if reason := _time_reason(name, row[name] * of.unit_us, now_us):
+            if reason := _time_reason(name, row[name], of.unit_us, now_us):
                 raise Foreign(reason)
         return {name: _exact(row.get(name), kind) for name, kind in of.types.items()}
 
@@ -159,14 +161,16 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _time_reason(name: str, time_us: float, now_us: int) -> str:
+def _time_reason(name: str, time: float, unit_us: int, now_us: int) -> str:
+    time_us = time * unit_us
     if abs(time_us - now_us) <= FAR_US:
         return ""
     try:
         moment = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us)).strftime("in %Y")
     except OverflowError:
         moment = "out of range"
-    return f"its {name} is {moment} in the declared time_unit"
+    fits = next((unit for unit, us in UNITS.items() if abs(time * us - now_us) <= FAR_US), "")
+    return f"its {name} is {moment} in the declared time_unit" + (f"; it fits {fits}" if fits else "")
 
 
 def _exact(value: Any, kind: str) -> Any:
@@ -186,5 +190,5 @@ def _wired(kind: str) -> str:
 
 
 def _are_near(times: pa.ChunkedArray, now_us: int) -> bool:
-    span = pc.min_max(times).as_py()
+    span = pc.min_max(pc.cast(times, pa.int64())).as_py()
     return span["min"] is None or (span["min"] >= now_us - FAR_US and span["max"] <= now_us + FAR_US)

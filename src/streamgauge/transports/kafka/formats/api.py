@@ -48,6 +48,22 @@ class ProgramFormat(ABC):
         """The fields that one message has. A value of a wrong type stays as it is. Raises Foreign."""
 
 
+BOM = b"\xef\xbb\xbf"
+"""A byte order mark. Some parsers skip it and others do not, so a message that begins with one is foreign."""
+
+
+def any_marked(lines: bytes) -> bool:
+    """Whether one of the messages that these lines hold begins with a byte order mark."""
+    return lines.startswith(BOM) or b"\n" + BOM in lines
+
+
+def unmarked_text_of(value: bytes) -> str:
+    """A message as text without a byte order mark. Raises Foreign."""
+    if value.startswith(BOM):
+        raise Foreign("it begins with a byte order mark")
+    return text_of(value)
+
+
 def text_of(value: bytes) -> str:
     """A message as text. Raises Foreign."""
     try:

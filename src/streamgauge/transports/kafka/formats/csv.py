@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from streamgauge.transports.kafka.formats.api import Columns, Foreign, ProgramFormat, text_of
+from streamgauge.transports.kafka.formats.api import Columns, Foreign, ProgramFormat, any_marked, unmarked_text_of
 
 _BOOLEANS = {"true": True, "false": False}
 _READERS: dict[str, Callable[[str], Any]] = {"bigint": int, "double": float, "boolean": _BOOLEANS.__getitem__}
@@ -33,6 +33,8 @@ class Csv(ProgramFormat):
 
     def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
         text = b"\n".join(values)
+        if any_marked(text):
+            return None
         try:
             table = pa.csv.read_csv(
                 io.BytesIO(text),
@@ -47,7 +49,7 @@ class Csv(ProgramFormat):
         return table if table.num_rows == len(values) else None
 
     def fields(self, value: bytes) -> dict[str, Any]:
-        text = text_of(value).rstrip("\r\n")
+        text = unmarked_text_of(value).rstrip("\r\n")
         try:
             lines = list(csv.reader([text], delimiter=self._delimiter, strict=True))
         except csv.Error as error:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from streamgauge.transports.kafka.codecs.json import JsonObjects
-from streamgauge.transports.kafka.formats.api import Foreign, ProgramFormat, text_of
+from streamgauge.transports.kafka.formats.api import Foreign, ProgramFormat, any_marked, unmarked_text_of
 
 WORDS = {dict: "an object", list: "an array", str: "a text", bool: "a truth value", int: "a number", float: "a number"}
 """A JSON value in words, by its Python type."""
@@ -31,6 +31,8 @@ class NestedJson(ProgramFormat):
 
     def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
         text = b"\n".join(values)
+        if any_marked(text):
+            return None
         try:
             table = pa.json.read_json(
                 io.BytesIO(text),
@@ -44,7 +46,7 @@ class NestedJson(ProgramFormat):
         return pa.table({name: _column(table, name) for name in schema.names}, schema=schema)
 
     def fields(self, value: bytes) -> dict[str, Any]:
-        text = text_of(value)
+        text = unmarked_text_of(value)
         try:
             row = json.loads(text)
         except ValueError:

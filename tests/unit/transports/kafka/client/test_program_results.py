@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 import pytest
 
@@ -65,8 +66,10 @@ def test_a_window_counts_from_its_end() -> None:
         (b"[" * 200_000, "it is nested too deeply"),
         (RIGHT | {"price": True}, "its price is a truth value, not a number"),
         (RIGHT | {"city": 5}, "its city is a number, not a text"),
-        (RIGHT | {"ts": NOW_MS // 1000}, "its ts is in 1970 in the declared time_unit"),
-        (RIGHT | {"ts": NOW_US}, "its ts is out of range in the declared time_unit"),
+        (RIGHT | {"ts": NOW_MS // 1000}, "its ts is in 1970 in the declared time_unit; it fits s"),
+        (RIGHT | {"ts": 5}, "its ts is in 1970 in the declared time_unit"),
+        (b"\xef\xbb\xbf" + json.dumps(RIGHT).encode(), "it begins with a byte order mark"),
+        (RIGHT | {"ts": NOW_US}, "its ts is out of range in the declared time_unit; it fits us"),
     ],
 )
 def test_a_foreign_message_is_counted_and_named(value: object, reason: str) -> None:
@@ -128,6 +131,7 @@ CSV = OutputTopic({"id": "bigint", "city": "string", "ts": "bigint"}, ("id", "ts
         (f"x,Ulm,{NOW_MS}", "its id is a text, not a whole number"),
         (f",Ulm,{NOW_MS}", "its id is null"),
         ('7,"Ulm', "it is not CSV: unexpected end of data"),
+        (f"\ufeff7,Ulm,{NOW_MS}", "it begins with a byte order mark"),
     ],
 )
 def test_a_foreign_line_of_csv(line: str, reason: str) -> None:
@@ -143,3 +147,51 @@ def test_texts_have_no_time() -> None:
     found = parsed(b"one", "zwei €".encode(), b"\xff", of=of)
     assert rows(found, "line", "event_time") == [("one", None), ("zwei €", None)]
     assert found.first.endswith("(it is not UTF-8)")
+
+
+@pytest.mark.parametrize("value", [json.dumps(RIGHT).encode(), f"7,Ulm,{NOW_MS}".encode()], ids=["json", "csv"])
+def test_a_byte_order_mark_is_foreign_wherever_it_comes(value: bytes) -> None:
+    """Also in the first message of a batch, whose mark parsers of files skip."""
+    of = CSV if value.startswith(b"7") else FORMAT
+    found = parsed(b"\xef\xbb\xbf" + value, value, of=of)
+    assert (found.results.num_rows, found.foreign) == (1, 1)
+    assert found.first.endswith("(it begins with a byte order mark)")
+
+
+AVRO = '{"type": "record", "name": "r", "fields": [{"name": "ts", "type": "long"}, {"name": "closed", "type": "long"}]}'
+
+
+def varint(number: int) -> bytes:
+    """Avro's whole number of at least 0."""
+    number, found = number << 1, b""
+    while number > 0x7F:
+        found, number = found + bytes([number & 0x7F | 0x80]), number >> 7
+    return found + bytes([number])
+
+
+def message(kind: str, ts: int, closed: int) -> bytes:
+    if kind == "avro":
+        return varint(ts) + varint(closed)
+    return f"{ts},{closed}".encode() if kind == "csv" else json.dumps({"ts": ts, "closed": closed}).encode()
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "avro"])
+@pytest.mark.parametrize("field", ["ts", "closed"])
+def test_each_time_must_be_near(kind: Literal["json", "csv", "avro"], field: str) -> None:
+    """The event time and the end of the window, in every format, alone and beside a foreign message; to a day."""
+    types = {"ts": "bigint", "closed": "bigint"}
+    of = OutputTopic(types, ("ts", "closed"), "ts", "closed", format=MessageFormat(kind, schema=AVRO))
+    day_ms = 86_400_000
+    for beside in ([], [b"\xff"]):
+        for far_ms, foreign in ((day_ms, 0), (-day_ms, 0), (day_ms + 1, 1), (-day_ms - 1, 1)):
+            times = {"ts": NOW_MS, "closed": NOW_MS, field: NOW_MS + far_ms}
+            found = parsed(message(kind, **times), *beside, of=of)
+            assert (found.results.num_rows, found.foreign) == (1 - foreign, foreign + len(beside)), (far_ms, beside)
+            assert not foreign or f"its {field} is in" in found.first
+
+
+@pytest.mark.parametrize(("far_ms", "foreign"), [(86_400_000, 0), (86_400_001, 1), (-86_400_000, 0), (-86_400_001, 1)])
+def test_the_end_of_a_window_is_judged_itself(far_ms: int, foreign: int) -> None:
+    """And not the event time that follows from it, which is a microsecond before."""
+    of = OutputTopic({"closed": "bigint"}, ("closed",), "", "closed")
+    assert parsed({"closed": NOW_MS + far_ms}, of=of).foreign == foreign
