@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 from streamgauge.core.clock import US
+from streamgauge.core.delivery_guarantee import Delivery
 from streamgauge.core.errors import JobError, Problem, nearest
 from streamgauge.core.lineage_columns import LINEAGE
 from streamgauge.core.units import parse_duration
@@ -59,7 +60,10 @@ class Input:
 
 @dataclass(frozen=True)
 class Description:
-    """What `@job` was told. `reach_us` is None where it is unbounded; `assumed` says what was not told."""
+    """What `@job` was told. `reach_us` is None where it is unbounded; `assumed` says what was not told.
+
+    `delivery` is the guarantee that the file of a program promises for its results; None for others.
+    """
 
     inputs: tuple[Input, ...]
     mode: Mode
@@ -67,6 +71,7 @@ class Description:
     reach_us: int | None
     reference: Reference | None
     assumed: tuple[str, ...]
+    delivery: Delivery | None = None
 
 
 def _known_names(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

@@ -53,7 +53,10 @@ dataset), for rows that are generated and not stored."""
 
 @dataclass(frozen=True)
 class Counts:
-    """The counts of a comparison; the fields are those of `results.run.Verification`."""
+    """The counts of a comparison; the fields are those of `results.run.Verification`.
+
+    `conflicting`: the duplicates with another value than the expected one.
+    """
 
     expected: int = 0
     matched: int = 0
@@ -62,6 +65,7 @@ class Counts:
     duplicate: int = 0
     wrong: int = 0
     late: int = 0
+    conflicting: int = 0
     examples: tuple[dict[str, Any], ...] = ()
 
     def __add__(self, other: Counts) -> Counts:
@@ -71,7 +75,7 @@ class Counts:
 
     def as_dict(self) -> dict[str, Any]:
         """For `Verification(judged=True, independent=True, reference="...", **counts.as_dict())`."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "conflicting"}
 
 
 def compare(
@@ -219,7 +223,7 @@ def _missing_examples(sides: _Sides, buckets: Set[int]) -> tuple[dict[str, Any],
     with sides.open() as (expected, _):
         query = f"SELECT {_example(question)} FROM {expected} WHERE {missing} LIMIT {EXAMPLES_MAX}"
         ids = [row[0] for row in sides.con.execute(query).fetchall()]
-    return _examples(sides, [("missing", 0, 0, ids, None)])
+    return _examples(sides, [("missing", 0, 0, 0, ids, None)])
 
 
 def _example(question: DiffQuery) -> str:
@@ -233,7 +237,8 @@ def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
     examples = f"min({_example(sides.question)}, {EXAMPLES_MAX})"
     with sides.open() as (expected, received):
         faults = sides.con.execute(
-            f"SELECT __fault, count(*), sum(greatest(__n - 1, 0)), {examples}, {examples} FILTER (__n > 1)"
+            f"SELECT __fault, count(*), sum(greatest(__n - 1, 0)), sum(least(greatest(__n - 1, 0), __conflicts)),"
+            f" {examples}, {examples} FILTER (__n > 1)"
             f" FROM ({sql.groups(sides.question, sides.compared, expected, received, suspects)}) GROUP BY __fault"
         ).fetchall()
     number = {fault: count for fault, count, *_ in faults}
@@ -244,6 +249,7 @@ def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
         matched=total - sum(bad.values()),
         extra=number.get("extra", 0),
         duplicate=sum(int(row[2]) for row in faults),
+        conflicting=sum(int(row[3]) for row in faults),
         examples=_examples(sides, faults),
         **bad,
     )
@@ -251,7 +257,7 @@ def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
 
 def _examples(sides: _Sides, faults: list[tuple[Any, ...]]) -> tuple[dict[str, Any], ...]:
     """Examples of each fault with expected and received values."""
-    bad = [(fault, id_) for fault, _, _, ids, _ in faults if fault not in (None, "matched") for id_ in ids]
+    bad = [(fault, id_) for fault, _, _, _, ids, _ in faults if fault not in (None, "matched") for id_ in ids]
     bad += [("duplicate", id_) for *_, ids in faults for id_ in ids or ()]
     chosen = sorted(bad, key=lambda pair: _turn(bad, pair))[:EXAMPLES_MAX]
     if not chosen:

@@ -73,7 +73,10 @@ def fingerprints(question: DiffQuery, types: Mapping[str, ValueType], rows: str,
 
 
 def groups(question: DiffQuery, types: Mapping[str, ValueType], expected: str, received: str, suspects: str) -> str:
-    """One row per identity: its number of received rows `__n`, and its `__fault` (null if it was not required)."""
+    """One row per identity: its `__fault` (null if it was not required), and its number of received rows `__n`.
+
+    `__conflicts` of these rows have another value than the expected one.
+    """
     each = (
         same(f"e.{quote(name)}", f"r.{quote(name)}", types[name], question.float_tolerance) for name in question.values
     )
@@ -87,7 +90,8 @@ def groups(question: DiffQuery, types: Mapping[str, ValueType], expected: str, r
         f" FROM ({_expected(question, expected, suspects)}) AS e FULL JOIN ({came}) AS r ON {on}"
     )
     by = ", ".join(ids)
-    return f"SELECT {by}, count(__came) AS __n, {_FAULT} AS __fault FROM ({pairs}) GROUP BY {by}"
+    conflicts = "count(*) FILTER (__came AND __judged AND NOT coalesce(__same, false)) AS __conflicts"
+    return f"SELECT {by}, count(__came) AS __n, {conflicts}, {_FAULT} AS __fault FROM ({pairs}) GROUP BY {by}"
 
 
 def _expected(question: DiffQuery, expected: str, suspects: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
+from streamgauge.core.delivery_guarantee import Delivery
 from streamgauge.core.plugin_options import TUNED
 from streamgauge.results.causes import WarningCode
 from streamgauge.results.latency import Latencies
@@ -181,20 +182,30 @@ class Verification(ResultPart):
     malformed: dict[str, MalformedRecords] = Field(default_factory=dict)
     """By stream: how many input records are malformed, if the workload has a rule. Counted in the input that
     verification makes again; empty for a single sink of several."""
+    delivery: Delivery | None = None
+    """The delivery guarantee that a program's file promises for its results; null for other workloads, and for the sum
+    of sinks with different ones."""
+    allowed: dict[str, int] = Field(default_factory=dict)
+    """By kind (`missing`, `duplicate`): how many of these rows the guarantee allows. They are no faults."""
 
     @property
     def right(self) -> bool:
-        """Whether the results were judged and none is missing, extra, duplicate, wrong or wrongly late."""
+        """Whether the results were judged and have no faults."""
         return self.judged and not self.fault_count
 
     @property
     def faults(self) -> dict[str, int]:
-        """The number of faults of each kind."""
-        return {kind: getattr(self, kind) for kind in FAULTS}
+        """The number of faults of each kind, without those that the promised delivery guarantee allows."""
+        return {kind: getattr(self, kind) - self.allowed.get(kind, 0) for kind in FAULTS}
 
     @property
     def fault_count(self) -> int:
         return sum(self.faults.values())
+
+    @property
+    def allowed_in_words(self) -> str:
+        """The rows that differ as the promised delivery guarantee allows: `12 duplicate`; empty if none do."""
+        return ", ".join(f"{count:,} {kind}" for kind, count in self.allowed.items())
 
 
 class SinkResult(ResultPart):

@@ -7,6 +7,7 @@ an out-of-core DuckDB database, so a long run does not have to fit into memory.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.core.delivery_guarantee import Delivery
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.diff import compare as answers
 from streamgauge.loadgen.plan import Plan
@@ -162,10 +164,22 @@ def outcome(counts: answers.Counts, complete: bool, noun: str = "results") -> st
     return f"{counts.expected:,} {noun} expected{of}, {matched}"
 
 
+def allowed_by(delivery: Delivery | None, counts: answers.Counts) -> dict[str, int]:
+    """By kind, the rows that differ from the reference as a guarantee allows. A repeated result must have its value."""
+    repeated = counts.duplicate - counts.conflicting
+    if delivery == "at_least_once" and repeated:
+        return {"duplicate": repeated}
+    if delivery == "at_most_once" and counts.missing:
+        return {"missing": counts.missing}
+    return {}
+
+
 def of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
     """Sums over all sinks. Examples and the sentence name the sink."""
     each = [(sink.name, sink.verification) for sink in sinks]
     names = ("expected", "matched", *FAULTS, "seconds")
+    promised = {one.delivery for _, one in each}
+    allowed = sum((Counter(one.allowed) for _, one in each), Counter[str]())
     return Verification(
         judged=all(one.judged for _, one in each),
         independent=all(one.independent for _, one in each),
@@ -173,6 +187,8 @@ def of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
         uncommitted=sum(record.trial_log.rows_ignored.values()),
         sentence="; ".join(f"{name}: {one.sentence}" for name, one in sorted(each, key=lambda pair: pair[1].right)),
         examples=tuple({"sink": name, **example} for name, one in each for example in one.examples),
+        delivery=promised.pop() if len(promised) == 1 else None,
+        allowed=dict(allowed),
         **{name: sum(getattr(one, name) for _, one in each) for name in names},
     )
 
@@ -238,6 +254,7 @@ class Comparison:
     def verified(
         self, name: str, received: ReceivedResults, rule: LatencyRule, truth: Truth, sentence: str,
         results_path: Path | None, inclusion_times: InclusionTimes, judged: bool = True,
+        delivery: Delivery | None = None,
     ) -> SinkDiff:  # fmt: skip
         """The counts and the latencies by `rule`, for updates also those of `inclusion_times`.
 
@@ -248,10 +265,12 @@ class Comparison:
         latencies = inclusion_times.beside(sink_latencies(received.batches(), rule, span, self.missing_results(rule)))
         if results_path is not None and not received.empty:
             write_results(received, results_path)
+        allowed, counts = allowed_by(delivery, self.counts), self.counts.as_dict()
+        faulty = tuple(one for one in self.counts.examples if counts[one["fault"]] > allowed.get(one["fault"], 0))
         verification = Verification(
             judged=judged, independent=truth.independent, reference=truth.reference,
             uncommitted=sum(record.trial_log.rows_ignored.values()), seconds=seconds, sentence=sentence,
-            **self.counts.as_dict(),
+            delivery=delivery, allowed=allowed, **{**counts, "examples": faulty},
         )  # fmt: skip
         rows = sum(commit.rows for commit in record.trial_log.commits)
         query = next((commit.query for commit in record.trial_log.commits), "")

@@ -173,6 +173,8 @@ def test_a_window_has_the_event_time_of_its_end(write: Write) -> None:
         ('kind = "program"', 'kind = "program"\ntimeout = "0s"', "must be above 0s"),
         ('kind = "program"', 'kind = "program"\nready = "soon"', "must be one of consumer, committed, line, started"),
         ('reach = "0s"', 'mode = "upsert"', "must be one of append, update"),
+        ('reach = "0s"', 'delivery = "once"', "must be one of exactly_once, at_least_once, at_most_once"),
+        ('reach = "0s"', 'mode = "update"\ndelivery = "at_least_once"', 'applies to mode = "append" only'),
         ('keys = ["user_id", "ts"]', 'mode = "update"', "must name the fields whose values are updated"),
         ('reach = "0s"', 'time_unit = "ns"', "must be one of s, ms, us"),
         ('key = "user_id"', 'record_timestamp = "plan"', 'try: record_timestamp = "planned"'),

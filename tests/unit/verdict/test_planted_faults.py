@@ -121,6 +121,17 @@ def test_a_limit_lies_where_it_is_said_to_lie(
     assert (verdict.decided_by, verdict.cause) == ((name,), code)
 
 
+def test_what_a_guarantee_allows_is_no_wrong_answer() -> None:
+    """The check counts it; one more of the same kind is a fault."""
+    repeated = RIGHT.model_copy(update={"duplicate": 12, "delivery": "at_least_once", "allowed": {"duplicate": 12}})
+    verdict = judge(evidence(verification=repeated))
+    assert verdict.value == "sustained"
+    sentence = check_of(verdict, "answers").sentence
+    assert sentence.endswith("all right, and 12 duplicate that the promised delivery guarantee allows")
+    verdict = judge(evidence(verification=repeated.model_copy(update={"duplicate": 13})))
+    assert (verdict.cause, check_of(verdict, "answers").value) == (Cause.WRONG_ANSWERS, 1)
+
+
 def test_a_new_check_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its declaration brings its advice, and says whether a slow system can fail it."""
 

@@ -125,7 +125,9 @@ def _described(inputs: tuple[Input, ...], output: OutputTable, node: ProgramNode
     assumed = [] if output.reach or output.mode == "update" else [_REACH]
     if not (output.time or output.window_end):
         assumed.append(_TIMELESS.format(sink=node.name))
-    return Description(inputs, output.mode, output.keys, node.reach_us, reference_of(output), tuple(assumed))
+    return Description(
+        inputs, output.mode, output.keys, node.reach_us, reference_of(output), tuple(assumed), output.delivery
+    )
 
 
 def _topics(

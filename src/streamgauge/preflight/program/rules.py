@@ -148,6 +148,9 @@ def _output_problems(path: Path, setting: str, sink: str, output: OutputTable) -
         yield Problem(place, "must have a name of letters, digits and _", sink, "[outputs.totals]")
     if output.mode == "update" and not output.keys:
         yield Problem(f"{place}.keys", "must name the fields whose values are updated", [], EXAMPLES["keys"])
+    if output.mode == "update" and output.delivery != "exactly_once":
+        rule = 'applies to mode = "append" only: of updates the last value of each key is compared'
+        yield Problem(f"{place}.delivery", rule, output.delivery, "leave it out")
     if not output.reference:
         reference = f"{path.name}: reference" if setting == "output" else f"{place}.reference"
         yield Problem(reference, "must be given", None, EXAMPLES["reference"])

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from streamgauge.core.delivery_guarantee import Delivery
 from streamgauge.core.errors import InputError, JobError, Problem, choices_of, near, nearest, rule_of
 from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
@@ -72,6 +73,7 @@ class OutputTable(_TopicTable):
     """`[output]` or `[outputs.NAME]`: a topic of results."""
 
     mode: Literal["append", "update"] = "append"
+    delivery: Delivery = "exactly_once"
     keys: tuple[str, ...] = ()
     time: str | None = None
     window_end: str | None = None

@@ -231,15 +231,22 @@ def _compared(result: Result, found: Verification) -> tuple[Block, ...]:
     reference = f"Reference: {found.reference}, {independent}; took {format_duration(found.seconds)}, after the run."
     several = len(result.sinks) > 1
     each = [(sink.name, sink.verification) for sink in result.sinks if sink.verification is not None]
+    judged = [*(each if len(each) > 1 else []), ("all", found)]
+    promised = any(one.delivery for _, one in judged)
     rows = [
-        (*([name] if several else []), *(format_count(getattr(one, kind)) for kind in _COMPARED))
-        for name, one in (*(each if len(each) > 1 else []), ("all", found))
+        (
+            *([name] if several else []),
+            *(format_count(getattr(one, kind)) for kind in _COMPARED),
+            *([one.delivery or NONE] if promised else []),
+        )
+        for name, one in judged
     ]
-    columns = (*texts(*(["sink"] if several else [])), *numbers(*_COMPARED))
+    allowed = f"The promised delivery guarantee allows {found.allowed_in_words}, so these rows are no faults."
+    columns = (*texts(*(["sink"] if several else [])), *numbers(*_COMPARED), *(texts("promised") if promised else ()))
     return blocks(
         Paragraph(reference, "note"),
         Paragraph(_VERIFICATION_NOTE, "note"),
-        table("Results compared with the reference, in rows", columns, rows),
+        table("Results compared with the reference, in rows", columns, rows, notes=(allowed,) if found.allowed else ()),
         _malformed_table(found) if found.malformed else None,
         _examples(found.examples[:EXAMPLES_MAX]) if found.examples else None,
     )

@@ -22,7 +22,11 @@ def _answers(evidence: Evidence) -> Check:
         return make_check("answers", "undecided", Cause.NO_RESULT_DUE, 0, 0, "rows", sentence)
     total = verification.fault_count
     in_words = ", ".join(f"{count:,} {kind}" for kind, count in verification.faults.items() if count)
-    sentence = f"of {verification.expected:,} expected results: {in_words or 'all right'}{_wrong_sinks(evidence)}"
+    allowed = verification.allowed_in_words
+    allowed = f", and {allowed} that the promised delivery guarantee allows" if allowed else ""
+    sentence = (
+        f"of {verification.expected:,} expected results: {in_words or 'all right'}{allowed}{_wrong_sinks(evidence)}"
+    )
     if verification.right:
         return make_check("answers", "ok", Cause.OK, total, 0, "rows", sentence)
     return make_check("answers", "failed", Cause.WRONG_ANSWERS, total, 0, "rows", sentence)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.core.delivery_guarantee import Delivery
 from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
 from streamgauge.core.progress_step import Stage
@@ -45,6 +46,7 @@ from streamgauge.verification.sink_comparison import (
     SinkDiff,
     Truth,
     VerificationResult,
+    allowed_by,
     comparison,
     diff_spec_of,
     due_after_early_end,
@@ -54,7 +56,7 @@ from streamgauge.verification.sink_comparison import (
 from streamgauge.verification.spool import ReceivedResults, results_file
 from streamgauge.verification.user_job.final_values import compare_last
 from streamgauge.verification.user_job.lineage import Lineage
-from streamgauge.verification.user_job.rows import COPY, expect, identity, numbered
+from streamgauge.verification.user_job.rows import COPY, copies, expect, identity, numbered
 from streamgauge.verification.user_job.updates import AnswerBefore, Updates
 
 BY_REFERENCE = Truth("DuckDB, by the job's reference", independent=True)
@@ -95,7 +97,7 @@ def _verify_sink(
     resolved: ResolvedExperiment, record: TrialRecord, log: Path, results_path: Path | None, stage: Stage
 ) -> tuple[SinkDiff, list[str]]:
     """(the verification of the only sink, notes on the result)."""
-    received, is_judged = ReceivedResults(record), True
+    received, is_judged, delivery = ReceivedResults(record), True, _described(resolved).delivery
     truth = by_batch(resolved) if _described(resolved).reference is None else BY_REFERENCE
     with comparison(record) as compared:
         try:
@@ -103,8 +105,10 @@ def _verify_sink(
                 sentence, notes = NOTHING_TO_COMPARE, [f"answers: {NOTHING_TO_COMPARE}"]
             else:
                 differences = _compare(resolved, record, received, compared, log, stage)
-                sentence = _sentence(compared.counts, record.owes_all, differences, received)
+                sentence = _sentence(compared.counts, record.owes_all, differences, received, delivery)
                 notes = [f"answers: {differences.ignored}"] if differences.ignored else []
+                if (lost := compared.counts.missing) and delivery == "at_most_once" and record.owes_all:
+                    notes.append(f"latency: {lost:,} missing results, which at_most_once allows, are in no figure")
         except duckdb.InterruptException:
             raise
         except JOB_ERRORS as error:
@@ -115,8 +119,9 @@ def _verify_sink(
         rule = rule_of(resolved, record, received)
         inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
         sink = compared.verified(
-            resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times, is_judged
-        )
+            resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times, is_judged,
+            delivery,
+        )  # fmt: skip
     return sink, notes
 
 
@@ -323,13 +328,24 @@ def _compare_rows(
     received_types = answers.types_of(connection, "_checked_rows")
     compared_as = answers.compared_types(columns, received_types, columns)
     ids, unique = identity(connection, truth_types, described.keys)
+    if not unique and described.delivery not in (None, "exactly_once"):
+        raise EngineError(_not_told_apart(connection, ids, described.delivery))
     connection.execute(
         f"CREATE VIEW _received AS {numbered('_checked_rows', ids, received_types, compared_as, unique)}"
     )
     connection.execute(f"CREATE VIEW _expected AS {numbered('_expected_rows', ids, columns, compared_as, unique)}")
     spec = _diff_spec(record, resolved.reach_us or 0, ids if unique else (*ids, COPY), columns)
+    if described.delivery == "at_most_once" and record.owes_all:  # a lost result is not a late one
+        spec = replace(spec, due=None)
     compared.add("_expected", "_received", spec)
     return _Compared(f"identified by {', '.join(ids)}" + ("" if unique else ", as a multiset"), ids, lineage)
+
+
+def _not_told_apart(connection: Any, ids: tuple[str, ...], delivery: Delivery | None) -> str:
+    """Why rows are not judged that the guarantee allows to be lost or repeated."""
+    count = copies(connection, "_expected_rows", ids)
+    shared = f"{count:,} expected results have the same {', '.join(ids)} as another one"
+    return f"{shared}, so {delivery} cannot be judged; name in keys what tells results apart"
 
 
 def _timed(rows: pa.Table) -> pa.Table:
@@ -351,8 +367,18 @@ def _diff_spec(
     return diff_spec_of(record, identity, tuple(columns), windowed, early)
 
 
-def _sentence(counts: answers.Counts, whole: bool, how: _Compared, received: ReceivedResults) -> str:
+def _sentence(
+    counts: answers.Counts, whole: bool, how: _Compared, received: ReceivedResults, delivery: Delivery | None
+) -> str:
     timeless = sum(batch.num_rows for batch in received.batches(0, 1))
     note = f"; {timeless:,} carry no event_time and are in no latency" if timeless else ""
     ignored = f"; {how.ignored}" if how.ignored else ""
-    return f"{outcome(counts, whole)} ({how.summary}){note}{ignored}"
+    return f"{outcome(counts, whole)} ({how.summary}){_promise(counts, delivery)}{note}{ignored}"
+
+
+def _promise(counts: answers.Counts, delivery: Delivery | None) -> str:
+    """The promised guarantee, and the rows that it allows; empty without one."""
+    if delivery is None:
+        return ""
+    allowed = "".join(f", which allows {count:,} {kind}" for kind, count in allowed_by(delivery, counts).items())
+    return f"; promised: {delivery}{allowed}"

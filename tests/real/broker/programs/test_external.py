@@ -179,3 +179,65 @@ def test_formats_topics_and_outputs(broker: Broker, tmp_path: Path) -> None:
     check_right(result, 2000)
     assert [sink.name for sink in result.sinks] == ["dear", "cheap"]
     assert all(sink.verification is not None and sink.verification.matched > 1000 for sink in result.sinks)
+
+
+@pytest.mark.long
+def test_foreign_messages_on_one_output_of_two(broker: Broker, tmp_path: Path) -> None:
+    """The other one works, and yet the trial ends with the name of the topic."""
+    path = changed(tmp_path, MANY.replace('_CHEAP"], value,', '_CHEAP"], b"garbage",'))
+    path.write_text(MANY_FILE)
+    (path.parent / "cheap.avsc").write_text(CHEAP)
+    result = run(path, broker, tmp_path, warmup="20s")
+    assert Cause.NO_RESULTS in codes(result)
+    assert "-cheap are no results and count as none; the first: 'garbage'" in result.verdict.sentence
+
+
+UNRELIABLE = """
+import itertools, json, os
+from confluent_kafka import Consumer, Producer
+where, numbers = os.environ, itertools.count(1)
+producer = Producer({"bootstrap.servers": where["STREAMGAUGE_BROKERS"]})
+consumer = Consumer({"bootstrap.servers": where["STREAMGAUGE_BROKERS"], "group.id": where["STREAMGAUGE_GROUP"],
+                     "auto.offset.reset": "earliest", "auto.commit.interval.ms": 200})
+consumer.subscribe([where["STREAMGAUGE_INPUT"]])
+while True:
+    for message in consumer.consume(1000, 0.05):
+        if message.error() or json.loads(message.value())["price"] <= 90:
+            continue
+        number = next(numbers)
+        for _ in range(2 if number % 100 == 0 else 1):
+            producer.produce(where["STREAMGAUGE_OUTPUT_REPEATS"], message.value(), message.key())
+        if number % 100:
+            producer.produce(where["STREAMGAUGE_OUTPUT_LOSES"], message.value(), message.key())
+    producer.poll(0)
+"""
+
+
+@pytest.mark.parametrize("promised", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_promised_guarantees(broker: Broker, tmp_path: Path, promised: bool) -> None:
+    """One result in a hundred comes twice, or is lost: no fault for the output that promises no more."""
+    path = changed(tmp_path, UNRELIABLE)
+    head, _, output = path.read_text().partition("[output]")
+    reference = next(line for line in head.splitlines() if line.startswith("reference"))
+    text = head.replace(reference, "")
+    for sink, delivery in (("repeats", "at_least_once"), ("loses", "at_most_once")):
+        given = f'delivery = "{delivery}"\n' if promised else ""
+        text += f"\n[outputs.{sink}]\n{given}{reference}{output}"
+    path.write_text(text)
+    result = run(path, broker, tmp_path)
+    repeats, loses = (sink.verification for sink in result.sinks)
+    assert repeats is not None
+    assert loses is not None
+    assert result.verification is not None
+    assert repeats.duplicate > 10
+    assert loses.missing > 10
+    assert (repeats.missing, loses.duplicate) == (0, 0)
+    faults = verification(result)
+    if promised:
+        assert set(faults.values()) == {0}
+        assert (repeats.delivery, loses.delivery) == ("at_least_once", "at_most_once")
+        assert result.verification.allowed == {"duplicate": repeats.duplicate, "missing": loses.missing}
+        assert Cause.WRONG_ANSWERS not in codes(result)
+    else:
+        assert (faults["duplicate"], faults["missing"]) == (repeats.duplicate, loses.missing)
+        assert Cause.WRONG_ANSWERS in codes(result)

@@ -181,6 +181,19 @@ def test_wrong_answers_show_examples(bare_folder: RunFolder, make_result: Make) 
     assert "<td>&lt;b&gt;</td>" in rendered(bare_folder, None)
 
 
+def test_a_promised_guarantee_stands_beside_what_was_seen(bare_folder: RunFolder, make_result: Make) -> None:
+    """Rows that it allows are counted in the table, and a note says that they are no faults."""
+    found = Verification(judged=True, independent=True, reference="DuckDB", expected=2, matched=2, duplicate=12)
+    bare_folder.write_result(make_result(verification=found))
+    assert "promised" not in shown(bare_folder).sections["Verification"]
+    promised = found.model_copy(update={"delivery": "at_least_once", "allowed": {"duplicate": 12}})
+    bare_folder.write_result(make_result(verification=promised))
+    section = " ".join(shown(bare_folder).sections["Verification"].split())
+    assert "uncommitted promised" in section
+    assert "at_least_once" in section
+    assert "The promised delivery guarantee allows 12 duplicate, so these rows are no faults." in section
+
+
 def test_malformed_records_stand_beside_the_verification(bare_folder: RunFolder, make_result: Make) -> None:
     """With the whole rule, escaped; nothing where the workload states none."""
     caption = "Malformed records of warm-up and span, kept out of the answer"

@@ -14,7 +14,11 @@ import pytest
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
 from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.metrics.latency.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.preflight.validate import check
+from streamgauge.results.latency import Latencies
+from streamgauge.results.run import Verification
+from streamgauge.verification.sink_comparison import SinkDiff, of_all
 from streamgauge.verification.user_job.truth import verify_user_job
 from tests.unit.verification.user_job.test_truth import LATE_US, Case, faults
 
@@ -165,3 +169,101 @@ def test_keys_that_several_rows_have_are_named(case: Callable[..., Case]) -> Non
     assert not found.judged
     assert "must identify one row of the reference, and user_id do not" in found.sentence
     assert "1 keys with several rows" in found.sentence
+
+
+VALUES = "SELECT user_id, price, event_time // 1000 AS ts, price * 2 AS twice FROM purchases WHERE price > 90"
+PROMISED = f"""
+[output]
+keys = ["user_id", "price", "ts"]
+time = "ts"
+reach = "0s"
+delivery = "DELIVERY"
+reference = "{VALUES}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("delivery", "allowed"),
+    [
+        ("exactly_once", {}),
+        ("at_least_once", {"repeated": {"duplicate": 3}, "repeated with other values": {"duplicate": 2}}),
+        ("at_most_once", {"lost": {"missing": 2}}),
+    ],
+)
+def test_a_guarantee_allows_its_own_differences_only(
+    case: Callable[..., Case], delivery: str, allowed: dict[str, dict[str, int]]
+) -> None:
+    """They are counted and stated. Everything else stays a fault, also a repeated result with another value."""
+    program = case(PROMISED.replace("DELIVERY", delivery))
+    right = with_time(program.answer(VALUES))
+    other = right.slice(0, 1).set_column(3, "twice", pa.array([7], right.column("twice").type))
+    planted = {
+        "nothing": ([right], {}),
+        "repeated": ([right, right.slice(5, 3)], {"duplicate": 3}),
+        "repeated with other values": ([right, right.slice(5, 2), other], {"duplicate": 3}),
+        "lost": ([right.slice(2)], {"missing": 2}),
+        "changed": ([right.slice(1), other], {"wrong": 1}),
+    }
+    for name, (batches, counted) in planted.items():
+        program = case(PROMISED.replace("DELIVERY", delivery))
+        program.receive(*batches)
+        found = program.verify()
+        allows = allowed.get(name, {})
+        left = {kind: count - allows.get(kind, 0) for kind, count in counted.items() if count > allows.get(kind, 0)}
+        assert faults(found) == counted, name
+        assert {kind: count for kind, count in found.faults.items() if count} == left, name
+        assert (found.delivery, found.allowed, found.right) == (delivery, allows, not left), name
+        assert {example["fault"] for example in found.examples} == left.keys(), name
+        assert f"promised: {delivery}" in found.sentence
+        assert all(f"which allows {count} {kind}" in found.sentence for kind, count in allows.items())
+
+
+@pytest.mark.parametrize(("delivery", "bounds"), [("exactly_once", 2), ("at_most_once", 0)])
+def test_results_that_may_be_lost_are_in_no_latency(case: Callable[..., Case], delivery: str, bounds: int) -> None:
+    """Other missing results are lower bounds."""
+    program = case(PROMISED.replace("DELIVERY", delivery))
+    rows = with_time(program.answer(VALUES))
+    measured = pc.greater_equal(rows.column(EVENT_TIME), program.record.spans.measured_from_us)
+    first = pc.index(measured, True).as_py()
+    program.receive(pa.concat_tables([rows.slice(0, first), rows.slice(first + 2)]))
+    found = verify_user_job(program.resolved, program.record, program.folder / "batch.log")
+    (sink,) = found.sinks
+    assert sink.latencies.latencies.event_time_us is not None
+    assert sink.latencies.latencies.event_time_us.lower_bounds == bounds
+    notes = [
+        note
+        for note in found.notes
+        if note == "latency: 2 missing results, which at_most_once allows, are in no figure"
+    ]
+    assert len(notes) == (delivery == "at_most_once")
+
+
+def test_results_that_look_the_same_cannot_be_judged_by_a_guarantee(case: Callable[..., Case]) -> None:
+    """A repeated one could not be told from an extra one."""
+    program = case(TIMELESS.replace('reach = "0s"', 'reach = "0s"\ndelivery = "at_least_once"'))
+    program.receive(with_time(program.answer(DEAR)))
+    found = program.verify()
+    assert not found.judged
+    assert "as another one, so at_least_once cannot be judged; name in keys" in found.sentence
+
+
+def test_sinks_may_promise_different_guarantees(case: Callable[..., Case]) -> None:
+    """Their sum allows what each allows."""
+    found = of_all(
+        [
+            SinkDiff(name, "", verification, SinkLatencies(Latencies(), LatencyBySecond(), 0, 0, {}, None), 0)
+            for name, verification in (
+                ("dear", Verification(**JUDGED, duplicate=3, delivery="at_least_once", allowed={"duplicate": 3})),
+                (
+                    "cheap",
+                    Verification(**JUDGED, duplicate=2, missing=1, delivery="at_most_once", allowed={"missing": 1}),
+                ),
+            )
+        ],
+        case(TWO).record,
+    )
+    assert (found.delivery, found.allowed) == (None, {"duplicate": 3, "missing": 1})
+    assert {kind: count for kind, count in found.faults.items() if count} == {"duplicate": 2}
+
+
+JUDGED: dict[str, Any] = {"judged": True, "independent": True, "reference": ""}
