@@ -59,10 +59,19 @@ class Input:
 
 
 @dataclass(frozen=True)
+class RecordKey:
+    """The columns of a result that hold the fields of the same name of one record of an input."""
+
+    stream: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Description:
     """What `@job` was told. `reach_us` is None where it is unbounded; `assumed` says what was not told.
 
-    `delivery` is the guarantee that the file of a program promises for its results; None for others.
+    The file of a program may also give `delivery`, the guarantee that it promises for its results, and `latency_key`,
+    by which results without a time get that of an input record.
     """
 
     inputs: tuple[Input, ...]
@@ -72,6 +81,7 @@ class Description:
     reference: Reference | None
     assumed: tuple[str, ...]
     delivery: Delivery | None = None
+    latency_key: RecordKey | None = None
 
 
 def _known_names(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

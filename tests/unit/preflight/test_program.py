@@ -13,6 +13,7 @@ from streamgauge.config.options_and_settings import build, read
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, JobError
 from streamgauge.dataflow.program import ProgramNode
+from streamgauge.jobs import RecordKey
 from streamgauge.preflight import user_job_reference
 from streamgauge.preflight.program.program import Program, program
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -173,6 +174,12 @@ def test_a_window_has_the_event_time_of_its_end(write: Write) -> None:
         ('kind = "program"', 'kind = "program"\ntimeout = "0s"', "must be above 0s"),
         ('kind = "program"', 'kind = "program"\nready = "soon"', "must be one of consumer, committed, line, started"),
         ('reach = "0s"', 'mode = "upsert"', "must be one of append, update"),
+        (
+            'time = "ts"\nreach',
+            'latency_key = ["user"]\nreach',
+            "must be a column of the reference: user_id, price, ts",
+        ),
+        ('time = "ts"\nreach', 'time = "ts"\nlatency_key = ["ts"]\nreach', "without time and window_end only"),
         ('reach = "0s"', 'delivery = "once"', "must be one of exactly_once, at_least_once, at_most_once"),
         ('reach = "0s"', 'mode = "update"\ndelivery = "at_least_once"', 'applies to mode = "append" only'),
         ('keys = ["user_id", "ts"]', 'mode = "update"', "must name the fields whose values are updated"),
@@ -354,3 +361,28 @@ def test_each_trial_of_a_search_starts_it_anew(write: Write) -> None:
     found = resolved(write(), command="sustain", load={})
     assert found.reach_us == 0
     assert Sustain(found, nothing, nothing, 1000.0, observe=unobserved).settings().fresh_always
+
+
+TIMELESS = ('time = "ts"\nreach', 'latency_key = ["user_id", "ts"]\nreach')
+
+
+def test_results_without_a_time_may_name_their_record(write: Write) -> None:
+    """By fields of one input, which every result then has."""
+    workload = program(write(TIMELESS))
+    assert workload.description.latency_key == RecordKey("purchases", ("user_id", "ts"))
+    assert workload.topics.outputs["results"].required == ("user_id", "ts")
+    assert not any("they have no latency" in note for note in workload.notes)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("SELECT user_id, price", "SELECT user_id::DOUBLE AS user_id, price"), "user_id is int; got 'user_id float'"),
+        (("[inputs.purchases]\nkey", '[inputs.sales]\ntime = "ts"\nfields.user_id = { kind = "key", domain = 9 }\n'
+          '[inputs.purchases]\nkey'), "must be fields of exactly one input; these have them: sales, purchases"),
+    ],
+)  # fmt: skip
+def test_a_latency_key_that_names_no_record_is_refused(write: Write, change: tuple[str, str], words: str) -> None:
+    """With the input that has the fields, and their types."""
+    path = write(TIMELESS, change, ("{input}", "{input.purchases}"))
+    assert words in the_problem(path)

@@ -14,13 +14,20 @@ from streamgauge.core.units import parse_duration
 from streamgauge.core.value_types import ValueType
 from streamgauge.dataflow.nodes import Flow, Sink, Source
 from streamgauge.dataflow.program import Launch, ProgramNode
-from streamgauge.jobs import DEFAULT_REACH, TIME, UNBOUNDED, Description, Input
+from streamgauge.jobs import DEFAULT_REACH, TIME, UNBOUNDED, Description, Input, RecordKey
 from streamgauge.loadgen.fields import SHARES_RULE, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
 from streamgauge.preflight.program import dry_run
 from streamgauge.preflight.program.reference import columns_of, reference_of, time_name
-from streamgauge.preflight.program.rules import column_problems, message_type, stream_problems, table_problems
+from streamgauge.preflight.program.rules import (
+    column_problems,
+    inputs_with,
+    latency_key_problems,
+    message_type,
+    stream_problems,
+    table_problems,
+)
 from streamgauge.preflight.program.tables import UNITS, InputTable, OutputTable, ProgramTable, read
 from streamgauge.preflight.user_job import NoParameters, UserJob
 from streamgauge.transports.kafka.program_topics import InputTopic, OutputTopic, ProgramTopics
@@ -32,7 +39,10 @@ _REACH = (
     f"reach not declared: taken as {DEFAULT_REACH} of event time, by which warm-up and tail are longer; a program "
     'without windows or state has reach = "0s"'
 )
-_TIMELESS = "{sink}: its results carry no time, so they have no latency; name the field with it: time, or window_end"
+_TIMELESS = (
+    "{sink}: its results carry no time, so they have no latency; name the field with it (time or window_end), or "
+    "the fields that identify an input record (latency_key)"
+)
 _ATTACHED = "the program ran already, so its CPU and memory are not known, and it was not restarted"
 
 
@@ -81,7 +91,7 @@ def _program(path: Path, table: ProgramTable) -> Program:
     launch, inputs = _launch(path, table, folder), _inputs(streams)
     columns = _columns(path, table, streams)
     nodes = {sink: _node(path, sink, table, columns[sink], streams, launch) for sink in table.by_sink}
-    outputs = {sink: _described(inputs, output, nodes[sink]) for sink, output in table.by_sink.items()}
+    outputs = {sink: _described(inputs, output, nodes[sink], streams) for sink, output in table.by_sink.items()}
     topics = _topics(folder, table, columns, nodes)
     name = folder.name if path.stem == "program" else path.stem
     flow = Flow(tuple(Sink(node, sink, table.by_sink[sink].mode) for sink, node in nodes.items()))
@@ -121,13 +131,23 @@ def _node(
     )  # fmt: skip
 
 
-def _described(inputs: tuple[Input, ...], output: OutputTable, node: ProgramNode) -> Description:
+def _described(
+    inputs: tuple[Input, ...], output: OutputTable, node: ProgramNode, streams: tuple[StreamSpec, ...]
+) -> Description:
     assumed = [] if output.reach or output.mode == "update" else [_REACH]
-    if not (output.time or output.window_end):
+    if not (output.time or output.window_end or output.latency_key):
         assumed.append(_TIMELESS.format(sink=node.name))
     return Description(
-        inputs, output.mode, output.keys, node.reach_us, reference_of(output), tuple(assumed), output.delivery
-    )
+        inputs, output.mode, output.keys, node.reach_us, reference_of(output), tuple(assumed), output.delivery,
+        _record_key(output, streams),
+    )  # fmt: skip
+
+
+def _record_key(output: OutputTable, streams: tuple[StreamSpec, ...]) -> RecordKey | None:
+    if not output.latency_key:
+        return None
+    (stream,) = inputs_with(output.latency_key, streams)
+    return RecordKey(stream.name, output.latency_key)
 
 
 def _topics(
@@ -140,7 +160,8 @@ def _topics(
     outputs = {}
     for sink, output in table.by_sink.items():
         types = {name: message_type(type_) for name, type_ in columns[sink].items()}
-        required = tuple(dict.fromkeys((*output.keys, *filter(None, (output.time, output.window_end)))))
+        times = filter(None, (output.time, output.window_end))
+        required = tuple(dict.fromkeys((*output.keys, *output.latency_key, *times)))
         outputs[sink] = OutputTopic(
             types, required, output.time or "", output.window_end or "", UNITS[output.time_unit], output.topic,
             output.message_format(folder), (nodes[sink].reach_us or 0) / US,
@@ -179,6 +200,8 @@ def _columns(path: Path, table: ProgramTable, streams: tuple[StreamSpec, ...]) -
         setting = "reference" if table.output is not None else f"{table.setting_of(sink)}.reference"
         columns[sink] = columns_of(f"{path.name}: {setting}", output.reference, streams)
         problems += column_problems(path, table, sink, columns[sink])
+        if output.latency_key:
+            problems += latency_key_problems(path, table, sink, columns[sink], streams)
     if problems:
         raise InputError(problems)
     if problems := list(dry_run.problems(path, table, streams)):

@@ -26,6 +26,10 @@ _PLAIN = {
     BOOLEAN: "boolean",
     TIMESTAMP: "timestamp",
 }
+TIMES = ("time", "window_end")
+"""The settings of an output that name a field with a time."""
+_KEY_TYPES = {"int": INT, "bigint": INT, "string": STRING}
+"""Type of an event's field to that of a column that identifies its record."""
 _AVRO_TAKES = {
     "int": ("bigint", "double"), "bigint": ("bigint", "double"), "timestamp": ("bigint",),
     "string": ("string", "binary"),
@@ -151,6 +155,9 @@ def _output_problems(path: Path, setting: str, sink: str, output: OutputTable) -
     if output.mode == "update" and output.delivery != "exactly_once":
         rule = 'applies to mode = "append" only: of updates the last value of each key is compared'
         yield Problem(f"{place}.delivery", rule, output.delivery, "leave it out")
+    if output.latency_key and (output.mode == "update" or output.time or output.window_end):
+        rule = 'applies to mode = "append" without time and window_end only: these say the event time'
+        yield Problem(f"{place}.latency_key", rule, list(output.latency_key), "leave it out")
     if not output.reference:
         reference = f"{path.name}: reference" if setting == "output" else f"{place}.reference"
         yield Problem(reference, "must be given", None, EXAMPLES["reference"])
@@ -215,6 +222,35 @@ def _schema_problems(
             yield Problem(f"{place}.schema_file", rule, found[name].kind, "correct the schema, or cast the field")
 
 
+def latency_key_problems(
+    path: Path, table: ProgramTable, sink: str, columns: Mapping[str, ValueType], streams: Sequence[StreamSpec]
+) -> Iterator[Problem]:
+    """Of an output whose latency key does not name fields of one input, each with its type."""
+    key = table.by_sink[sink].latency_key
+    place = f"{path.name}: {table.setting_of(sink)}.latency_key"
+    if not set(key) <= columns.keys():
+        return  # said of the column
+    found = inputs_with(key, streams)
+    if len(found) != 1:
+        names = ", ".join(each.name for each in found) or "none"
+        rule = f"must be fields of exactly one input; these have them: {names}"
+        way_out = "rename them in the other input" if found else "name fields that the reference takes from an input"
+        yield Problem(place, rule, list(key), way_out)
+        return
+    (stream,) = found
+    for name in key:
+        kind = stream.schema.types()[name]
+        if name in columns and columns[name].name != _KEY_TYPES.get(kind):
+            rule = f"must be whole numbers or texts, as in {stream.name}, where {name} is {kind}"
+            got = f"{name} {columns[name]}"
+            yield Problem(place, rule, got, "name other fields, or leave its type in the reference")
+
+
+def inputs_with(names: Sequence[str], streams: Sequence[StreamSpec]) -> list[StreamSpec]:
+    """The inputs that have all these fields."""
+    return [stream for stream in streams if set(names) <= stream.schema.types().keys()]
+
+
 def message_type(type_: ValueType) -> str:
     """A type of a result as JSON has it; empty for types that results cannot have."""
     if type_.name == LIST:
@@ -228,8 +264,10 @@ def column_problems(path: Path, table: ProgramTable, sink: str, columns: Mapping
     output, names = table.by_sink[sink], list(columns)
     place = f"{path.name}: {table.setting_of(sink)}"
     absent: set[str] = set()
-    for setting, fields in (("keys", output.keys), ("time", (output.time,)), ("window_end", (output.window_end,))):
-        for field in filter(None, fields):
+    named = [("keys", output.keys), ("latency_key", output.latency_key)]
+    named += [(setting, (field,)) for setting in TIMES if (field := getattr(output, setting))]
+    for setting, fields in named:
+        for field in fields:
             if field in absent:
                 continue
             if field not in columns:
@@ -237,7 +275,7 @@ def column_problems(path: Path, table: ProgramTable, sink: str, columns: Mapping
                 rule = f"must be a column of the reference: {', '.join(names)}"
                 way_out = f'"{nearest(field, names)}", or add {field} to the reference'
                 yield Problem(f"{place}.{setting}", rule, field, way_out)
-            elif setting != "keys" and columns[field].name not in (INT, TIMESTAMP):
+            elif setting in TIMES and columns[field].name not in (INT, TIMESTAMP):
                 rule = f"must be a whole number of {output.time_unit}, or a timestamp, in the reference"
                 kind = "TIMESTAMP" if columns[field].name == STRING else "BIGINT"
                 way_out = f"CAST({field} AS {kind}) AS {field} in the reference"

@@ -77,6 +77,7 @@ class OutputTable(_TopicTable):
     keys: tuple[str, ...] = ()
     time: str | None = None
     window_end: str | None = None
+    latency_key: tuple[str, ...] = ()
     time_unit: Unit = "ms"
     reach: Annotated[str, AfterValidator(_is_reach)] = ""
     reference: str = ""
@@ -182,6 +183,7 @@ EXAMPLES = {
     "topic": 'topic = "orders"',
     "time": 'time = "ts"',
     "schema_id": "schema_id = 1",
+    "latency_key": 'latency_key = ["id"]',
 }
 _TABLES = ("inputs", "output", "outputs", "environment", "fields")
 

@@ -56,6 +56,7 @@ from streamgauge.verification.sink_comparison import (
 from streamgauge.verification.spool import ReceivedResults, results_file
 from streamgauge.verification.user_job.final_values import compare_last
 from streamgauge.verification.user_job.lineage import Lineage
+from streamgauge.verification.user_job.planned_times import date_by_key
 from streamgauge.verification.user_job.rows import COPY, copies, expect, identity, numbered
 from streamgauge.verification.user_job.updates import AnswerBefore, Updates
 
@@ -105,8 +106,10 @@ def _verify_sink(
                 sentence, notes = NOTHING_TO_COMPARE, [f"answers: {NOTHING_TO_COMPARE}"]
             else:
                 differences = _compare(resolved, record, received, compared, log, stage)
+                received = differences.received or received
                 sentence = _sentence(compared.counts, record.owes_all, differences, received, delivery)
                 notes = [f"answers: {differences.ignored}"] if differences.ignored else []
+                notes += [differences.timeless] if differences.timeless else []
                 if (lost := compared.counts.missing) and delivery == "at_most_once" and record.owes_all:
                     notes.append(f"latency: {lost:,} missing results, which at_most_once allows, are in no figure")
         except duckdb.InterruptException:
@@ -215,11 +218,16 @@ def _compare(
 
 @dataclass(frozen=True)
 class _Compared:
-    """How results were compared: a description, the columns that identify a result, and the check of times."""
+    """How results were compared: a description, the columns that identify a result, and the check of times.
+
+    `received`: the results with event times that they did not carry. `timeless`: a note on those without one.
+    """
 
     how: str
     ids: tuple[str, ...]
     lineage: Lineage | None
+    received: ReceivedResults | None = None
+    timeless: str = ""
 
     @property
     def summary(self) -> str:
@@ -318,6 +326,9 @@ def _compare_rows(
 ) -> _Compared:
     connection, described = compared.connection, _described(resolved)
     truth_types = expect(connection, answer)
+    dated, note = "", ""
+    if (key := described.latency_key) is not None:
+        received, dated, note = date_by_key(connection, key, inputs[key.stream], received)
     if received.empty:  # not through Arrow, in which a sum of whole numbers is a decimal
         nothing = f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM _expected_rows LIMIT 0"
         connection.execute(f"CREATE TABLE _result_rows AS {nothing}")
@@ -338,7 +349,8 @@ def _compare_rows(
     if described.delivery == "at_most_once" and record.owes_all:  # a lost result is not a late one
         spec = replace(spec, due=None)
     compared.add("_expected", "_received", spec)
-    return _Compared(f"identified by {', '.join(ids)}" + ("" if unique else ", as a multiset"), ids, lineage)
+    how = f"identified by {', '.join(ids)}" + ("" if unique else ", as a multiset") + (f"; {dated}" if dated else "")
+    return _Compared(how, ids, lineage, received, note)
 
 
 def _not_told_apart(connection: Any, ids: tuple[str, ...], delivery: Delivery | None) -> str:

@@ -64,6 +64,19 @@ def test_results_without_a_time(broker: Broker, tmp_path: Path) -> None:
     assert any("carry no event time" in note for note in result.latency.notes)
 
 
+def test_results_without_a_time_get_that_of_their_record(broker: Broker, tmp_path: Path) -> None:
+    """By the fields that identify it."""
+    changes = ((KEYS, 'latency_key = ["user_id", "gem_pack_id", "ts"]\nreach = "0s"'),)
+    result = run(changed(tmp_path, CONSUMER, *changes), broker, tmp_path)
+    check_right(result)
+    assert result.verification is not None
+    assert result.latency is not None
+    assert "event_time by latency_key user_id, gem_pack_id, ts" in result.verification.sentence
+    assert result.latency.event_time_us is not None
+    assert result.latency.event_time_us.p50 is not None
+    assert 0 < result.latency.event_time_us.p50 < 5_000_000
+
+
 @pytest.fixture
 def attached(broker: Broker, tmp_path: Path) -> Iterator[Path]:
     """The file of a program that runs already, on topics that held messages before."""

@@ -50,9 +50,9 @@ class Case:
     def input(self, before_us: int = FAR_FUTURE_US) -> pa.Table:
         """The events before a time. All trials offer the same, so those of each log are made once."""
         end_us = min(before_us, self.record.spans.end_us)
-        key = repr((self.record.trial_log.deliveries, self.record.spans, end_us))
+        log = self.record.trial_log
+        key = repr((log.plan.streams, log.deliveries, self.record.spans, end_us))
         if key not in _INPUTS:
-            log = self.record.trial_log
             source = RegeneratedInput(log.plan, IngestTimes(log), self.resolved.columns)
             _INPUTS[key] = source.readers(self.record.spans.start_us, end_us)["purchases"].read_all()
         return _INPUTS[key]
@@ -72,8 +72,10 @@ class Case:
         trial_log, commits = self.record.trial_log, []
         for commit, rows in zip(trial_log.commits, batches, strict=False):
             path = self.folder / f"{commit.batch}.arrow"
-            emitted = pc.add(pc.fill_null(rows.column(EVENT_TIME), 0), LATE_US)
-            table = rows.append_column(EMISSION_TIME, emitted.cast(pa.int64()))
+            table = rows
+            if EMISSION_TIME not in rows.schema.names:
+                emitted = pc.add(pc.fill_null(rows.column(EVENT_TIME), 0), LATE_US)
+                table = rows.append_column(EMISSION_TIME, emitted.cast(pa.int64()))
             with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(table)
             commits.append(replace(commit, rows=rows.num_rows, paths=[str(path)] if rows.num_rows else []))

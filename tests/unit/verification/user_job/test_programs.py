@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -16,7 +17,7 @@ from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.latency.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.preflight.validate import check
-from streamgauge.results.latency import Latencies
+from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Verification
 from streamgauge.verification.sink_comparison import SinkDiff, of_all
 from streamgauge.verification.user_job.truth import verify_user_job
@@ -58,12 +59,13 @@ reference = "{ROWS.replace("> 90", "< 10")}"
 
 @pytest.fixture
 def case(tmp_path: Path, make: Any) -> Callable[..., Case]:
-    def made(text: str, **more: Any) -> Case:
+    def made(text: str, user_ids: int = 100, **more: Any) -> Case:
         path = tmp_path / "program.toml"
-        path.write_text(HEAD + text)
+        path.write_text(HEAD.replace("domain = 100 ", f"domain = {user_ids} ") + text)
         load = {"rate": "1k", "duration": "10s", "warmup": "5s", "generators": 2}
         resolved = check(build({"workload": str(path), "load": load, "out": str(tmp_path)}))
-        return Case(resolved, make.story().record(**more), tmp_path)
+        plan = replace(make.plan(), streams=resolved.streams(1000.0))
+        return Case(resolved, make.story(plan=plan).record(**more), tmp_path)
 
     return made
 
@@ -267,3 +269,74 @@ def test_sinks_may_promise_different_guarantees(case: Callable[..., Case]) -> No
 
 
 JUDGED: dict[str, Any] = {"judged": True, "independent": True, "reference": ""}
+
+
+KEYED = f"""
+[output]
+latency_key = ["user_id"]
+reach = "0s"
+reference = "{DEAR}"
+"""
+
+
+def keyed_results(program: Case) -> tuple[pa.Table, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Results without a time in any order, their true event times and their latencies."""
+    right = program.answer(f"{DEAR.replace('price FROM', 'price, event_time FROM')} ORDER BY hash(user_id)")
+    times = right.column(EVENT_TIME).to_numpy()
+    latencies = np.random.default_rng(7).integers(200_000, 900_000, len(times))
+    rows = with_time(right.drop_columns([EVENT_TIME]))
+    return rows.append_column(EMISSION_TIME, pa.array(times + latencies)), times, latencies
+
+
+def latencies_of(program: Case) -> tuple[Latency, tuple[str, ...]]:
+    found = verify_user_job(program.resolved, program.record, program.folder / "batch.log")
+    assert found.sinks[0].latencies.latencies.event_time_us is not None
+    return found.sinks[0].latencies.latencies.event_time_us, found.notes
+
+
+def test_results_without_a_time_have_that_of_their_record(case: Callable[..., Case]) -> None:
+    """By the fields that identify it, in whatever order results come. A missing one is a lower bound."""
+    program = case(KEYED, user_ids=1_000_000_000)
+    rows, times, latencies = keyed_results(program)
+    spans = program.record.spans
+    inside = (times >= spans.measured_from_us) & (times < spans.measured_to_us)
+    program.receive(rows.slice(0, 700), rows.slice(700))
+    found, notes = latencies_of(program)
+    assert (found.count, found.lower_bounds) == (inside.sum(), 0)
+    assert (found.min, found.max) == pytest.approx((latencies[inside].min(), latencies[inside].max()), rel=0.01)
+    assert found.mean == pytest.approx(latencies[inside].mean(), rel=0.01)
+    assert not [note for note in notes if note.startswith("latency")]
+    assert "; event_time by latency_key user_id" in program.verify().sentence
+
+    program = case(KEYED, user_ids=1_000_000_000)
+    lost = int(np.flatnonzero(inside)[0])
+    stranger = rows.slice(0, 1).set_column(0, "user_id", pa.array([-1], rows.column("user_id").type))
+    program.receive(pa.concat_tables([rows.slice(0, lost), rows.slice(lost + 1), stranger]))
+    assert faults(program.verify()) == {"missing": 1, "extra": 1}
+    found, _ = latencies_of(program)
+    assert (found.count, found.lower_bounds) == (inside.sum(), 1)
+
+
+def test_keys_of_several_records_give_no_latency(case: Callable[..., Case]) -> None:
+    """The note says why, and results are compared all the same."""
+    program = case(KEYED)
+    rows, _, _ = keyed_results(program)
+    program.receive(rows)
+    found, notes = latencies_of(program)
+    assert (found.count, found.p50) == (0, None)
+    (note,) = [note for note in notes if note.startswith("latency")]
+    assert "latency_key user_id does not tell one record of purchases for" in note
+    assert faults(program.verify()) == {}
+
+
+def test_a_few_shared_keys_are_left_out(case: Callable[..., Case]) -> None:
+    """They are said to be in no figure."""
+    program = case(KEYED, user_ids=5_000_000)
+    rows, _, _ = keyed_results(program)
+    program.receive(rows)
+    found, notes = latencies_of(program)
+    (note,) = [note for note in notes if note.startswith("latency")]
+    assert "expected results are in no figure, as several records or none have their key" in note
+    assert found.min is not None
+    assert found.min >= 199_000
+    assert faults(program.verify()) == {}
