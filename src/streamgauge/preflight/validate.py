@@ -228,6 +228,14 @@ def _with_brokers(experiment: Experiment, workload: Workload | None) -> Experime
     return experiment.model_copy(update={"transport_options": {**options, "brokers": workload.brokers}})
 
 
+def refuse_program(experiment: Experiment) -> None:
+    """Raises InputError for a program of the user's own, for commands that look at single operators."""
+    if is_program(experiment.workload):
+        rule = "does not apply to a program over Kafka, whose operators are not known"
+        way_out = f"streamgauge run {experiment.workload}, or sustain"
+        raise InputError(Problem(experiment.command, rule, experiment.workload, way_out))
+
+
 def _program_problems(experiment: Experiment, workload: Workload | None) -> Iterator[Problem]:
     """What cannot be found out of a program of the user's own."""
     command, way_out = experiment.command, f"streamgauge run {experiment.workload}"
@@ -236,10 +244,7 @@ def _program_problems(experiment: Experiment, workload: Workload | None) -> Iter
     if encoding := experiment.transport_options.get("encoding"):
         rule = "is for workloads of the list, and a program's file names the format of each topic"
         yield Problem("transport option encoding", rule, encoding, 'format = "avro" below [inputs.NAME]')
-    if command in ("characterize", "anatomy"):
-        rule = "does not apply to a program over Kafka, whose operators are not known"
-        yield Problem(command, rule, experiment.workload, way_out)
-    elif command == "sustain" and isinstance(workload, Program) and workload.topics.attached:
+    if command == "sustain" and isinstance(workload, Program) and workload.topics.attached:
         rule = "starts the program anew for each trial, and with attach it runs already"
         yield Problem(command, rule, experiment.workload, f"command = [...] in its file, or {way_out}")
 

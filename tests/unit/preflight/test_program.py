@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from streamgauge.config.options_and_settings import build, read
+from streamgauge.config.options_and_settings import Experiment, build, read
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, JobError
 from streamgauge.dataflow.program import ProgramNode
@@ -19,6 +19,8 @@ from streamgauge.preflight.program.program import Program, program
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity.command import Sustain
+from streamgauge.studies.latency_breakdown.command import check_trials
+from streamgauge.studies.operator_profile.command import check_input
 from streamgauge.trial.events import unobserved
 
 GOOD = """
@@ -223,7 +225,6 @@ def test_a_missing_file_and_other_text(tmp_path: Path) -> None:
         ({"transport": "flight"}, "must be one that external can read: kafka"),
         ({"master": "local[2]"}, "does not apply to the engine external"),
         ({"parallelism": 2}, "must reach the program, and its command has no {parallelism}"),
-        ({"command": "anatomy"}, "does not apply to a program over Kafka"),
         ({"transport_options": {"encoding": "avro"}}, "a program's file names the format of each topic"),
         ({"options": {"trigger": "1s"}}, "is not an option of external"),
         ({"parameters": {"data": "x.csv"}}, "is for built-in workloads"),
@@ -234,6 +235,20 @@ def test_what_a_program_cannot_be_run_with(write: Write, more: dict[str, object]
     with pytest.raises(InputError) as caught:
         resolved(write(), **more)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(("command", "refuse"), [("anatomy", check_trials), ("characterize", check_input)])
+def test_a_program_has_no_known_operators(
+    write: Write, command: str, refuse: Callable[[Experiment], object]
+) -> None:
+    """That is the one reason, with a command that does apply; not that of an engine, which it cannot choose."""
+    path = write()
+    with pytest.raises(InputError) as caught:
+        refuse(build({"workload": str(path), "command": command}))
+    (problem,) = caught.value.problems
+    assert problem.setting == command
+    assert problem.rule == "does not apply to a program over Kafka, whose operators are not known"
+    assert problem.way_out.startswith(f"streamgauge run {path}")
 
 
 def test_other_workloads_do_not_run_on_external() -> None:

@@ -28,7 +28,7 @@ from streamgauge.engines.latency_probe import LatencyProbe, ProbeRequest
 from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
 from streamgauge.studies.latency_breakdown.decompose import decompose
 from streamgauge.studies.latency_breakdown.trial_evidence import TrialEvidence
@@ -107,6 +107,7 @@ def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
     Raises:
         InputError: with every problem of a trial, or why it cannot be decomposed.
     """
+    refuse_program(experiment)
     config, probe = experiment.anatomy or Anatomy(), _supported_probe(experiment)
     _refuse(experiment, config, probe)
     update = {"command": "run", "anatomy": None, "keep_results": True, "matrix": _matrix(config, probe)}

@@ -27,7 +27,7 @@ from streamgauge.engines.operator_profiler import IsolatedOperator, OperatorProf
 from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.user_job import UserJob
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.profile import OperatorProfile, ProfiledOperator, ProfileInput, ProfileRequest
 from streamgauge.studies.operator_profile.memory import MemorySampler, distribution
 from streamgauge.studies.operator_profile.operator_io import SLICE, OperatorIO, Span, materialise, write_slices
@@ -81,6 +81,7 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
     Raises:
         InputError: with every problem of the experiment.
     """
+    refuse_program(experiment)
     config, load = experiment.characterize or Characterize(), experiment.load.model_copy(update={"generators": 1})
     problems = list(reproduce.unsupported_settings(experiment))
     if (events := config.total_slices * config.slice_events) > EVENTS_MAX:
