@@ -439,6 +439,8 @@ def read(path: Path) -> Experiment:
     except tomllib.TOMLDecodeError as error:
         rule, way_out = f"must be TOML ({error})", "correct that line"
     else:
+        if values.get("kind") == "experiment":  # beside files of programs, it says what this one is
+            del values["kind"]
         if values.get("kind") != "program":
             folder = path.resolve().parent
             return build(change_files(build(values).model_dump(), lambda file: find_beside(file, folder)))

@@ -90,6 +90,16 @@ def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -
         experiment.build({"workload": "filter", "engine": {"parallelism": 2}, "parallelism": 2})
 
 
+def test_a_file_may_say_that_it_is_an_experiment(tmp_path: Path) -> None:
+    """As the file of a program says what it is; any other kind is refused."""
+    path = tmp_path / "experiment.toml"
+    path.write_text('kind = "experiment"\nworkload = "filter"')
+    assert experiment.read(path) == experiment.build({"workload": "filter"})
+    path.write_text('kind = "matrix"\nworkload = "filter"')
+    with pytest.raises(InputError, match=r"kind: is not a setting"):
+        experiment.read(path)
+
+
 def test_a_job_may_lie_beside_the_file_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where we are is looked at first; then where the file lies."""
     (tmp_path / "there").mkdir()

@@ -224,7 +224,8 @@ def test_a_missing_file_and_other_text(tmp_path: Path) -> None:
         ({"engine": "spark"}, "does not support programs over Kafka"),
         ({"transport": "flight"}, "must be one that external can read: kafka"),
         ({"master": "local[2]"}, "does not apply to the engine external"),
-        ({"parallelism": 2}, "must reach the program, and its command has no {parallelism}"),
+        ({"parallelism": 2}, "must reach the program, and neither its command nor its environment has {parallelism}"),
+        ({"parallelism": 2}, "(scale: --resource partitions)"),
         ({"transport_options": {"encoding": "avro"}}, "a program's file names the format of each topic"),
         ({"options": {"trigger": "1s"}}, "is not an option of external"),
         ({"parameters": {"data": "x.csv"}}, "is for built-in workloads"),
@@ -238,9 +239,7 @@ def test_what_a_program_cannot_be_run_with(write: Write, more: dict[str, object]
 
 
 @pytest.mark.parametrize(("command", "refuse"), [("anatomy", check_trials), ("characterize", check_input)])
-def test_a_program_has_no_known_operators(
-    write: Write, command: str, refuse: Callable[[Experiment], object]
-) -> None:
+def test_a_program_has_no_known_operators(write: Write, command: str, refuse: Callable[[Experiment], object]) -> None:
     """That is the one reason, with a command that does apply; not that of an engine, which it cannot choose."""
     path = write()
     with pytest.raises(InputError) as caught:

@@ -61,6 +61,9 @@ def _parallelism_problems(flow: Flow, parallelism: int) -> Iterator[Problem]:
         rule = "cannot be set for a program that runs already"
         yield Problem("parallelism", rule, parallelism, "leave it out, or have the program started: command = [...]")
     elif not node.launch.takes_parallelism:
-        rule = f"must reach the program, and its command has no {PARALLELISM}"
-        way_out = f'leave it out, or add it: command = [..., "--cores={PARALLELISM}"]'
+        rule = f"must reach the program, and neither its command nor its environment has {PARALLELISM}"
+        way_out = (
+            f'add it to the file: environment = {{ CORES = "{PARALLELISM}" }}; '
+            "or leave --parallelism out (scale: --resource partitions)"
+        )
         yield Problem("parallelism", rule, parallelism, way_out)
