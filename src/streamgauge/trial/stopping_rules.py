@@ -46,7 +46,7 @@ TRENDS = ("backlog_trend", "output_trend", "evidence")
 """Checks that a longer span may decide; the first two are trends."""
 
 
-FIRST_BATCH = "the engine's first batch was not done"
+NOTHING_COMMITTED = "the engine had committed nothing yet"
 DRAINING = "the engine's backlog was still draining"
 BEHIND = "more waited than one and a half batch intervals"
 FASTER = "the engine's batches were still getting shorter"
@@ -72,7 +72,7 @@ def warmup_incomplete_reason(record: TrialRecord, interval_s: float = 0.0, behin
     - batches still get shorter.
     """
     if not record.trial_log.committed_until():
-        return FIRST_BATCH
+        return NOTHING_COMMITTED
     parts = record.trial_log.by_query()
     until = record.spans.measured_from_us
     behind = record.prolonged_us < behind_max_us and any(_behind(part, until, interval_s) for part in parts)

@@ -42,7 +42,7 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
     """Longer warm-up, extended span, Ctrl-C."""
     record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US))
     assert snapshot(record, START + US, "measured").note == ""
-    record.prolong_warmup(10 * US, stopping_rules.FIRST_BATCH)
+    record.prolong_warmup(10 * US, stopping_rules.NOTHING_COMMITTED)
     record.prolong_warmup(5 * US, stopping_rules.DRAINING)
     assert (
         snapshot(record, START + US, "measured").note

@@ -198,9 +198,9 @@ def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:
     record = done_of(make)
     assert not stopping_rules.warmup_incomplete_reason(record)
     record.trial_log.sinks = ("", "late")
-    assert stopping_rules.warmup_incomplete_reason(record) == stopping_rules.FIRST_BATCH
+    assert stopping_rules.warmup_incomplete_reason(record) == stopping_rules.NOTHING_COMMITTED
     record.trial_log.sinks, record.trial_log.commits = ("",), []
-    assert stopping_rules.warmup_incomplete_reason(record) == stopping_rules.FIRST_BATCH
+    assert stopping_rules.warmup_incomplete_reason(record) == stopping_rules.NOTHING_COMMITTED
 
 
 def test_a_longer_warm_up_says_for_what(make: Any) -> None:
