@@ -51,7 +51,7 @@ class ExternalEngine(Engine):
             scratch=str(self._scratch.path), parallelism=self._parallelism or len(self._cpus or cpus()),
             inputs=input_topics(run, dict(launch.inputs)), outputs=output_topics(run, dict(launch.outputs)),
         )  # fmt: skip
-        self._settings = {"command": " ".join(launch.command) or "none: it ran already", "group": environment.group}
+        self._settings = settings_of(launch)
         try:
             if not launch.attached:
                 self._launch(launch, environment, folder)
@@ -129,6 +129,12 @@ class ExternalEngine(Engine):
         assert self._child is not None
         answer: int | None = self._child.ask(request, REQUEST_S, **arguments)
         return answer
+
+
+def settings_of(launch: Launch) -> dict[str, str]:
+    """They are the same in each run of a program, so a group that is named after the run is not named here."""
+    command = " ".join(launch.command) or "none: it ran already"
+    return {"command": command, "group": launch.group or "a new one for each run"}
 
 
 def _end_in_words(code: int) -> str:
