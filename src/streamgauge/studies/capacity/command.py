@@ -348,9 +348,12 @@ def header(resolved: ResolvedExperiment, ceiling_per_s: float) -> str:
     """One line: the experiment and its machine."""
     experiment = resolved.experiment
     parameters = ", ".join(f"{name}={value}" for name, value in resolved.parameters.model_dump().items())
-    master = experiment.master or f"local[{len(resolved.sut_cpus or cpus())}]"
+    asked = f"{resolved.workload.title} ({parameters})" if parameters else resolved.workload.title
+    cores = experiment.parallelism or len(resolved.sut_cpus or cpus())
+    # Only Spark's engines have a master.
+    where = experiment.master or (f"local[{cores}]" if resolved.engine.needs_java else f"{cores} cores")
     return (
-        f"{resolved.workload.title} ({parameters})   {experiment.engine} {master}   {experiment.transport}   "
+        f"{asked}   {experiment.engine} {where}   {experiment.transport}   "
         f"tuning: {experiment.tuning}   seed {experiment.load.seed}   isolation: {experiment.isolation}   "
         f"{resolved.generators_in_words}   "
         f"generator ceiling (making events) {format_rate(ceiling_per_s)}"

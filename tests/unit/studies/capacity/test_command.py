@@ -42,6 +42,29 @@ NOTHING_READ = SimpleNamespace(by_query=lambda: ())
 """The log of a trial in which the engine took nothing."""
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({}, "   spark local[2]   flight   "),
+        ({"parallelism": 3}, "   spark local[3]   flight   "),
+        ({"master": "local[1]"}, "   spark local[1]   flight   "),
+        ({"engine": "known"}, "   known 2 cores   flight   "),
+    ],
+)
+def test_a_search_says_where_it_runs(more: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A master only of an engine that has one."""
+    monkeypatch.setattr(command, "cpus", lambda: (0, 1))
+    asked = {"workload": "filter", "command": "sustain", "load": {"duration": "10s"}}
+    assert words in command.header(check(build({**asked, **more})), 1e6)
+
+
+def test_a_search_of_a_program_shows_no_empty_parameters() -> None:
+    """It has none."""
+    path = Path(__file__).parents[4] / "examples" / "external" / "python_consumer" / "program.toml"
+    shown = command.header(check(build({"workload": str(path), "command": "sustain"})), 1e6)
+    assert shown.startswith("python consumer   external ")
+
+
 def test_a_search_that_goes_on_asks_for_the_rates_that_it_asked_for(study: RunFolder) -> None:
     """The ceiling differs with every measurement; kept, the recorded trials are those of the same search."""
     measured = iter([1e6, 2e6])
