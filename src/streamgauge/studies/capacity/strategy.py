@@ -10,8 +10,8 @@ Pure: no engine, no clock, no chance. The steps, in order:
  3. Bisection until the bracket is as narrow as requested. The next rate is where the engine is expected to be full, by
     its busy share at both ends. Without such a prediction it is the geometric middle.
  4. The rate that holds is confirmed: again on a fresh engine, then at 90 %, unless a trial of the bracket held near
-    90 %. If one of the two fails, the search steps down by the width from the rate that failed, and confirms again on
-    that same engine (no trial of the bracket ran there).
+    90 %. If one of the two fails, the search steps down by one or two widths from the rate that failed, and confirms
+    again on that same engine (no trial of the bracket ran there).
 
 A trial is invalid if something disturbed the driver or took the system's CPUs. It is repeated once at the same rate. If
 it is invalid again, there is no upper end, and the rate that held is confirmed. If the rate lies far above what held,
@@ -266,23 +266,26 @@ def _expected_full_rate(state: State, low: float, high: float) -> float | None:
 def _confirm(state: State) -> TrialRequests:
     """Confirms on a fresh engine, then at 90 %; steps down by the width from a rate that failed, until both hold.
 
-    One fresh engine serves all confirmations, since no other trial ran there.
+    By two widths if the rate was undecided and batches were so full that the next one would be, too. One fresh engine
+    serves all confirmations, since no other trial ran there.
 
     At 90 % only "not sustained" refutes the rate above; undecided or invalid trials prove nothing.
     """
     settings, rate, fresh = state.settings, state.low, True
+    width = 1 + settings.tolerance
     while rate is not None:
         outcome = yield from _try(state, rate, "confirm", fresh)
         fresh = False
+        step = width if _decidable_rate(outcome) > rate / width else width**2
         if outcome.holds:
             refuted = yield from _refuted_at_90_percent(state, rate)
             if refuted is None:
                 return
-            rate = refuted
+            rate, step = refuted, width
         if rate <= settings.floor_per_s * (1 + SLACK):
             reason = f"not even {format_rate(settings.floor_per_s)} was confirmed"
             raise SearchEnded(SearchEnd.NO_RATE_HELD, reason)
-        rate = _within(settings, rate / (1 + settings.tolerance))
+        rate = _within(settings, rate / step)
 
 
 def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False, repeat_invalid: bool = True) -> Trial:

@@ -122,6 +122,20 @@ def test_an_engine_that_is_full_a_little_above_a_width_is_offered_a_width_more()
     assert result.low == 0.92e6
 
 
+@pytest.mark.parametrize(("busy_share", "widths"), [(0.84, 1), (1.0, 2), (None, 1)])
+def test_after_an_undecided_confirmation_the_step_depends_on_how_full_batches_were(
+    busy_share: float | None, widths: int
+) -> None:
+    """A fresh engine needed a sixth more time: 933, 888, 846, and 806 k/s were all undecided."""
+    machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6))
+    machine.tell(TrialOutcome(1e6, "sustained", purpose="bracket", busy_share=0.95))
+    assert machine.request is not None
+    machine.tell(TrialOutcome(machine.request.rate_per_s, "not_sustained", purpose="bracket"))
+    machine.tell(TrialOutcome(1e6, "undecided", purpose="confirm", busy_share=busy_share))
+    assert (machine.request.purpose, machine.request.fresh) == ("confirm", False)
+    assert machine.request.rate_per_s == pytest.approx(1e6 / 1.05**widths)
+
+
 @pytest.mark.parametrize(("below", "purposes"), [(0.905, ["confirm"]), (0.84, ["confirm", "at 90 %"])])
 def test_a_trial_that_held_at_about_ninety_percent_is_not_repeated(below: float, purposes: list[str]) -> None:
     """Within 5 % of that rate; the result shows that trial's figures."""
