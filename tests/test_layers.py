@@ -26,7 +26,7 @@ MAY_IMPORT: dict[str, str] = {
     "results": "core",
     "transports": "core transports.flight transports.kafka.broker transports.kafka.client transports.socket",
     "transports.flight": "core transports",
-    "transports.kafka": "",
+    "transports.kafka": "core",
     "transports.kafka.broker": "core system transports transports.kafka transports.kafka.client",
     "transports.kafka.client": "core transports transports.kafka transports.kafka.codecs transports.kafka.formats",
     "transports.kafka.codecs": "core",

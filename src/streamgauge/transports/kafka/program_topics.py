@@ -12,7 +12,6 @@ from typing import Any, Literal
 from streamgauge.transports.kafka.topic_names import input_topics, output_topics
 
 Kind = Literal["json", "csv", "text", "avro", "avro-confluent"]
-KINDS: tuple[Kind, ...] = ("json", "csv", "text", "avro", "avro-confluent")
 AVRO: tuple[Kind, ...] = ("avro", "avro-confluent")
 RecordTimestamp = Literal["planned", "sent"]
 

@@ -104,6 +104,7 @@ class ProgramInlet:
         self._offsets: dict[Place, int] = {}
         self._moves_s: list[float] = []
         self._ends: tuple[dict[Place, int], float] = ({}, 0.0)
+        self._inferred: dict[Place, int] = {}
         self._lock = threading.Lock()
         self._consumer = ResultsConsumer(settings, f"streamgauge-{at.token}-results", receiver)
         places = [place for place in self._topics.starts if place[0] in self._outputs]
@@ -233,7 +234,8 @@ class ProgramInlet:
         text = f"group {self._group_id} has committed no offset, so how far it had read is not known"
         self._receiver.remark(NEVER_COMMITTED, 1, f"{text}; progress is inferred from its results, and lag is null")
         quiet_s = time.monotonic() - max(self._ends[1], self._last_result_s)
-        if ends and QUIET_S < quiet_s <= QUIET_S + 2 * POLL_S:
+        if ends and quiet_s > QUIET_S and ends != self._inferred:
+            self._inferred = ends
             self._read(ends)
 
     @property
@@ -250,7 +252,7 @@ class ProgramInlet:
             if beyond_reach_s > (FOREIGN_S if output.foreign >= FOREIGN_MIN else self._topics.timeout_s):
                 fields = ", ".join(f"{name} {kind}" for name, kind in output.parser.of.types.items())
                 return (
-                    f"{output.foreign_in_words}. A result must be {_FORMATS[output.parser.of.format.kind]} with these "
+                    f"{output.foreign_in_words}. A result must be {output.parser.format.words} with these "
                     f"fields: {fields}. Correct what the program writes, or its output and reference in its file"
                 )
         return ""
@@ -258,9 +260,9 @@ class ProgramInlet:
     def _silence(self, events: int) -> str:
         """Why a program is rejected that reads or writes nothing; empty if it has results, or time left."""
         limit_s, read = self._topics.first_result_s, sum(self._offsets.values())
-        if self._results or self._waited_s <= limit_s:
+        names = ", ".join(topic for topic, each in self._outputs.items() if not each.messages)
+        if self._results or not names or self._waited_s <= limit_s:
             return ""
-        names = ", ".join(self._outputs)
         if read:
             seen = f"its group {self._group_id} has committed {read:,} of {events:,} events"
             advice = "Check that it writes there ($STREAMGAUGE_OUTPUT)"
@@ -274,12 +276,3 @@ class ProgramInlet:
             f"no message came on {names} within {limit_s:g} s of the first event, and {seen}. "
             f"{advice}; if results may take longer, raise timeout in its file"
         )
-
-
-_FORMATS = {
-    "json": "a JSON object",
-    "csv": "a line of CSV",
-    "text": "a text",
-    "avro": "Avro of the declared schema",
-    "avro-confluent": "Avro of the declared schema in Confluent's framing",
-}

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END
 from streamgauge.core.schema import arrow_type
 from streamgauge.transports.kafka.formats.api import Foreign, ProgramFormat
 from streamgauge.transports.kafka.formats.choice import format_of
 from streamgauge.transports.kafka.formats.json import WORDS
+from streamgauge.transports.kafka.message_times import FAR_US, in_year, is_near, units_of
 from streamgauge.transports.kafka.program_topics import OutputTopic
 
 SHOWN_BYTES = 120
 """How much of a foreign message is shown."""
-FAR_US = 86_400 * US
-"""An event time so far from now has another unit."""
-UNITS = {"s": US, "ms": 1000, "us": 1}
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "bigint": ("a whole number", lambda value: type(value) is int or (type(value) is float and value.is_integer())),
     "double": ("a number", lambda value: type(value) in (int, float)),
@@ -64,7 +60,7 @@ class ResultParser:
         columns |= {EVENT_TIME: pa.int64()} | ({WINDOW_END: arrow_type("timestamp")} if of.window_end else {})
         self.schema = pa.schema([*columns.items(), (EMISSION_TIME, pa.int64())])
         """The columns of parsed results."""
-        self._format: ProgramFormat = format_of(of.format, tuple((n, _wired(kind)) for n, kind in of.types.items()))
+        self.format: ProgramFormat = format_of(of.format, tuple((n, _wired(kind)) for n, kind in of.types.items()))
         self._times = [*([EVENT_TIME] if of.time else []), *([WINDOW_END] if of.window_end else [])]
 
     def parse(self, values: Sequence[bytes | None], received_us: Sequence[int], now_us: int) -> Parsed:
@@ -81,7 +77,7 @@ class ResultParser:
     def _at_once(self, values: Sequence[bytes | None]) -> pa.Table | None:
         """The fields of all messages; None unless every message surely is a result."""
         present = [value for value in values if value is not None]
-        table = self._format.table(present, self._fields) if len(present) == len(values) else None
+        table = self.format.table(present, self._fields) if len(present) == len(values) else None
         if table is None or any(table.column(name).null_count for name in self.of.required):  # a missing field is null
             return None
         return table
@@ -102,7 +98,7 @@ class ResultParser:
         """The declared fields of a result. Raises Foreign."""
         if value is None:
             raise Foreign("it has no value: a tombstone")
-        row, of = self._format.fields(value), self.of
+        row, of = self.format.fields(value), self.of
         for name in of.required:
             if row.get(name) is None:
                 raise Foreign(f"it has no field {name}" if name not in row else f"its {name} is null")
@@ -163,14 +159,10 @@ def _is_unicode(text: str) -> bool:
 
 def _time_reason(name: str, time: float, unit_us: int, now_us: int) -> str:
     time_us = time * unit_us
-    if abs(time_us - now_us) <= FAR_US:
+    if is_near(time_us, now_us):
         return ""
-    try:
-        moment = (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us)).strftime("in %Y")
-    except OverflowError:
-        moment = "out of range"
-    fits = next((unit for unit, us in UNITS.items() if abs(time * us - now_us) <= FAR_US), "")
-    return f"its {name} is {moment} in the declared time_unit" + (f"; it fits {fits}" if fits else "")
+    fits = "".join(f"; it fits {unit}" for unit in units_of([time], now_us)[:1])
+    return f"its {name} is {in_year(time_us)} in the declared time_unit{fits}"
 
 
 def _exact(value: Any, kind: str) -> Any:

@@ -23,6 +23,9 @@ class ProgramFormat(ABC):
         columns: the fields; those of results have no timestamps, which are numbers in messages.
     """
 
+    words: str
+    """What a message is, for people."""
+
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
 
@@ -62,6 +65,15 @@ def unmarked_text_of(value: bytes) -> str:
     if value.startswith(BOM):
         raise Foreign("it begins with a byte order mark")
     return text_of(value)
+
+
+def is_text(value: bytes) -> bool:
+    """Whether it is UTF-8."""
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def text_of(value: bytes) -> str:

@@ -41,6 +41,7 @@ class Avro(ProgramFormat):
     def __init__(self, columns: Columns, schema: str, schema_id: int | None = None) -> None:
         super().__init__(columns)
         self._leaves = leaves(schema)
+        self.words = "Avro of the declared schema" + (" in Confluent's framing" if schema_id is not None else "")
         self._header = b"" if schema_id is None else _HEADER.pack(0, schema_id)
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:

@@ -12,10 +12,14 @@ from streamgauge.transports.kafka.program_topics import MessageFormat
 
 def format_of(declared: MessageFormat, columns: Columns) -> ProgramFormat:
     """The format of messages with these fields."""
-    if declared.kind == "csv":
-        return Csv(columns, declared.delimiter)
-    if declared.kind == "text":
-        return Text(columns)
-    if declared.kind == "json":
-        return NestedJson(columns)
-    return Avro(columns, declared.schema, declared.schema_id if declared.kind == "avro-confluent" else None)
+    match declared.kind:
+        case "json":
+            return NestedJson(columns)
+        case "csv":
+            return Csv(columns, declared.delimiter)
+        case "text":
+            return Text(columns)
+        case "avro":
+            return Avro(columns, declared.schema)
+        case "avro-confluent":
+            return Avro(columns, declared.schema, declared.schema_id)

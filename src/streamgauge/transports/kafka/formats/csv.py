@@ -16,11 +16,20 @@ import pyarrow.csv
 from streamgauge.transports.kafka.formats.api import Columns, Foreign, ProgramFormat, any_marked, unmarked_text_of
 
 _BOOLEANS = {"true": True, "false": False}
-_READERS: dict[str, Callable[[str], Any]] = {"bigint": int, "double": float, "boolean": _BOOLEANS.__getitem__}
+
+
+def _whole(cell: str) -> int:
+    """A whole number, to the base 16 after 0x as in Arrow. Raises ValueError."""
+    return int(cell, 16 if cell[:2] in ("0x", "0X") else 10)
+
+
+_READERS: dict[str, Callable[[str], Any]] = {"bigint": _whole, "double": float, "boolean": _BOOLEANS.__getitem__}
 
 
 class Csv(ProgramFormat):
     """Implements `ProgramFormat`; the fields are in the order of the columns."""
+
+    words = "a line of CSV"
 
     def __init__(self, columns: Columns, delimiter: str = ",") -> None:
         super().__init__(columns)
@@ -35,29 +44,43 @@ class Csv(ProgramFormat):
         text = b"\n".join(values)
         if any_marked(text):
             return None
+        table = self._table(text, schema)
+        return table if table is not None and table.num_rows == len(values) else None
+
+    def _table(self, text: bytes, schema: pa.Schema) -> pa.Table | None:
         try:
-            table = pa.csv.read_csv(
+            return pa.csv.read_csv(
                 io.BytesIO(text),
                 pa.csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=self.names),
                 pa.csv.ParseOptions(delimiter=self._delimiter, ignore_empty_lines=False),
                 pa.csv.ConvertOptions(
-                    column_types=schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+                    column_types=schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
+                    true_values=["true"], false_values=["false"],
                 ),
-            )
+            )  # fmt: skip
         except pa.ArrowInvalid:
             return None
-        return table if table.num_rows == len(values) else None
 
     def fields(self, value: bytes) -> dict[str, Any]:
-        text = unmarked_text_of(value).rstrip("\r\n")
+        cells = self._split(unmarked_text_of(value).rstrip("\r\n"))
+        if len(cells) != len(self.columns):
+            raise Foreign(f"it has {len(cells)} fields, not {len(self.columns)}")
+        return {name: _read(cell, kind) for (name, kind), cell in zip(self.columns, cells, strict=True)}
+
+    def _split(self, text: str) -> list[str | None]:
+        """The cells of a line, None for an empty one. Raises Foreign.
+
+        Arrow reads lines with quotes, as in `table`, because Python does not tell an empty text in quotes from a null.
+        """
+        if '"' in text:
+            table = self._table(text.encode(), pa.schema([(name, pa.string()) for name in self.names]))
+            if table is not None and table.num_rows == 1:
+                return [column[0].as_py() for column in table.columns]
         try:
             lines = list(csv.reader([text], delimiter=self._delimiter, strict=True))
         except csv.Error as error:
             raise Foreign(f"it is not CSV: {error}") from None
-        cells = lines[0] if lines else []
-        if len(cells) != len(self.columns):
-            raise Foreign(f"it has {len(cells)} fields, not {len(self.columns)}")
-        return {name: _read(cell, kind) for (name, kind), cell in zip(self.columns, cells, strict=True)}
+        return [cell or None for cell in lines[0]] if lines else []
 
     def _cells(self, column: pa.Array, kind: str) -> pa.Array:
         if kind == "binary":
@@ -72,8 +95,8 @@ class Csv(ProgramFormat):
         return pc.if_else(special, pc.binary_join_element_wise('"', quoted, '"', ""), texts)
 
 
-def _read(cell: str, kind: str) -> Any:
-    if cell == "":
+def _read(cell: str | None, kind: str) -> Any:
+    if cell is None or (cell == "" and kind != "string"):
         return None
     try:
         return _READERS[kind](cell) if kind in _READERS else cell

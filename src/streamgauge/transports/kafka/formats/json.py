@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from operator import methodcaller
 from typing import Any
 
 import pyarrow as pa
@@ -13,14 +14,17 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from streamgauge.transports.kafka.codecs.json import JsonObjects
-from streamgauge.transports.kafka.formats.api import Foreign, ProgramFormat, any_marked, unmarked_text_of
+from streamgauge.transports.kafka.formats.api import Foreign, ProgramFormat, is_text, unmarked_text_of
 
 WORDS = {dict: "an object", list: "an array", str: "a text", bool: "a truth value", int: "a number", float: "a number"}
 """A JSON value in words, by its Python type."""
+_begins_object = methodcaller("startswith", b"{")
 
 
 class NestedJson(ProgramFormat):
     """Implements `ProgramFormat`."""
+
+    words = "a JSON object"
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
         return self._objects.encode(batch)
@@ -31,7 +35,8 @@ class NestedJson(ProgramFormat):
 
     def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
         text = b"\n".join(values)
-        if any_marked(text):
+        # The reader of Arrow takes any bytes within texts, and two objects in one message for those of two.
+        if not (all(map(_begins_object, values)) and is_text(text)):
             return None
         try:
             table = pa.json.read_json(
@@ -78,13 +83,15 @@ def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def _found(row: dict[str, Any], names: Iterable[str]) -> Iterable[tuple[str, Any]]:
-    """(name, value) of the fields that an object has."""
+    """(name, value) of the fields that an object has; an object that is null has none."""
     for name in names:
         value: Any = row
         parts = name.split(".")
         for depth, part in enumerate(parts):
+            if value is None:
+                break
             if not isinstance(value, dict):
-                raise Foreign(f"its {'.'.join(parts[:depth])} is {WORDS.get(type(value), 'null')}, not an object")
+                raise Foreign(f"its {'.'.join(parts[:depth])} is {WORDS[type(value)]}, not an object")
             if part not in value:
                 break
             value = value[part]

@@ -14,6 +14,8 @@ from streamgauge.transports.kafka.formats.api import ProgramFormat, text_of
 class Text(ProgramFormat):
     """Implements `ProgramFormat`, for one column."""
 
+    words = "a text"
+
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
         column = batch.column(self.names[0])
         return column if pa.types.is_binary(column.type) else pc.cast(pc.cast(column, pa.string()), pa.binary())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -156,6 +157,45 @@ def test_a_byte_order_mark_is_foreign_wherever_it_comes(value: bytes) -> None:
     found = parsed(b"\xef\xbb\xbf" + value, value, of=of)
     assert (found.results.num_rows, found.foreign) == (1, 1)
     assert found.first.endswith("(it begins with a byte order mark)")
+
+
+SAME = OutputTopic({"id": "bigint", "city": "string", "dear": "boolean", "home.zip": "bigint"}, ("id",))
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "row"),
+    [
+        ("csv", b'7,"",true,1', (7, "", True, 1)),
+        ("csv", b"7,,true,1", (7, None, True, 1)),
+        ("csv", b'7,"U""l,m",,', (7, 'U"l,m', None, None)),
+        ("csv", b'7,"U"lm,false,"1"', (7, "Ulm", False, 1)),
+        ("csv", b'7,Ulm,true,""', (7, "Ulm", True, None)),
+        ("csv", b"0x1F,Ulm,true,1", (31, "Ulm", True, 1)),
+        ("csv", b"7,Ulm,1,1", None),
+        ("csv", b"7,Ulm,TRUE,1", None),
+        ("csv", b'7,"Ulm,true,1', None),
+        ("json", b'{"id":7,"city":"\xff"}', None),
+        ("json", b'{"id":7,"other":"\xed\xa0\x80"}', None),
+        ("json", b'{"id":7,"home":null}', (7, None, None, None)),
+        ("json", b'{"id":7,"home":{}}', (7, None, None, None)),
+        ("json", b'{"id":7,"home":{"zip":9}}', (7, None, None, 9)),
+        ("json", b' {"id":7}', (7, None, None, None)),
+    ],
+)
+def test_what_a_message_says_does_not_hang_on_those_beside_it(
+    kind: Literal["json", "csv"], message: bytes, row: tuple[object, ...] | None
+) -> None:
+    """Messages are read in slices, and one by one in a slice with a foreign one."""
+    of = replace(SAME, format=MessageFormat(kind))
+    for beside in ([], [b"\xff"]):
+        found = parsed(message, *beside, of=of)
+        assert rows(found, *SAME.types) == ([] if row is None else [row]), beside
+        assert found.foreign == len(beside) + (row is None)
+
+
+def test_two_results_in_one_message_are_none_beside_an_empty_one() -> None:
+    """Though there are as many objects as messages."""
+    assert parsed(b'{"id":1}{"id":2}', b"", of=SAME).foreign == 2
 
 
 AVRO = '{"type": "record", "name": "r", "fields": [{"name": "ts", "type": "long"}, {"name": "closed", "type": "long"}]}'
