@@ -145,6 +145,20 @@ def test_a_window_has_the_event_time_of_its_end(write: Write) -> None:
     assert (user, revenue, closed, event_time, str(window_end)) == (1, 95, 8000, 7_999_999, "1970-01-01 00:00:08")
 
 
+@pytest.mark.parametrize("word", ["export A=1; " * 30, ":".join(["/opt/jars/one.jar"] * 400)])
+def test_a_word_of_the_command_may_be_longer_than_a_path(write: Write, word: str) -> None:
+    """A script of a shell, or a class path."""
+    assert program(write(("--from={input}", word))).files.keys() == {"program.toml"}
+
+
+@pytest.mark.parametrize("end", ["-- of the dear ones", ";;", "/* it's all */", "ORDER BY ts;"])
+def test_a_reference_may_end_with_a_comment(write: Write, end: str) -> None:
+    """What the check before the run lets through also runs after it."""
+    workload = program(write(("price > 90", f"price > 90 {end}")))
+    rows = "SELECT 1 AS user_id, 95 AS price, 7001::BIGINT AS ts, 7001500::BIGINT AS event_time"
+    assert answer(workload, rows) == [(1, 95, 7001, 7_001_000)]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -154,6 +168,7 @@ def test_a_window_has_the_event_time_of_its_end(write: Write) -> None:
         ("[inputs.purchases.fields]", "[inputs.purchases.feilds]", "is not a setting; these are: topic, format"),
         ('reference = "SELECT user_id', 'reference = "SELECT userid', "must be DuckDB SQL over its inputs (purchases)"),
         ('reference = "SELECT', 'reference = "-- SELECT', "must be DuckDB SQL over its inputs (purchases)"),
+        ("price > 90", "price > 90; -- of the dear ones", 'syntax error at or near ";"'),
         ("user_id, price, ts FROM", "map() AS m, user_id, ts FROM", "must have columns that JSON can hold"),
         ("price, ts FROM", "price FROM", "must be a column of the reference: user_id, price"),
         ("price, ts FROM", "price, ts::VARCHAR AS ts FROM", "must be a whole number of ms, or a timestamp"),
@@ -292,6 +307,16 @@ def test_names_that_differ_by_case_alone_are_refused(write: Write) -> None:
     assert "must differ from purchases by more than upper and lower case" in said
 
 
+def test_names_are_those_of_topics(write: Write) -> None:
+    """Kafka takes no other letters, and would say so at the start."""
+    new = '"käufe"'
+    said = the_problem(write(
+        ("[inputs.purchases]", f"[inputs.{new}]"), ("[inputs.purchases.fields]", f"[inputs.{new}.fields]"),
+        ("FROM purchases", "FROM käufe"),
+    ))  # fmt: skip
+    assert "inputs.käufe: must have a name of letters (a to z), digits and _" in said
+
+
 def test_several_outputs(write: Write) -> None:
     """Each is a sink with its own mode, reach, reference, topic and format."""
     path = write()
@@ -337,7 +362,8 @@ def test_a_silent_program_ends_by_its_own_timeout(write: Write) -> None:
 def test_results_without_a_time_are_said_to_have_no_latency(write: Write) -> None:
     """Before the run."""
     workload = program(write(('time = "ts"\nreach', "reach"), ('"user_id", "ts"]', '"user_id"]')))
-    assert any("they have no latency; name the field" in note for note in workload.notes)
+    words = "they have no latency, and those of windows still open at the end count as missing; name the field"
+    assert any(words in note for note in workload.notes)
 
 
 @pytest.mark.parametrize(

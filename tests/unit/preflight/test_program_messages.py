@@ -178,6 +178,21 @@ def test_what_a_dry_run_finds(tmp_path: Path, changes: tuple[tuple[str, str], ..
 
 
 @pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("SELECT userid FROM purchases", "must be DuckDB SQL over its inputs (purchases)"),
+        ("SELECT CAST('x' || price AS INT) AS p, user_id, ts FROM purchases", "must run over events of its inputs"),
+        ("SELECT map() AS m, user_id, ts FROM purchases", "must have columns that JSON can hold"),
+    ],
+)
+def test_a_reference_is_named_where_it_stands(tmp_path: Path, wrong: str, words: str) -> None:
+    """At the top of the file, or in the table of its output."""
+    above, below = (REFERENCE, f'reference = "{wrong}"\n'), (OUTPUT, f'[output]\nreference = "{wrong}"')
+    assert f"program.toml: reference: {words}" in problem_of(tmp_path, above)
+    assert f"program.toml: output.reference: {words}" in problem_of(tmp_path, (REFERENCE, ""), below)
+
+
+@pytest.mark.parametrize(
     ("unit", "time", "meant"),
     [("s", 1_700_000_000_123, "ms"), ("us", 1_700_000_000_123, "ms"), ("ms", 1_700_000_000, "s")],
 )

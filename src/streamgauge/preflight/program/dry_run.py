@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,11 @@ from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.preflight.program.reference import table_types, time_name
-from streamgauge.preflight.program.tables import UNITS, OutputTable, ProgramTable
+from streamgauge.preflight.program.tables import OutputTable, ProgramTable
 from streamgauge.system.user_code import duckdb_lines, first_line
+from streamgauge.transports.kafka.message_times import UNITS, in_year, units_of
 
 RATE_PER_S, DURATION_S = 1000.0, 5.0
-DAY_US = 86_400 * US
-"""Results with times farther away are foreign."""
 SAMPLED_US = (631_152_000 * US, 4_102_444_800 * US)
 """The times that a user's sample may have: 1990 to 2100."""
 
@@ -41,11 +39,12 @@ def problems(path: Path, table: ProgramTable, streams: Sequence[StreamSpec]) -> 
         for sink, output in table.by_sink.items():
             place = f"{path.name}: {table.setting_of(sink)}"
             try:
-                connection.execute(f"CREATE OR REPLACE TABLE _results AS {output.reference.strip().rstrip(';')}")
+                connection.execute("DROP TABLE IF EXISTS _results")
+                connection.sql(output.reference).create("_results")
             except duckdb.Error as error:
-                reference = f"{path.name}: reference" if table.output is not None else f"{place}.reference"
                 way_out = "\n  ".join(["correct it", *duckdb_lines(error)])
-                yield Problem(reference, "must run over events of its inputs", first_line(error), way_out)
+                setting = f"{path.name}: {table.reference_setting_of(sink)}"
+                yield Problem(setting, "must run over events of its inputs", first_line(error), way_out)
                 continue
             yield from _unit_problems(connection, place, output, now_us)
             yield from _key_problems(connection, place, output)
@@ -57,7 +56,7 @@ def sample_unit_problem(place: str, unit: str, last_time: float) -> Problem | No
     fits = [name for name, unit_us in UNITS.items() if low_us <= last_time * unit_us <= high_us]
     if unit in fits or not fits:
         return None
-    got = f"{unit}, in which its time {last_time:.0f} is {_in_year(last_time * UNITS[unit])}"
+    got = f"{unit}, in which its time {last_time:.0f} is {in_year(last_time * UNITS[unit])}"
     return Problem(f"{place}.time_unit", "must be the unit of the times in its sample", got, f'time_unit = "{fits[0]}"')
 
 
@@ -85,13 +84,10 @@ def _unit_problems(connection: Any, place: str, output: OutputTable, now_us: int
         ((low, high),) = connection.execute(f"SELECT min({quote(name)}), max({quote(name)}) FROM _results").fetchall()
         if low is None:
             continue
-        fits = [
-            unit for unit, unit_us in UNITS.items()
-            if all(abs(value * unit_us - now_us) <= DAY_US for value in (low, high))
-        ]  # fmt: skip
+        fits = units_of((low, high), now_us)
         if output.time_unit not in fits and fits:
-            unit_us = UNITS[output.time_unit]
-            got = f"{output.time_unit}, in which the {setting} {name} of a result is {_in_year(high * unit_us)}"
+            moment = in_year(high * UNITS[output.time_unit])
+            got = f"{output.time_unit}, in which the {setting} {name} of a result is {moment}"
             way_out = f'time_unit = "{fits[0]}", or another unit of {name} in the reference'
             yield Problem(f"{place}.time_unit", "must be the unit of the times in results", got, way_out)
             return
@@ -113,10 +109,3 @@ def _key_problems(connection: Any, place: str, output: OutputTable) -> Iterator[
     more = f'keys = ["{output.keys[0]}", "{others[0]}"], or ' if others else ""
     rule = "must identify one row of the reference, as in update mode each key has one last value"
     yield Problem(f"{place}.keys", rule, got, f"{more}GROUP BY {', '.join(ids)} in the reference")
-
-
-def _in_year(time_us: float) -> str:
-    try:
-        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us)).strftime("in %Y")
-    except OverflowError:
-        return "out of range"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Mapping
@@ -28,8 +29,9 @@ from streamgauge.preflight.program.rules import (
     stream_problems,
     table_problems,
 )
-from streamgauge.preflight.program.tables import UNITS, InputTable, OutputTable, ProgramTable, read
+from streamgauge.preflight.program.tables import InputTable, OutputTable, ProgramTable, read
 from streamgauge.preflight.user_job import NoParameters, UserJob
+from streamgauge.transports.kafka.message_times import UNITS
 from streamgauge.transports.kafka.program_topics import InputTopic, OutputTopic, ProgramTopics
 from streamgauge.workloads.registry import Job
 
@@ -40,8 +42,8 @@ _REACH = (
     'without windows or state has reach = "0s"'
 )
 _TIMELESS = (
-    "{sink}: its results carry no time, so they have no latency; name the field with it (time or window_end), or "
-    "the fields that identify an input record (latency_key)"
+    "{sink}: its results carry no time, so they have no latency, and those of windows still open at the end count as "
+    "missing; name the field with it (time or window_end), or the fields that identify an input record (latency_key)"
 )
 _ATTACHED = "the program ran already, so its CPU and memory are not known, and it was not restarted"
 
@@ -110,8 +112,16 @@ def _files(path: Path, table: ProgramTable, folder: Path) -> dict[str, Path]:
     """The files that determine the workload."""
     tables = (*table.inputs.values(), *table.by_sink.values())
     names = [*(each.sample for each in table.inputs.values()), *(each.schema_file for each in tables)]
-    names += [word for word in table.command if (folder / word).is_file()]
+    names += [word for word in table.command if _is_readable(folder / word)]
     return {path.name: path} | {name: folder / name for name in names if name}
+
+
+def _is_readable(path: Path) -> bool:
+    """Whether it is a file that can be read. A word of a command may also be longer than a path can be."""
+    try:
+        return path.is_file() and os.access(path, os.R_OK)
+    except OSError:
+        return False
 
 
 def _inputs(streams: tuple[StreamSpec, ...]) -> tuple[Input, ...]:
@@ -197,8 +207,7 @@ def _columns(path: Path, table: ProgramTable, streams: tuple[StreamSpec, ...]) -
         raise InputError(problems)
     columns = {}
     for sink, output in table.by_sink.items():
-        setting = "reference" if table.output is not None else f"{table.setting_of(sink)}.reference"
-        columns[sink] = columns_of(f"{path.name}: {setting}", output.reference, streams)
+        columns[sink] = columns_of(f"{path.name}: {table.reference_setting_of(sink)}", output.reference, streams)
         problems += column_problems(path, table, sink, columns[sink])
         if output.latency_key:
             problems += latency_key_problems(path, table, sink, columns[sink], streams)

@@ -11,8 +11,9 @@ from streamgauge.core.schema import quote
 from streamgauge.core.value_types import TIMESTAMP, ValueType, from_duckdb
 from streamgauge.jobs import TIME
 from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.preflight.program.tables import UNITS, OutputTable
+from streamgauge.preflight.program.tables import OutputTable
 from streamgauge.system.user_code import duckdb_lines, first_line
+from streamgauge.transports.kafka.message_times import UNITS
 
 PLANNED_TIME = "planned_time"
 """The time column of the tables of a reference, if a field has the usual name."""
@@ -66,12 +67,13 @@ def reference_of(output: OutputTable) -> Callable[[Any], Any]:
     def answer(connection: Any) -> Any:
         relation = connection.sql(output.reference)
         types = dict(zip(relation.columns, map(from_duckdb, relation.types), strict=True))
-        return _dated(connection, output, types)
+        return relation.project(_dated(output, types))
 
     return answer
 
 
-def _dated(connection: Any, output: OutputTable, types: Mapping[str, ValueType]) -> Any:
+def _dated(output: OutputTable, types: Mapping[str, ValueType]) -> str:
+    """The columns of the reference, of these types, with the event time and the end of the window, as SQL."""
     unit_us = UNITS[output.time_unit]
 
     def micros(name: str) -> str:
@@ -85,5 +87,4 @@ def _dated(connection: Any, output: OutputTable, types: Mapping[str, ValueType])
         added[EVENT_TIME] = micros(output.time)
     replaced = [f"{sql} AS {quote(name)}" for name, sql in added.items() if name in types]
     new = [f"{sql} AS {quote(name)}" for name, sql in added.items() if name not in types]
-    columns = ", ".join([f"* REPLACE ({', '.join(replaced)})" if replaced else "*", *new])
-    return connection.sql(f"SELECT {columns} FROM ({output.reference.strip().rstrip(';')})")
+    return ", ".join([f"* REPLACE ({', '.join(replaced)})" if replaced else "*", *new])

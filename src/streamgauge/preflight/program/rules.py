@@ -124,10 +124,18 @@ def _topic_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
             taken[topic] = setting
 
 
+_NAME_RULE = "must have a name of letters (a to z), digits and _"
+
+
+def _is_name(name: str) -> bool:
+    """Whether it can be that of an input or output, which its topic contains."""
+    return name.isascii() and name.isidentifier() and not name.startswith("_")
+
+
 def _input_problems(path: Path, setting: str, name: str, given: InputTable) -> Iterator[Problem]:
     place = f"{path.name}: {setting}"
-    if not name.isidentifier() or name.startswith("_"):
-        yield Problem(place, "must have a name of letters, digits and _", name, "[inputs.purchases]")
+    if not _is_name(name):
+        yield Problem(place, _NAME_RULE, name, "[inputs.purchases]")
     if bool(given.fields) == (given.sample is not None):
         got = "both" if given.fields else "neither"
         rule = "needs its fields or a sample of its messages, one of them"
@@ -148,8 +156,8 @@ def _input_problems(path: Path, setting: str, name: str, given: InputTable) -> I
 
 def _output_problems(path: Path, setting: str, sink: str, output: OutputTable) -> Iterator[Problem]:
     place = f"{path.name}: {setting}"
-    if not sink.isidentifier() or sink.startswith("_"):
-        yield Problem(place, "must have a name of letters, digits and _", sink, "[outputs.totals]")
+    if not _is_name(sink):
+        yield Problem(place, _NAME_RULE, sink, "[outputs.totals]")
     if output.mode == "update" and not output.keys:
         yield Problem(f"{place}.keys", "must name the fields whose values are updated", [], EXAMPLES["keys"])
     if output.mode == "update" and output.delivery != "exactly_once":
@@ -280,7 +288,7 @@ def column_problems(path: Path, table: ProgramTable, sink: str, columns: Mapping
                 kind = "TIMESTAMP" if columns[field].name == STRING else "BIGINT"
                 way_out = f"CAST({field} AS {kind}) AS {field} in the reference"
                 yield Problem(f"{place}.{setting}", rule, f"{field} {columns[field]}", way_out)
-    reference = f"{path.name}: reference" if table.output is not None else f"{place}.reference"
+    reference = f"{path.name}: {table.reference_setting_of(sink)}"
     types = {name: message_type(type_) for name, type_ in columns.items()}
     for name, kind in types.items():
         if not kind or (kind.startswith("array<") and output.format != "json"):

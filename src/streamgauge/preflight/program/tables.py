@@ -12,14 +12,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from streamgauge.core.delivery_guarantee import Delivery
 from streamgauge.core.errors import InputError, JobError, Problem, choices_of, near, nearest, rule_of
 from streamgauge.core.units import parse_duration
+from streamgauge.dataflow.program import Ready
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.preflight.program.field_tables import specs_of
 from streamgauge.preflight.user_job import SINK
 from streamgauge.transports.kafka.program_topics import AVRO, Kind, MessageFormat, RecordTimestamp
 
-UNITS = {"s": 1_000_000, "ms": 1000, "us": 1}
-"""Microseconds by the name of a unit."""
 Unit = Literal["s", "ms", "us"]
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "timeout", way_out='timeout = "30s"'))]
 
@@ -98,7 +97,7 @@ class ProgramTable(_Table):
     brokers: str = ""
     environment: dict[str, str] = {}
     group: str = ""
-    ready: Literal["consumer", "committed", "line", "started"] = "consumer"
+    ready: Ready = "consumer"
     ready_line: str = ""
     timeout: Seconds = 30.0
     inputs: Annotated[dict[str, InputTable], Field(min_length=1)]
@@ -116,6 +115,11 @@ class ProgramTable(_Table):
     def setting_of(self, sink: str) -> str:
         """The name of a sink's table."""
         return "output" if self.output is not None else f"outputs.{sink}"
+
+    def reference_setting_of(self, sink: str) -> str:
+        """The name of the setting with a sink's reference."""
+        at_top = self.output is not None and not self.output.reference
+        return "reference" if at_top else f"{self.setting_of(sink)}.reference"
 
 
 def read(path: Path) -> ProgramTable:

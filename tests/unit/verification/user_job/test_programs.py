@@ -136,6 +136,22 @@ def test_results_without_a_time_are_compared(case: Callable[..., Case]) -> None:
     assert faults(program.verify()) == {"missing": 1}
 
 
+def test_open_windows_without_a_time_are_missing(case: Callable[..., Case]) -> None:
+    """Nothing says that their results are not due, as a note says; with the end of the window they are not."""
+    windows = "SELECT event_time // 4000000 * 4000 + 4000 AS closed, count(*) AS n FROM purchases GROUP BY ALL"
+    for end, missing in (("", 1), ('window_end = "closed"\n', 0)):
+        program = case(f'[output]\n{end}keys = ["closed"]\nreach = "4s"\nreference = "{windows}"\n')
+        rows = program.answer(f"{windows} ORDER BY closed")
+        rows = rows.append_column(EVENT_TIME, pc.subtract(pc.multiply(rows.column("closed"), 1000), 1))
+        if end:
+            stamps = pc.cast(pc.multiply(rows.column("closed"), 1000), pa.timestamp("us"))
+            rows = rows.append_column("window_end", stamps)
+        else:
+            rows = rows.set_column(2, EVENT_TIME, pa.nulls(len(rows), pa.int64()))
+        program.receive(rows.slice(0, len(rows) - 1))
+        assert faults(program.verify()) == ({"missing": missing} if missing else {}), end
+
+
 def test_each_output_has_its_reference(case: Callable[..., Case]) -> None:
     """A fault in one is named with it."""
     program = case(TWO)
