@@ -262,6 +262,10 @@ class EnginePlugin:
         and parallelism ask for.
         """
 
+    def place(self, master: str | None, cores: int) -> str:
+        """Where it runs, in words."""
+        return master or f"{cores} core{'s' * (cores > 1)}"
+
     def make(self, cpus: Sequence[int] | None, parallelism: int | None) -> Engine:
         """A fresh start on the given processors with a parallelism; loads the engine."""
         raise NotImplementedError(f"the engine {self.capabilities.name} runs no streams")

@@ -42,6 +42,9 @@ class _PluginOfMode(EnginePlugin):
     def require_master(self, master: str | None, options_: Mapping[str, str], parallelism: int | None) -> None:
         require_master(master, options_, parallelism)
 
+    def place(self, master: str | None, cores: int) -> str:
+        return master or f"local[{cores}]"
+
     def is_own_default(self, name: str, value: str) -> bool:
         return tuning.is_own_default(name, value)
 

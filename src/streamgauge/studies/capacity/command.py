@@ -18,7 +18,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, StreamgaugeError
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
-from streamgauge.engines.registry import starter_of
+from streamgauge.engines.registry import entry, starter_of
 from streamgauge.metrics.summary import backlog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
@@ -350,8 +350,7 @@ def header(resolved: ResolvedExperiment, ceiling_per_s: float) -> str:
     parameters = ", ".join(f"{name}={value}" for name, value in resolved.parameters.model_dump().items())
     asked = f"{resolved.workload.title} ({parameters})" if parameters else resolved.workload.title
     cores = experiment.parallelism or len(resolved.sut_cpus or cpus())
-    # Only Spark's engines have a master.
-    where = experiment.master or (f"local[{cores}]" if resolved.engine.needs_java else f"{cores} cores")
+    where = entry(experiment.engine).place(experiment.master, cores)
     return (
         f"{asked}   {experiment.engine} {where}   {experiment.transport}   "
         f"tuning: {experiment.tuning}   seed {experiment.load.seed}   isolation: {experiment.isolation}   "

@@ -19,6 +19,7 @@ from rich.console import Console
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import EngineError, InputError, MachineError
+from streamgauge.engines.registry import entry
 from streamgauge.metrics.summary import backlog
 from streamgauge.preflight.validate import check
 from streamgauge.report.terminal.console import show_result
@@ -56,6 +57,15 @@ def test_a_search_says_where_it_runs(more: dict[str, Any], words: str, monkeypat
     monkeypatch.setattr(command, "cpus", lambda: (0, 1))
     asked = {"workload": "filter", "command": "sustain", "load": {"duration": "10s"}}
     assert words in command.header(check(build({**asked, **more})), 1e6)
+
+
+def test_an_engine_on_a_jvm_has_no_master_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its plugin says where it runs."""
+    plugin = entry("known")
+    monkeypatch.setattr(plugin, "capabilities", dataclasses.replace(plugin.capabilities, needs_java=True))
+    monkeypatch.setattr(command, "cpus", lambda: (0, 1))
+    asked = {"workload": "filter", "command": "sustain", "engine": "known", "load": {"duration": "10s"}}
+    assert "   known 2 cores   " in command.header(check(build(asked)), 1e6)
 
 
 def test_a_search_of_a_program_shows_no_empty_parameters() -> None:
