@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from streamgauge.core.errors import JobError, Problem
+from streamgauge.core.lineage_columns import WINDOW_END
 from streamgauge.core.schema import quoted
 from streamgauge.verification.sink_comparison import Comparison, DiffSpec
 from streamgauge.verification.spool import ReceivedResults
-from streamgauge.verification.user_job.rows import ARRIVAL_NUMBER, BATCH, expect, with_window
+from streamgauge.verification.user_job.rows import ARRIVAL_NUMBER, BATCH, copies, expect, with_window
 from streamgauge.verification.user_job.updates import store_received
 
 
@@ -26,6 +27,8 @@ def compare_last(
     columns = expect(connection, answer)
     store_received(connection, received)
     ids = with_window(keys, columns)
+    if WINDOW_END in columns and copies(connection, "_expected_rows", ids):
+        ids = (*ids, *({WINDOW_END} - {*ids}))
     _require_one_row_each(connection, ids)
     last = f"PARTITION BY {quoted(ids)} ORDER BY {ARRIVAL_NUMBER} DESC"
     connection.execute(
@@ -35,7 +38,7 @@ def compare_last(
     required = "true" if complete else "false"
     compared.add("_expected_rows", "_received", DiffSpec(ids, tuple(columns), required, due=None, complete=complete))
     note = "" if complete else ", not compared because the trial ended early"
-    return f"last values of {', '.join(keys)}{note}; earlier values are not compared", ids
+    return f"last values of {', '.join(ids)}{note}; earlier values are not compared", ids
 
 
 def _require_one_row_each(connection: Any, ids: tuple[str, ...]) -> None:

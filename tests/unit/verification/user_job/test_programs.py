@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
-from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.metrics.latency.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.preflight.validate import check
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Verification
 from streamgauge.verification.sink_comparison import SinkDiff, of_all
+from streamgauge.verification.user_job.planned_times import DatedResults
 from streamgauge.verification.user_job.truth import verify_user_job
 from tests.unit.verification.user_job.test_truth import LATE_US, Case, faults
 
@@ -107,6 +109,24 @@ def test_each_fault_of_last_values_is_named(case: Callable[..., Case]) -> None:
         program = case(UPDATES)
         program.receive(*batches)
         assert faults(program.verify()) == expected, name
+
+
+def test_windows_tell_the_values_of_a_key_apart(case: Callable[..., Case]) -> None:
+    """By their end, if the key alone does not, as in the dry run."""
+    windows = "SELECT user_id, event_time // 4000000 * 4000 + 4000 AS closed, count(*) AS n FROM purchases GROUP BY ALL"
+    text = UPDATES.replace(COUNTS, windows).replace('time = "ts"', 'window_end = "closed"')
+    program = case(text)
+    right = program.answer(windows)
+    ends = pc.multiply(right.column("closed"), 1000)
+    right = right.append_column(EVENT_TIME, pc.subtract(ends, 1))
+    right = right.append_column("window_end", pc.cast(ends, pa.timestamp("us")))
+    old = right.set_column(2, "n", pc.subtract(right.column("n"), 1))
+    program.receive(old, right)
+    found = program.verify()
+    assert faults(found) == {}
+    assert found.expected == len(right) > 400
+    program.receive(right, old.slice(0, 1))
+    assert faults(program.verify()) == {"wrong": 1}
 
 
 def test_updates_of_a_trial_that_ended_early_are_not_demanded(case: Callable[..., Case]) -> None:
@@ -333,9 +353,10 @@ def test_results_without_a_time_have_that_of_their_record(case: Callable[..., Ca
     assert (found.count, found.lower_bounds) == (inside.sum(), 1)
 
 
-def test_keys_of_several_records_give_no_latency(case: Callable[..., Case]) -> None:
-    """The note says why, and results are compared all the same."""
-    program = case(KEYED)
+@pytest.mark.parametrize("user_ids", [100, 200_000])
+def test_keys_of_several_records_give_no_latency(case: Callable[..., Case], user_ids: int) -> None:
+    """Of all of them, or of some in a hundred. The note says why, and results are compared all the same."""
+    program = case(KEYED, user_ids=user_ids)
     rows, _, _ = keyed_results(program)
     program.receive(rows)
     found, notes = latencies_of(program)
@@ -343,6 +364,20 @@ def test_keys_of_several_records_give_no_latency(case: Callable[..., Case]) -> N
     (note,) = [note for note in notes if note.startswith("latency")]
     assert "latency_key user_id does not tell one record of purchases for" in note
     assert faults(program.verify()) == {}
+
+
+def test_dated_results_are_those_of_a_span() -> None:
+    """Without its end, as all results are; those without a time are in the first slice of all."""
+    batches = [pa.record_batch({EVENT_TIME: pa.nulls(2, pa.int64())})] * 2
+    received: Any = SimpleNamespace(rows=4, schema=batches[0].schema, batches=lambda: iter(batches))
+    dated = DatedResults(received, pa.array([5, 6, None, 7], pa.int64()))
+
+    def between(*span: int) -> list[int | None]:
+        return [time for batch in dated.batches(*span) for time in batch.column(EVENT_TIME).to_pylist()]
+
+    assert between() == [5, 6, None, 7]
+    assert between(6, 7) == [6]
+    assert between(FAR_PAST_US, 6) == [5, None]
 
 
 def test_a_few_shared_keys_are_left_out(case: Callable[..., Case]) -> None:
