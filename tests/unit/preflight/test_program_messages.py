@@ -40,6 +40,9 @@ def problem_of(folder: Path, *changes: tuple[str, str]) -> str:
         ("low = 1,", "low = 1.5,", ("price.low: must be an integer, not a float", "try: low = 1")),
         ('"key", domain', '"key", distribution = 5, domain', ("must be a string, not an integer", '"zipf"')),
         ("domain = 1000", "domain = true", ("must be an integer, not a boolean",)),
+        ('"integer", low = 1, high = 100', '"text", words = 2.5', ("price.words: must be an integer, not a float",)),
+        ('"integer", low = 1, high = 100', '"payload", size_bytes = 2.5', ("must be an integer, not a float", "= 100")),
+        ('"integer", low = 1', '"decimal", low = "a"', ("price.low: must be an integer or a float, not a string",)),
         ("domain = 1000", "domain = 2024-01-01", ("must be an integer, not a date or time",)),
         ('{ kind = "key"', '{ kind = ["key"]', ("user_id.kind: must be one of key, integer",)),
     ],
@@ -60,6 +63,7 @@ def test_a_value_of_another_type(tmp_path: Path, old: str, new: str, words: tupl
         ("values = [[1]]", ("city.values: must be strings",)),
         ('values = ["a", "b"], weights = 3', ("city.weights: must be an array, not an integer", "weights = [3, 1]")),
         ('values = ["a", "b"], weights = [3, "x"]', ("must be an array of numbers, not of a string",)),
+        ('values = ["a", "b"], weights = [3, true]', ("must be an array of numbers, not of a boolean",)),
         ('values = ["a", "b"], weights = [3]', ("city.weights: must have a weight for each of the 2 values",)),
         ("values = [1, 99999999999999999999]", ("64 bits", 'try: values = ["Paris", "Rome"]')),
     ],
@@ -117,6 +121,15 @@ def test_shares(tmp_path: Path, changes: tuple[tuple[str, str], ...], words: tup
     """Of the only input, and of several."""
     said = problem_of(tmp_path, *changes)
     assert all(each in said for each in words), said
+
+
+def test_every_field_is_answered_at_once(tmp_path: Path) -> None:
+    """One problem each."""
+    text = GOOD.replace("domain = 1000", "domain = true").replace("low = 1,", "low = 1.5,")
+    (tmp_path / "program.toml").write_text(text)
+    with pytest.raises(JobError) as caught:
+        program(tmp_path / "program.toml")
+    assert [one.setting.rpartition("fields.")[2] for one in caught.value.problems] == ["user_id.domain", "price.low"]
 
 
 def test_the_only_input_may_say_that_it_has_everything(tmp_path: Path) -> None:
@@ -178,6 +191,38 @@ def test_what_a_dry_run_finds(tmp_path: Path, changes: tuple[tuple[str, str], ..
 
 
 @pytest.mark.parametrize(
+    ("reference", "keys"),
+    [
+        ("SELECT user_id, price, ts - ts AS ts FROM purchases", "append"),
+        ("SELECT user_id, ts FROM purchases UNION ALL SELECT user_id, ts * 1000 FROM purchases", "append"),
+        (
+            "SELECT user_id, ts // 2000 AS window_start, count(*) AS n, max(ts) AS ts FROM purchases GROUP BY ALL",
+            "update",
+        ),
+        ("SELECT user_id, ts // 2000 AS n, max(ts) AS ts FROM purchases GROUP BY ALL", ""),
+    ],
+)
+def test_what_a_dry_run_lets_through(tmp_path: Path, reference: str, keys: str) -> None:
+    """Times that no unit explains, and windows that tell the values of a key apart. Only updates need such keys."""
+    text = GOOD.replace(REFERENCE, f'reference = "{reference}"\n').replace('["user_id", "ts"]', '["user_id"]')
+    if keys == "append":
+        text = text.replace('time = "ts"\nreach', 'time = "ts"\ntime_unit = "s"\nreach')
+    if keys == "update":
+        text = text.replace('reach = "0s"', 'mode = "update"')
+    (tmp_path / "program.toml").write_text(text)
+    assert program(tmp_path / "program.toml")
+
+
+def test_one_unit_is_one_problem(tmp_path: Path) -> None:
+    """Though both times of a result have it."""
+    both = f'time_unit = "s"\nkeys = ["user_id", "closed"]\ntime = "ts"\nwindow_end = "closed"\nreference = "{BOTH}"'
+    assert "output.time_unit" in problem_of(tmp_path, (REFERENCE, ""), ('keys = ["user_id", "ts"]\ntime = "ts"', both))
+
+
+BOTH = "SELECT user_id, max(ts) AS ts, ts // 2000 * 2000 + 2000 AS closed FROM purchases GROUP BY user_id, closed"
+
+
+@pytest.mark.parametrize(
     ("wrong", "words"),
     [
         ("SELECT userid FROM purchases", "must be DuckDB SQL over its inputs (purchases)"),
@@ -207,3 +252,12 @@ def test_the_unit_of_a_sample(tmp_path: Path, unit: str, time: int, meant: str) 
     assert "inputs.purchases.time_unit: must be the unit of the times in its sample" in said
     assert f'try: time_unit = "{meant}"' in said
     assert str(time + 19) in said
+
+
+def test_a_sample_whose_times_are_of_no_unit(tmp_path: Path) -> None:
+    """They may count from another day."""
+    rows = [{"user_id": number % 3, "price": 95, "ts": number} for number in range(20)]
+    (tmp_path / "sample.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    text = GOOD.replace(HEADER + FIELDS, "").replace('time = "ts"', 'time = "ts"\nsample = "sample.jsonl"', 1)
+    (tmp_path / "program.toml").write_text(text)
+    assert program(tmp_path / "program.toml")
