@@ -164,6 +164,13 @@ def test_a_flow_that_keeps_rows_gets_steps_in_which_windows_end(monkeypatch: pyt
     assert [seconds for _, seconds in climbed.seen] == [24.0, 24.0, 24.0 * OVERLOAD_FACTOR]
 
 
+@pytest.mark.parametrize(("workload", "holds"), [("machine_outlier", True), ("log_processing", False)])
+def test_a_process_keeps_rows_if_it_has_keys(workload: str, holds: bool) -> None:
+    """One without keys passes each batch on."""
+    resolved = check(build({"workload": workload, "engine": "spark", "command": "sustain"}))
+    assert saturation_probe.keeps_rows(resolved) is holds
+
+
 @pytest.mark.parametrize(("workload", "seconds"), [("windowed_join", 16.0), ("windowed_aggregation", 0.0)])
 def test_windows_end_in_both_halves_of_a_step(workload: str, seconds: float) -> None:
     """The join has windows of 8 s; an aggregation keeps no rows."""

@@ -1,6 +1,7 @@
 """studies/capacity/search.py: trials that are invalid, and drivers that fail, say nothing of the engine."""
 
 import dataclasses
+import math
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ from hypothesis import strategies as st
 from streamgauge.results.causes import SearchEnd
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import TrialOutcome, replay, search
-from streamgauge.studies.capacity.search_state import TrialRequest
-from streamgauge.studies.capacity.strategy import DRAIN_OVERESTIMATE_FACTOR
+from streamgauge.studies.capacity.search_state import SearchEnded, TrialRequest
+from streamgauge.studies.capacity.strategy import DRAIN_OVERESTIMATE_FACTOR, DriverStarvationBackoff
 from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Scripted, Sut, capacities, search_with_outcomes
 
 
@@ -104,6 +105,17 @@ def test_a_driver_that_starves_just_above_what_held_ends_the_search() -> None:
     assert "ended early: invalid twice" in result.sentence
     starved = [request.rate_per_s for request in sut.requests if request.rate_per_s > 1e6]
     assert starved == sorted(starved, reverse=True), "nothing above what starved is asked again"
+
+
+def test_no_rate_at_which_the_driver_failed_is_offered_again() -> None:
+    """Steps lead half way to it, and end within a width of it."""
+    backoff = DriverStarvationBackoff(1.05)
+    assert backoff.higher_rate(100.0, 400.0) == 400.0
+    assert backoff.lower_rate(200.0, 100.0, SearchEnded(SearchEnd.INVALID_TWICE)) == pytest.approx(math.sqrt(2e4))
+    assert backoff.higher_rate(100.0, 150.0) == 150.0
+    assert backoff.higher_rate(160.0, 200.0) == pytest.approx(math.sqrt(160 * 200))
+    with pytest.raises(SearchEnded):
+        backoff.higher_rate(195.0, 210.0)
 
 
 def test_a_first_guess_that_starves_the_driver_is_made_smaller() -> None:
