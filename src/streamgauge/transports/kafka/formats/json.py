@@ -6,9 +6,9 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from operator import methodcaller
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
@@ -18,7 +18,6 @@ from streamgauge.transports.kafka.formats.api import Foreign, ProgramFormat, is_
 
 WORDS = {dict: "an object", list: "an array", str: "a text", bool: "a truth value", int: "a number", float: "a number"}
 """A JSON value in words, by its Python type."""
-_begins_object = methodcaller("startswith", b"{")
 
 
 class NestedJson(ProgramFormat):
@@ -34,9 +33,9 @@ class NestedJson(ProgramFormat):
         return JsonObjects(self.columns, nested=True)
 
     def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
-        text = b"\n".join(values)
+        text = b"\n".join([*values, b""])
         # The reader of Arrow takes any bytes within texts, and two objects in one message for those of two.
-        if not (all(map(_begins_object, values)) and is_text(text)):
+        if not (_are_objects(text, values) and is_text(text)):
             return None
         try:
             table = pa.json.read_json(
@@ -61,6 +60,13 @@ class NestedJson(ProgramFormat):
         if not isinstance(row, dict):
             raise Foreign(f"it is {WORDS.get(type(row), 'null')}, not an object")
         return dict(_found(row, self.names))
+
+
+def _are_objects(lines: bytes, values: Sequence[bytes]) -> bool:
+    """Whether each of the messages that these lines hold begins as an object does."""
+    lengths = np.fromiter(map(len, values), np.int64, len(values)) + 1
+    begins = np.frombuffer(lines, np.uint8)[np.cumsum(lengths) - lengths]
+    return bool((begins == ord("{")).all())
 
 
 def _nested(schema: pa.Schema) -> pa.Schema:
