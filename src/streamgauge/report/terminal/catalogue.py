@@ -65,13 +65,16 @@ TRUTH = "Reference of a user job: its own reference if it has one, else the same
 
 
 def show_engines(rows: list[dict[str, Any]], transports: Sequence[dict[str, Any]] = ()) -> None:
-    """The capability matrix, then each engine's options, and each transport's."""
-    console = Console()
+    """Each engine, the capability matrix, then each engine's options, and each transport's."""
+    console = Console(highlight=False)
+    for row in rows:
+        console.print(Text(f"{row['name']}: {row['summary']}"), soft_wrap=True)
+    console.print()
     nodes = sorted({node for row in rows for node in row["nodes"]})
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
+    table.add_column("", no_wrap=True)
     for row in rows:
-        table.add_column(row["name"], justify="center")
+        table.add_column(row["name"], justify="center", overflow="fold")
     facts = [("runs streams", "streams"), ("computes truth", "truth"), ("several sinks", "several_sinks")]
     for label, key in facts:
         table.add_row(label, *[_mark(row[key]) for row in rows])

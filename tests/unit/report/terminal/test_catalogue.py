@@ -9,17 +9,33 @@ import pytest
 from streamgauge.report.terminal.catalogue import MORE, TRUTH, show_engines, show_workload, show_workloads
 
 
+def engine_row(**more: Any) -> dict[str, Any]:
+    """An engine as the capability matrix has it."""
+    option = {"name": "trigger", "default": "auto", "meaning": "how often", "choices": []}
+    return {
+        "name": "spark", "summary": "rows in batches", "streams": True, "truth": False, "several_sinks": True,
+        "nodes": ["Select"], "sink_modes": ["append"], "transports": ["flight"], "tuning_profiles": ["tuned"],
+        "options": [option], **more,
+    }  # fmt: skip
+
+
 def test_engines_are_listed_with_a_note_on_truth(capsys: pytest.CaptureFixture[str]) -> None:
     """Under the table, above the options: of a user job Spark says what is right, and the table alone denies it."""
-    option = {"name": "trigger", "default": "auto", "meaning": "how often", "choices": []}
-    spark: dict[str, Any] = {
-        "name": "spark", "streams": True, "truth": False, "several_sinks": True, "nodes": ["Select"],
-        "sink_modes": ["append"], "transports": ["flight"], "tuning_profiles": ["tuned"], "options": [option],
-    }  # fmt: skip
-    show_engines([spark])
+    show_engines([engine_row()])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines[lines.index(TRUTH) - 1].startswith("tuning profiles")
     assert lines[lines.index(TRUTH) + 1] == "spark  --option trigger=auto  how often"
+
+
+def test_names_of_engines_are_whole_in_a_narrow_list(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With what each is; a table that has no room folds them, and cuts nothing off."""
+    monkeypatch.setenv("COLUMNS", "80")
+    show_engines([engine_row(name=f"engine-of-{number:02}") for number in range(7)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["engine-of-00: rows in batches", "engine-of-01: rows in batches"]
+    assert not any("…" in line for line in lines)
 
 
 def workload_row(**more: Any) -> dict[str, Any]:
