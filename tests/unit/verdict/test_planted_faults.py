@@ -150,6 +150,7 @@ ADVISED: dict[Any, str] = {
     Cause.RECORDER_DISK_BUSY: "TMPDIR",
     Cause.DELIVERY_BUSY: "--generators",
     Cause.RECORDER_STALLED: "let nothing pause the driver",
+    Cause.NO_RESULTS: "correct the program or its file",
     Cause.DRIVER_FAILED: "logs: engine/",
     Cause.QUEUE_FULL_AT_START: "--warmup",
     ("driver", "invalid"): "--isolation pinned",

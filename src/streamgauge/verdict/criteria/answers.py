@@ -42,7 +42,10 @@ def _wrong_sinks(evidence: Evidence) -> str:
         return ""
     sinks = [(sink.name, sink.verification) for sink in evidence.sinks]
     wrong = [name for name, verified in sinks if verified is not None and verified.judged and not verified.right]
-    return f" (wrong: {', '.join(wrong)}; right: {len(sinks) - len(wrong)} of {len(sinks)} sinks)" if wrong else ""
+    silent = [sink.name for sink in evidence.sinks if sink.name in wrong and not sink.rows]
+    nothing = f"; no result came on {', '.join(silent)}" if silent else ""
+    right = f"right: {len(sinks) - len(wrong)} of {len(sinks)} sinks"
+    return f" (wrong: {', '.join(wrong)}; {right}{nothing})" if wrong else ""
 
 
 ADVICE_BUILT_IN = (

@@ -11,13 +11,13 @@ from streamgauge.verdict.evidence import Evidence
 def _connected(evidence: Evidence) -> Check:
     reason = f": {evidence.sut_reason}" if evidence.sut_reason else ""
     died = Cause.DISK_FULL if evidence.sut_disk_full else Cause.SUT_DIED
-    sentence = f"a process of the system under test died or does not answer{reason}"
+    unit, sentence = "deaths", f"a process of the system under test died or does not answer{reason}"
     if evidence.sut_rejected:
-        died, sentence = Cause.NO_RESULTS, evidence.sut_reason
+        died, unit, sentence = Cause.NO_RESULTS, "rejected programs", evidence.sut_reason
     aborted = "reads of the system under test were aborted"
     retried = "tasks of the system under test were retried"
     parts = [
-        Condition(evidence.sut_alive, died, 1, 0, "deaths", sentence),
+        Condition(evidence.sut_alive, died, 1, 0, unit, sentence),
         _no_faults(evidence.aborted_reads, Cause.READS_ABORTED, "aborted reads", aborted),
         _no_faults(evidence.retried_tasks, Cause.TASKS_RETRIED, "retried tasks", retried),
     ]
@@ -36,4 +36,8 @@ CHECK = CheckSpec(
     _connected,
     "read the log that is named there, or else those in engine/ of the run folder, before you try another rate",
     by_slowness=False,
+    advice_by_code={
+        Cause.NO_RESULTS: "correct the program or its file, as the sentence says; what it printed: engine/program.log "
+        "of the run folder"
+    },
 )

@@ -58,3 +58,17 @@ def test_the_sink_that_is_wrong_is_named() -> None:
     assert (check.state, check.value) == ("failed", 2)
     assert check.sentence.endswith("2 missing (wrong: cheap; right: 1 of 2 sinks)")
     assert "cheap" in verdict.sentence
+
+
+def test_a_sink_on_which_nothing_came_is_named() -> None:
+    """Its results are missing because it is silent, not because a few were lost."""
+    whole, silent = RIGHT.model_copy(update={"missing": 10}), sink("cheap", missing=10).model_copy(update={"rows": 0})
+    sentence = check_of(judge(evidence(verification=whole, sinks=(sink("dear"), silent))), "answers").sentence
+    assert sentence.endswith("(wrong: cheap; right: 1 of 2 sinks; no result came on cheap)")
+
+
+def test_a_rejected_program_did_not_die() -> None:
+    """The figure and the advice are about what it wrote."""
+    verdict = judge(evidence(sut_alive=False, sut_rejected=True, sut_reason="no message came"))
+    assert check_of(verdict, "connected").unit == "rejected programs"
+    assert verdict.advice.startswith("correct the program or its file")
