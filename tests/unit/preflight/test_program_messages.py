@@ -45,6 +45,9 @@ def problem_of(folder: Path, *changes: tuple[str, str]) -> str:
         ('"integer", low = 1', '"decimal", low = "a"', ("price.low: must be an integer or a float, not a string",)),
         ("domain = 1000", "domain = 2024-01-01", ("must be an integer, not a date or time",)),
         ('{ kind = "key"', '{ kind = ["key"]', ("user_id.kind: must be one of key, integer",)),
+        ('kind = "integer"', 'kind = "float"', ("price.kind: must be one of key, integer", 'try: kind = "decimal"')),
+        ('{ kind = "integer", low = 1, high = 100 }', '"integer"', ("try: price = { kind = ", "low = 1, high = 100 }")),
+        ("[output]", "[environment]\nTHREADS = 4\n[output]", ("environment.THREADS: must be a text", 'THREADS = "4"')),
     ],
 )
 def test_a_value_of_another_type(tmp_path: Path, old: str, new: str, words: tuple[str, ...]) -> None:
@@ -261,3 +264,9 @@ def test_a_sample_whose_times_are_of_no_unit(tmp_path: Path) -> None:
     text = GOOD.replace(HEADER + FIELDS, "").replace('time = "ts"', 'time = "ts"\nsample = "sample.jsonl"', 1)
     (tmp_path / "program.toml").write_text(text)
     assert program(tmp_path / "program.toml")
+
+
+def test_a_name_that_is_a_word_of_sql(tmp_path: Path) -> None:
+    """DuckDB says only where it stumbled."""
+    said = problem_of(tmp_path, ("user_id, price, ts FROM", "user_id, at FROM"))
+    assert "a field whose name is a word of SQL needs double quotes" in said

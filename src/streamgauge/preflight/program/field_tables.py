@@ -24,6 +24,12 @@ EXAMPLES = {
     "low": "low = 1", "high": "high = 100", "words": "words = 2", "size_bytes": "size_bytes = 100",
     "values": 'values = ["Paris", "Rome"]', "weights": "weights = [3, 1]",
 }  # fmt: skip
+_MEANT = {
+    "int": "integer", "long": "integer", "bigint": "integer", "float": "decimal", "double": "decimal",
+    "number": "decimal", "string": "text", "str": "text", "bytes": "payload", "bool": "choice", "boolean": "choice",
+    "enum": "choice",
+}  # fmt: skip
+"""Names of types that others use, to kinds of fields."""
 _WHOLE = ("domain", "words", "size_bytes")
 _NUMBER = "an integer or a float"
 
@@ -60,7 +66,7 @@ def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:
     """A field from its table: `kind`, and the arguments of that kind."""
     kind, given = table.get("kind"), {key: value for key, value in table.items() if key != "kind"}
     if not isinstance(kind, str) or kind not in KINDS:
-        way_out = f'kind = "{nearest(kind, list(KINDS))}"'
+        way_out = f'kind = "{_MEANT.get(str(kind).lower()) or nearest(kind, list(KINDS))}"'
         raise InputError(Problem(f"{setting}.kind", f"must be one of {', '.join(KINDS)}", kind, way_out))
     arguments = {one.name: one for one in fields(KINDS[kind]) if one.init and one.name != "name"}
     for key, value in given.items():

@@ -38,7 +38,9 @@ def columns_of(setting: str, reference: str, streams: Sequence[StreamSpec]) -> d
         try:
             relation = connection.sql(reference)
         except duckdb.Error as error:
-            more = "\n  ".join(["correct it", *duckdb_lines(error)])
+            quoting = '; a field whose name is a word of SQL needs double quotes, such as "end"'
+            way_out = "correct it" + (quoting if isinstance(error, duckdb.ParserException) else "")
+            more = "\n  ".join([way_out, *duckdb_lines(error)])
             raise InputError(Problem(setting, rule, first_line(error), more)) from None
         if relation is None:  # the query is empty or a comment
             way_out = f'reference = "SELECT ... FROM {streams[0].name}"'

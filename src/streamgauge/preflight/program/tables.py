@@ -171,6 +171,8 @@ def _problem(path: Path, item: Any) -> Problem:
         return Problem(setting, rule, got, _place_for(name, known))
     if item["type"] == "missing":
         return Problem(setting, "must be given", None, EXAMPLES.get(parts[0], f"{name} = ..."))
+    if name != parts[0] and (example := _EXAMPLES_BELOW.get(parts[0] if len(parts) == 2 else parts[-2])):
+        return Problem(setting, rule_of(item), item["input"], f"{name} = {example.format(item['input'])}")
     choices = choices_of(item)
     way_out = f'{name} = "{nearest(item["input"], choices)}"' if choices else EXAMPLES.get(name, f"correct {name}")
     return Problem(setting, rule_of(item), item["input"], way_out)
@@ -189,6 +191,8 @@ EXAMPLES = {
     "schema_id": "schema_id = 1",
     "latency_key": 'latency_key = ["id"]',
 }
+_EXAMPLES_BELOW = {"environment": '"{}"', "fields": '{{ kind = "integer", low = 1, high = 100 }}'}
+"""Table to a value for a name of the user's own in it."""
 _TABLES = ("inputs", "output", "outputs", "environment", "fields")
 
 
