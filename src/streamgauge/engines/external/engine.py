@@ -77,12 +77,12 @@ class ExternalEngine(Engine):
         self._stage = "waiting until the program is ready"
         while not readiness.is_ready():
             if (code := self._exit_code()) is not None:
-                raise EngineError(f"{_end_in_words(code)} before it was ready{self._last_output()}")
+                raise EngineError(f"{ended_by_itself(code, ' before it was ready')}{self._last_output()}")
             if readiness.timed_out:
                 raise EngineError(f"{readiness.timeout_message()}{self._last_output()}")
             time.sleep(POLL_S)
         if (code := self._exit_code()) is not None:
-            raise EngineError(f"{_end_in_words(code)} as soon as it was ready{self._last_output()}")
+            raise EngineError(f"{ended_by_itself(code, ' as soon as it was ready')}{self._last_output()}")
 
     def status(self) -> EngineStatus:
         try:
@@ -135,6 +135,12 @@ def settings_of(launch: Launch) -> dict[str, str]:
     """They are the same in each run of a program, so a group that is named after the run is not named here."""
     command = " ".join(launch.command) or "none: it ran already"
     return {"command": command, "group": launch.group or "a new one for each run"}
+
+
+def ended_by_itself(code: int, when: str) -> str:
+    """The end of a program that should run, and what to change; its last output follows."""
+    way_out = "it must run until SIGTERM ends it: " if code == 0 else ""
+    return f"{_end_in_words(code)}{when}; {way_out}correct it, or command in its file"
 
 
 def _end_in_words(code: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from streamgauge.core.errors import DriverError
 from streamgauge.dataflow.program import Launch
 from streamgauge.transports.kafka.client.group_offsets import committed_of
+from streamgauge.transports.kafka.topic_names import variables
 
 POLL_S = 0.2
 STARTED_S = 1.0
@@ -54,8 +55,9 @@ class Readiness:
             return f"{within} group {self._group} committed no offset. {advice}"
         waited = f"{within} group {self._group} did not read {', '.join(sorted(self._topics))}"
         advice = (
-            "Subscribe to the topics in $STREAMGAUGE_INPUT as group $STREAMGAUGE_GROUP, or name the program's own "
-            'group with group in its file. A program that joins no group needs ready = "started" or ready_line'
+            f"Subscribe to the topics in {variables('input', dict(self._launch.inputs))} as group $STREAMGAUGE_GROUP, "
+            "or name the program's own group with group in its file. A program that joins no group needs "
+            'ready = "started" or ready_line'
         )
         return f"{waited}; {self._consumers_in_words()}. {advice}"
 

@@ -5,7 +5,7 @@ A program of the user's own may have topics of its own names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 
 def topic_of(run: str, stream: str) -> str:
@@ -37,3 +37,14 @@ def output_topics(run: str, own: Mapping[str, str]) -> dict[str, str]:
     """Sink of a program to its topic."""
     several = len(own) > 1
     return {sink: name or results_of(run) + (f"-{sink}" if several else "") for sink, name in own.items()}
+
+
+def variables(kind: str, names: Iterable[str], of: Iterable[str] = ()) -> str:
+    """The environment variables in which a program finds topics, for messages. `kind`: `input` or `output`.
+
+    `of`: the names of all its inputs or outputs, if `names` are some of them.
+    """
+    named = list(names)
+    if len(list(of) or named) == 1:
+        return f"$STREAMGAUGE_{kind.upper()}"
+    return ", ".join(f"$STREAMGAUGE_{kind}_{name}".upper() for name in named)

@@ -61,7 +61,7 @@ def test_never_commits(broker: Broker, tmp_path: Path) -> None:
         (
             "consumer.subscribe",
             "sys.exit('no licence')",
-            "ended with exit code 1 before it was ready; its last lines: no",
+            "ended with exit code 1 before it was ready; correct it, or command in its file; its last lines: no",
         ),
         ("INPUT", "OUTPUT", "it reads streamgauge-"),
         ('where["STREAMGAUGE_INPUT"]', '"orders"', "did not read streamgauge-"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from streamgauge.dataflow.program import Launch
-from streamgauge.engines.external.engine import settings_of
+from streamgauge.engines.external.engine import ended_by_itself, settings_of
 
 LAUNCH = Launch(("{python}", "job.py", "--group={group}"), "folder")
 
@@ -21,3 +21,13 @@ def test_a_program_that_ran_already_has_no_command() -> None:
     assert settings_of(replace(LAUNCH, command=(), group="shop")) == {
         "command": "none: it ran already", "group": "shop",
     }  # fmt: skip
+
+
+def test_a_program_that_ends_by_itself_is_told_what_to_change() -> None:
+    """Also one that ends without an error and prints nothing."""
+    assert ended_by_itself(0, "") == (
+        "the program ended with exit code 0; it must run until SIGTERM ends it: correct it, or command in its file"
+    )
+    assert ended_by_itself(2, " before it was ready") == (
+        "the program ended with exit code 2 before it was ready; correct it, or command in its file"
+    )

@@ -70,7 +70,8 @@ def watched(tmp_path: Path, clock: SimpleNamespace) -> Callable[..., Readiness]:
     """The readiness of a program that begins now, with these answers of the broker."""
 
     def make(admin: Admin | None = None, **launch: Any) -> Readiness:
-        one = Readiness(Launch(("program",), **launch), {}, GROUP, TOPICS, tmp_path / "program.log")
+        inputs = tuple((topic, topic) for topic in TOPICS)
+        one = Readiness(Launch(("program",), inputs=inputs, **launch), {}, GROUP, TOPICS, tmp_path / "program.log")
         one._client = admin or Admin()
         return one
 
@@ -155,7 +156,7 @@ def test_a_consumer_that_does_not_read_its_inputs(watched: Callable[..., Readine
     """The message has what the broker knows of its group, or the other groups, and the ways out."""
     message = watched(admin, timeout_s=4.0).timeout_message()
     assert message.startswith(f"within 4 s group {GROUP} did not read ads, views; {words}")
-    assert "Subscribe to the topics in $STREAMGAUGE_INPUT as group $STREAMGAUGE_GROUP" in message
+    assert "the topics in $STREAMGAUGE_INPUT_ADS, $STREAMGAUGE_INPUT_VIEWS as group $STREAMGAUGE_GROUP" in message
     assert 'needs ready = "started" or ready_line' in message
 
 

@@ -26,7 +26,7 @@ from streamgauge.transports.kafka.client.results_consumer import ResultsConsumer
 from streamgauge.transports.kafka.client.results_endpoint import SLICE_US
 from streamgauge.transports.kafka.client.settings import KafkaSettings
 from streamgauge.transports.kafka.program_topics import ProgramTopics
-from streamgauge.transports.kafka.topic_names import group_of
+from streamgauge.transports.kafka.topic_names import group_of, variables
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, EndpointConfig, Receiver
 
 QUERY = "program"
@@ -248,8 +248,8 @@ class ProgramInlet:
         for output in self._outputs.values():
             if output.results or not output.foreign:
                 continue
-            beyond_reach_s = self._waited_s - output.parser.of.reach_s
-            if beyond_reach_s > (FOREIGN_S if output.foreign >= FOREIGN_MIN else self._topics.timeout_s):
+            timeout_s, beyond_reach_s = self._topics.timeout_s, self._waited_s - output.parser.of.reach_s
+            if beyond_reach_s > (min(FOREIGN_S, timeout_s) if output.foreign >= FOREIGN_MIN else timeout_s):
                 fields = ", ".join(f"{name} {kind}" for name, kind in output.parser.of.types.items())
                 return (
                     f"{output.foreign_in_words}. A result must be {output.parser.format.words} with these "
@@ -258,21 +258,22 @@ class ProgramInlet:
         return ""
 
     def _silence(self, events: int) -> str:
-        """Why a program is rejected that reads or writes nothing; empty if it has results, or time left."""
+        """Why a program is rejected that reads or writes nothing; empty if it has messages, or time left."""
         limit_s, read = self._topics.first_result_s, sum(self._offsets.values())
-        names = ", ".join(topic for topic, each in self._outputs.items() if not each.messages)
-        if self._results or not names or self._waited_s <= limit_s:
+        silent = {topic: each.sink for topic, each in self._outputs.items() if not each.messages}
+        if self._results or not silent or self._waited_s <= limit_s:
             return ""
+        writes = variables("output", silent.values(), self._sinks)
         if read:
             seen = f"its group {self._group_id} has committed {read:,} of {events:,} events"
-            advice = "Check that it writes there ($STREAMGAUGE_OUTPUT)"
+            advice = f"Check that it writes there ({writes})"
         else:
             seen = f"its group {self._group_id} has committed none of {events:,} events"
             advice = (
-                f"Check that it reads {', '.join(self._streams)} ($STREAMGAUGE_INPUT) as group {self._group_id} "
-                "($STREAMGAUGE_GROUP) from the earliest offset, and writes there ($STREAMGAUGE_OUTPUT)"
+                f"Check that it reads {', '.join(self._streams)} ({variables('input', self._streams.values())}) as "
+                f"group {self._group_id} ($STREAMGAUGE_GROUP) from the earliest offset, and writes there ({writes})"
             )
         return (
-            f"no message came on {names} within {limit_s:g} s of the first event, and {seen}. "
+            f"no message came on {', '.join(silent)} within {limit_s:g} s of the first event, and {seen}. "
             f"{advice}; if results may take longer, raise timeout in its file"
         )

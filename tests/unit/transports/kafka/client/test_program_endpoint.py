@@ -47,7 +47,7 @@ RIGHT = result()
 class Followed:
     """An inlet whose broker, clock and receiver are this object. `committed` and `ends` count the run's own events."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, **outputs: OutputTopic) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, timeout_s: float = TIMEOUT_S, **outputs: OutputTopic) -> None:
         self.now_s, self.clock_us = 1000.0, NOW_US
         self.committed: int | None = None
         self.ends, self.answers = 0, True
@@ -59,7 +59,7 @@ class Followed:
         monkeypatch.setattr(program_endpoint, "GroupOffsets", lambda *_: self.group())
         topics = ProgramTopics(
             {"purchases": InputTopic("orders")}, {name: replace(of, topic=name) for name, of in outputs.items()},
-            timeout_s=TIMEOUT_S, starts=((*ORDERS, FIRST), *((name, 0, 0) for name in outputs)),
+            timeout_s=timeout_s, starts=((*ORDERS, FIRST), *((name, 0, 0) for name in outputs)),
         )  # fmt: skip
         receiver: Any = self
         ProgramInlet(EndpointConfig("", 0, "run", {"brokers": "b:1"}, topics.plain()), receiver)
@@ -165,12 +165,26 @@ def test_a_silent_program_is_rejected_after_its_timeout(rejected: Callable[..., 
     (reason,) = rejected(61.0, results=[], alerts=[])
     assert reason.startswith("no message came on results, alerts within 60 s of the first event")
     assert "has committed 1,000 of 1,000 events" in reason
+    assert "writes there ($STREAMGAUGE_OUTPUT_RESULTS, $STREAMGAUGE_OUTPUT_ALERTS)" in reason
+    assert "writes there ($STREAMGAUGE_OUTPUT);" in rejected(61.0, results=[])[0]
+
+
+def test_foreign_messages_wait_for_no_longer_than_a_short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the file's word on how long a first result may take."""
+    program = Followed(monkeypatch, timeout_s=4.0, results=OF)
+    program.committed = program.ends = 1000
+    program.write("results", *[HEARTBEAT] * FOREIGN_MIN)
+    program.follow()
+    program.now_s += OF.reach_s + 4.1
+    program.follow()
+    assert "on results are no results" in program.rejected[0]
 
 
 def test_an_output_with_foreign_messages_is_not_called_silent(rejected: Callable[..., list[str]]) -> None:
     """Only the other one is named."""
     (reason,) = rejected(61.0, of={"alerts": replace(OF, reach_s=100.0)}, results=[], alerts=[HEARTBEAT])
     assert reason.startswith("no message came on results within")
+    assert "writes there ($STREAMGAUGE_OUTPUT_RESULTS);" in reason
 
 
 def test_foreign_messages_wait_for_the_reach_of_their_own_output(rejected: Callable[..., list[str]]) -> None:
