@@ -49,7 +49,7 @@ TRENDS = ("backlog_trend", "output_trend", "evidence")
 NOTHING_COMMITTED = "the engine had committed nothing yet"
 DRAINING = "the engine's backlog was still draining"
 BEHIND = "more waited than one and a half batch intervals"
-FASTER = "the engine's batches were still getting shorter"
+FASTER = "the engine was still getting faster"
 
 
 class StopCause(StrEnum):

@@ -212,7 +212,7 @@ def test_a_longer_warm_up_says_for_what(make: Any) -> None:
     behind.spans = record.spans
     assert stopping_rules.warmup_incomplete_reason(behind, 1.0) == "more waited than one and a half batch intervals"
     shorter = batches_of(make, [900] * 19 + [600] * 11)
-    assert stopping_rules.warmup_incomplete_reason(shorter) == "the engine's batches were still getting shorter"
+    assert stopping_rules.warmup_incomplete_reason(shorter) == "the engine was still getting faster"
 
 
 def test_a_slope_at_its_limit_is_given_up(
