@@ -211,6 +211,23 @@ def test_a_bad_file_gets_one_message(write: Write, old: str, new: str, words: st
     assert words in said
 
 
+def test_an_empty_name_is_none(write: Write) -> None:
+    """As an empty topic or group is."""
+    (stream,) = (
+        program(
+            write(
+                ('time = "ts"\n\n', 'time = ""\nsample = ""\n\n'),
+                ("price, ts FROM", "price FROM"),
+                ('keys = ["user_id", "ts"]\ntime = "ts"', 'time = ""\nwindow_end = ""'),
+                ('key = "user_id"', 'key = ""'),
+            )
+        )
+        .build(None, 1.0)
+        .streams
+    )
+    assert (stream.schema.names, stream.key) == (("user_id", "price"), None)
+
+
 def test_fields_or_a_sample(write: Write) -> None:
     """One of them says what messages hold."""
     both = the_problem(write(('key = "user_id"', 'key = "user_id"\nsample = "purchases.json"')))

@@ -19,6 +19,8 @@ from streamgauge.preflight.program.field_tables import specs_of
 from streamgauge.preflight.user_job import SINK
 from streamgauge.transports.kafka.program_topics import AVRO, Kind, MessageFormat, RecordTimestamp
 
+Name = Annotated[str | None, AfterValidator(lambda value: value or None)]
+"""A name that may be left out, or be empty."""
 Unit = Literal["s", "ms", "us"]
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "timeout", way_out='timeout = "30s"'))]
 
@@ -56,10 +58,10 @@ class InputTable(_TopicTable):
     """`[inputs.NAME]`: an input topic."""
 
     fields: dict[str, dict[str, Any]] = {}
-    sample: str | None = None
+    sample: Name = None
     share: Annotated[float, Field(gt=0, le=1)] | None = None
-    key: str | None = None
-    time: str | None = None
+    key: Name = None
+    time: Name = None
     time_unit: Unit = "ms"
     record_timestamp: RecordTimestamp = "planned"
 
@@ -74,8 +76,8 @@ class OutputTable(_TopicTable):
     mode: Literal["append", "update"] = "append"
     delivery: Delivery = "exactly_once"
     keys: tuple[str, ...] = ()
-    time: str | None = None
-    window_end: str | None = None
+    time: Name = None
+    window_end: Name = None
     latency_key: tuple[str, ...] = ()
     time_unit: Unit = "ms"
     reach: Annotated[str, AfterValidator(_is_reach)] = ""
