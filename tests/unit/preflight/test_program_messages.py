@@ -43,6 +43,7 @@ def problem_of(folder: Path, *changes: tuple[str, str]) -> str:
         ('"integer", low = 1, high = 100', '"text", words = 2.5', ("price.words: must be an integer, not a float",)),
         ('"integer", low = 1, high = 100', '"payload", size_bytes = 2.5', ("must be an integer, not a float", "= 100")),
         ('"integer", low = 1', '"decimal", low = "a"', ("price.low: must be an integer or a float, not a string",)),
+        ("user_id = {", '"" = {', ("inputs.purchases.fields.: must have a name", "try: user_id = {")),
         ("domain = 1000", "domain = 2024-01-01", ("must be an integer, not a date or time",)),
         ('{ kind = "key"', '{ kind = ["key"]', ("user_id.kind: must be one of key, integer",)),
         ('kind = "integer"', 'kind = "float"', ("price.kind: must be one of key, integer", 'try: kind = "decimal"')),

@@ -64,6 +64,8 @@ def _flat(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, di
 
 def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:
     """A field from its table: `kind`, and the arguments of that kind."""
+    if not name:
+        raise InputError(Problem(setting, "must have a name", name, 'user_id = { kind = "key", domain = 1000 }'))
     kind, given = table.get("kind"), {key: value for key, value in table.items() if key != "kind"}
     if not isinstance(kind, str) or kind not in KINDS:
         way_out = f'kind = "{_MEANT.get(str(kind).lower()) or nearest(kind, list(KINDS))}"'
