@@ -119,6 +119,11 @@ class ResolvedExperiment:
         return self.experiment.transport in STAMPS
 
     @property
+    def waits_for_all(self) -> bool:
+        """Whether events can be read only after every generator has offered its chunk."""
+        return self.sees_deliveries and self.experiment.load.frontier == "common"
+
+    @property
     def holds_rows(self) -> bool:
         """Whether a keyed process holds rows until the watermark, because batches read partitions unevenly."""
         keyed = (isinstance(node, Process) and bool(node.keys) for node in graph.operators(self.flow))

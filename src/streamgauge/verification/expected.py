@@ -274,7 +274,7 @@ def _empty_results(resolved: ResolvedExperiment) -> pa.Table:
 
 def rule_of(resolved: ResolvedExperiment, record: TrialRecord) -> LatencyRule:
     """The latency definition for results of this flow (one sink)."""
-    since, kind = handed_over(record.trial_log), kind_of(resolved.flow)
+    since, kind = handed_over(record.trial_log, resolved.waits_for_all), kind_of(resolved.flow)
     if kind == "join":
         last_of = _LastInWindow(resolved, record)
         ingest_time = last_of.ingest_time if resolved.experiment.transport in STAMPS else None

@@ -165,11 +165,14 @@ def outcome(counts: answers.Counts, complete: bool, noun: str = "results") -> st
 
 
 def allowed_by(delivery: Delivery | None, counts: answers.Counts) -> dict[str, int]:
-    """By kind, the rows that differ from the reference as a guarantee allows. A repeated result must have its value."""
+    """By kind, the rows that differ from the reference as a guarantee allows.
+
+    A repeated result must have its value. A system that gives no right result at all keeps no promise.
+    """
     repeated = counts.duplicate - counts.conflicting
     if delivery == "at_least_once" and repeated:
         return {"duplicate": repeated}
-    if delivery == "at_most_once" and counts.missing:
+    if delivery == "at_most_once" and counts.missing and counts.matched:
         return {"missing": counts.missing}
     return {}
 

@@ -350,6 +350,8 @@ def test_the_hand_over_of_an_event_is_that_of_its_chunk(case: Callable[..., Case
     times = START + np.array([-5, 0, 99_999, 100_000, 350_000, 400_000, 10**9])
     ends = START + np.array([100_000, 100_000, 100_000, 200_000, 450_000, 500_000, 20 * US])
     assert handed_over(trial.record.trial_log)(times).tolist() == (ends + 1000).tolist()
+    first = handed_over(trial.record.trial_log, by_all=False)(times)
+    assert first.tolist() == (ends - [0, 0, 0, 0, 50_000, 0, 0] + 1000).tolist()
 
 
 def test_results_are_kept_as_they_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:

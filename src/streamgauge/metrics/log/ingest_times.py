@@ -54,13 +54,18 @@ def stamps_of(ends_us: Ints, stamps: Ints, event_times_us: Ints) -> Ints:
     return np.repeat(np.append(stamps, 0)[first : last + 1], counts)
 
 
-def handed_over(trial_log: TrialLog) -> Callable[[Ints], Ints]:
-    """A function from event times to the times at which the last generator published that chunk."""
+def handed_over(trial_log: TrialLog, by_all: bool = True) -> Callable[[Ints], Ints]:
+    """A function from event times to the times at which that chunk could be read.
+
+    `by_all`: only once the last generator has published it; else once the first has, since no partition waits for
+    another one.
+    """
     chunks = sorted({(c.from_us, c.to_us) for log in trial_log.chunks for c in log})
     published: dict[int, int] = {}
     for log in trial_log.chunks:
         for chunk in log:
-            published[chunk.from_us] = max(published.get(chunk.from_us, 0), chunk.published_us)
+            before_us = published.get(chunk.from_us, chunk.published_us)
+            published[chunk.from_us] = (max if by_all else min)(before_us, chunk.published_us)
     starts = np.array([low for low, _ in chunks] or [0], np.int64)
     stamps = np.array([published[low] for low, _ in chunks] or [0], np.int64)
     return lambda times: stamps[np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(stamps) - 1)]

@@ -162,7 +162,8 @@ def _described(resolved: ResolvedExperiment) -> Description:
 
 def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults) -> LatencyRule:
     """The latency definition for a user job's results, from their columns."""
-    return LatencyRule(_kind(resolved, received), handed_over=handed_over(record.trial_log))
+    since = handed_over(record.trial_log, resolved.waits_for_all)
+    return LatencyRule(_kind(resolved, received), handed_over=since)
 
 
 def _borders_missing(resolved: ResolvedExperiment, received: ReceivedResults) -> str:

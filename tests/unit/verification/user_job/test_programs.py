@@ -21,8 +21,9 @@ from streamgauge.preflight.validate import check
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Verification
 from streamgauge.verification.sink_comparison import SinkDiff, of_all
+from streamgauge.verification.spool import ReceivedResults
 from streamgauge.verification.user_job.planned_times import DatedResults
-from streamgauge.verification.user_job.truth import verify_user_job
+from streamgauge.verification.user_job.truth import rule_of, verify_user_job
 from tests.unit.verification.user_job.test_truth import LATE_US, Case, faults
 
 HEAD = """
@@ -254,6 +255,25 @@ def test_a_guarantee_allows_its_own_differences_only(
         assert {example["fault"] for example in found.examples} == left.keys(), name
         assert f"promised: {delivery}" in found.sentence
         assert all(f"which allows {count} {kind}" in found.sentence for kind, count in allows.items())
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_late_generator_makes_no_clock_wrong(case: Callable[..., Case], late: int) -> None:
+    """A program reads each partition by itself, so results of another one may come before it has offered its chunk."""
+    program = case(PROMISED.replace("DELIVERY", "exactly_once"))
+    chunks = program.record.trial_log.chunks
+    third = list(chunks[late])[3]
+    chunks[late] = [replace(one, published_us=one.published_us + 500_000) for one in chunks[late]]
+    rule = rule_of(program.resolved, program.record, ReceivedResults(program.record))
+    assert rule.handed_over is not None
+    assert rule.handed_over(np.array([third.from_us])) == [third.published_us]
+
+
+def test_no_guarantee_allows_to_lose_everything(case: Callable[..., Case]) -> None:
+    program = case(PROMISED.replace("DELIVERY", "at_most_once"))
+    found = program.verify()
+    assert found.expected > 0
+    assert (found.missing, found.allowed, found.right) == (found.expected, {}, False)
 
 
 @pytest.mark.parametrize(("delivery", "bounds"), [("exactly_once", 2), ("at_most_once", 0)])
