@@ -64,6 +64,9 @@ BUSY_SURE = 0.82
 way costs a minute. It only affects the next rate."""
 PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
 """The longest step by an idle engine's busy share, the longest of all, and the factor of a wide bracket."""
+_WIDTHS_MAX = 5
+"""After so many steps of a width that all held, busy shares predict nothing: batches of some engines fill nearly all
+their time at any rate."""
 _GROWTH = {"sustained": 2, "undecided": 1.5}
 """Exponents by which steps grow: faster down than up, since a drain rate is more often too high than too low; slowly
 after an undecided rate, which is more often near the border than far away."""
@@ -113,7 +116,7 @@ def _bracket(state: State, guess: float) -> TrialRequests:
     """Tests the guess, then moves away in growing steps until one rate holds and a higher one does not."""
     # A first step of one width: if it completes the bracket, that is narrow enough.
     first = 1 + state.settings.tolerance
-    rate, step, backoff = guess, first, DriverStarvationBackoff(first)
+    rate, step, widths, backoff = guess, first, 0, DriverStarvationBackoff(first)
     from_overload = bool(state.trials)
     while True:
         guessed, from_overload = from_overload, False
@@ -130,6 +133,9 @@ def _bracket(state: State, guess: float) -> TrialRequests:
         if outcome.holds:
             full = KEPT_ROWS_BUSY_OVER if state.settings.keeps_rows else BUSY_OVER
             factor = _step_up(step, first, outcome.busy_share, full, _had_time_over(state))
+            widths = widths + 1 if factor == first else 0
+            if widths > _WIDTHS_MAX:
+                factor = min(step, _WIDE)
             following = backoff.higher_rate(rate, _within(state.settings, rate * factor))
         else:
             lower = _rate_below(rate, step, outcome.drained_per_s)

@@ -252,3 +252,17 @@ def test_the_rate_below_is_that_of_a_step_or_of_what_was_drained(drained_per_s: 
 )
 def test_a_step_up_has_its_cap(step: float, busy_share: float, expected: float) -> None:
     assert _step_up(step, 1.05, busy_share) == pytest.approx(expected)
+
+
+def test_an_engine_whose_batches_are_nearly_full_at_any_rate_is_left_behind_too() -> None:
+    """Each share promises the end within two widths; after some that held, they predict nothing."""
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        offered.append(rate)
+        return dataclasses.replace(sut(rate, purpose, fresh), busy_share=0.9)
+
+    offered: list[float] = []
+    sut = Sut(1e5, failed_flatters=1.0)
+    result = search(trial, dataclasses.replace(PLENTY, start_per_s=1e4, quick=True))
+    assert result.low == pytest.approx(1e5, rel=0.06)
+    assert len(offered) <= 20
