@@ -232,7 +232,7 @@ class TestBed:
             raise DriverError(missing)
 
     def require_no_lost_events(self) -> None:
-        """Raises DriverError if the broker has lost events that were sent."""
+        """Raises DriverError if the broker has lost events that were sent, or has others among them."""
         if self._broker is None:
             return
         if lost := self._broker.lost(self._ask_all("positions")):

@@ -101,23 +101,31 @@ class KafkaCluster:
         return f"{', '.join(deleted)}: deleted by another program during the trial" if deleted else ""
 
     def lost(self, sent: Sequence[Mapping[str, int]]) -> str:
-        """Detects messages that a broker acknowledged and then lost."""
-        return (
-            ""
-            if wait_until(lambda: not self._incomplete_partitions(sent), RETENTION_CHECK_S)
-            else "; ".join(self._incomplete_partitions(sent))
+        """Detects messages that a broker acknowledged and then lost, and those of another producer.
+
+        Either way an offset is no longer the number of an event, so the progress of a group is not known.
+        """
+        differing: list[tuple[str, int, int, int]] = []
+
+        def is_complete() -> bool:
+            differing[:] = self._differing_partitions(sent)
+            return not any(more < 0 for *_, more in differing)
+
+        wait_until(is_complete, RETENTION_CHECK_S)
+        return "; ".join(
+            f"{topic}: partition {partition} ends at {end}, and {end - self._firsts[topic, partition] - more} events "
+            f"were sent there{', so another program writes to it too' if more > 0 else ''}"
+            for topic, partition, end, more in differing
         )
 
-    def _incomplete_partitions(self, sent: Sequence[Mapping[str, int]]) -> list[str]:
-        """Descriptions of partitions with too few messages."""
-        problems = []
-        for stream, topic in self._streams.items() if sent else ():
-            for partition, end in enumerate(self._topics.ends(topic, len(sent))):
-                if end - self._firsts[topic, partition] < (events := sent[partition][stream]):
-                    problems.append(
-                        f"{topic}: partition {partition} ends at {end}, and {events} events were sent there"
-                    )
-        return problems
+    def _differing_partitions(self, sent: Sequence[Mapping[str, int]]) -> list[tuple[str, int, int, int]]:
+        """(topic, partition, end, how many messages more than were sent) of partitions that have more or fewer."""
+        return [
+            (topic, partition, end, more)
+            for stream, topic in (self._streams.items() if sent else ())
+            for partition, end in enumerate(self._topics.ends(topic, len(sent)))
+            if (more := end - self._firsts[topic, partition] - sent[partition][stream])
+        ]
 
     def pids(self) -> list[int]:
         return [] if self._broker is None else self._broker.pids()

@@ -71,7 +71,7 @@ def test_a_topic_that_is_made_again_is_another(broker: Broker, tmp_path: Path) -
 def test_what_was_sent_is_counted_by_the_brokers_own_ends(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of every stream and partition: one that has less is told of, with both numbers."""
+    """Of every stream and partition: one that has less is told of, with both numbers, and one that has more."""
     monkeypatch.setattr(carrier_module, "RETENTION_CHECK_S", 1.0)
     carrier = KafkaCluster(broker_request(tmp_path, "counted", brokers=broker.location))
     layout = Compact((("n", "bigint"),))
@@ -82,6 +82,8 @@ def test_what_was_sent_is_counted_by_the_brokers_own_ends(
     assert carrier.lost([nothing, {"ads": 3, "purchases": 0}]) == ""
     told = carrier.lost([nothing, {"ads": 4, "purchases": 0}])
     assert told == f"{topic_of('counted', 'ads')}: partition 1 ends at 3, and 4 events were sent there"
+    told = carrier.lost([nothing, {"ads": 2, "purchases": 0}])
+    assert told.endswith("partition 1 ends at 3, and 2 events were sent there, so another program writes to it too")
     carrier.close()
 
 
