@@ -204,7 +204,10 @@ class Recorder:
         self.failed = self.failed or reason
 
     def remark(self, code: str, count: int, text: str) -> None:
-        self._remarks[code] = (count, text)
+        if count:
+            self._remarks[code] = (count, text)
+        else:
+            self._remarks.pop(code, None)
 
     def reject(self, reason: str) -> None:
         self._rejected = self._rejected or reason

@@ -171,7 +171,7 @@ class ManagedBroker(Protocol):
         """A description of missing topics; empty if all exist. May take seconds."""
 
     def lost(self, sent: Sequence[Mapping[str, int]]) -> str:
-        """A description of partitions with fewer events than were sent; empty if there are none.
+        """A description of partitions with fewer events than were sent, or more; empty if there are none.
 
         `sent` has the number of events per stream for each generator. Waits for events in flight.
         """
@@ -290,7 +290,7 @@ class Receiver(Protocol):
         """Reports that no more results can be received."""
 
     def remark(self, code: str, count: int, text: str) -> None:
-        """Reports what a reader of the figures must know; replaces the remark with the same code."""
+        """Reports what a reader of the figures must know; replaces the remark with the same code. 0 withdraws it."""
 
     def reject(self, reason: str) -> None:
         """Reports that the SUT cannot be measured as it is set up."""

@@ -261,3 +261,9 @@ def test_rows_that_had_come_before_keep_their_stamps(served: Served) -> None:
     assert commit["latency_us_p50"] == 5.0
     (path,) = commit["paths"]
     assert pa.ipc.open_file(path).read_all().equals(pa.Table.from_batches([rows]))
+
+
+def test_a_remark_is_replaced_and_withdrawn(served: Served) -> None:
+    for count, text in ((1, "one"), (2, "two"), (0, "")):
+        served.recorder.remark("foreign", count, text)
+        assert served.recorder.status()["remarks"] == ({"foreign": (count, text)} if count else {})

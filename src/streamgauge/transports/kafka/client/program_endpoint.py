@@ -207,6 +207,8 @@ class ProgramInlet:
 
     def _report(self, committed: dict[Place, int]) -> None:
         """Reports committed offsets as the reads of a batch without results."""
+        if not self._offsets:  # one that commits seldom may have been taken as one that never does
+            self._receiver.remark(NEVER_COMMITTED, 0, "")
         self._offsets = committed
         self._moves_s.append(time.monotonic())
         if self._holds:

@@ -108,6 +108,8 @@ class Followed:
 
     def remark(self, code: str, count: int, text: str) -> None:
         self.remarks[code] = (count, text)
+        if not count:
+            del self.remarks[code]
 
     def reject(self, reason: str) -> None:
         self.rejected.append(reason)
@@ -276,6 +278,18 @@ def test_a_group_commits_never_if_it_has_not_for_long(followed: Callable[..., Fo
         program.now_s += after_s
         program.follow()
         assert (NEVER_COMMITTED in program.remarks) is never
+
+
+def test_a_group_that_commits_seldom_is_not_said_to_commit_never(followed: Callable[..., Followed]) -> None:
+    """As with checkpoints every 20 s: what was remarked before the first one is withdrawn."""
+    program = followed()
+    program.write("results", RIGHT)
+    program.now_s += COMMITS_S + 1
+    program.follow()
+    assert NEVER_COMMITTED in program.remarks
+    program.committed = 900
+    program.follow()
+    assert NEVER_COMMITTED not in program.remarks
 
 
 def test_a_program_that_never_commits_has_read_everything_once_all_is_quiet(followed: Callable[..., Followed]) -> None:
