@@ -38,6 +38,8 @@ engine reports work on a batch."""
 CLOSING_INTERVALS = 2
 """The closing batch begins one interval after the last input's batch and takes at most another."""
 DRAIN_S = 60.0
+LATER = 1.5
+"""How much later than the latest results of the span the last ones may be, where they come after their commit."""
 DRAIN_INTERVALS = CLOSING_INTERVALS + 2
 """One interval until the last input is read, one for its batch, and those of the closing batch."""
 
@@ -59,6 +61,7 @@ class TrialPolicy:
         interval_s: the engine's batch interval; 0 if unknown.
         hold_us: how long generators continue past the plan's end while an extension is decided.
         closes_late: sinks whose results may come one batch after the last input.
+        results_apart: whether results may come after their input was committed.
     """
 
     pace_us: int | None = None
@@ -66,6 +69,7 @@ class TrialPolicy:
     interval_s: float = 0.0
     hold_us: int = 0
     closes_late: tuple[str, ...] = ()
+    results_apart: bool = False
 
     def warmup_extension(self, record: TrialRecord) -> Extension | None:
         """At the end of the warm-up: its extension, or None."""
@@ -233,8 +237,23 @@ class PhaseRunner:
             time.sleep(0.1)
             self._poll()
             all_committed = self.record.trial_log.committed_until() >= self.record.spans.end_us
-            if all_committed and self._windows_closed():
+            if all_committed and self._windows_closed() and self._results_had_time():
                 self.record.mark_drained()
+
+    def _results_had_time(self) -> bool:
+        """Whether results of the span's last events would be here, if hardly later than the latest ones that came.
+
+        A program may commit what it has read before it has written the results.
+        """
+        spans = self.record.spans
+        if not self._policy.results_apart:
+            return True
+        late_us = [
+            commit.latency_us_p99 or 0.0
+            for commit in self.record.trial_log.commits
+            if commit.committed_us >= spans.measured_from_us
+        ]
+        return self._testbed.clock.now_us() >= spans.measured_to_us + LATER * max(late_us, default=0.0)
 
     def _windows_closed(self) -> bool:
         # A micro-batch moves the watermark, and the next one closes the windows. The tail usually causes more batches,

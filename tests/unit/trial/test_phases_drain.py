@@ -114,3 +114,18 @@ def test_the_time_to_drain_grows_with_the_interval(testbed: FakeTestBed) -> None
     """A trigger of 30 s reads the last input only then, and closes its windows as much later."""
     testbed.story.commit_after_us = 100 * US
     assert conductor(testbed, drain_s=60.0, interval_s=30.0).conduct().drained
+
+
+@pytest.mark.parametrize(("apart", "waited_s"), [(False, 0), (True, 7)])
+def test_results_that_come_after_their_commit_are_waited_for(testbed: FakeTestBed, apart: bool, waited_s: int) -> None:
+    """Those of the span were up to 8 s late, so its last ones may be 12 s late; the plan ends 5 s after the span."""
+    plain = testbed.batch
+
+    def late(number: int) -> Any:
+        tick = plain(number)
+        return replace(tick, commits=[replace(commit, latency_us_p99=8.0 * US) for commit in tick.commits])
+
+    testbed.batch = late  # type: ignore[method-assign]
+    record = conductor(testbed, results_apart=apart).conduct()
+    assert record.drained
+    assert SPANS.end_us + waited_s * US <= record.deadline_us <= SPANS.end_us + (waited_s + 1) * US
