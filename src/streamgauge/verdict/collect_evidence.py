@@ -81,6 +81,7 @@ def collect_evidence(
         window_gap_s=verified.window_gap_us / US if verified else 0.0,
         latencies=latencies or Latencies(),
         sinks=verified.results if verified else (),
+        silent_sinks=_silent_sinks(record, verified) if verified and not resolved.engine.has_batch_ids else (),
         # A user job may end a read early, for example by `limit`.
         aborted_reads=0
         if user_job
@@ -280,6 +281,17 @@ def _offering_judged_until(record: TrialRecord) -> int:
         return min(end, reached)
     due = (record.deadline_us or end) - SCHEDULE_DELAY_US_MAX - record.trial_log.running.chunk_us_max
     return min(end, max(reached, due))
+
+
+def _silent_sinks(record: TrialRecord, verified: VerificationResult) -> tuple[str, ...]:
+    """Sinks of updates without a value in the span. Without batches only last values are compared, which may come late.
+
+    So an engine could keep its values until the load ends, and no latency would show it.
+    """
+    low_us, high_us = record.spans.measured_from_us, record.measured_until
+    commits = record.trial_log.commits
+    heard = {commit.sink for commit in commits if commit.rows and low_us <= commit.committed_us < high_us}
+    return tuple(sink.name for sink in verified.sinks if sink.kind == "update" and sink.name not in heard)
 
 
 def samples_of(pair: tuple[np.ndarray, np.ndarray], about: str = "") -> Samples:

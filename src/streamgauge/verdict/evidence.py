@@ -131,6 +131,7 @@ class Evidence:
         batches, windows_closed: of the sink with the fewest; `windows_closed` is None without windows.
         batches_ever: `batches` with warm-up and tail.
         sinks: latencies and verification of each sink; `latencies` are those of the slowest.
+        silent_sinks: sinks of updates that gave no value in the span, of an engine that owes none before the end.
         window_gap_s: seconds between the ends of windows in the results; 0 if unknown.
         overflowed: whether the queue was full once.
         span_began: whether it was not full before the measured span.
@@ -169,6 +170,7 @@ class Evidence:
     batches: int
     latencies: Latencies = field(default_factory=Latencies)
     sinks: tuple[SinkResult, ...] = ()
+    silent_sinks: tuple[str, ...] = ()
     windows_closed: int | None = None
     window_gap_s: float = 0.0
     aborted_reads: int = 0

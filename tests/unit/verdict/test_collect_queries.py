@@ -103,3 +103,22 @@ def test_what_was_offered_is_judged_though_it_was_not_due(resolved: ResolvedExpe
     record.early_stop = "the backlog grows"
     of = evidence_of(resolved, record)
     assert of.planned_per_s.tolist() == of.offered_per_s.tolist() == [1000] * 15
+
+
+@pytest.mark.parametrize(
+    ("kind", "has_batch_ids", "silent"), [("update", False, ("slow",)), ("update", True, ()), ("row", False, ())]
+)
+def test_updates_without_batches_must_come_in_the_span(
+    resolved: ResolvedExperiment, make: Any, kind: Any, has_batch_ids: bool, silent: tuple[str, ...]
+) -> None:
+    """With batches, the value of each batch's end is owed, and a missing one is in the latencies."""
+    record = two_queries(make)
+    trial_log, end_us = record.trial_log, record.spans.measured_to_us
+    trial_log.commits = [
+        replace(one, rows=5 if one.sink == "quick" or one.committed_us > end_us else 0) for one in trial_log.commits
+    ]
+    engine = replace(resolved.engine, has_batch_ids=has_batch_ids)
+    found = verified()
+    found = replace(found, sinks=tuple(replace(sink, kind=kind) for sink in found.sinks))
+    of = collect_module.collect_evidence(replace(resolved, engine=engine), record, RATE, found, LATENCIES)
+    assert of.silent_sinks == silent

@@ -14,10 +14,16 @@ def _evidence(evidence: Evidence) -> Check:
     parts = [
         _enough(evidence.batches, Cause.TOO_FEW_BATCHES, BATCHES_MIN, "batches"),
         Condition(not evidence.draining_at_start, Cause.START_BACKLOG, 1, 0, "", draining),
+        _heard(evidence.silent_sinks),
     ]
     if windows is not None:
         parts.insert(0 if span_too_short(evidence) else 1, _windows(windows, evidence))
     return combine("evidence", parts, "undecided", shown=0)
+
+
+def _heard(silent_sinks: tuple[str, ...]) -> Condition:
+    sentence = f"no value of {', '.join(silent_sinks)} came in the span, so how late values are is not known"
+    return Condition(not silent_sinks, Cause.NO_LATENCY, len(silent_sinks), 0, "sinks", sentence)
 
 
 def _windows(closed: int, evidence: Evidence) -> Condition:

@@ -59,3 +59,10 @@ def test_a_job_that_gives_and_owes_nothing_is_not_asked_for_a_longer_trial(rows:
     assert said in verdict.sentence
     assert verdict.advice.startswith("check the job's conditions")
     assert "no result came in the span, so there is no latency" in check_of(verdict, LEVEL.name).sentence
+
+
+def test_updates_that_come_only_once_the_load_has_ended_show_no_latency() -> None:
+    """The last values may all be right."""
+    verdict = judge(evidence(silent_sinks=("counts",), latency=()))
+    assert (verdict.value, check_of(verdict, "evidence").code) == ("undecided", Cause.NO_LATENCY)
+    assert "no value of counts came in the span" in verdict.sentence
