@@ -58,7 +58,9 @@ def judge(evidence: Evidence) -> Verdict:
         cause=_cause(value, deciding, slowed is not None),
         checks=checks,
         decided_by=tuple(check.name for check in deciding) if not evidence.interrupted else ("interrupted",),
-        sentence=_sentence(value, deciding, died, slowed, checks) + _wrong_answers(checks, deciding),
+        sentence=_sentence(value, deciding, died, slowed, checks)
+        + _wrong_answers(checks, deciding)
+        + (_allowed(evidence) if value == "sustained" else ""),
         advice=_advice_disk(value, deciding)
         or _advice(value, deciding, evidence) + _background_advice(value, deciding, busy),
     )
@@ -213,6 +215,14 @@ def _wrong_answers(checks: tuple[Check, ...], deciding: tuple[Check, ...]) -> st
         return ""
     said = "" if wrong in deciding else f" ({wrong.sentence})"
     return f"; answers are wrong too{said}: see verification.json"
+
+
+def _allowed(evidence: Evidence) -> str:
+    """The results that differ as a promised guarantee allows; empty if there are none."""
+    verification = evidence.verification
+    if verification is None or not verification.allowed:
+        return ""
+    return f"; {verification.allowed_in_words} of {verification.expected:,} results, as its guarantee allows"
 
 
 def _because(deciding: tuple[Check, ...]) -> str:
