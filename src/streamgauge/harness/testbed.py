@@ -231,11 +231,14 @@ class TestBed:
         if self._broker is not None and (missing := self._broker.missing()):
             raise DriverError(missing)
 
-    def require_no_lost_events(self) -> None:
-        """Raises DriverError if the broker has lost events that were sent, or has others among them."""
+    def require_no_lost_events(self, all_sent: bool = False) -> None:
+        """Raises DriverError if the broker has lost events, or has those of another program among them.
+
+        `all_sent`: whether generators send nothing more, without which the others cannot be told.
+        """
         if self._broker is None:
             return
-        if lost := self._broker.lost(self._ask_all("positions")):
+        if lost := self._broker.lost(self._ask_all("positions"), all_sent):
             raise DriverError(lost)
 
     def engine_status(self) -> EngineStatus:

@@ -170,10 +170,11 @@ class ManagedBroker(Protocol):
     def missing(self) -> str:
         """A description of missing topics; empty if all exist. May take seconds."""
 
-    def lost(self, sent: Sequence[Mapping[str, int]]) -> str:
+    def lost(self, sent: Sequence[Mapping[str, int]], is_all: bool = False) -> str:
         """A description of partitions with fewer events than were sent, or more; empty if there are none.
 
-        `sent` has the number of events per stream for each generator. Waits for events in flight.
+        `sent` has the number of events per stream for each generator. Waits for events in flight. `is_all`: whether
+        generators send nothing more, so that other messages are those of another program.
         """
 
     def pids(self) -> list[int]:

@@ -100,7 +100,8 @@ class FakeTestBed:
         if self.not_carried:
             raise DriverError(self.not_carried)
 
-    def require_no_lost_events(self) -> None:
+    def require_no_lost_events(self, all_sent: bool = False) -> None:
+        self.requests.append(("all sent", all_sent))
         if self.not_kept:
             raise DriverError(self.not_kept)
 

@@ -20,6 +20,7 @@ def test_an_engine_that_never_finishes_is_waited_for_so_long(testbed: FakeTestBe
     testbed.story.commit_after_us = 10**12
     record = conductor(testbed, drain_s=7.0).conduct()
     assert not record.drained
+    assert testbed.of("all sent") == [("all sent", False)]
     assert SPANS.end_us + 7 * US <= record.deadline_us <= SPANS.end_us + 8 * US
 
 
@@ -114,6 +115,7 @@ def test_the_time_to_drain_grows_with_the_interval(testbed: FakeTestBed) -> None
     """A trigger of 30 s reads the last input only then, and closes its windows as much later."""
     testbed.story.commit_after_us = 100 * US
     assert conductor(testbed, drain_s=60.0, interval_s=30.0).conduct().drained
+    assert testbed.of("all sent") == [("all sent", True)]
 
 
 @pytest.mark.parametrize(("apart", "waited_s"), [(False, 0), (True, 7)])

@@ -100,7 +100,7 @@ class KafkaCluster:
             return str(error)
         return f"{', '.join(deleted)}: deleted by another program during the trial" if deleted else ""
 
-    def lost(self, sent: Sequence[Mapping[str, int]]) -> str:
+    def lost(self, sent: Sequence[Mapping[str, int]], is_all: bool = False) -> str:
         """Detects messages that a broker acknowledged and then lost, and those of another producer.
 
         Either way an offset is no longer the number of an event, so the progress of a group is not known.
@@ -116,6 +116,7 @@ class KafkaCluster:
             f"{topic}: partition {partition} ends at {end}, and {end - self._firsts[topic, partition] - more} events "
             f"were sent there{', so another program writes to it too' if more > 0 else ''}"
             for topic, partition, end, more in differing
+            if more < 0 or is_all
         )
 
     def _differing_partitions(self, sent: Sequence[Mapping[str, int]]) -> list[tuple[str, int, int, int]]:
