@@ -50,13 +50,21 @@ def get(name: str) -> Workload:
     if name.endswith(".py"):
         return user_job(Path(name))
     if name not in registry.names() and (file := _intended_file(name)):
-        raise InputError(Problem("workload", "a user job must be a file that ends in .py", name, file))
+        raise InputError(Problem("workload", _FILES_RULE, name, file))
     return registry.get(name)
 
 
+_FILES_RULE = "a user job must be a file that ends in .py, and a program over Kafka one that ends in .toml"
+
+
 def _intended_file(name: str) -> str | None:
-    """The Python file that a name seems to mean; None for a name like a workload's."""
+    """The file that a name seems to mean; None for a name like a workload's."""
     path = Path(name)
+    if not path.name:
+        return None
+    for program in (path / "program.toml", path.with_suffix(".toml")):
+        if program.is_file():
+            return str(program)
     if path.suffix:
         return f"{path.with_suffix('.py')}, with one function marked @job"
     return f"{name}.py" if len(path.parts) > 1 or Path(f"{name}.py").is_file() else None

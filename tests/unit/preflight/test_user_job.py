@@ -89,17 +89,23 @@ def test_a_workload_is_found_by_name_or_by_file(write: Write) -> None:
         ("v1.PY", "v1.py, with one function marked @job"),
         ("jobs/study.ipynb", "jobs/study.py, with one function marked @job"),
         ("jobs/my_job", "jobs/my_job.py"),
+        ("shop", "shop/program.toml"),
+        ("shop/program.tml", "shop/program.toml"),
     ],
 )
-def test_what_is_like_a_file_must_end_in_py(
+def test_what_is_like_a_file_must_end_in_py_or_toml(
     write: Write, monkeypatch: pytest.MonkeyPatch, name: str, way_out: str
 ) -> None:
     """It is not taken for a misspelt workload, nor a misspelt workload for a file."""
-    monkeypatch.chdir(write(GOOD).parent)
+    folder = write(GOOD).parent
+    monkeypatch.chdir(folder)
+    (folder / "shop").mkdir()
+    (folder / "shop" / "program.toml").touch()
     with pytest.raises(InputError) as caught:
         get(name)
     (problem,) = caught.value.problems
-    assert (problem.rule, problem.way_out) == ("a user job must be a file that ends in .py", way_out)
+    assert problem.way_out == way_out
+    assert problem.rule.startswith("a user job must be a file that ends in .py")
     with pytest.raises(InputError, match=r"must be a workload's name, .*\n  try: identity "):
         get("identety")
 

@@ -30,7 +30,8 @@ def require_brokers(brokers: str, login: Mapping[str, str]) -> None:
     try:
         Topics(brokers, login).hosts(ANSWER_TIMEOUT_S)
     except DriverError as error:
-        way_out = "start them, correct --brokers HOST:PORT, or look at the log-in in the client file"
+        address = "--brokers HOST:PORT, or brokers in the program's file"
+        way_out = f"start them, correct {address}, or look at the log-in in the client file"
         rule = f"must be brokers that answer within {ANSWER_TIMEOUT_S:g} s ({error})"
         raise InputError(Problem("transport option brokers", rule, brokers, way_out)) from None
 
