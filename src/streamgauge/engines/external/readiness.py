@@ -19,6 +19,7 @@ STARTED_S = 1.0
 REQUEST_S = 5.0
 LOG_BYTES = 65_536
 GROUPS_SHOWN = 5
+_OF_ATTACHED = "Start the program before the run, or correct group, topic or brokers in its file"
 
 
 class Readiness:
@@ -51,7 +52,11 @@ class Readiness:
         if self._launch.ready == "line":
             return f"{within} no line of its output matched {self._launch.line!r}. Correct ready_line in its file"
         if self._launch.ready == "committed":
-            advice = "Commit as this group ($STREAMGAUGE_GROUP), or name the program's own with group in its file"
+            advice = (
+                _OF_ATTACHED
+                if self._launch.attached
+                else "Commit as this group ($STREAMGAUGE_GROUP), or name the program's own with group in its file"
+            )
             return f"{within} group {self._group} committed no offset. {advice}"
         waited = f"{within} group {self._group} did not read {', '.join(sorted(self._topics))}"
         advice = (
@@ -59,6 +64,8 @@ class Readiness:
             "or name the program's own group with group in its file. A program that joins no group needs "
             'ready = "started" or ready_line'
         )
+        if self._launch.attached:
+            advice = f'{_OF_ATTACHED}. A program that joins no group needs ready = "started"'
         return f"{waited}; {self._consumers_in_words()}. {advice}"
 
     def _consumers_in_words(self) -> str:

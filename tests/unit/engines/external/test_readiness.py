@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 
-from streamgauge.dataflow.program import Launch
+from streamgauge.dataflow.program import Launch, Ready
 from streamgauge.engines.external import readiness
 from streamgauge.engines.external.readiness import LOG_BYTES, STARTED_S, Readiness, last_lines, output_end
 
@@ -158,6 +159,16 @@ def test_a_consumer_that_does_not_read_its_inputs(watched: Callable[..., Readine
     assert message.startswith(f"within 4 s group {GROUP} did not read ads, views; {words}")
     assert "the topics in $STREAMGAUGE_INPUT_ADS, $STREAMGAUGE_INPUT_VIEWS as group $STREAMGAUGE_GROUP" in message
     assert 'needs ready = "started" or ready_line' in message
+
+
+@pytest.mark.parametrize("ready", ["consumer", "committed"])
+def test_a_program_that_ran_already_has_no_variables(watched: Callable[..., Readiness], ready: Ready) -> None:
+    """Its file says where it reads."""
+    one = watched(ready=ready)
+    one._launch = replace(one._launch, command=())
+    message = one.timeout_message()
+    assert "correct group, topic or brokers in its file" in message
+    assert "$" not in message
 
 
 def test_a_group_that_commits_nothing(watched: Callable[..., Readiness]) -> None:

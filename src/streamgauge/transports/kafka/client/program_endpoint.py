@@ -265,15 +265,18 @@ class ProgramInlet:
         silent = {topic: each.sink for topic, each in self._outputs.items() if not each.messages}
         if self._results or not silent or self._waited_s <= limit_s:
             return ""
-        writes = variables("output", silent.values(), self._sinks)
+        writes, reads = variables("output", silent.values(), self._sinks), variables("input", self._streams.values())
+        group = "$STREAMGAUGE_GROUP"
+        if self._topics.attached:  # it has no variables of ours
+            writes, reads, group = "topic of the output", "topic of the input", "group in its file"
         if read:
             seen = f"its group {self._group_id} has committed {read:,} of {events:,} events"
             advice = f"Check that it writes there ({writes})"
         else:
             seen = f"its group {self._group_id} has committed none of {events:,} events"
             advice = (
-                f"Check that it reads {', '.join(self._streams)} ({variables('input', self._streams.values())}) as "
-                f"group {self._group_id} ($STREAMGAUGE_GROUP) from the earliest offset, and writes there ({writes})"
+                f"Check that it reads {', '.join(self._streams)} ({reads}) as "
+                f"group {self._group_id} ({group}) from the earliest offset, and writes there ({writes})"
             )
         return (
             f"no message came on {', '.join(silent)} within {limit_s:g} s of the first event, and {seen}. "

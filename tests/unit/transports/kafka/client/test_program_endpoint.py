@@ -47,7 +47,13 @@ RIGHT = result()
 class Followed:
     """An inlet whose broker, clock and receiver are this object. `committed` and `ends` count the run's own events."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, timeout_s: float = TIMEOUT_S, **outputs: OutputTopic) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        timeout_s: float = TIMEOUT_S,
+        attached: bool = False,
+        **outputs: OutputTopic,
+    ) -> None:
         self.now_s, self.clock_us = 1000.0, NOW_US
         self.committed: int | None = None
         self.ends, self.answers = 0, True
@@ -59,7 +65,7 @@ class Followed:
         monkeypatch.setattr(program_endpoint, "GroupOffsets", lambda *_: self.group())
         topics = ProgramTopics(
             {"purchases": InputTopic("orders")}, {name: replace(of, topic=name) for name, of in outputs.items()},
-            timeout_s=timeout_s, starts=((*ORDERS, FIRST), *((name, 0, 0) for name in outputs)),
+            attached=attached, timeout_s=timeout_s, starts=((*ORDERS, FIRST), *((name, 0, 0) for name in outputs)),
         )  # fmt: skip
         receiver: Any = self
         ProgramInlet(EndpointConfig("", 0, "run", {"brokers": "b:1"}, topics.plain()), receiver)
@@ -169,6 +175,18 @@ def test_a_silent_program_is_rejected_after_its_timeout(rejected: Callable[..., 
     assert "has committed 1,000 of 1,000 events" in reason
     assert "writes there ($STREAMGAUGE_OUTPUT_RESULTS, $STREAMGAUGE_OUTPUT_ALERTS)" in reason
     assert "writes there ($STREAMGAUGE_OUTPUT);" in rejected(61.0, results=[])[0]
+
+
+@pytest.mark.parametrize("committed", [0, 1000])
+def test_a_silent_program_that_ran_already_is_told_of_its_file(monkeypatch: pytest.MonkeyPatch, committed: int) -> None:
+    """It was given no variables."""
+    program = Followed(monkeypatch, attached=True, results=OF)
+    program.committed, program.ends = committed, 1000
+    program.follow()
+    program.now_s += 61.0
+    program.follow()
+    assert "writes there (topic of the output)" in program.rejected[0]
+    assert "$" not in program.rejected[0]
 
 
 def test_foreign_messages_wait_for_no_longer_than_a_short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
