@@ -175,8 +175,8 @@ def _of_keys(record: TrialRecord) -> Iterator[Caution]:
 def _of_reads(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[Caution]:
     """Warnings about partitions that were read far apart, and about duplicate reads and work."""
     skew_us = read_skew_us(record.trial_log, record.spans.measured_from_us, record.spans.measured_to_us)
-    # A user job states its own delay, which is not known here.
-    has_own_delay = isinstance(resolved.workload, UserJob) and resolved.reads_unevenly
+    # A user job states its own delay, as a program does, which is not known here.
+    has_own_delay = isinstance(resolved.workload, UserJob) and (resolved.reads_unevenly or resolved.hides_reads)
     if skew_us > resolved.watermark_delay_us and resolved.closing_sinks and not has_own_delay:
         sentence = (
             f"partitions were read up to {skew_us / US:.2g} s apart, and the watermark stays "

@@ -273,7 +273,8 @@ def _cpu_facts(result: Result) -> list[Fact]:
     sut, driver = (
         sum(use.cpu_percent_mean for use in result.processes if use.role == role) for role in ("sut", "driver")
     )
-    parts = [f"system under test {format_percent(sut)}", f"driver {format_percent(driver)}"]
+    known = any(use.role == "sut" for use in result.processes)  # not of a program that ran already
+    parts = [f"system under test {format_percent(sut) if known else '-'}", f"driver {format_percent(driver)}"]
     parts += [f"others {format_percent(result.others_cpu_percent)}"] if result.others_cpu_percent is not None else []
     work = "" if result.reference_work_us is None else f"(reference work {format_us(result.reference_work_us)})"
     return [Fact("cpu", (*parts, "of a core", *filter(None, [work])))]

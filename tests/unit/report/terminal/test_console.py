@@ -193,6 +193,14 @@ def test_parts_of_the_system_are_in_no_sum(make_result: Make) -> None:
     assert "system under test 146 %   driver 9 %" in written(console)
 
 
+def test_the_cpu_of_a_program_that_ran_already_is_not_known(make_result: Make) -> None:
+    """It is not nothing."""
+    console, whole = plain(), make_result()
+    alone = whole.model_copy(update={"processes": [use for use in whole.processes if use.role == "driver"]})
+    console_module.show_result(alone, False, console)
+    assert "system under test -   driver 9 %" in written(console)
+
+
 def test_result_names_the_deciding_check_and_what_to_do(make_result: Make) -> None:
     """A verdict that is not a yes shows number, limit and the next step."""
     check = Check(name="queue_bound", value=31.0, limit=30.0, unit="s", ok=False, state="failed", sentence="too deep")
