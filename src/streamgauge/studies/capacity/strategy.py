@@ -3,8 +3,8 @@
 Pure: no engine, no clock, no chance. The steps, in order:
 
  1. One overload trial. Its drain rate less a tenth is the first guess, or less two sevenths if the flow keeps rows
-    until windows end. That overestimates, because near its limit an engine's batches vary so much that no trial
-    decides. A guess that holds serves as the trial at 90 % of the limit.
+    until windows end, because a drain rate overestimates: near its limit an engine's batches vary so much that no
+    trial decides. A guess that holds serves as the trial at 90 % of the limit.
  2. Both ends of the bracket are tested: from the guess upwards or downwards in growing steps, until one rate holds and
     a higher one does not.
  3. Bisection until the bracket is as narrow as requested. The next rate is where the engine is expected to be full, by
@@ -51,17 +51,15 @@ next rate."""
 KEPT_ROWS_OVERESTIMATE_FACTOR, KEPT_ROWS_BUSY_OVER = 1.4, 0.86
 """The same, and `BUSY_OVER`, of a flow that keeps rows until windows end. Five searches of a windowed join drained
 1.15, 1.30, 1.39, 1.60, and 1.67 times what they sustained. Its batches differ so much that few trials decide above
-these busy shares, and each undecided one costs a minute. In simulation, the two save 1.5 of 11 minutes at the same
-rate."""
+this busy share, and each undecided one costs a minute."""
 BUSY_FULL, BUSY_OVER = 0.93, 0.98
 """Busy shares of an engine near its limit, and the target of the next rate after one that held. Of windowed
 aggregations on Spark with 1.4 s between batches, trials held at shares up to 0.94, and were undecided from 0.97. The
 target is higher, because a trial that fails is shorter than one that holds, and gives the upper end. It only affects
 the next rate."""
 BUSY_SURE = 0.82
-"""Busy share at which most trials decide. In simulation, 92 % of them do at 0.80 and 68 % at 0.85, with windows every
-4 s in trials of 30 s. After an undecided trial the search goes down to it at once, since every undecided rate on the
-way costs a minute. It only affects the next rate."""
+"""Busy share at which most trials decide. After an undecided trial the search goes down to it at once, since every
+undecided rate on the way costs a minute. It only affects the next rate."""
 PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
 """The longest step by an idle engine's busy share, the longest of all, and the factor of a wide bracket."""
 _WIDTHS_MAX = 5
