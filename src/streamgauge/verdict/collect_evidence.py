@@ -198,6 +198,15 @@ def _work(record: TrialRecord, resolved: ResolvedExperiment) -> tuple[Work, ...]
     )
 
 
+def busy_share(resolved: ResolvedExperiment, record: TrialRecord) -> float | None:
+    """The share of the time that batches need, of the busiest query.
+
+    None without batches, or if the engine reads on before it commits, or if results belong to no batches.
+    """
+    works = _work(record, resolved) if resolved.engine.has_batch_ids else ()
+    return max((share for one in works if (share := one.estimated_share) is not None), default=None)
+
+
 def _work_of(trial_log: TrialLog, record: TrialRecord, resolved: ResolvedExperiment, about: str) -> Work:
     """The batches that end in the span.
 

@@ -79,8 +79,20 @@ class Work:
             return ratio_interval(self.busy_s, self.covered_s, TREND_CONFIDENCE) if enough else None
         if batches < SHARE_BATCHES_MIN + _COSTS or np.count_nonzero(self.closed) < SHARE_CLOSING_MIN or not covered_s:
             return None
-        per_second = np.array([batches / covered_s, 1.0, 1 / self.slide_s])
-        return fitted_interval(self._costs, self.busy_s, per_second, TREND_CONFIDENCE)
+        return fitted_interval(self._costs, self.busy_s, self._per_second, TREND_CONFIDENCE)
+
+    @property
+    def estimated_share(self) -> float | None:
+        """The same without its interval, from as few batches as can be fitted; None without batches.
+
+        The mean over the batches, if too few of them deliver windows.
+        """
+        covered_s = float(self.covered_s.sum())
+        if not covered_s:
+            return None
+        if self.slide_s and self.busy_s.size > _COSTS and np.count_nonzero(self.closed) > 1:
+            return float(self._per_second @ np.linalg.pinv(self._costs) @ self.busy_s)
+        return float(self.busy_s.sum()) / covered_s
 
     def share_after(self, spans: float) -> float | None:
         """The share that batches would need `spans` spans later if it went on changing as in this one; None if unknown.
@@ -97,6 +109,11 @@ class Work:
         weight = float(fitted_s @ from_middle_s**2)
         growth = float((self.busy_s - fitted_s) @ from_middle_s) / weight if weight > 0 else 0.0
         return share.estimate * (1 + growth * (0.5 + spans) * float(until_s[-1]))
+
+    @property
+    def _per_second(self) -> Floats:
+        """(3,): batches, seconds of events and slides in a second, in the long run."""
+        return np.array([self.busy_s.size / float(self.covered_s.sum()), 1.0, 1 / self.slide_s])
 
     @property
     def _costs(self) -> Floats:

@@ -98,6 +98,18 @@ def test_batches_that_overlap_leave_no_time_over(resolved: ResolvedExperiment, m
     assert collect_module.collect_evidence(resolved, record, RATE, None, None).work == ()
 
 
+def test_how_much_of_the_time_batches_fill(make: Any, resolved: ResolvedExperiment) -> None:
+    """From a batch's end in event time; nothing where no batch was committed. What was left waiting counts as busy."""
+    record = make.story(read_after_us=5_000, commit_after_us=245_000).record()
+    assert collect_module.busy_share(resolved, record) == pytest.approx(0.25)
+    waiting = make.story(read_after_us=305_000, commit_after_us=245_000).record()
+    assert collect_module.busy_share(resolved, waiting) == pytest.approx(0.55)
+    unnumbered = replace(resolved, engine=replace(resolved.engine, has_batch_ids=False))
+    assert collect_module.busy_share(unnumbered, record) is None
+    record.trial_log.commits = []
+    assert collect_module.busy_share(resolved, record) is None
+
+
 def test_a_partition_that_is_left_behind_keeps_batches_busy(resolved: ResolvedExperiment, make: Any) -> None:
     """A batch has read up to where all partitions are read."""
     record = done_of(make, commit_after_us=200_000)

@@ -122,3 +122,12 @@ def test_updates_without_batches_must_come_in_the_span(
     found = replace(found, sinks=tuple(replace(sink, kind=kind) for sink in found.sinks))
     of = collect_module.collect_evidence(replace(resolved, engine=engine), record, RATE, found, LATENCIES)
     assert of.silent_sinks == silent
+
+
+def test_the_busiest_query_says_how_much_time_is_left(make: Any, resolved: ResolvedExperiment) -> None:
+    """Half a second in each, in every other."""
+    record = two_queries(make)
+    quick, slow = (work.estimated_share for work in evidence_of(resolved, record).work)
+    assert quick is not None
+    assert slow is not None
+    assert collect_module.busy_share(resolved, record) == max(quick, slow) > min(quick, slow)

@@ -1,4 +1,4 @@
-"""Whether the SUT keeps up: the backlog, and the share of the time that its batches fill."""
+"""The backlog: whether the SUT keeps up."""
 
 from __future__ import annotations
 
@@ -42,17 +42,3 @@ def _unread(record: TrialRecord) -> int:
     when = min(record.spans.measured_to_us, record.deadline_us)
     due = record.trial_log.plan.planned_events(record.spans.start_us, when)
     return due - int(record.trial_log.running.taken_by(when + 1))
-
-
-def busy_share(record: TrialRecord) -> float | None:
-    """The share of the time that batches needed in the measured span, of the query that is busiest; None if unknown.
-
-    All busy time over all event time that it covers, because batches in which windows close may be the only long ones.
-    """
-    shares = []
-    for part in record.trial_log.by_query():
-        work = part.batch_work()
-        _, (busy_s, covered_s) = within((work.end_us, np.array([work.busy_s, work.covered_s])), record.spans)
-        if covered_s.sum():
-            shares.append(float(busy_s.sum() / covered_s.sum()))
-    return max(shares, default=None)

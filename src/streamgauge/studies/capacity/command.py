@@ -19,7 +19,6 @@ from streamgauge.core.errors import DriverError, StreamgaugeError
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import entry, starter_of
-from streamgauge.metrics.summary import backlog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.causes import SearchEnd
@@ -42,7 +41,7 @@ from streamgauge.trial.progress import snapshots
 from streamgauge.trial.prometheus.endpoint import exported
 from streamgauge.trial.run import ceiling_of, create_folder, interrupted_result, require_machine
 from streamgauge.trial.trial_result import TrialResult
-from streamgauge.verdict.collect_evidence import draining_at_start
+from streamgauge.verdict.collect_evidence import busy_share, draining_at_start
 
 DRAIN_TIMEOUT_S = 90.0
 SWAMPED_SHARE = 0.97
@@ -159,7 +158,7 @@ class Sustain:
         )  # fmt: skip
         judged = conductor.run(folder, trial)
         self.on_result(folder, describe(self.resolved.flow))
-        outcome = outcome_of(request, judged, folder, self.resolved.engine.has_batch_ids)
+        outcome = outcome_of(self.resolved, request, judged, folder)
         return replace(outcome, began_behind=draining_at_start(judged.record))
 
     def _warm(self, conductor: TrialConductor, rate_per_s: float) -> float | None:
@@ -197,12 +196,9 @@ class Sustain:
 
 
 def outcome_of(
-    request: TrialRequest, judged: TrialResult, folder: RunFolder, has_batch_ids: bool = True
+    resolved: ResolvedExperiment, request: TrialRequest, judged: TrialResult, folder: RunFolder
 ) -> TrialOutcome:
-    """What the search needs of a trial's result.
-
-    Without `has_batch_ids` the busy share is unknown, because the results are then cut into arbitrary slices.
-    """
+    """What the search needs of a trial's result."""
     result = judged.result
     event_time, counted = result.latency.event_time_us, result.latency.until_counted_us
     slope = next((check.value for check in result.verdict.checks if check.name == "backlog_trend"), None)
@@ -217,7 +213,7 @@ def outcome_of(
         until_counted_p50_us=counted.p50 if counted else None,
         until_counted_p99_us=counted.p99 if counted else None,
         backlog_slope_share=slope,
-        busy_share=backlog.busy_share(judged.record) if has_batch_ids else None,
+        busy_share=busy_share(resolved, judged.record),
         folder=str(folder.path),
         wrong_answers=wrong_answers(result),
     )
@@ -244,7 +240,7 @@ def outcome_of_warm_up(request: TrialRequest, drained_per_s: float) -> TrialOutc
     """The outcome of an engine that fell so far behind in its warm-up that no trial followed."""
     share = drained_per_s / request.rate_per_s
     why = f"drained {share:.2%} of its warm-up's load ({format_rate(drained_per_s)}): looking below that"
-    return TrialOutcome(request.rate_per_s, "not_sustained", drained_per_s, why)
+    return TrialOutcome(request.rate_per_s, "not_sustained", drained_per_s, why=why)
 
 
 def outcome_of_overload(request: TrialRequest, found: SaturationResult) -> TrialOutcome:
@@ -252,6 +248,8 @@ def outcome_of_overload(request: TrialRequest, found: SaturationResult) -> Trial
     drained = format_rate(found.drained_per_s)
     verdict: VerdictValue = "sustained" if found.kept_up else "not_sustained"
     why = f"drained {drained}: looking below that"
+    if found.limit_per_s is not None:
+        why = f"its batches would be full at {format_rate(found.limit_per_s)}: looking around that"
     if found.driver_failed:
         verdict, why = "invalid", f"drained {drained} until the driver failed: {found.driver_failed}"
     elif found.engine_failed:
@@ -260,7 +258,9 @@ def outcome_of_overload(request: TrialRequest, found: SaturationResult) -> Trial
         why = f"kept up with {drained}, all that the generators offer"
     elif found.heap_limits:
         why = f"drained {drained}, the most that is safe for the engine's heap: looking around that"
-    return TrialOutcome(request.rate_per_s, verdict, drained_per_s=found.drained_per_s, why=why)
+    return TrialOutcome(
+        request.rate_per_s, verdict, drained_per_s=found.drained_per_s, limit_per_s=found.limit_per_s, why=why
+    )
 
 
 def _why(result: Result) -> str:

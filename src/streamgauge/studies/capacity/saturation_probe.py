@@ -1,35 +1,37 @@
-"""The overload trial: measures the engine's drain rate while there is always a backlog.
+"""The overload trial: predicts the engine's limit, or measures its drain rate while there is always a backlog.
 
-It climbs from a low rate until the engine falls behind. Each step has eight times the rate of the one before, or twice
-if the engine only nearly kept up.
+It climbs from a low rate. Each step has eight times the rate of the one before, or twice if the engine only nearly kept
+up. The first step is longer, because a fresh engine starts its workers there; it is repeated if the engine falls
+behind. At most three seconds of event time may wait. That is more than an engine's trigger leaves waiting. Since the
+engine kept up with the step before, no batch then takes minutes.
 
-- The first step is longer, because a fresh engine starts its workers there. If the engine falls behind, the step is
-  repeated until it is warm.
-- At most three seconds of event time may wait. That is more than an engine's trigger leaves waiting. Since the engine
-  kept up with the step before, no batch then takes minutes.
-- The drain rate of the last repetition counts. Its bound is three seconds of the rate drained before, so that batches
-  are about as large as in a trial.
+An engine that works in batches predicts its limit: batches that need half of the time at a rate need all of it at twice
+that rate. So once it falls behind, or batches need 30 % of the time, the next step is an approach: below the expected
+limit, until the engine is warm. The share of the time that its batches need there gives the limit. An overload would
+say less, since its batches are larger than those of any trial. The first step predicts nothing, because a cold engine
+is slow.
+
+Of any other engine the drain rate is measured:
+
+- The step in which it falls behind is repeated until the engine is warm. The drain rate of the last repetition counts.
+  Its bound is three seconds of the rate drained before, so that batches are about as large as in a trial.
 - If batches were far larger, one more repetition follows. (Spark's join drained 15 k/s in batches of 150,000. At
   13 k/s in smaller batches it was idle for two fifths of the time.)
 - If the engine climbed a lower step and drains only little of the next, the lower step counts. Its batches were like
   those of a trial, whereas the next ones would have a hundred million events.
 
-The result is only a guess for the search.
-
-Batches that fill much of their interval predict the rate at which the engine is full, except in the first step, where
-a cold engine is slow. The next step then offers one and a half times that rate, and is the last one if the engine falls
-behind: its batches are hardly longer than those of a trial.
-
 If the flow keeps rows until windows end, as a join does, every step lasts until windows end in both of its halves,
 because the batches in which they end are the long ones. (In steps without them Spark's join drained 1.4 M/s. It
 sustained 0.7 M/s.)
+
+The result is only a guess for the search.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streamgauge.core.clock import US
 from streamgauge.core.trial_spans import TrialSpans
@@ -38,11 +40,11 @@ from streamgauge.dataflow.nodes import IntervalJoin, Node, Process, WindowJoin
 from streamgauge.engines.registry import entry
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import backlog
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S, ResolvedExperiment
 from streamgauge.studies.capacity.strategy import BUSY_FULL
 from streamgauge.trial.conductor import TrialConductor, next_start
 from streamgauge.trial.phases import PacedLoad
+from streamgauge.verdict.collect_evidence import busy_share
 
 FIRST_RATE_PER_S = 100_000.0
 STEP, STEP_WHERE_NEAR = 8.0, 2.0
@@ -54,9 +56,13 @@ BATCHES_MIN = 3
 FAR_SHARE, LARGER = 0.25, 1.5
 """If the engine drained less than this share of a step's rate, its batches were many times those of a trial. The step
 is then repeated with smaller batches."""
-BUSY_SHARE_MIN, OVERLOAD_FACTOR = 0.3, 1.5
-"""Batches that fill this share of their interval predict the engine's limit; below it, fixed costs hide the cost per
-event. The last step offers this many times the predicted limit."""
+BUSY_SHARE_MIN, APPROACH_SHARE_MIN, APPROACH_SHARE_MAX = 0.3, 0.5, 0.97
+"""Batches of a climbed step that need at least this share of the time predict a limit near which an approach is made.
+Batches of an approach that need a share between the others predict it well: below, fixed costs hide the cost per event;
+above, the engine is full."""
+APPROACH_FACTOR, APPROACHES_MAX = 0.75, 3
+"""Rate of an approach over the limit expected, and the most approaches. What a cold engine drains, in batches larger
+than those of a trial, is expected to be near its limit."""
 CLIMB_SHARE = 0.8
 """Share of the step's rate that counts as keeping up. A few batches measure no better; the next step corrects it."""
 HEAP_SHARE = 1 / 8
@@ -72,6 +78,7 @@ KEPT_UP_SHARE = 0.95
 class SaturationResult:
     """The drain rate over the last seconds, and whether the engine kept up with the highest possible rate.
 
+    `limit_per_s`: the rate at which batches would need `BUSY_FULL` of the time; None if unknown.
     `heap_limits`: the engine kept up with the highest rate that its heap allows, which is below the generators'.
     `engine_failed`, `driver_failed`: the reason of a failure; the drain rate is then from before it.
     """
@@ -79,49 +86,76 @@ class SaturationResult:
     drained_per_s: float
     kept_up: bool
     trial_log: TrialLog
+    limit_per_s: float | None = None
     engine_failed: str = ""
     driver_failed: str = ""
     heap_limits: bool = False
 
 
-def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: bool = False) -> SaturationResult:
-    """Climbs until the engine falls behind, repeats that step until a fresh engine is warm, and measures.
+@dataclass(frozen=True)
+class Step:
+    """One trial at a fixed rate. `busy_share`: of its batches; None if unknown or not wanted.
 
-    `to_the_end`: measure that step even if its rate is far too high for a guess, because the caller compares it.
+    `enough`: the share of its rate that counts as keeping up. `repeated`: whether it was made again while cold.
     """
-    ladder = RateLadder(conductor)
+
+    record: TrialRecord
+    rate_per_s: float
+    drained_per_s: float
+    busy_share: float | None
+    enough: float = CLIMB_SHARE
+    repeated: bool = False
+
+    @property
+    def kept_up(self) -> bool:
+        return self.drained_per_s >= self.enough * self.rate_per_s
+
+    @property
+    def factor(self) -> float:
+        """Of the next step's rate."""
+        return STEP if self.drained_per_s >= KEPT_UP_SHARE * self.rate_per_s else STEP_WHERE_NEAR
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it fell behind to the end."""
+        return not self.record.ended_early and not self.kept_up
+
+
+def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: bool = False) -> SaturationResult:
+    """Climbs until the engine's limit is near, then predicts it, or measures the drain rate of a warm engine.
+
+    `to_the_end`: measure the drain rate, even in a step that is far too high for a guess, because the caller compares
+    it.
+    """
+    # Batches without an interval fill all the time at any rate.
+    ladder = RateLadder(conductor, predicts=conductor.resolved.interval_s > 0 and not to_the_end)
     highest = min(most_per_s, most_within_heap(conductor.resolved))
-    rate, seconds, climbed, sized = min(FIRST_RATE_PER_S, highest), FIRST_S, 0.0, False
-    while True:
-        if sized:
-            record, drained, stayed = ladder.last_step(rate)
-        else:
-            record, drained, stayed = ladder.step(rate, seconds, 0.0 if to_the_end else climbed)
-        enough = KEPT_UP_SHARE if stayed else CLIMB_SHARE
-        if record.ended_early or drained < enough * rate or rate >= highest:
+    climbed, limit = 0.0, None
+    step = ladder.first(min(FIRST_RATE_PER_S, highest))
+    while not step.record.ended_early and not (step.kept_up and step.rate_per_s >= highest):
+        near = ladder.approach_rate(step, climbed)
+        if near is not None and near < highest:
+            last, limit = ladder.approach(near, highest)
+            step = replace(step, record=last.record)
             break
-        step = STEP if drained >= KEPT_UP_SHARE * rate else STEP_WHERE_NEAR
-        following = rate * step
-        # Three predictions in a row by a cold join were too low, and each cost a step of 24 s.
-        predicted = None if to_the_end or not climbed else predicted_limit_per_s(record, rate)
-        sized = predicted is not None and OVERLOAD_FACTOR * predicted < following
-        if predicted is not None and sized:
-            following = OVERLOAD_FACTOR * predicted
-        rate, seconds, climbed = min(following, highest), STEP_S, drained
+        if step.kept_up:
+            climbed = step.drained_per_s
+            step = ladder.step(min(step.rate_per_s * step.factor, highest), STEP_S)
+            continue
+        if climbed and step.drained_per_s < FAR_SHARE * step.rate_per_s and not to_the_end:
+            break
+        step = ladder.stay(step)
+        if not step.kept_up:
+            break
+    record, drained = step.record, step.drained_per_s
     if record.interrupted:
         raise KeyboardInterrupt
     kept_up = not record.ended_early and drained >= KEPT_UP_SHARE * most_per_s
     guess = drained if to_the_end else max(drained, climbed)
     heap_limits = highest < most_per_s and not record.ended_early and drained >= KEPT_UP_SHARE * highest
-    return SaturationResult(guess, kept_up, record.trial_log, record.engine_failed, record.driver_failed, heap_limits)
-
-
-def predicted_limit_per_s(record: TrialRecord, rate_per_s: float) -> float | None:
-    """The rate at which batches would fill `BUSY_FULL` of the time; None if they fill too little of it."""
-    share = backlog.busy_share(record)
-    if share is None or not BUSY_SHARE_MIN <= share < BUSY_FULL:
-        return None
-    return rate_per_s * BUSY_FULL / share
+    return SaturationResult(
+        guess, kept_up, record.trial_log, limit, record.engine_failed, record.driver_failed, heap_limits
+    )
 
 
 def most_within_heap(resolved: ResolvedExperiment) -> float:
@@ -151,63 +185,81 @@ def _is_holding(node: Node) -> bool:
 
 
 class RateLadder:
-    """Runs steps, and repeats one that may only show the engine's slow start."""
+    """Runs steps, repetitions, and approaches; the last only if it `predicts` and the engine works in batches."""
 
-    def __init__(self, conductor: TrialConductor) -> None:
-        self._conductor = conductor
+    def __init__(self, conductor: TrialConductor, predicts: bool = True) -> None:
+        self._conductor, self._predicts, self._batches_seen = conductor, predicts, False
         self._closing_s = closing_s(conductor.resolved)
         self._began = time.monotonic()
 
-    def step(self, rate_per_s: float, seconds: float, climbed_per_s: float) -> tuple[TrialRecord, float, bool]:
-        """(the last trial of a step, events per second that it drained, whether the step was repeated).
+    def first(self, rate_per_s: float) -> Step:
+        """The first step, made again if a fresh engine was only slow to start."""
+        return self._again_if_cold(self.step(rate_per_s, FIRST_S))
 
-        `climbed_per_s`: the rate that the step before drained, 0 for the first.
+    def step(self, rate_per_s: float, seconds: float, before_per_s: float = 0.0, pace_s: float = PACE_S) -> Step:
+        """One trial of `seconds`, or longer if windows must end. `before_per_s`: the guess if it drains nothing.
+
+        An engine that works on its first batch all the time reads nothing more, so that batch is the guess.
         """
-        record, drained = self._made(rate_per_s, max(seconds, self._closing_s), 0.0)
-        if climbed_per_s and drained < FAR_SHARE * rate_per_s:
-            return record, drained, True
-        # Only a warm engine that falls behind has reached its limit. One that keeps up climbs at once.
-        if self._is_short(record, drained, rate_per_s) and self._cold_s > 0:
-            record, drained = self._made(rate_per_s, max(STEP_S, self._closing_s), drained)
-        if stayed := self._is_short(record, drained, rate_per_s):
-            # At least half the rate, so that a cold engine's drain rate does not throttle a warm one.
-            share = max(drained / rate_per_s, 0.5)
-            seconds = max(LAST_S, self._cold_s, self._closing_s)
-            record, drained = self._made(rate_per_s, seconds, drained, PACE_S * share)
-            if not record.ended_early and drained < FAR_SHARE * rate_per_s:
-                share = LARGER * drained / rate_per_s
-                record, drained = self._made(rate_per_s, LAST_S, drained, PACE_S * share)
-        return record, drained, stayed
+        record = _step(self._conductor, rate_per_s, max(seconds, self._closing_s), pace_s)
+        share = busy_share(self._conductor.resolved, record) if self._predicts else None
+        return Step(record, rate_per_s, _drained(record) or before_per_s, share)
 
-    def last_step(self, rate_per_s: float) -> tuple[TrialRecord, float, bool]:
-        """Like `step` for a rate little above the engine's limit: one trial, until it is warm and windows ended.
+    def stay(self, step: Step) -> Step:
+        """The step again, until the engine is warm, with batches about as large as in a trial."""
+        step = self._again_if_cold(step)
+        if not step.is_short:
+            return step
+        rate, share = step.rate_per_s, step.drained_per_s / step.rate_per_s
+        # At least half the rate, so that a cold engine's drain rate does not throttle a warm one.
+        step = self.step(rate, max(LAST_S, self._cold_s), step.drained_per_s, PACE_S * max(share, 0.5))
+        share = step.drained_per_s / rate
+        if not step.record.ended_early and share < FAR_SHARE:
+            step = self.step(rate, LAST_S, step.drained_per_s, PACE_S * LARGER * share)
+        return replace(step, enough=KEPT_UP_SHARE)
 
-        If the engine falls behind in a trial that was shorter than `LAST_S`, another one follows: three batches are too
-        few for a guess.
+    def approach_rate(self, step: Step, climbed_per_s: float) -> float | None:
+        """The rate of an approach after a step; None if no limit is near, or batches do not predict it.
+
+        `climbed_per_s`: what the engine drained in the step before; 0 in the first.
         """
-        pace_s = PACE_S / OVERLOAD_FACTOR
-        # Event time advances as slowly as the engine drains.
-        seconds = max(STEP_S, self._cold_s, OVERLOAD_FACTOR * self._closing_s)
-        record, drained = self._made(rate_per_s, seconds, 0.0, pace_s)
-        if seconds < LAST_S and self._is_short(record, drained, rate_per_s, KEPT_UP_SHARE):
-            record, drained = self._made(rate_per_s, LAST_S, drained, pace_s)
-        return record, drained, True
+        self._batches_seen = self._batches_seen or step.busy_share is not None
+        if not self._batches_seen:
+            return None
+        limit, share = max(step.drained_per_s, climbed_per_s), step.busy_share
+        if step.kept_up and (not climbed_per_s or share is None or share < BUSY_SHARE_MIN):
+            return None
+        if step.kept_up and share is not None and share < BUSY_FULL:
+            limit = step.rate_per_s * BUSY_FULL / share
+        return APPROACH_FACTOR * limit
+
+    def approach(self, rate_per_s: float, highest_per_s: float) -> tuple[Step, float | None]:
+        """(the last step, the limit in events per second that its batches predict; None if they do not)."""
+        limit = None
+        for _ in range(APPROACHES_MAX):
+            self._conductor.drain(CLOSING_S_MAX)
+            step = self.step(rate_per_s, max(LAST_S, self._cold_s, 1.5 * self._closing_s))
+            if step.record.ended_early:
+                break
+            if step.is_short or step.busy_share is None or step.busy_share > APPROACH_SHARE_MAX:
+                rate_per_s, limit = APPROACH_FACTOR * (step.drained_per_s or rate_per_s), None
+                continue
+            limit = rate_per_s * BUSY_FULL / step.busy_share
+            if step.busy_share >= APPROACH_SHARE_MIN or rate_per_s >= highest_per_s:
+                break
+            rate_per_s = min(APPROACH_FACTOR * limit, 2 * rate_per_s, highest_per_s)
+        return step, limit
+
+    def _again_if_cold(self, step: Step) -> Step:
+        """Only a warm engine that falls behind has reached its limit."""
+        if step.is_short and not step.repeated and self._cold_s > 0:
+            return replace(self.step(step.rate_per_s, STEP_S, step.drained_per_s), repeated=True)
+        return step
 
     @property
     def _cold_s(self) -> float:
         """Remaining time until the engine is warm."""
         return FRESH_WARMUP_S - (time.monotonic() - self._began)
-
-    def _made(
-        self, rate_per_s: float, seconds: float, before: float, pace_s: float = PACE_S
-    ) -> tuple[TrialRecord, float]:
-        record = _step(self._conductor, rate_per_s, seconds, pace_s)
-        # An engine that works on its first batch all the time reads nothing more, so that batch is the guess.
-        return record, _drained(record) or before
-
-    @staticmethod
-    def _is_short(record: TrialRecord, drained: float, rate_per_s: float, share: float = CLIMB_SHARE) -> bool:
-        return not record.ended_early and drained < share * rate_per_s
 
 
 def _step(conductor: TrialConductor, rate_per_s: float, seconds: float, pace_s: float = PACE_S) -> TrialRecord:

@@ -70,8 +70,9 @@ class TrialOutcome:
     """The outcome of a trial.
 
     `drained_per_s` is the ingested rate while there was a backlog, None if unknown. Of an invalid trial it is no proof,
-    but the best guess. `busy_share`: the share of the
-    time that the engine's batches needed; None if unknown. `began_behind`: whether the span began while a backlog was
+    but the best guess. `limit_per_s`: the rate at which batches would need `BUSY_FULL` of the time, of an overload
+    trial that predicts it. `busy_share`: the share of the time that the engine's batches needed; None if unknown.
+    `began_behind`: whether the span began while a backlog was
     draining. `wrong_answers`: faults in the results of a trial that otherwise kept up; else empty.
 
     An overload trial is not judged. Its verdict only says whether the engine kept up with the offered rate, or that the
@@ -81,6 +82,7 @@ class TrialOutcome:
     rate_per_s: float
     verdict: VerdictValue
     drained_per_s: float | None = None
+    limit_per_s: float | None = None
     why: str = ""
     purpose: str = ""
     event_time_p50_us: float | None = None
@@ -123,6 +125,7 @@ class State:
     refused: set[float] = field(default_factory=set)
     drained_per_s: float | None = None
     step_near_drained: float | None = None
+    steps_of_a_width: int = 0
     confirmed_per_s: float | None = None
     ended_by: SearchEnd | None = None
     ended: str = ""

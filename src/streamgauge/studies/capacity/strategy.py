@@ -2,15 +2,16 @@
 
 Pure: no engine, no clock, no chance. The steps, in order:
 
- 1. One overload trial. Its drain rate less a tenth is the first guess, or less two sevenths if the flow keeps rows
-    until windows end, because a drain rate overestimates: near its limit an engine's batches vary so much that no
-    trial decides. A guess that holds serves as the trial at 90 % of the limit.
+ 1. One overload trial. If it predicts the rate at which batches are full, the first guess is a tenth below (a sixth
+    if the flow keeps rows until windows end), since near its limit an engine's batches vary so much that no trial
+    decides. Else the guess is the drain rate less a tenth (two sevenths), because a drain rate overestimates. A guess
+    that holds serves as the trial at 90 % of the limit.
  2. Both ends of the bracket are tested: from the guess upwards or downwards in growing steps, until one rate holds and
     a higher one does not.
  3. Bisection until the bracket is as narrow as requested. The next rate is where the engine is expected to be full, by
     its busy share at both ends. Without such a prediction it is the geometric middle.
  4. The rate that holds is confirmed: again on a fresh engine, then at 90 %, unless a trial of the bracket held near
-    90 %. If one of the two fails, the search steps down by one or two widths from the rate that failed, and confirms
+    90 %. If one of the two fails, the search steps down from the rate that failed, at least a width, and confirms
     again on that same engine (no trial of the bracket ran there).
 
 A trial is invalid if something disturbed the driver or took the system's CPUs. It is repeated once at the same rate. If
@@ -57,6 +58,9 @@ BUSY_FULL, BUSY_OVER = 0.93, 0.98
 aggregations on Spark with 1.4 s between batches, trials held at shares up to 0.94, and were undecided from 0.97. The
 target is higher, because a trial that fails is shorter than one that holds, and gives the upper end. It only affects
 the next rate."""
+GUESS_BUSY, KEPT_ROWS_GUESS_BUSY = 0.84, 0.77
+"""Busy share of the first guess, if the overload trial predicts a limit: so that a step up from it is confirmed, and it
+serves as the trial at 90 %. The second is that of a flow that keeps rows until windows end."""
 BUSY_SURE = 0.82
 """Busy share at which most trials decide. After an undecided trial the search goes down to it at once, since every
 undecided rate on the way costs a minute. It only affects the next rate."""
@@ -70,6 +74,8 @@ _GROWTH = {"sustained": 2, "undecided": 1.5}
 after an undecided rate, which is more often near the border than far away."""
 _FAR_STEP, _FAR_GROWTH = 1.2, 5
 """Only a search that started far away takes steps this long; they grow faster."""
+_CONFIRM_STEP_MAX = 1.25
+"""The longest step down to the next confirmation, whatever busy shares say."""
 _GUESSES_MAX = 3
 """How often a first guess that starves the driver is lowered: a driver that fails at any rate has a fault."""
 TrialRequests = Generator[TrialRequest, TrialOutcome, None]
@@ -106,6 +112,9 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
     if not outcome.drained_per_s or outcome.drained_per_s <= 0:
         reason = f"the overload trial drained nothing ({outcome.why or outcome.verdict})"
         raise SearchEnded(SearchEnd.NOTHING_DRAINED, reason)
+    if outcome.limit_per_s is not None:
+        share = KEPT_ROWS_GUESS_BUSY if settings.keeps_rows else GUESS_BUSY
+        return _within(settings, outcome.limit_per_s * share / BUSY_FULL)
     overestimate = KEPT_ROWS_OVERESTIMATE_FACTOR if settings.keeps_rows else DRAIN_OVERESTIMATE_FACTOR
     return _within(settings, outcome.drained_per_s / overestimate)
 
@@ -114,7 +123,7 @@ def _bracket(state: State, guess: float) -> TrialRequests:
     """Tests the guess, then moves away in growing steps until one rate holds and a higher one does not."""
     # A first step of one width: if it completes the bracket, that is narrow enough.
     first = 1 + state.settings.tolerance
-    rate, step, widths, backoff = guess, first, 0, DriverStarvationBackoff(first)
+    rate, step, backoff = guess, first, DriverStarvationBackoff(first)
     from_overload = bool(state.trials)
     while True:
         guessed, from_overload = from_overload, False
@@ -129,11 +138,7 @@ def _bracket(state: State, guess: float) -> TrialRequests:
         if state.low is not None and state.high is not None:
             return
         if outcome.holds:
-            full = KEPT_ROWS_BUSY_OVER if state.settings.keeps_rows else BUSY_OVER
-            factor = _step_up(step, first, outcome.busy_share, full, _had_time_over(state))
-            widths = widths + 1 if factor == first else 0
-            if widths > _WIDTHS_MAX:
-                factor = min(step, _WIDE)
+            factor = _factor_up(state, step, outcome.busy_share)
             following = backoff.higher_rate(rate, _within(state.settings, rate * factor))
         else:
             lower = _rate_below(rate, step, outcome.drained_per_s)
@@ -175,6 +180,14 @@ class DriverStarvationBackoff:
         if self._rate_per_s <= low * self._near:
             raise self._reason
         return math.sqrt(low * self._rate_per_s)
+
+
+def _factor_up(state: State, step: float, busy_share: float | None) -> float:
+    """`_step_up`, or a longer step after `_WIDTHS_MAX` steps of a width that all held."""
+    width, full = 1 + state.settings.tolerance, KEPT_ROWS_BUSY_OVER if state.settings.keeps_rows else BUSY_OVER
+    factor = _step_up(step, width, busy_share, full, _had_time_over(state))
+    state.steps_of_a_width = state.steps_of_a_width + 1 if factor == width else 0
+    return min(step, _WIDE) if state.steps_of_a_width > _WIDTHS_MAX else factor
 
 
 def _had_time_over(state: State) -> bool:
@@ -268,28 +281,37 @@ def _expected_full_rate(state: State, low: float, high: float) -> float | None:
 
 
 def _confirm(state: State) -> TrialRequests:
-    """Confirms on a fresh engine, then at 90 %; steps down by the width from a rate that failed, until both hold.
+    """Confirms on a fresh engine, then at 90 %; steps down from a rate that failed, until both hold.
 
-    By two widths if the rate was undecided and batches were so full that the next one would be, too. One fresh engine
-    serves all confirmations, since no other trial ran there.
+    One fresh engine serves all confirmations, since no other trial ran there.
 
     At 90 % only "not sustained" refutes the rate above; undecided or invalid trials prove nothing.
     """
     settings, rate, fresh = state.settings, state.low, True
-    width = 1 + settings.tolerance
     while rate is not None:
         outcome = yield from _try(state, rate, "confirm", fresh)
         fresh = False
-        step = width if _decidable_rate(outcome) > rate / width else width**2
+        step = _step_to_confirm(settings, outcome)
         if outcome.holds:
             refuted = yield from _refuted_at_90_percent(state, rate)
             if refuted is None:
                 return
-            rate, step = refuted, width
+            rate, step = refuted, 1 + settings.tolerance
         if rate <= settings.floor_per_s * (1 + SLACK):
             reason = f"not even {format_rate(settings.floor_per_s)} was confirmed"
             raise SearchEnded(SearchEnd.NO_RATE_HELD, reason)
         rate = _within(settings, rate / step)
+
+
+def _step_to_confirm(settings: Settings, outcome: TrialOutcome) -> float:
+    """The factor down from a rate that was not confirmed: at least a width.
+
+    If it was undecided, down to where batches leave enough time over to decide.
+    """
+    width, full = 1 + settings.tolerance, KEPT_ROWS_BUSY_OVER if settings.keeps_rows else BUSY_FULL
+    if outcome.verdict != "undecided" or not outcome.busy_share:
+        return width
+    return max(width, min(outcome.busy_share / full, _CONFIRM_STEP_MAX))
 
 
 def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False, repeat_invalid: bool = True) -> Trial:

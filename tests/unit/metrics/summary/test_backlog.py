@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.metrics.summary.backlog import backlog_of, busy_share
+from streamgauge.metrics.summary.backlog import backlog_of
 
 START = 1_700_000_000 * US
 
@@ -46,15 +45,6 @@ def test_the_backlog_of_an_engine_that_stopped_is_largest_at_the_end(make: Any) 
     assert (backlog.max, backlog.end) == (backlog.end, 7000)
 
 
-def test_how_much_of_the_time_batches_filled(make: Any) -> None:
-    """From a batch's end in event time; nothing where no batch was committed. What was left waiting counts as busy."""
-    record = make.story(read_after_us=5_000, commit_after_us=245_000).record()
-    assert busy_share(record) == pytest.approx(0.25)
-    assert busy_share(make.story(read_after_us=305_000, commit_after_us=245_000).record()) == pytest.approx(0.55)
-    record.trial_log.commits = []
-    assert busy_share(record) is None
-
-
 def test_slides_are_counted_where_their_windows_were_delivered(make: Any) -> None:
     """By the results, not by what was read: windows of 4 s whose results come a batch later."""
     record = make.story().record()
@@ -66,12 +56,3 @@ def test_slides_are_counted_where_their_windows_were_delivered(make: Any) -> Non
     work = log.batch_work(4 * US)
     assert work.slides.tolist() == [float(end > START + 2 * US and end % (4 * US) == 2 * US) for end in work.end_us]
     assert not log.batch_work().slides.any()
-
-
-def test_rare_long_batches_fill_time_too(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every third one closes windows: the median would not see it."""
-    record = make.story(commit_after_us=250_000).record()
-    work = record.trial_log.by_query()[0].batch_work()
-    third = np.resize([0.3, 0.3, 1.5], work.busy_s.size) * work.covered_s
-    monkeypatch.setattr(type(record.trial_log), "batch_work", lambda log: replace(work, busy_s=third))
-    assert busy_share(record) == pytest.approx(0.7, abs=0.15)

@@ -20,7 +20,6 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.engines.registry import entry
-from streamgauge.metrics.summary import backlog
 from streamgauge.preflight.validate import check
 from streamgauge.report.terminal.console import show_result
 from streamgauge.results.causes import SearchEnd
@@ -41,6 +40,8 @@ from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, worker
 
 NOTHING_READ = SimpleNamespace(by_query=lambda: ())
 """The log of a trial in which the engine took nothing."""
+WITHOUT_BATCHES: Any = SimpleNamespace(engine=SimpleNamespace(has_batch_ids=False))
+"""An experiment whose engine's results belong to no batches, so its busy share is unknown."""
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_why_a_trial_failed_is_what_ended_it(
     """Where it could only fail, that is said; where the driver is to blame, what the verdict says."""
     result = study.read_result().model_copy(update={"verdict": Verdict(value=verdict, sentence="the backlog grew")})
     judged: Any = SimpleNamespace(result=result, record=SimpleNamespace(early_stop=early_stop, trial_log=NOTHING_READ))
-    assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).why == why
+    assert outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).why == why
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,10 @@ def test_only_a_trial_that_fell_behind_tells_what_the_engine_drains(
     changed = {"verdict": Verdict(value=verdict, sentence="as it is"), "rate": rates}
     record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
     judged: Any = SimpleNamespace(result=study.read_result().model_copy(update=changed), record=record)
-    assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s == drained_per_s
+    assert (
+        outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s
+        == drained_per_s
+    )
 
 
 def test_an_invalid_trial_that_kept_up_shows_no_limit(study: RunFolder) -> None:
@@ -135,7 +139,10 @@ def test_an_invalid_trial_that_kept_up_shows_no_limit(study: RunFolder) -> None:
     changed = {"verdict": Verdict(value="invalid", sentence="as it is"), "rate": rates}
     record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
     judged: Any = SimpleNamespace(result=study.read_result().model_copy(update=changed), record=record)
-    assert outcome_of(TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s is None
+    assert (
+        outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s
+        is None
+    )
 
 
 def test_a_trial_of_updates_tells_the_wait_of_every_event_too(study: RunFolder) -> None:
@@ -144,10 +151,10 @@ def test_a_trial_of_updates_tells_the_wait_of_every_event_too(study: RunFolder) 
     record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
     request = TrialRequest(HELD_PER_S, "bisect", fresh=False)
     judged: Any = SimpleNamespace(result=study.read_result().model_copy(update={"latency": latency}), record=record)
-    found = outcome_of(request, judged, study)
+    found = outcome_of(WITHOUT_BATCHES, request, judged, study)
     assert (found.event_time_p50_us, found.until_counted_p50_us, found.until_counted_p99_us) == (8e5, 2.8e6, 4.8e6)
     judged = SimpleNamespace(result=study.read_result(), record=record)
-    assert outcome_of(request, judged, study).until_counted_p50_us is None
+    assert outcome_of(WITHOUT_BATCHES, request, judged, study).until_counted_p50_us is None
 
 
 def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,10 +162,11 @@ def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, mon
     record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
     judged: Any = SimpleNamespace(result=study.read_result(), record=record)
     request = TrialRequest(HELD_PER_S, "bracket", fresh=False)
-    assert outcome_of(request, judged, study).busy_share is None
-    monkeypatch.setattr(backlog, "busy_share", lambda of: 0.25 if of is record else 1 / 0)
-    assert outcome_of(request, judged, study).busy_share == 0.25
-    assert outcome_of(request, judged, study, has_batch_ids=False).busy_share is None
+    assert outcome_of(WITHOUT_BATCHES, request, judged, study).busy_share is None
+    monkeypatch.setattr(
+        command, "busy_share", lambda of, trial: 0.25 if of is WITHOUT_BATCHES and trial is record else 1 / 0
+    )
+    assert outcome_of(WITHOUT_BATCHES, request, judged, study).busy_share == 0.25
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,12 @@ from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S
 from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity.saturation_probe import (
+    APPROACH_FACTOR,
     BUSY_SHARE_MIN,
     FIRST_RATE_PER_S,
     FIRST_S,
     LARGER,
     LAST_S,
-    OVERLOAD_FACTOR,
     PACE_S,
     STEP,
     STEP_S,
@@ -67,11 +67,12 @@ def drained_at(rate_per_s: float, **more: Any) -> TrialRecord:
 class Stairs:
     """Stands for the rig: notes the stairs, and lets an engine that drains `capacity_per_s` climb them."""
 
-    heap_per_s, closing_s = math.inf, 0.0
+    heap_per_s, closing_s, interval_s = math.inf, 0.0, 0.0
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, **last: Any) -> None:
         self.seen: list[tuple[float, float]] = []
         self.paces: list[float] = []
+        self.drains = 0
         self.now_s, self.capacity_per_s, self.last, self.last_from = 0.0, capacity_per_s, last, 0
         monkeypatch.setattr(saturation_probe, "_step", self.step)
         monkeypatch.setattr(saturation_probe, "most_within_heap", lambda _: self.heap_per_s)
@@ -85,9 +86,12 @@ class Stairs:
         behind = rate_per_s > self.capacity_per_s and len(self.seen) >= self.last_from
         return drained_at(min(rate_per_s, self.capacity_per_s), **(self.last if behind else {}))
 
-    def climb(self, most_per_s: float) -> SaturationResult:
-        conductor: Any = SimpleNamespace(resolved=None)
-        return probe_saturation(conductor, most_per_s)
+    def climb(self, most_per_s: float, to_the_end: bool = False) -> SaturationResult:
+        conductor: Any = SimpleNamespace(resolved=SimpleNamespace(interval_s=self.interval_s), drain=self.drain)
+        return probe_saturation(conductor, most_per_s, to_the_end)
+
+    def drain(self, timeout_s: float) -> None:
+        self.drains += 1
 
 
 @pytest.mark.parametrize(("capacity_per_s", "stairs", "last_s"), [(2e5, 2, LAST_S), (2e6, 3, LAST_S)])
@@ -124,44 +128,127 @@ def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
     assert (found.drained_per_s, found.kept_up) == (pytest.approx(guess_per_s), False)
 
 
-def test_the_last_step_lies_little_above_the_limit_that_busy_batches_predict(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From 6.4 M/s not to 51 M/s: one step, until the engine is warm, in batches hardly longer than a trial's.
+class BusyStairs(Stairs):
+    """Stands for the rig with an engine whose batches need `fixed` of their interval, and all of it at the capacity."""
 
-    It is repeated if it was short. In 8 s, three batches of an aggregation drained 6.3 M/s. It sustained 10 M/s.
-    """
-    capacity = 1e7
-    climbed = Stairs(monkeypatch, capacity)
+    fixed = 0.0
 
-    def share(record: TrialRecord) -> float:
-        return climbed.seen[-1][0] / capacity * BUSY_FULL
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, **last: Any) -> None:
+        super().__init__(monkeypatch, capacity_per_s, **last)
+        self.interval_s = 1.4
+        self.shares: dict[int, float | None] = {}
+        """Shares of steps, by their number, that differ."""
+        monkeypatch.setattr(saturation_probe, "busy_share", self.busy_share)
 
-    monkeypatch.setattr(saturation_probe.backlog, "busy_share", share)
+    def busy_share(self, resolved: Any, record: TrialRecord) -> float | None:
+        share = self.fixed + (1 - self.fixed) * self.seen[-1][0] / self.capacity_per_s
+        return self.shares.get(len(self.seen), share * BUSY_FULL)
+
+
+def test_busy_batches_lead_to_an_approach_that_predicts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 6.4 M/s not to 51 M/s: to three quarters of the limit, until the engine is warm, after a drained backlog."""
+    climbed = BusyStairs(monkeypatch, 1e7)
     found = climbed.climb(180e6)
     assert climbed.seen[:3] == [(1e5, FIRST_S), (8e5, STEP_S), (6.4e6, STEP_S)]
-    last_s = (FRESH_WARMUP_S - FIRST_S - 2 * STEP_S, LAST_S)
-    assert climbed.seen[3:] == [(pytest.approx(OVERLOAD_FACTOR * capacity), seconds) for seconds in last_s]
-    assert climbed.paces[3:] == 2 * [PACE_S / OVERLOAD_FACTOR]
-    assert (found.drained_per_s, found.kept_up) == (pytest.approx(capacity), False)
+    assert climbed.seen[3:] == [(pytest.approx(APPROACH_FACTOR * 1e7), LAST_S)]
+    assert (climbed.drains, set(climbed.paces)) == (1, {PACE_S})
+    assert (found.limit_per_s, found.kept_up) == (pytest.approx(1e7), False)
+    assert found.drained_per_s == pytest.approx(6.4e6)
+
+
+def test_an_engine_that_falls_behind_is_approached_from_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not overloaded for longer: batches are then larger than any trial's, and none may end in the step."""
+    climbed = BusyStairs(monkeypatch, 6e5)
+    climbed.shares = {2: None}
+    found = climbed.climb(180e6)
+    assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, pytest.approx(APPROACH_FACTOR * 6e5)]
+    assert found.limit_per_s == pytest.approx(6e5)
 
 
 @pytest.mark.parametrize(
-    ("share", "limit"), [(None, None), (BUSY_SHARE_MIN - 0.01, None), (BUSY_FULL / 2, 2e6), (BUSY_FULL, None)]
+    ("shares", "rates", "limit"),
+    [
+        ([1.0, 0.8], [1.0, APPROACH_FACTOR], APPROACH_FACTOR / 0.8),  # too full: three quarters of what was drained
+        ([None, 0.8], [1.0, APPROACH_FACTOR], APPROACH_FACTOR / 0.8),  # one batch lasted all the time
+        ([0.1, 0.2, 0.3], [1.0, 2.0, 4.0], 4.0 / 0.3),  # at most twice as much, at most three times
+        ([1.0, 1.0, 1.0], [1.0, APPROACH_FACTOR, APPROACH_FACTOR**2], None),
+    ],
 )
-def test_idle_and_full_batches_predict_no_limit(
-    monkeypatch: pytest.MonkeyPatch, share: float | None, limit: float | None
+def test_an_approach_is_repeated_where_batches_are_too_full_or_too_idle(
+    monkeypatch: pytest.MonkeyPatch, shares: list[float | None], rates: list[float], limit: float | None
 ) -> None:
-    """Below, fixed costs hide what an event costs; above, there is nothing left to predict."""
-    monkeypatch.setattr(saturation_probe.backlog, "busy_share", lambda record: share)
-    assert saturation_probe.predicted_limit_per_s(drained_at(1e6), 1e6) == (limit and pytest.approx(limit))
+    """Without a prediction the guess is what was drained before."""
+    climbed = BusyStairs(monkeypatch, 1e8)
+    climbed.shares = {1: None, 2: BUSY_FULL * APPROACH_FACTOR}
+    climbed.shares |= {3 + number: share and share * BUSY_FULL / 0.93 for number, share in enumerate(shares)}
+    found = climbed.climb(180e6)
+    assert [rate / 8e5 for rate, _ in climbed.seen[2:]] == [pytest.approx(rate) for rate in rates]
+    assert found.limit_per_s == (limit and pytest.approx(limit * 8e5 * 0.93))
+    assert found.drained_per_s == pytest.approx(8e5)
+
+
+@pytest.mark.parametrize(
+    ("shares", "approached"),
+    [
+        ({1: 2.0, 2: BUSY_SHARE_MIN - 0.01, 3: 0.5}, 6.4e6 * BUSY_FULL / 0.5),  # cold, then idle, then neither
+        ({1: 0.5, 2: 1.2}, 8e5),  # a backlog keeps batches full: no more than what was drained
+    ],
+)
+def test_cold_and_idle_batches_predict_no_limit(
+    monkeypatch: pytest.MonkeyPatch, shares: dict[int, float | None], approached: float
+) -> None:
+    """In the first step a fresh engine is slow, whatever its batches say; below a share, fixed costs hide the rest."""
+    climbed = BusyStairs(monkeypatch, 1e8)
+    climbed.shares = shares
+    climbed.climb(180e6)
+    assert climbed.seen[len(shares)][0] == pytest.approx(APPROACH_FACTOR * approached)
+
+
+@pytest.mark.parametrize("interval_s", [0.0, 1.4])
+def test_batches_without_an_interval_predict_nothing(monkeypatch: pytest.MonkeyPatch, interval_s: float) -> None:
+    """They follow each other, so they fill the time at any rate."""
+    climbed = BusyStairs(monkeypatch, 2e6)
+    climbed.interval_s = interval_s
+    found = climbed.climb(50e6)
+    assert (found.limit_per_s is None) is (interval_s == 0)
+    assert found.drained_per_s == pytest.approx(2e6 if interval_s == 0 else 8e5)
+
+
+def test_an_engine_that_keeps_up_to_the_ceiling_is_not_approached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its limit lies above all that can be offered."""
+    climbed = BusyStairs(monkeypatch, 1e7)
+    found = climbed.climb(7e6)
+    assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 6.4e6, 7e6]
+    assert (found.kept_up, found.limit_per_s) == (True, None)
+
+
+def test_a_comparison_measures_the_drain_rate_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    climbed = BusyStairs(monkeypatch, 2e6)
+    found = climbed.climb(50e6, to_the_end=True)
+    assert (found.drained_per_s, found.limit_per_s) == (pytest.approx(2e6), None)
+
+
+def test_a_failure_in_an_approach_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guess is what was drained before."""
+    climbed = BusyStairs(monkeypatch, 1e7)
+    step = climbed.step
+
+    def failing(*asked: Any) -> TrialRecord:
+        record = step(*asked)
+        return drained_at(1e6, engine_failed="it ended") if len(climbed.seen) == 4 else record
+
+    monkeypatch.setattr(saturation_probe, "_step", failing)
+    found = climbed.climb(180e6)
+    assert len(climbed.seen) == 4
+    assert (found.drained_per_s, found.limit_per_s, found.engine_failed) == (pytest.approx(6.4e6), None, "it ended")
 
 
 def test_a_flow_that_keeps_rows_gets_steps_in_which_windows_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's join drained 1.4 M/s in a step of 8 s, before windows of 8 s ended, and sustained half of it."""
-    climbed = Stairs(monkeypatch, 1e6)
+    climbed = BusyStairs(monkeypatch, 1e6)
     climbed.closing_s = 24.0
-    monkeypatch.setattr(saturation_probe.backlog, "busy_share", lambda record: BUSY_FULL * 0.8)
     climbed.climb(180e6)
-    assert [seconds for _, seconds in climbed.seen] == [24.0, 24.0, 24.0 * OVERLOAD_FACTOR]
+    assert [seconds for _, seconds in climbed.seen] == [24.0, 24.0, 36.0]
 
 
 @pytest.mark.parametrize(("workload", "holds"), [("machine_outlier", True), ("log_processing", False)])

@@ -15,7 +15,9 @@ from streamgauge.studies.capacity.strategy import (
     BUSY_SURE,
     DRAIN_OVERESTIMATE_FACTOR,
     FAILED_OVERESTIMATE_FACTOR,
+    GUESS_BUSY,
     KEPT_ROWS_BUSY_OVER,
+    KEPT_ROWS_GUESS_BUSY,
     KEPT_ROWS_OVERESTIMATE_FACTOR,
     PROMISED_MAX,
     STEP_MAX,
@@ -34,6 +36,15 @@ def test_the_first_bracket_rate_is_lower_than_what_was_drained(keeps_rows: bool,
     sut = Sut(3.5e6, flatters=5.0 / 3.5)
     search(sut, dataclasses.replace(PLENTY, keeps_rows=keeps_rows))
     assert sut.requests[1].rate_per_s == pytest.approx(5.0e6 / factor)
+
+
+@pytest.mark.parametrize(("keeps_rows", "share"), [(False, GUESS_BUSY), (True, KEPT_ROWS_GUESS_BUSY)])
+def test_a_predicted_limit_gives_the_first_guess(keeps_rows: bool, share: float) -> None:
+    """Whatever was drained: where batches leave enough time over to decide, and a step up is confirmed."""
+    machine = Search(dataclasses.replace(PLENTY, keeps_rows=keeps_rows))
+    machine.tell(TrialOutcome(5e7, "not_sustained", drained_per_s=4e5, limit_per_s=1e6, purpose="overload"))
+    assert machine.request is not None
+    assert machine.request.rate_per_s == pytest.approx(1e6 * share / BUSY_FULL)
 
 
 def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
@@ -122,18 +133,28 @@ def test_an_engine_that_is_full_a_little_above_a_width_is_offered_a_width_more()
     assert result.low == 0.92e6
 
 
-@pytest.mark.parametrize(("busy_share", "widths"), [(0.84, 1), (1.0, 2), (None, 1)])
+@pytest.mark.parametrize(
+    ("keeps_rows", "verdict", "busy_share", "step"),
+    [
+        (False, "undecided", 0.84, 1.05),
+        (False, "undecided", 1.0, 1 / BUSY_FULL),
+        (True, "undecided", 1.0, 1 / KEPT_ROWS_BUSY_OVER),
+        (False, "undecided", 2.0, 1.25),
+        (False, "undecided", None, 1.05),
+        (False, "not_sustained", 2.0, 1.05),
+    ],
+)
 def test_after_an_undecided_confirmation_the_step_depends_on_how_full_batches_were(
-    busy_share: float | None, widths: int
+    keeps_rows: bool, verdict: VerdictValue, busy_share: float | None, step: float
 ) -> None:
     """A fresh engine needed a sixth more time: 933, 888, 846, and 806 k/s were all undecided."""
-    machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6))
+    machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6, keeps_rows=keeps_rows))
     machine.tell(TrialOutcome(1e6, "sustained", purpose="bracket", busy_share=0.95))
     assert machine.request is not None
     machine.tell(TrialOutcome(machine.request.rate_per_s, "not_sustained", purpose="bracket"))
-    machine.tell(TrialOutcome(1e6, "undecided", purpose="confirm", busy_share=busy_share))
+    machine.tell(TrialOutcome(1e6, verdict, purpose="confirm", busy_share=busy_share))
     assert (machine.request.purpose, machine.request.fresh) == ("confirm", False)
-    assert machine.request.rate_per_s == pytest.approx(1e6 / 1.05**widths)
+    assert machine.request.rate_per_s == pytest.approx(1e6 / step)
 
 
 @pytest.mark.parametrize(("below", "purposes"), [(0.905, ["confirm"]), (0.84, ["confirm", "at 90 %"])])

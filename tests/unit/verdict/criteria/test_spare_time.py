@@ -136,3 +136,28 @@ def test_a_wide_interval_needs_a_longer_span() -> None:
     factor = (share.half_width / (BATCH_SHARE_MAX - share.estimate)) ** 2
     seen = undecided((noisy,))
     assert (may_decide(seen, 1.1 * factor), may_decide(seen, 0.9 * factor)) == (True, False)
+
+
+def test_the_estimated_share_is_fitted_from_few_batches() -> None:
+    """In the long run a window closes every 4 s: not in a third of the batches, nor in half of them."""
+    even = batches(1.4, n=40)
+    assert even.needed_share is not None
+    assert even.estimated_share == pytest.approx(even.needed_share.estimate)
+    few = replace(even, **{name: getattr(even, name)[2:9] for name in ("busy_s", "covered_s", "closed")})
+    assert few.needed_share is None
+    assert few.closed.sum() == 3
+    assert few.estimated_share == pytest.approx((0.4 + 1.4 * INTERVAL_S / SLIDE_S) / INTERVAL_S, abs=0.03)
+    assert few.estimated_share < few.busy_s.sum() / few.covered_s.sum() - 0.03
+
+
+@pytest.mark.parametrize(
+    ("n", "slide_s"), [(3, SLIDE_S), (5, SLIDE_S), (22, 0.0)], ids=["no fit", "one slide", "no windows"]
+)
+def test_without_a_fit_the_estimated_share_is_the_mean(n: int, slide_s: float) -> None:
+    """As many batches as costs fit anything; one that closes windows does not show what that costs."""
+    work = replace(batches(1.4, n=n), slide_s=slide_s)
+    assert work.estimated_share == pytest.approx(work.busy_s.sum() / work.covered_s.sum())
+
+
+def test_without_batches_no_share_is_estimated() -> None:
+    assert batches(1.4, n=0).estimated_share is None
