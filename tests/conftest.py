@@ -71,7 +71,8 @@ def drawn_once() -> Iterator[None]:
 def spark() -> Iterator[Any]:
     """A Spark in the process of the tests, for those that need no run around it.
 
-    On two cores, or as many as STREAMGAUGE_TEST_CORES says (`tests/engine_conformance/test_number_of_cores.py`).
+    On two cores, or as many as STREAMGAUGE_TEST_CORES says
+    (`tests/engine_conformance/spark_session/test_number_of_cores.py`).
     """
     from pyspark.sql import SparkSession
 

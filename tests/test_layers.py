@@ -12,6 +12,7 @@ import grimp
 import pytest
 
 import streamgauge
+from tests.helpers_modules import ROOT as CHECKOUT
 
 ROOT = "streamgauge"
 SOURCE = Path(streamgauge.__file__).parent
@@ -323,9 +324,12 @@ def test_the_graph_has_every_module(graph: grimp.ImportGraph) -> None:
     assert len(graph.modules) == len(list(SOURCE.rglob("*.py")))
 
 
-def test_no_folder_has_more_modules_than_a_person_can_survey() -> None:
-    """`__init__.py` is not counted."""
-    counts = Counter(str(path.parent.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if path.stem != "__init__")
+@pytest.mark.parametrize("top", ["src", "tests", "bench", "tools", "examples"])
+def test_no_folder_has_more_modules_than_a_person_can_survey(top: str) -> None:
+    """`__init__.py` and `conftest.py` are not counted."""
+    modules = [path for path in (CHECKOUT / top).rglob("*.py") if path.stem not in ("__init__", "conftest")]
+    assert modules
+    counts = Counter(str(path.parent.relative_to(CHECKOUT)) for path in modules)
     assert {folder: count for folder, count in counts.items() if count > MODULES_MAX} == {}
 
 

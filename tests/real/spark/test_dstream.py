@@ -20,7 +20,7 @@ from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.conductor import testbed_settings
 from streamgauge.trial.trial_result import TrialResult
 from tests import helpers_broker_trials as over_a_broker
-from tests.engine_conformance.test_life_of_spark import gone
+from tests.engine_conformance.spark_trials.test_life_of_spark import gone
 from tests.helpers_broker_trials import WINDOW, check_answers, started, trial
 from tests.helpers_verdicts import sentence_against
 

@@ -1,7 +1,7 @@
 """The allowlist of Spark SQL functions and operators in a flow, and their translation to DuckDB.
 
-It has only what gives the same answer on both, edge rows included. `tests/engine_conformance/test_expressions.py`
-compares Spark with DuckDB on those rows.
+It has only what gives the same answer on both, edge rows included.
+`tests/engine_conformance/spark_session/test_expressions.py` compares Spark with DuckDB on those rows.
 A *rule* takes a node whose arguments are already translated and returns the DuckDB node, or raises `Refused`.
 Limit: `upper` and `lower` differ for letters whose other case is not one letter ('ß', dotted 'İ').
 """

@@ -1,5 +1,5 @@
 """Which processes hand their results on as blocks, and that every result comes to the bucket of its key; that answers
-and counts stay right is seen on Spark (`tests/engine_conformance/test_whole_path.py`, with `spam_filter`).
+and counts stay right is seen on Spark (`tests/engine_conformance/spark_trials/test_whole_path.py`, with `spam_filter`).
 """
 
 from __future__ import annotations

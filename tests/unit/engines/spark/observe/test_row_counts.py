@@ -1,5 +1,5 @@
 """Which finished executions probes read, and what they make of their drawing; that Spark counts right is seen in
-`tests/real/spark/test_row_counts.py`, and in trials (`tests/engine_conformance/test_whole_path.py`).
+`tests/real/spark/test_row_counts.py`, and in trials (`tests/engine_conformance/spark_trials/test_whole_path.py`).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from tests.helpers_application_variants import together
 from tests.helpers_broker_trials import WINDOW, InMidTrial, check_answers, on_a_broker, require_jars, started, trial
 
 pytestmark = pytest.mark.long
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 GRID = {"range": "2s", "slide": "1s", "slice_length": "1s", "slices_per_day": "3"}
 RANKED = {"window": "2s", "frequency": "1s"}
 # Workloads that share a Spark and a broker: the rate, and the parameters of each.

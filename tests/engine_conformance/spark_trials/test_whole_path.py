@@ -12,7 +12,13 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.log.trial_log import Batch
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import place_of
-from tests.engine_conformance.helpers_spark_trials import WARM_UP, check_path, check_ways, lost_by_count, started
+from tests.engine_conformance.spark_trials.helpers_spark_trials import (
+    WARM_UP,
+    check_path,
+    check_ways,
+    lost_by_count,
+    started,
+)
 from tests.helpers_application_variants import operators_of, together, ways_of
 from tests.helpers_broker_trials import check_results
 from tests.helpers_restart import Restart
@@ -20,7 +26,7 @@ from tests.helpers_restart import Restart
 pytestmark = pytest.mark.spark
 WINDOW = {"range": "2s", "slide": "1s"}
 # (name, workload, rate, parameters, options, fewest answers): the ways in which operators are done. Sessions without a
-# run around them try most of these in make test (test_spark_nodes.py).
+# run around them try most of these in make test (test_nodes.py).
 CASES: list[tuple[str, str, str, dict[str, Any], dict[str, str], int]] = [
     ("filter", "filter", "20k", {"above": "50"}, {}, 80_000),
     ("stamped_text", "stamped_text", "20k", {}, {}, 80_000),

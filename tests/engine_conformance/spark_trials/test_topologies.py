@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.workloads import registry
-from tests.engine_conformance.helpers_spark_trials import check_ways, started
+from tests.engine_conformance.spark_trials.helpers_spark_trials import check_ways, started
 from tests.helpers_application_variants import together
 from tests.helpers_broker_trials import check_results
 

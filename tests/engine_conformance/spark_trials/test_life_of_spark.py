@@ -13,7 +13,7 @@ from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.records import RUNNER
 from streamgauge.system.child_processes import wait_until
-from tests.engine_conformance.helpers_spark_trials import check_path, lost_by_count, started
+from tests.engine_conformance.spark_trials.helpers_spark_trials import check_path, lost_by_count, started
 from tests.helpers_broker_trials import check_results
 from tests.helpers_verdicts import sentence_against
 

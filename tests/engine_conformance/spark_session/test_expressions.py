@@ -22,7 +22,7 @@ from streamgauge.dataflow.nodes import Flow, Sink
 from streamgauge.workloads.dspbench.text import sentiment_analysis, spam_filter, trending_topics, word_count
 from streamgauge.workloads.dspbench.web import log_processing
 from tests.engine_conformance.helpers_expressions import AGGREGATES, COLUMNS, LONG, ROWS, STOPPING, VALUES
-from tests.engine_conformance.helpers_spark_session import cut, events, streamed
+from tests.engine_conformance.spark_session.helpers_spark_session import cut, events, streamed
 
 pytestmark = pytest.mark.spark
 

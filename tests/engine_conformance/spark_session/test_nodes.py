@@ -30,7 +30,7 @@ from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.options import UNCHECKED_OPERATIONS, with_rocksdb
-from tests.engine_conformance.helpers_spark_session import cut, events, lowered, streamed
+from tests.engine_conformance.spark_session.helpers_spark_session import cut, events, lowered, streamed
 from tests.helpers_times import us_of
 from tests.unit.dataflow import helpers_totals as totals
 from tests.unit.dataflow.helpers_totals import with_totals
