@@ -39,6 +39,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Where Spark is started, what py4j leaves open to the garbage collector is not ours, and hits any test."""
     if any(item.get_closest_marker("spark") for item in items):
         config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
+    apply_groups(items)
+
+
+def apply_groups(items: list[pytest.Item]) -> None:
+    """Makes groups of `--dist loadgroup` take effect: pytest-xdist 3.8 writes a test's group into `_nodeid`, where
+    pytest 9.2 does not look any more. Nothing happens with versions that fit each other.
+    """
+    for item in items:
+        if (grouped := vars(item).get("_nodeid")) is not None:
+            item._id = type(item._id).parse(grouped)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
