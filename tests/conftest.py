@@ -14,6 +14,7 @@ import vl_convert
 from hypothesis import settings
 
 from streamgauge.core.errors import MachineError
+from streamgauge.engines.spark.options import defaults
 from streamgauge.engines.spark.session import environment
 from streamgauge.stats import bootstrap
 from streamgauge.studies.scalability import scaling_laws
@@ -68,6 +69,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.xdist_group(name))
 
 
+UNCACHED_FILES = {"spark.hadoop.fs.file.impl.disable.cache": "true"}
+"""So that a test may choose other local files than those of a run (`spark_with_state`)."""
+
+
 @pytest.fixture(scope="session", autouse=True)
 def drawn_once() -> Iterator[None]:
     """Each process draws equal charts once: drawing takes most of the time of tests that look at a report."""
@@ -79,7 +84,7 @@ def drawn_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A Spark in the process of the tests, for those that need no run around it.
+    """A Spark in the process of the tests, for those that need no run around it, with the settings that a run has.
 
     On two cores, or as many as STREAMGAUGE_TEST_CORES says
     (`tests/engine_conformance/spark_session/test_number_of_cores.py`).
@@ -87,14 +92,11 @@ def spark() -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     cores = os.environ.get("STREAMGAUGE_TEST_CORES", "2")
-    values = {
-        "ui.enabled": "false", "sql.session.timeZone": "UTC", "sql.shuffle.partitions": cores,
-        "sql.adaptive.enabled": "false",
-    }  # fmt: skip
+    values = defaults(int(cores), local_checkpoint=True) | UNCACHED_FILES
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master(f"local[{cores}]")
-        session = builder.config(map={f"spark.{name}": value for name, value in values.items()}).getOrCreate()
+        session = builder.config(map=values).getOrCreate()
         session.sparkContext.setLogLevel("OFF")
         yield session
         session.stop()

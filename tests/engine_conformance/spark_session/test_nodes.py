@@ -193,11 +193,13 @@ EVENTS = some_events()
 
 @pytest.fixture
 def spark_with_state(spark: Any) -> Iterator[Any]:
-    """The session, set to keep the state of processes; their classes travel by value."""
+    """The session, set to keep the state of processes in files with checksums, which RocksDB wants; their classes
+    travel by value.
+    """
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(totals)
-    settings = with_rocksdb({})
+    settings = with_rocksdb({}) | {"fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem"}
     for name, value in settings.items():
         spark.conf.set(name, value)
     yield spark

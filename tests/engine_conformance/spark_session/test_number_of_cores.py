@@ -1,4 +1,4 @@
-"""Every node and expression again in sessions of another size, in a process of their own: one has one Spark."""
+"""Every node, expression and topology in sessions of another size, in a process of their own: one has one Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.helpers_modules import ROOT
 
-FILES = ("test_nodes.py", "test_expressions.py")
+FILES = ("test_nodes.py", "test_expressions.py", "test_topologies.py")
 
 
 @pytest.mark.spark

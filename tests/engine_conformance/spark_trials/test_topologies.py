@@ -1,4 +1,6 @@
-"""The four topologies of Ehrenstein 2020 on a real Spark, each result verified. Over a broker: `test_partitions.py`."""
+"""The four topologies of Ehrenstein 2020 in trials on a real Spark, each result verified. Over a broker:
+`test_partitions.py`. In `make test`: `tests/engine_conformance/spark_session/test_topologies.py`.
+"""
 
 from __future__ import annotations
 
@@ -54,13 +56,11 @@ GROUPS: dict[str, tuple[str, Topologies, dict[str, str], dict[str, int]]] = {
         {"weekdays": 600},
     ),
 }  # fmt: skip
-IN_MAKE_TEST = "defaults"
 
 
+@pytest.mark.long
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.long] * (name != IN_MAKE_TEST)) for name in GROUPS]
-)
+@pytest.mark.parametrize("name", GROUPS)
 def test_every_topology_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Several of them beside each other, over one stream of measurements."""
     rate, topologies, options, rows_least = GROUPS[name]
