@@ -48,10 +48,10 @@ class Case:
     folder: Path
 
     def input(self, before_us: int = FAR_FUTURE_US) -> pa.Table:
-        """The events before a time. All trials offer the same, so those of each log are made once."""
+        """The events before a time. Trials with equal logs and columns offer the same, so these are made once."""
         end_us = min(before_us, self.record.spans.end_us)
         log = self.record.trial_log
-        key = repr((log.plan.streams, log.deliveries, self.record.spans, end_us))
+        key = repr((log.plan.streams, log.deliveries, self.record.spans, end_us, self.resolved.columns))
         if key not in _INPUTS:
             source = RegeneratedInput(log.plan, IngestTimes(log), self.resolved.columns)
             _INPUTS[key] = source.readers(self.record.spans.start_us, end_us)["purchases"].read_all()
