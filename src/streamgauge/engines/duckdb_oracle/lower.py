@@ -47,7 +47,7 @@ from streamgauge.engines.duckdb_oracle.static_table import relation_of
 TIME, SPAN = "__time", "__span"
 Relations = Mapping[str, str]
 
-# The width of a join's time buckets in window ranges. Wide buckets repeat fewer rows; narrow ones give fewer pairs.
+# The least width of a join's time buckets in window ranges. Wide ones repeat fewer rows; narrow ones give fewer pairs.
 _BUCKET_RANGES = 4
 
 PANES_MAX = 100
@@ -394,16 +394,16 @@ def _pairs_hopping(node: WindowJoin, left: str, right: str) -> str:
     Candidates are matched by time buckets. Rows of the right side are repeated in the one or two buckets that apply.
     """
     a, b = _sides(left, right)
-    reach, bucket = node.window.range_us, _BUCKET_RANGES * node.window.range_us
-    first, last = _floor(f"(__right - {reach})", bucket), _floor(f"(__right + {reach})", bucket)
-    repeated = (
-        f"SELECT *, {first} + __k * {bucket} AS __bucket FROM ({b}), range(2) AS __buckets(__k)"
-        f" WHERE {first} + __k * {bucket} <= {last}"
-    )
+    reach = node.window.range_us
+    # Buckets are powers of two, because shifts also round down before 1970. A join with the buckets' numbers instead
+    # of `unnest` would run on one core.
+    shift = (_BUCKET_RANGES * reach - 1).bit_length()
+    first, last = f"(__right - {reach - 1}) >> {shift}", f"(__right + {reach - 1}) >> {shift}"
     pairs = (
-        f"SELECT * EXCLUDE (__k), least(__left, __right) AS __early, greatest(__left, __right) AS __late"
-        f" FROM (SELECT *, {_floor('__left', bucket)} AS __bucket FROM ({a}))"
-        f" JOIN ({repeated}) USING ({quoted(node.keys)}, __bucket) WHERE abs(__left - __right) < {reach}"
+        f"SELECT *, least(__left, __right) AS __early, greatest(__left, __right) AS __late"
+        f" FROM (SELECT *, __left >> {shift} AS __bucket FROM ({a}))"
+        f" JOIN (SELECT *, unnest(range({first}, ({last}) + 1)) AS __bucket FROM ({b}))"
+        f" USING ({quoted(node.keys)}, __bucket) WHERE abs(__left - __right) < {reach}"
     )
     return f"SELECT * FROM ({_windows_of(node.window, '__early', pairs)}) WHERE __late < __w + {reach}"
 

@@ -158,6 +158,17 @@ def test_windows_chain_by_the_end_of_the_first(con: duckdb.DuckDBPyConnection) -
     ]
 
 
+@pytest.mark.parametrize("slide_us", [1, 4 * S])
+def test_pairs_of_hopping_windows_meet_wherever_a_bucket_ends(con: duckdb.DuckDBPyConnection, slide_us: int) -> None:
+    """Each pair shares one window, whose first and last microsecond are its times; windows also start before 1970."""
+    joined = with_lineage(A.join(B, window=Window(2 * slide_us, slide_us), on="k").sink("out"))
+    firsts = [(n, slide_us * n) for n in range(-20, 20)]
+    lasts = [(n, slide_us * (n + 2) - 1) for n in range(-20, 20)]
+    for left, right in ((firsts, lasts), (lasts, firsts)):
+        found = _answer(con, joined, [(key, 0, time) for key, time in left], right)
+        assert [row[:3] for row in found] == [(key, 0, time) for key, time in firsts]
+
+
 def test_aggregate_of_a_join(con: duckdb.DuckDBPyConnection) -> None:
     """A join's result counts at the end of its window, and its times are carried on."""
     joined = A.join(B, window=tumble(4), on="k").select(k="k", v="v")
