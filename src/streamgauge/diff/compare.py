@@ -5,9 +5,9 @@
   may be missing, and their values are not compared. A row that was never expected is always extra.
 
 Both sides are reduced in one pass to a count and two sums of row hashes per bucket of identities. Equal buckets hold
-equal rows; only identities of unequal buckets are joined. Buckets of event ids are ranges, so undelivered results at
-the end lie in few buckets. Floats are compared with a tolerance and cannot be hashed, so they need a full join. DuckDB
-does all of it, out of core if the connection has a temp directory.
+equal rows; only identities of unequal buckets are joined. Buckets of event ids are ranges, and buckets of windows hold
+whole windows, so undelivered results at the end lie in few buckets. Floats are compared with a tolerance and cannot be
+hashed, so they need a full join. DuckDB does all of it, out of core if the connection has a temp directory.
 
 Counts are rows. Each required identity is matched, missing, wrong or late; these add up to `expected`. Each identity
 that was never expected is extra. Each further row of an identity is a duplicate.

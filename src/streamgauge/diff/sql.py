@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME
+from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, WINDOW_START
 from streamgauge.core.schema import quote, quoted
 from streamgauge.core.value_types import ValueType
 from streamgauge.diff.value_sql import normal, same
@@ -48,10 +48,14 @@ def key(question: DiffQuery) -> str:
 
 
 def bucket(question: DiffQuery) -> str:
-    """The bucket of an identity: a range of event ids, or a hash."""
+    """The bucket of an identity: a range of event ids, else a hash (of the window's start alone if there is one).
+
+    Results of windows that are still open at the end are missing, so their buckets hold no other window if possible.
+    """
     if question.identity == (EVENT_ID,):
         return f"coalesce({quote(EVENT_ID)} >> {RANGE_BITS}, -1)"
-    return f"(hash({quoted(question.identity)}) & {BUCKETS - 1})::BIGINT"
+    hashed = (WINDOW_START,) if WINDOW_START in question.identity else question.identity
+    return f"(hash({quoted(hashed)}) & {BUCKETS - 1})::BIGINT"
 
 
 def among(question: DiffQuery, buckets: Set[int]) -> str:

@@ -101,6 +101,44 @@ def test_a_lost_end_is_counted_by_ranges(con: duckdb.DuckDBPyConnection, monkeyp
     assert {example["fault"] for example in found.examples} == {"missing", "duplicate"} or len(found.examples) == 10
 
 
+WINDOW_STARTS = [pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ms")]
+
+
+def _windows(start: pa.DataType) -> pa.Table:
+    """Results of 1000 users in three windows of 1 s; window starts are of the type `start`."""
+    starts = pa.array([1_000_000 * (n // 1000) for n in range(3000)], pa.timestamp("us"))
+    users, numbers = pa.array([*range(1000)] * 3), pa.array(range(3000))
+    return pa.table({"user_id": users, "window_start": starts.cast(start), "n": numbers})
+
+
+@pytest.mark.parametrize("start", WINDOW_STARTS, ids=str)
+def test_lost_windows_are_counted_without_a_join(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, start: pa.DataType
+) -> None:
+    """Windows that never closed leave the others alone, also where engines write window starts in another type."""
+    wanted, ids = (
+        _windows(pa.int64() if start == pa.int64() else pa.timestamp("us", "UTC")),
+        ("user_id", "window_start"),
+    )
+    got = _windows(start)
+    wrong = got.set_column(2, "n", pa.array([-1, *range(1, 3000)], pa.int64()))
+    found = compare(con, lambda: wanted, lambda: wrong, ids, ("n",))
+    assert _numbers(found) == Counts(3000, matched=2999, wrong=1)
+    monkeypatch.setattr(answers, "_joined", None)
+    found = compare(con, lambda: wanted, lambda: got.slice(0, 2000), ids, ("n",))
+    assert _numbers(found) == Counts(3000, matched=2000, missing=1000)
+
+
+def test_a_window_start_that_did_not_come_is_the_engines_error(con: duckdb.DuckDBPyConnection) -> None:
+    """It is refused by name before any bucket is made of it, and so is one that is no time."""
+    wanted, ids = _windows(pa.timestamp("us", "UTC")), ("user_id", "window_start")
+    with pytest.raises(EngineError, match="no column 'window_start'"):
+        compare(con, lambda: wanted, lambda: wanted.drop_columns("window_start"), ids, ("n",))
+    texts = wanted.set_column(1, "window_start", wanted.column("window_start").cast(pa.string()))
+    with pytest.raises(EngineError, match="column 'window_start' as"):
+        compare(con, lambda: wanted, lambda: texts, ids, ("n",))
+
+
 def test_only_judged_rows_must_be_there(con: duckdb.DuckDBPyConnection) -> None:
     """Outside the judged span rows may be missing or of another value, but never invented or doubled."""
     came = [row for row in _rows() if row["event_time"] != 1095]
