@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest -q --durations=20
-UNIT_TESTS := $(PYTEST) -n auto --maxprocesses 4 -m "not spark and not broker and not process and not long"
+
+# One thread in each process, because there are as many processes as cores: more took a third of the CPU time of tests of
+# verification and statistics.
+UNIT_TESTS := OMP_NUM_THREADS=1 $(PYTEST) -n auto --maxprocesses 4 -m "not spark and not broker and not process and not long"
 
 # Tests that start processes, Spark or a broker. Two at a time, because much of each is waiting. Tests of one group share
 # a Spark session or a broker. Java uses its quick compiler only, because runs of seconds never repay the other one, which
@@ -30,7 +33,7 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup ## measure a windowed aggregation for about 2 minutes, and write its report
 	@$(BIN)/python -m bench.support.demo
 
-test: setup ## about 15 minutes on 2 cores: unit tests, then those that start processes, Spark or a broker
+test: setup ## about 14 minutes on 2 cores: unit tests, then those that start processes, Spark or a broker
 	$(UNIT_TESTS)
 	$(PROCESS_TESTS)
 
