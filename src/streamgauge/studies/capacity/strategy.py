@@ -2,7 +2,7 @@
 
 Pure: no engine, no clock, no chance. The steps, in order:
 
- 1. One overload trial. If it predicts the rate at which batches are full, the first guess is a tenth below (a sixth
+ 1. One overload trial. If it predicts the rate at which batches are full, the first guess is a tenth below (a seventh
     if the flow keeps rows until windows end), since near its limit an engine's batches vary so much that no trial
     decides. Else the guess is the drain rate less a tenth (two sevenths), because a drain rate overestimates. A guess
     that holds serves as the trial at 90 % of the limit.
@@ -22,9 +22,9 @@ invalid trial ends nothing, because it proves nothing against the rate above. An
 repeated once, because a rate is worth little if a lower one cannot be shown to hold.
 
 *Holds* means that the verdict is sustained. A trial that stays undecided after its extensions counts as "does not
-hold", because the search must go on and only proof may raise the answer. A trial whose span began while the backlog of
-before was draining is repeated once. An undecided trial stays undecided in the table, and the result says so if the
-bracket's upper end rests on it.
+hold", because the search must go on and only proof may raise the answer. It is repeated once if its span began while
+the backlog of before was draining, or if batches left so much time over that the rate is far from the limit. An
+undecided trial stays undecided in the table, and the result says so if the bracket's upper end rests on it.
 """
 
 from __future__ import annotations
@@ -58,12 +58,13 @@ BUSY_FULL, BUSY_OVER = 0.93, 0.98
 aggregations on Spark with 1.4 s between batches, trials held at shares up to 0.94, and were undecided from 0.97. The
 target is higher, because a trial that fails is shorter than one that holds, and gives the upper end. It only affects
 the next rate."""
-GUESS_BUSY, KEPT_ROWS_GUESS_BUSY = 0.84, 0.77
+GUESS_BUSY, KEPT_ROWS_GUESS_BUSY = 0.84, 0.80
 """Busy share of the first guess, if the overload trial predicts a limit: so that a step up from it is confirmed, and it
 serves as the trial at 90 %. The second is that of a flow that keeps rows until windows end."""
 BUSY_SURE = 0.82
 """Busy share at which most trials decide. After an undecided trial the search goes down to it at once, since every
-undecided rate on the way costs a minute. It only affects the next rate."""
+undecided rate on the way costs a minute. An undecided trial below it is repeated: a join was undecided at 0.74, and its
+limit was half as high again. It only affects the next rate."""
 PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
 """The longest step by an idle engine's busy share, the longest of all, and the factor of a wide bracket."""
 _WIDTHS_MAX = 5
@@ -271,13 +272,15 @@ def _near_drain_rate(state: State, low: float, high: float) -> float:
 def _expected_full_rate(state: State, low: float, high: float) -> float | None:
     """The rate at which batches would fill `BUSY_FULL` of the time, interpolated within the bracket.
 
-    None if a busy share is unknown, or if the target is not between them.
+    `KEPT_ROWS_BUSY_OVER` if the flow keeps rows, since few of its trials decide above. None if a busy share is unknown,
+    or if the target is not between them.
     """
     shares = {request.rate_per_s: outcome.busy_share for request, outcome in state.trials}
     below, above = shares.get(low), shares.get(high)
-    if below is None or above is None or not below < BUSY_FULL < above:
+    full = KEPT_ROWS_BUSY_OVER if state.settings.keeps_rows else BUSY_FULL
+    if below is None or above is None or not below < full < above:
         return None
-    return low + (high - low) * (BUSY_FULL - below) / (above - below)
+    return low + (high - low) * (full - below) / (above - below)
 
 
 def _confirm(state: State) -> TrialRequests:
@@ -315,11 +318,11 @@ def _step_to_confirm(settings: Settings, outcome: TrialOutcome) -> float:
 
 
 def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False, repeat_invalid: bool = True) -> Trial:
-    """A trial, repeated once if it is undecided because the engine still drained the backlog of before."""
+    """A trial, repeated once if it is undecided though the engine is not near its limit."""
     first = not state.trials
     request = TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always)
     outcome = yield from _run_trial(request, repeat_invalid)
-    if outcome.verdict == "undecided" and outcome.began_behind:
+    if outcome.verdict == "undecided" and (outcome.began_behind or (outcome.busy_share or BUSY_FULL) < BUSY_SURE):
         outcome = yield from _run_trial(TrialRequest(rate, purpose, state.settings.fresh_always))
     state.note(outcome, rate)
     return outcome

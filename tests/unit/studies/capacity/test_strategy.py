@@ -90,6 +90,32 @@ def test_an_undecided_trial_that_began_behind_is_repeated_once(again: VerdictVal
     assert result.confirmed
 
 
+@pytest.mark.parametrize(
+    ("verdict", "busy_share", "repeated"),
+    [
+        ("undecided", BUSY_SURE - 0.01, True),
+        ("undecided", BUSY_SURE + 0.01, False),
+        ("undecided", None, False),
+        ("not_sustained", 0.5, False),
+    ],
+)
+@pytest.mark.parametrize("purpose", ["bracket", "confirm"])
+def test_an_undecided_trial_far_from_the_limit_is_repeated_once(
+    verdict: VerdictValue, busy_share: float | None, repeated: bool, purpose: str
+) -> None:
+    """A join was undecided at 545 k/s with a quarter of the time left over, and held at 519 k/s with half of it."""
+    made: list[float] = []
+
+    def trial(rate: float, why: str, fresh: bool) -> TrialOutcome:
+        if why == purpose and len(made) < 2:
+            made.append(rate)
+            return TrialOutcome(rate, verdict, purpose=why, busy_share=busy_share)
+        return TrialOutcome(rate, "sustained" if rate <= 1e6 else "not_sustained", purpose=why)
+
+    search(trial, dataclasses.replace(PLENTY, start_per_s=0.99e6))
+    assert (made[0] == made[1]) is repeated
+
+
 def test_a_flow_that_keeps_rows_is_offered_what_most_trials_decide() -> None:
     busy = Busy(1e6)
     search(busy, dataclasses.replace(PLENTY, start_per_s=0.6e6, quick=True, keeps_rows=True))
