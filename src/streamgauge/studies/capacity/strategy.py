@@ -273,14 +273,16 @@ def _near_drain_rate(state: State, low: float, high: float) -> float:
 def _expected_full_rate(state: State, low: float, high: float) -> float | None:
     """The rate at which batches would fill `BUSY_FULL` of the time, interpolated within the bracket.
 
-    `KEPT_ROWS_BUSY_OVER` if the flow keeps rows, since few of its trials decide above. None if a busy share is unknown,
-    or if the target is not between them.
+    `KEPT_ROWS_BUSY_OVER` if the flow keeps rows, since few of its trials decide above. The upper end, if batches left
+    a little time over even there. None if a busy share is unknown, or the target is far from the bracket.
     """
     shares = {request.rate_per_s: outcome.busy_share for request, outcome in state.trials}
     below, above = shares.get(low), shares.get(high)
     full = KEPT_ROWS_BUSY_OVER if state.settings.keeps_rows else BUSY_FULL
-    if below is None or above is None or not below < full < above:
+    if below is None or above is None or below >= full or above <= BUSY_SURE:
         return None
+    if above <= full:
+        return high
     return low + (high - low) * (full - below) / (above - below)
 
 

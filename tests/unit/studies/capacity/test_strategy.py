@@ -217,6 +217,7 @@ def test_a_trial_that_held_at_about_ninety_percent_is_not_repeated(below: float,
         ((1e6, 0.4), (1.2e6, 0.5), math.sqrt(1.2) * 1e6),  # its limit is no matter of full batches
         ((1e6, 0.4), (1.15e6, 0.5), 1.15e6 / 1.05),  # the middle would leave 7 % on either side
         ((1e6, 0.4), (1.1e6, 0.5), math.sqrt(1.1) * 1e6),
+        ((1e6, 0.65), (1.2e6, 0.74), 1.2e6 / 1.05),  # batches left a little time over even at the upper end
         ((1e6, 0.8), (1.2e6, 0.9), math.sqrt(1.2) * 1e6),
         ((1e6, None), (1.2e6, 0.9), math.sqrt(1.2) * 1e6),
     ],
