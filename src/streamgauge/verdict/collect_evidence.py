@@ -201,9 +201,10 @@ def _work(record: TrialRecord, resolved: ResolvedExperiment) -> tuple[Work, ...]
 def busy_share(resolved: ResolvedExperiment, record: TrialRecord) -> float | None:
     """The share of the time that batches need, of the busiest query.
 
-    None without batches, or if the engine reads on before it commits, or if results belong to no batches.
+    None without batches or their interval (batches back to back fill the time at any rate), or if the engine reads on
+    before it commits, or if results belong to no batches.
     """
-    works = _work(record, resolved) if resolved.engine.has_batch_ids else ()
+    works = _work(record, resolved) if resolved.engine.has_batch_ids and resolved.interval_s else ()
     return max((share for one in works if (share := one.estimated_share) is not None), default=None)
 
 

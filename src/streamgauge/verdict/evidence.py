@@ -85,14 +85,16 @@ class Work:
     def estimated_share(self) -> float | None:
         """The same without its interval, from as few batches as can be fitted; None without batches.
 
-        The mean over the batches, if too few of them deliver windows.
+        The mean over the batches, if too few of them deliver windows, or noise makes a fit of few negative.
         """
         covered_s = float(self.covered_s.sum())
         if not covered_s:
             return None
-        if self.slide_s and self.busy_s.size > _COSTS and np.count_nonzero(self.closed) > 1:
-            return float(self._per_second @ np.linalg.pinv(self._costs) @ self.busy_s)
-        return float(self.busy_s.sum()) / covered_s
+        mean = float(self.busy_s.sum()) / covered_s
+        if not self.slide_s or self.busy_s.size <= _COSTS or np.count_nonzero(self.closed) < 2:
+            return mean
+        fitted = float(self._per_second @ np.linalg.pinv(self._costs) @ self.busy_s)
+        return fitted if fitted > 0 else mean
 
     def share_after(self, spans: float) -> float | None:
         """The share that batches would need `spans` spans later if it went on changing as in this one; None if unknown.

@@ -106,6 +106,8 @@ def test_how_much_of_the_time_batches_fill(make: Any, resolved: ResolvedExperime
     assert collect_module.busy_share(resolved, waiting) == pytest.approx(0.55)
     unnumbered = replace(resolved, engine=replace(resolved.engine, has_batch_ids=False))
     assert collect_module.busy_share(unnumbered, record) is None
+    values = {"workload": "windowed_aggregation", "load": {"rate": 1000}, "options": {"trigger": "0 seconds"}}
+    assert collect_module.busy_share(check(build(values)), record) is None
     record.trial_log.commits = []
     assert collect_module.busy_share(resolved, record) is None
 

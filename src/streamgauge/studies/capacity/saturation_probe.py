@@ -31,9 +31,11 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from streamgauge.core.clock import US
+from streamgauge.core.errors import DriverError
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import IntervalJoin, Node, Process, WindowJoin
@@ -77,10 +79,10 @@ KEPT_UP_SHARE = 0.95
 
 @dataclass
 class SaturationResult:
-    """The drain rate over the last seconds, and whether the engine kept up with the highest possible rate.
+    """What the engine drained of the highest step, and whether it kept up with the highest possible rate.
 
     `limit_per_s`: the rate at which batches would need `BUSY_FULL` of the time; None if unknown.
-    `heap_limits`: the engine kept up with the highest rate that its heap allows, which is below the generators'.
+    `heap_limits`: the engine keeps up with the highest rate that its heap allows, which is below the generators'.
     `engine_failed`, `driver_failed`: the reason of a failure; the drain rate is then from before it.
     """
 
@@ -137,7 +139,8 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
         near = ladder.approach_rate(step, climbed)
         if near is not None and near < highest:
             last, limit = ladder.approach(near, highest)
-            step = replace(step, record=last.record)
+            step = last if last.is_short else replace(step, record=last.record)
+            climbed = 0.0 if last.is_short else climbed
             break
         if step.kept_up:
             climbed = step.drained_per_s
@@ -151,11 +154,18 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
     record, drained = step.record, step.drained_per_s
     if record.interrupted:
         raise KeyboardInterrupt
-    kept_up = not record.ended_early and drained >= KEPT_UP_SHARE * most_per_s
+    kept_up = limit is None and not record.ended_early and drained >= KEPT_UP_SHARE * most_per_s
     guess = drained if to_the_end else max(drained, climbed)
-    heap_limits = highest < most_per_s and not record.ended_early and drained >= KEPT_UP_SHARE * highest
+    kept_up_to_heap = not record.ended_early and max(drained, limit or 0.0) >= KEPT_UP_SHARE * highest
+    heap_limits = highest < most_per_s and kept_up_to_heap
     return SaturationResult(
-        guess, kept_up, record.trial_log, limit, record.engine_failed, record.driver_failed, heap_limits
+        guess,
+        kept_up,
+        record.trial_log,
+        limit and min(limit, highest),
+        record.engine_failed,
+        record.driver_failed,
+        heap_limits,
     )
 
 
@@ -225,10 +235,10 @@ class RateLadder:
         `climbed_per_s`: what the engine drained in the step before; 0 in the first.
         """
         self._batches_seen = self._batches_seen or step.busy_share is not None
-        if not self._batches_seen:
+        if not self._batches_seen or not climbed_per_s:
             return None
         limit, share = max(step.drained_per_s, climbed_per_s), step.busy_share
-        if step.kept_up and (not climbed_per_s or share is None or share < BUSY_SHARE_MIN):
+        if step.kept_up and (share is None or share < BUSY_SHARE_MIN):
             return None
         if step.kept_up and share is not None and share < BUSY_FULL:
             limit = step.rate_per_s * BUSY_FULL / share
@@ -238,11 +248,13 @@ class RateLadder:
         """(the last step, the limit in events per second that its batches predict; None if they do not)."""
         limit = None
         for number in range(1, APPROACHES_MAX + 1):
-            self._conductor.drain(CLOSING_S_MAX)
+            # A driver that failed is the reason of the next step's failure.
+            with suppress(DriverError):
+                self._conductor.drain(CLOSING_S_MAX)
             step = self.step(rate_per_s, max(LAST_S, self._cold_s, 1.5 * self._closing_s))
             if step.record.ended_early:
                 break
-            if step.is_short or step.busy_share is None or step.busy_share > APPROACH_SHARE_MAX:
+            if step.is_short or not step.busy_share or step.busy_share > APPROACH_SHARE_MAX:
                 rate_per_s, limit = APPROACH_FACTOR * (step.drained_per_s or rate_per_s), None
                 continue
             limit = rate_per_s * BUSY_FULL / step.busy_share

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
+from contextlib import suppress
 
 from streamgauge.core.formatting import format_rate
 from streamgauge.results.causes import SearchEnd
@@ -58,10 +59,9 @@ BUSY_FULL, BUSY_OVER = 0.93, 0.98
 aggregations on Spark with 1.4 s between batches, trials held at shares up to 0.94, and were undecided from 0.97. The
 target is higher, because a trial that fails is shorter than one that holds, and gives the upper end. It only affects
 the next rate."""
-GUESS_BUSY, KEPT_ROWS_GUESS_BUSY = 0.93, 0.90
-"""Busy share of the first guess, by the limit that the overload trial predicts. The second is that of a flow that keeps
-rows until windows end. The engine becomes faster for minutes: batches of a join needed 0.71 to 0.79 of the time where
-0.77 to 0.90 were predicted."""
+KEPT_ROWS_GUESS_SHARE = 0.97
+"""First guess over the limit that the overload trial predicts, of a flow that keeps rows until windows end. The engine
+becomes faster for minutes: batches of a join needed 0.71 to 0.79 of the time where 0.77 to 0.90 were predicted."""
 BUSY_SURE = 0.82
 """Busy share at which most trials decide. After an undecided trial the search goes down to it at once, since every
 undecided rate on the way costs a minute. An undecided trial below it is repeated: a join was undecided at 0.74, and its
@@ -115,8 +115,8 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
         reason = f"the overload trial drained nothing ({outcome.why or outcome.verdict})"
         raise SearchEnded(SearchEnd.NOTHING_DRAINED, reason)
     if outcome.limit_per_s is not None:
-        share = KEPT_ROWS_GUESS_BUSY if settings.keeps_rows else GUESS_BUSY
-        return _within(settings, outcome.limit_per_s * share / BUSY_FULL)
+        share = KEPT_ROWS_GUESS_SHARE if settings.keeps_rows else 1.0
+        return _within(settings, outcome.limit_per_s * share)
     overestimate = KEPT_ROWS_OVERESTIMATE_FACTOR if settings.keeps_rows else DRAIN_OVERESTIMATE_FACTOR
     return _within(settings, outcome.drained_per_s / overestimate)
 
@@ -325,8 +325,11 @@ def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False, repea
     first = not state.trials
     request = TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always)
     outcome = yield from _run_trial(request, repeat_invalid)
-    if outcome.verdict == "undecided" and (outcome.began_behind or (outcome.busy_share or BUSY_FULL) < BUSY_SURE):
-        outcome = yield from _run_trial(TrialRequest(rate, purpose, state.settings.fresh_always))
+    # Not a confirmation: an engine that becomes faster for minutes is no fresh one the second time.
+    far = purpose in ("bracket", "bisect") and (outcome.busy_share or BUSY_FULL) < BUSY_SURE
+    if outcome.verdict == "undecided" and (outcome.began_behind or far):
+        with suppress(SearchEnded):  # If the second is invalid, the first counts.
+            outcome = yield from _run_trial(TrialRequest(rate, purpose, state.settings.fresh_always))
     state.note(outcome, rate)
     return outcome
 

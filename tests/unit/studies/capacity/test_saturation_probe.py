@@ -227,6 +227,47 @@ def test_an_engine_that_keeps_up_to_the_ceiling_is_not_approached(monkeypatch: p
     assert (found.kept_up, found.limit_per_s) == (True, None)
 
 
+def test_the_predicted_limit_is_bounded_by_the_heap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit beyond it would be offered until the engine is out of memory."""
+    climbed = BusyStairs(monkeypatch, 6e6)
+    climbed.heap_per_s = 4e6
+    climbed.shares = {2: 0.3, 3: 0.4, 4: 0.45, 5: 0.45}
+    found = climbed.climb(50e6)
+    assert max(rate for rate, _ in climbed.seen) <= 4e6
+    assert (found.limit_per_s, found.heap_limits, found.kept_up) == (4e6, True, False)
+
+
+def test_what_approaches_drained_is_the_guess_if_they_predict_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step was kept up with by a few batches, and each approach shows that it was luck."""
+    climbed = BusyStairs(monkeypatch, 1e6)
+    climbed.shares = {2: 0.9}
+    step = climbed.step
+
+    def slower(*asked: Any) -> TrialRecord:
+        climbed.capacity_per_s = 3e5 if len(climbed.seen) == 2 else climbed.capacity_per_s / 2
+        climbed.capacity_per_s = 1e6 if len(climbed.seen) < 2 else climbed.capacity_per_s
+        return step(*asked)
+
+    monkeypatch.setattr(saturation_probe, "_step", slower)
+    found = climbed.climb(50e6)
+    assert found.limit_per_s is None
+    assert found.drained_per_s == pytest.approx(3e5 / 4)
+
+
+def test_a_limit_below_the_ceiling_is_no_keeping_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 96 % of all that can be offered, but its batches predict that they would be full there."""
+    found = BusyStairs(monkeypatch, 6.8e6).climb(6.6e6)
+    assert (found.kept_up, found.limit_per_s) == (False, pytest.approx(6.6e6))
+
+
+def test_a_slow_first_step_is_measured_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cold engine may drain a twentieth of what it will."""
+    climbed = BusyStairs(monkeypatch, 4e4)
+    found = climbed.climb(50e6)
+    assert {rate for rate, _ in climbed.seen} == {FIRST_RATE_PER_S}
+    assert (found.drained_per_s, found.limit_per_s) == (pytest.approx(4e4), None)
+
+
 def test_a_comparison_measures_the_drain_rate_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     climbed = BusyStairs(monkeypatch, 2e6)
     found = climbed.climb(50e6, to_the_end=True)

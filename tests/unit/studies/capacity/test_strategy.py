@@ -15,9 +15,8 @@ from streamgauge.studies.capacity.strategy import (
     BUSY_SURE,
     DRAIN_OVERESTIMATE_FACTOR,
     FAILED_OVERESTIMATE_FACTOR,
-    GUESS_BUSY,
     KEPT_ROWS_BUSY_OVER,
-    KEPT_ROWS_GUESS_BUSY,
+    KEPT_ROWS_GUESS_SHARE,
     KEPT_ROWS_OVERESTIMATE_FACTOR,
     PROMISED_MAX,
     STEP_MAX,
@@ -38,13 +37,13 @@ def test_the_first_bracket_rate_is_lower_than_what_was_drained(keeps_rows: bool,
     assert sut.requests[1].rate_per_s == pytest.approx(5.0e6 / factor)
 
 
-@pytest.mark.parametrize(("keeps_rows", "share"), [(False, GUESS_BUSY), (True, KEPT_ROWS_GUESS_BUSY)])
+@pytest.mark.parametrize(("keeps_rows", "share"), [(False, 1.0), (True, KEPT_ROWS_GUESS_SHARE)])
 def test_a_predicted_limit_gives_the_first_guess(keeps_rows: bool, share: float) -> None:
     """Whatever was drained: where batches leave enough time over to decide, and a step up is confirmed."""
     machine = Search(dataclasses.replace(PLENTY, keeps_rows=keeps_rows))
     machine.tell(TrialOutcome(5e7, "not_sustained", drained_per_s=4e5, limit_per_s=1e6, purpose="overload"))
     assert machine.request is not None
-    assert machine.request.rate_per_s == pytest.approx(1e6 * share / BUSY_FULL)
+    assert machine.request.rate_per_s == pytest.approx(1e6 * share)
 
 
 def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
@@ -103,7 +102,10 @@ def test_an_undecided_trial_that_began_behind_is_repeated_once(again: VerdictVal
 def test_an_undecided_trial_far_from_the_limit_is_repeated_once(
     verdict: VerdictValue, busy_share: float | None, repeated: bool, purpose: str
 ) -> None:
-    """A join was undecided at 545 k/s with a quarter of the time left over, and held at 519 k/s with half of it."""
+    """A join was undecided at 545 k/s with a quarter of the time left over, and held at 519 k/s with half of it.
+
+    Not a confirmation, which would then be one on a warm engine.
+    """
     made: list[float] = []
 
     def trial(rate: float, why: str, fresh: bool) -> TrialOutcome:
@@ -113,7 +115,18 @@ def test_an_undecided_trial_far_from_the_limit_is_repeated_once(
         return TrialOutcome(rate, "sustained" if rate <= 1e6 else "not_sustained", purpose=why)
 
     search(trial, dataclasses.replace(PLENTY, start_per_s=0.99e6))
-    assert (made[0] == made[1]) is repeated
+    assert (made[0] == made[1]) is (repeated and purpose == "bracket")
+
+
+def test_an_undecided_trial_counts_if_its_repetition_is_invalid() -> None:
+    """Twice: the search goes on below it."""
+    machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6))
+    machine.tell(TrialOutcome(1e6, "undecided", purpose="bracket", busy_share=0.5))
+    for _ in range(2):
+        assert machine.request is not None
+        machine.tell(TrialOutcome(machine.request.rate_per_s, "invalid", purpose="bracket"))
+    assert machine.request is not None
+    assert machine.request.rate_per_s < 1e6
 
 
 def test_a_flow_that_keeps_rows_is_offered_what_most_trials_decide() -> None:

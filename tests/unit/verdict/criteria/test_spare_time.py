@@ -159,5 +159,14 @@ def test_without_a_fit_the_estimated_share_is_the_mean(n: int, slide_s: float) -
     assert work.estimated_share == pytest.approx(work.busy_s.sum() / work.covered_s.sum())
 
 
+def test_a_fit_below_zero_is_no_share() -> None:
+    """Four batches for three costs: noise may say anything."""
+    odd = replace(batches(0.0, n=4), busy_s=np.array([0.1, 1.4, 0.1, 0.1]), closed=np.array([1.0, 0.0, 1.0, 1.0]))
+    mean = odd.busy_s.sum() / odd.covered_s.sum()
+    negative = replace(odd, slide_s=0.5)
+    assert negative._per_second @ np.linalg.pinv(negative._costs) @ negative.busy_s < 0
+    assert negative.estimated_share == pytest.approx(mean)
+
+
 def test_without_batches_no_share_is_estimated() -> None:
     assert batches(1.4, n=0).estimated_share is None
