@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +36,8 @@ def test_what_tests_share_starts_once(tmp_path: Path) -> None:
     (tmp_path / "test_grouped.py").write_text(GROUPED)
     options = ["-q", "-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *options]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    env = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "10 passed" in done.stdout
     assert len((tmp_path / "starts").read_text().split()) == 1
