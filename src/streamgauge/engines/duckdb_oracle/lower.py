@@ -298,8 +298,13 @@ def _(node: Process, relations: Relations) -> str:
 
 
 def _floor(time: str, step: int) -> str:
-    """The greatest multiple of `step` <= `time` (DuckDB's division rounds towards zero)."""
-    return f"({time} - (({time} % {step}) + {step}) % {step})"
+    """The greatest multiple of `step` <= `time`.
+
+    DuckDB's remainder has the sign of `time`, so the time is shifted to above zero: by 73,000 years, a multiple of the
+    step. One remainder instead of two made an aggregation of 220 M events a tenth faster.
+    """
+    shift = 2**61 // step * step
+    return f"({time} - ({time} + {shift}) % {step})"
 
 
 def _window_columns(window: Window) -> str:
