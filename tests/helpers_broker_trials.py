@@ -142,6 +142,15 @@ def check_results(judged: TrialResult, rows_least: int, independent: bool = True
     assert found.matched == found.expected >= rows_least
 
 
+def check_sinks(judged: TrialResult, rows_least: Mapping[str, int]) -> None:
+    """Right results, as `check_results`, and at least so many of each sink."""
+    check_results(judged, sum(rows_least.values()))
+    assert judged.verified is not None
+    matched = {sink.name: sink.verification.matched for sink in judged.verified.sinks}
+    assert matched.keys() == rows_least.keys()
+    assert all(matched[sink] >= least for sink, least in rows_least.items()), matched
+
+
 def check_events(judged: TrialResult) -> None:
     """Every event went all the way once."""
     driver = judged.result.driver

@@ -19,6 +19,8 @@ from functools import partial
 from tables import commands, coverage, dataflow, engines, fields, results, workloads
 from tables.markdown import DOCS, table
 
+sys.path.append(str(DOCS.parent))  # a table is made from `tests`
+
 
 @functools.cache
 def makers() -> dict[str, Callable[[], str]]:

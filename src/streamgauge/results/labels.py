@@ -59,7 +59,7 @@ def _confirmed_on(trials: Sequence[TrialSummary]) -> str:
     before = [one for one in trials[: held[-1]] if one.engine_start == confirming.engine_start]
     if not confirming.engine_start:  # not recorded: an engine starts for the first confirmation, and after invalid ones
         before = [one for one in before if one.purpose in ("confirm", "at 90 %") and one.verdict != "invalid"]
-    if not before:
+    if all(one.verdict == "sustained" for one in before):  # the trial at 90 %
         return "on a fresh engine"
     last = before[-1]
     verdict = "did not hold" if last.verdict == "not_sustained" else f"was {VERDICTS[last.verdict or 'undecided']}"

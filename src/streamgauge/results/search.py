@@ -48,6 +48,9 @@ class TrialSummary(ResultPart):
     has none."""
 
 
+_UNPROVEN = ("undecided", "invalid")
+
+
 class SearchResult(ResultPart):
     """The highest sustained rate, and the trials that bound it."""
 
@@ -58,13 +61,13 @@ class SearchResult(ResultPart):
     high: float | None
     """A rate that did not hold; null if none was found."""
     high_verdict: VerdictValue | None = None
-    """The verdict behind `high`: `not_sustained`, or `undecided`, which is no proof that the rate fails; null without
-    `high`."""
+    """The verdict behind `high`: `not_sustained`; or `undecided` or `invalid` (the engine left the driver too little
+    CPU), which are no proof that the rate fails; null without `high`."""
     refused_per_s: float | None = None
-    """The least rate above `low` that a trial showed to fail: `high` itself, or a higher rate if `high` was undecided;
-    null without one."""
+    """The least rate above `low` that a trial showed to fail: `high` itself, or a higher rate if `high` was undecided
+    or invalid; null without one."""
     relative_width: float | None
-    """High / low - 1; null if one end is not known or the upper one is undecided."""
+    """High / low - 1; null if one end is not known or the upper one was not shown to fail."""
     confirmed: bool
     """Whether the answer held again on an engine started for the confirmation."""
     at_90_percent: TrialSummary | None = None
@@ -84,6 +87,6 @@ class SearchResult(ResultPart):
     @classmethod
     def _with_refused(cls, values: Any) -> Any:
         """Fills `refused_per_s` in older results: the upper end, unless it was undecided."""
-        if not isinstance(values, dict) or "refused_per_s" in values or values.get("high_verdict") == "undecided":
+        if not isinstance(values, dict) or "refused_per_s" in values or values.get("high_verdict") in _UNPROVEN:
             return values
         return {**values, "refused_per_s": values.get("high")}

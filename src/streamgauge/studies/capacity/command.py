@@ -21,7 +21,7 @@ from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import entry, starter_of
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import SearchEnd
+from streamgauge.results.causes import Cause, SearchEnd
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity import saved_search
@@ -29,6 +29,7 @@ from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming, w
 from streamgauge.studies.capacity.saturation_probe import SaturationResult, keeps_rows, probe_saturation
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.studies.capacity.search_observer import SearchObserver
+from streamgauge.studies.capacity.strategy import BUSY_FULL
 from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind, warm_up
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.system.machine import cpus
@@ -203,20 +204,28 @@ def outcome_of(
     event_time, counted = result.latency.event_time_us, result.latency.until_counted_us
     slope = next((check.value for check in result.verdict.checks if check.name == "backlog_trend"), None)
     failing = result.verdict.value == "not_sustained"
+    swamped, share = _is_swamped(judged), busy_share(resolved, judged.record)
     return TrialOutcome(
         rate_per_s=request.rate_per_s,
         verdict=result.verdict.value,
-        drained_per_s=_drained_per_s(judged) if failing or _is_swamped(judged) else None,
+        drained_per_s=_drained_per_s(judged) if failing or swamped else None,
         why=(judged.record.early_stop if failing else "") or _why(result),
         event_time_p50_us=event_time.p50 if event_time else None,
         event_time_p99_us=event_time.p99 if event_time else None,
         until_counted_p50_us=counted.p50 if counted else None,
         until_counted_p99_us=counted.p99 if counted else None,
         backlog_slope_share=slope,
-        busy_share=busy_share(resolved, judged.record),
+        busy_share=share,
         folder=str(folder.path),
         wrong_answers=wrong_answers(result),
+        starved=_is_late(result) and (swamped if share is None else share >= BUSY_FULL),
     )
+
+
+def _is_late(result: Result) -> bool:
+    """Whether a trial is invalid because its driver was late on cores that it shares with the engine."""
+    late = (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY, Cause.DRIVER_STARVED)
+    return result.verdict.value == "invalid" and result.verdict.cause in late and result.isolation == "shared"
 
 
 def _is_swamped(judged: TrialResult) -> bool:
@@ -259,7 +268,12 @@ def outcome_of_overload(request: TrialRequest, found: SaturationResult) -> Trial
     elif found.heap_limits:
         why = f"drained {drained}, the most that is safe for the engine's heap: looking around that"
     return TrialOutcome(
-        request.rate_per_s, verdict, drained_per_s=found.drained_per_s, limit_per_s=found.limit_per_s, why=why
+        request.rate_per_s,
+        verdict,
+        drained_per_s=found.drained_per_s,
+        limit_per_s=found.limit_per_s,
+        busy_share=found.busy_share,
+        why=why,
     )
 
 

@@ -178,6 +178,8 @@ def _advice_at_end(search: SearchResult, longer: str) -> str:
         return "the generators are the limit, not the engine: use more of them (--generators) or more cores"
     if search.high_verdict == "undecided":
         return f"the upper end is open: {longer} it"
+    if search.high_verdict == "invalid":
+        return "the upper end is open: give the driver CPUs of its own (--isolation pinned), or more cores"
     if not search.confirmed:
         return "search again without --quick, which confirms the rate, before you publish it"
     at_90 = search.at_90_percent

@@ -5,11 +5,10 @@ up. The first step is longer, because a fresh engine starts its workers there; i
 behind. At most three seconds of event time may wait. That is more than an engine's trigger leaves waiting. Since the
 engine kept up with the step before, no batch then takes minutes.
 
-An engine that works in batches predicts its limit: batches that need half of the time at a rate need all of it at twice
-that rate. So once it falls behind, or batches need 30 % of the time, the next step is an approach: below the expected
-limit, until the engine is warm. The share of the time that its batches need there gives the limit. An overload would
-say less, since its batches are larger than those of any trial. The first step predicts nothing, because a cold engine
-is slow.
+An engine that works in batches predicts its limit: the share of the time that its batches need grows with the rate. So
+once it falls behind, or batches need 30 % of the time, the next step is an approach: below the expected limit, until
+the engine is warm and its batches need 60 % of the time. Their share gives the limit. An overload would say less, since
+its batches are larger than those of any trial. The first step predicts nothing, because a cold engine is slow.
 
 Of any other engine the drain rate is measured:
 
@@ -43,14 +42,14 @@ from streamgauge.engines.registry import entry
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S, ResolvedExperiment
-from streamgauge.studies.capacity.strategy import BUSY_FULL
+from streamgauge.studies.capacity.strategy import BUSY_FULL, rate_at
 from streamgauge.trial.conductor import TrialConductor, next_start
 from streamgauge.trial.phases import PacedLoad
 from streamgauge.verdict.collect_evidence import busy_share
 
 FIRST_RATE_PER_S = 100_000.0
 STEP, STEP_WHERE_NEAR = 8.0, 2.0
-FIRST_S = 20.0
+FIRST_S = 14.0
 STEP_S = 8.0
 LAST_S = 20.0
 PACE_S = 3.0
@@ -58,14 +57,16 @@ BATCHES_MIN = 3
 FAR_SHARE, LARGER = 0.25, 1.5
 """If the engine drained less than this share of a step's rate, its batches were many times those of a trial. The step
 is then repeated with smaller batches."""
-BUSY_SHARE_MIN, APPROACH_SHARE_MIN, APPROACH_SHARE_MAX = 0.3, 0.5, 0.97
+BUSY_SHARE_MIN, APPROACH_SHARE_MIN, APPROACH_SHARE_MAX = 0.3, 0.6, 0.97
 """Batches of a climbed step that need at least this share of the time predict a limit near which an approach is made.
-Batches of an approach that need a share between the others predict it well: below, fixed costs hide the cost per event;
-above, the engine is full."""
-APPROACH_FACTOR, APPROACHES_MIN, APPROACHES_MAX = 0.75, 2, 3
-"""Rate of an approach over the limit expected, and the fewest and most approaches. The first also warms the engine: a
-join's batches needed 71 % of the time in it, and minutes later 57 % at a higher rate. What a cold engine drains, in
-batches larger than those of a trial, is expected to be near its limit."""
+Batches of an approach that need a share between the others predict it well: below, it is far away; above, the engine is
+full."""
+APPROACH_FACTOR, APPROACH_FACTOR_WARM, APPROACH_STEP_MAX = 0.75, 0.85, 3.0
+"""Rate of the first and of later approaches over the limit expected, and of an approach over the step before. A cold
+engine is expected to be near its limit with what it drains, in batches larger than those of a trial."""
+APPROACHES_MIN, APPROACHES_MAX = 2, 3
+"""The first also warms the engine: batches of a join needed 0.74 of the time at 545 k/s, and half of it at 519 k/s
+minutes later."""
 CLIMB_SHARE = 0.8
 """Share of the step's rate that counts as keeping up. A few batches measure no better; the next step corrects it."""
 HEAP_SHARE = 1 / 8
@@ -81,7 +82,8 @@ KEPT_UP_SHARE = 0.95
 class SaturationResult:
     """What the engine drained of the highest step, and whether it kept up with the highest possible rate.
 
-    `limit_per_s`: the rate at which batches would need `BUSY_FULL` of the time; None if unknown.
+    `limit_per_s`: the rate at which batches would need `BUSY_FULL` of the time; None if unknown. `busy_share`: of the
+    last step.
     `heap_limits`: the engine keeps up with the highest rate that its heap allows, which is below the generators'.
     `engine_failed`, `driver_failed`: the reason of a failure; the drain rate is then from before it.
     """
@@ -90,6 +92,7 @@ class SaturationResult:
     kept_up: bool
     trial_log: TrialLog
     limit_per_s: float | None = None
+    busy_share: float | None = None
     engine_failed: str = ""
     driver_failed: str = ""
     heap_limits: bool = False
@@ -139,7 +142,7 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
         near = ladder.approach_rate(step, climbed)
         if near is not None and near < highest:
             last, limit = ladder.approach(near, highest)
-            step = last if last.is_short else replace(step, record=last.record)
+            step = last if last.is_short else replace(step, record=last.record, busy_share=last.busy_share)
             climbed = 0.0 if last.is_short else climbed
             break
         if step.kept_up:
@@ -163,6 +166,7 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
         kept_up,
         record.trial_log,
         limit and min(limit, highest),
+        step.busy_share,
         record.engine_failed,
         record.driver_failed,
         heap_limits,
@@ -241,8 +245,8 @@ class RateLadder:
         if step.kept_up and (share is None or share < BUSY_SHARE_MIN):
             return None
         if step.kept_up and share is not None and share < BUSY_FULL:
-            limit = step.rate_per_s * BUSY_FULL / share
-        return APPROACH_FACTOR * limit
+            limit = rate_at(BUSY_FULL, step.rate_per_s, share)
+        return min(APPROACH_FACTOR * limit, APPROACH_STEP_MAX * step.rate_per_s)
 
     def approach(self, rate_per_s: float, highest_per_s: float) -> tuple[Step, float | None]:
         """(the last step, the limit in events per second that its batches predict; None if they do not)."""
@@ -251,16 +255,18 @@ class RateLadder:
             # A driver that failed is the reason of the next step's failure.
             with suppress(DriverError):
                 self._conductor.drain(CLOSING_S_MAX)
-            step = self.step(rate_per_s, max(LAST_S, self._cold_s, 1.5 * self._closing_s))
+            warm = number >= APPROACHES_MIN
+            length_s = max(LAST_S, 1.5 * self._closing_s) if warm else max(FIRST_S, self._closing_s)
+            step = self.step(rate_per_s, max(length_s, self._cold_s))
             if step.record.ended_early:
                 break
             if step.is_short or not step.busy_share or step.busy_share > APPROACH_SHARE_MAX:
                 rate_per_s, limit = APPROACH_FACTOR * (step.drained_per_s or rate_per_s), None
                 continue
-            limit = rate_per_s * BUSY_FULL / step.busy_share
-            if number >= APPROACHES_MIN and (step.busy_share >= APPROACH_SHARE_MIN or rate_per_s >= highest_per_s):
+            limit = rate_at(BUSY_FULL, rate_per_s, step.busy_share)
+            if warm and (step.busy_share >= APPROACH_SHARE_MIN or rate_per_s >= highest_per_s):
                 break
-            rate_per_s = min(APPROACH_FACTOR * limit, 2 * rate_per_s, highest_per_s)
+            rate_per_s = min(APPROACH_FACTOR_WARM * limit, APPROACH_STEP_MAX * rate_per_s, highest_per_s)
         return step, limit
 
     def _again_if_cold(self, step: Step) -> Step:

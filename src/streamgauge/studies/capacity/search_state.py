@@ -14,7 +14,7 @@ from streamgauge.results.verdict import VerdictValue
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 
 NEAR = 1.05
-"""A trial of the bracket this close to 90 % of the confirmed rate counts as the trial at 90 %."""
+"""A trial this close to 90 % of the confirmed rate counts as the trial at 90 %."""
 SLACK = 1e-9
 
 
@@ -72,8 +72,9 @@ class TrialOutcome:
     `drained_per_s` is the ingested rate while there was a backlog, None if unknown. Of an invalid trial it is no proof,
     but the best guess. `limit_per_s`: the rate at which batches would need `BUSY_FULL` of the time, of an overload
     trial that predicts it. `busy_share`: the share of the time that the engine's batches needed; None if unknown.
-    `began_behind`: whether the span began while a backlog was
-    draining. `wrong_answers`: faults in the results of a trial that otherwise kept up; else empty.
+    `began_behind`: whether the span began while a backlog was draining. `starved`: whether it is invalid because an
+    engine near its limit left the driver too little CPU. `wrong_answers`: faults in the results of a trial that
+    otherwise kept up; else empty.
 
     An overload trial is not judged. Its verdict only says whether the engine kept up with the offered rate, or that the
     driver failed.
@@ -96,10 +97,16 @@ class TrialOutcome:
     engine_start: int = 0
     wrong_answers: str = ""
     began_behind: bool = False
+    starved: bool = False
 
     @property
     def holds(self) -> bool:
         return self.verdict == "sustained"
+
+    @property
+    def near_limit(self) -> bool:
+        """Whether the engine was too near its limit for a proof."""
+        return self.verdict == "undecided" or self.starved
 
 
 class SearchEnded(Exception):
@@ -125,7 +132,7 @@ class State:
     refused: set[float] = field(default_factory=set)
     drained_per_s: float | None = None
     step_near_drained: float | None = None
-    steps_of_a_width: int = 0
+    short_steps: int = 0
     confirmed_per_s: float | None = None
     ended_by: SearchEnd | None = None
     ended: str = ""
@@ -143,22 +150,22 @@ class State:
 
     @property
     def at_90_percent(self) -> TrialSummary | None:
-        """The trial at 90 % of the confirmed rate: the last trial, or an earlier one that held near that rate."""
+        """The trial at 90 % of the confirmed rate: the last one that held near that rate, else the last one made."""
         if self.confirmed_per_s is None:
             return None
-        if self.trials[-1][0].purpose == "at 90 %":
-            return summary(len(self.trials), *self.trials[-1])
         number = self.held_near(0.9 * self.confirmed_per_s)
+        if not number and self.trials[-1][0].purpose == "at 90 %":
+            number = len(self.trials)
         return summary(number, *self.trials[number - 1]) if number else None
 
     def held_near(self, rate_per_s: float) -> int:
-        """The number of the last trial of the bracket that held within `NEAR` of that rate; 0 for none."""
+        """The number of the last trial that held within `NEAR` of that rate, confirmations excepted; 0 for none."""
         numbers = (
             number
             for number, (request, outcome) in enumerate(self.trials, start=1)
-            if request.purpose in ("bracket", "bisect")
+            if request.purpose in ("bracket", "bisect", "at 90 %")
             and outcome.holds
-            and 1 / NEAR <= request.rate_per_s / rate_per_s <= NEAR
+            and abs(math.log(request.rate_per_s / rate_per_s)) <= math.log(NEAR) + SLACK
         )
         return max(numbers, default=0)
 

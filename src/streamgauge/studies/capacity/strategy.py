@@ -10,9 +10,9 @@ Pure: no engine, no clock, no chance. The steps, in order:
     a higher one does not.
  3. Bisection until the bracket is as narrow as requested. The next rate is where the engine is expected to be full, by
     its busy share at both ends. Without such a prediction it is the geometric middle.
- 4. The rate that holds is confirmed: again on a fresh engine, then at 90 %, unless a trial of the bracket held near
-    90 %. If one of the two fails, the search steps down from the rate that failed, at least a width, and confirms
-    again on that same engine (no trial of the bracket ran there).
+ 4. The rate that holds is confirmed on a fresh engine: at 90 % first, unless a trial of the bracket held near 90 %, so
+    that the engine has worked for longer; then at the rate. If one of the two fails, the search steps down from the
+    rate that failed, at least a width, and confirms again on that same engine (no trial of the bracket ran there).
 
 A trial is invalid if something disturbed the driver or took the system's CPUs. It is repeated once at the same rate. If
 it is invalid again, there is no upper end, and the rate that held is confirmed. If the rate lies far above what held,
@@ -22,9 +22,10 @@ invalid trial ends nothing, because it proves nothing against the rate above. An
 repeated once, because a rate is worth little if a lower one cannot be shown to hold.
 
 *Holds* means that the verdict is sustained. A trial that stays undecided after its extensions counts as "does not
-hold", because the search must go on and only proof may raise the answer. It is repeated once if its span began while
-the backlog of before was draining, or if batches left so much time over that the rate is far from the limit. An
-undecided trial stays undecided in the table, and the result says so if the bracket's upper end rests on it.
+hold", because the search must go on and only proof may raise the answer. So does one that is invalid because an engine
+near its limit left the driver too little CPU: a repetition would end the same way. Neither verdict is changed, and the
+result says so if the bracket's upper end rests on it. An undecided trial is repeated once if its span began while the
+backlog of before was draining. So is one of the bracket if batches left so much time over that the limit is far.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from contextlib import suppress
+from dataclasses import replace
 
 from streamgauge.core.formatting import format_rate
 from streamgauge.results.causes import SearchEnd
-from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search_state import (
     SLACK,
     Purpose,
@@ -59,21 +60,26 @@ BUSY_FULL, BUSY_OVER = 0.93, 0.98
 aggregations on Spark with 1.4 s between batches, trials held at shares up to 0.94, and were undecided from 0.97. The
 target is higher, because a trial that fails is shorter than one that holds, and gives the upper end. It only affects
 the next rate."""
-KEPT_ROWS_GUESS_SHARE = 0.97
-"""First guess over the limit that the overload trial predicts, of a flow that keeps rows until windows end. The engine
-becomes faster for minutes: batches of a join needed 0.71 to 0.79 of the time where 0.77 to 0.90 were predicted."""
+KEPT_ROWS_GUESS_SHARE = 0.91
+"""First guess over the limit that the overload trial predicts, of a flow that keeps rows until windows end: where its
+batches need about `KEPT_ROWS_BUSY_OVER` of the time."""
+FIXED_SHARE = 0.15
+"""Share of the time that an engine's batches need at any rate. The rest grows with the rate. Batches of a windowed
+aggregation on Spark needed 0.77 of the time at 8.9 M/s, 0.91 at 11.4, 0.94 at 11.9, and 0.98 at 12.5: 0.24 and 0.06
+per M/s. A low value leads to rates that are too low rather than too high. It only affects the next rate."""
+_VARIABLE_SHARE_MIN = 0.01
 BUSY_SURE = 0.82
 """Busy share at which most trials decide. After an undecided trial the search goes down to it at once, since every
 undecided rate on the way costs a minute. An undecided trial below it is repeated: a join was undecided at 0.74, and its
 limit was half as high again. It only affects the next rate."""
 PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
 """The longest step by an idle engine's busy share, the longest of all, and the factor of a wide bracket."""
-_WIDTHS_MAX = 5
-"""After so many steps of a width that all held, busy shares predict nothing: batches of some engines fill nearly all
-their time at any rate."""
-_GROWTH = {"sustained": 2, "undecided": 1.5}
+_SHORT_STEPS_MAX = 5
+"""After so many short steps that all held, busy shares predict nothing: batches of some engines fill nearly all their
+time at any rate."""
+_GROWTH_UP, _GROWTH_DOWN, _GROWTH_NEAR_LIMIT = 2, 3, 1.5
 """Exponents by which steps grow: faster down than up, since a drain rate is more often too high than too low; slowly
-after an undecided rate, which is more often near the border than far away."""
+near the limit."""
 _FAR_STEP, _FAR_GROWTH = 1.2, 5
 """Only a search that started far away takes steps this long; they grow faster."""
 _CONFIRM_STEP_MAX = 1.25
@@ -82,6 +88,11 @@ _GUESSES_MAX = 3
 """How often a first guess that starves the driver is lowered: a driver that fails at any rate has a fault."""
 TrialRequests = Generator[TrialRequest, TrialOutcome, None]
 Trial = Generator[TrialRequest, TrialOutcome, TrialOutcome]
+
+
+def rate_at(full: float, rate_per_s: float, busy_share: float) -> float:
+    """The rate at which batches would need the share `full` of the time, by the share they needed at another rate."""
+    return rate_per_s * (full - FIXED_SHARE) / max(busy_share - FIXED_SHARE, _VARIABLE_SHARE_MIN)
 
 
 def steps(state: State) -> TrialRequests:
@@ -147,12 +158,14 @@ def _bracket(state: State, guess: float) -> TrialRequests:
             following = _within(state.settings, min(lower, _decidable_rate(outcome)))
         if following == rate:
             return
-        rate, step = following, _longer_step(step, outcome.verdict)
+        rate, step = following, _longer_step(step, outcome)
 
 
-def _longer_step(step: float, verdict: VerdictValue) -> float:
-    far = verdict != "undecided" and step > _FAR_STEP
-    return min(step ** (_FAR_GROWTH if far else _GROWTH.get(verdict, 3)), STEP_MAX)
+def _longer_step(step: float, outcome: TrialOutcome) -> float:
+    if outcome.near_limit:
+        return min(step**_GROWTH_NEAR_LIMIT, STEP_MAX)
+    growth = _FAR_GROWTH if step > _FAR_STEP else _GROWTH_UP if outcome.holds else _GROWTH_DOWN
+    return min(step**growth, STEP_MAX)
 
 
 class DriverStarvationBackoff:
@@ -185,11 +198,11 @@ class DriverStarvationBackoff:
 
 
 def _factor_up(state: State, step: float, busy_share: float | None) -> float:
-    """`_step_up`, or a longer step after `_WIDTHS_MAX` steps of a width that all held."""
+    """`_step_up`, or a longer step after `_SHORT_STEPS_MAX` short ones that all held."""
     width, full = 1 + state.settings.tolerance, KEPT_ROWS_BUSY_OVER if state.settings.keeps_rows else BUSY_OVER
     factor = _step_up(step, width, busy_share, full, _had_time_over(state))
-    state.steps_of_a_width = state.steps_of_a_width + 1 if factor == width else 0
-    return min(step, _WIDE) if state.steps_of_a_width > _WIDTHS_MAX else factor
+    state.short_steps = state.short_steps + 1 if factor <= max(width, _FAR_STEP) else 0
+    return max(factor, min(step, _WIDE)) if state.short_steps > _SHORT_STEPS_MAX else factor
 
 
 def _had_time_over(state: State) -> bool:
@@ -207,7 +220,7 @@ def _step_up(
     """
     if not busy_share:
         return step
-    promised = full / busy_share
+    promised = rate_at(full, 1.0, busy_share)
     if promised > _WIDE:
         return max(step, min(promised, PROMISED_MAX))
     if promised > 1:
@@ -226,10 +239,10 @@ def _rate_below(rate: float, step: float, drained_per_s: float | None) -> float:
 
 
 def _decidable_rate(outcome: TrialOutcome) -> float:
-    """The rate at which an undecided engine's batches would leave enough time over to decide; infinite if unknown."""
-    if outcome.verdict != "undecided" or not outcome.busy_share:
+    """The rate at which batches would leave enough time over to decide; infinite if unknown, or if it was decided."""
+    if not outcome.near_limit or not outcome.busy_share:
         return math.inf
-    return outcome.rate_per_s * BUSY_SURE / outcome.busy_share
+    return rate_at(BUSY_SURE, outcome.rate_per_s, outcome.busy_share)
 
 
 def _bisect(state: State) -> TrialRequests:
@@ -287,37 +300,59 @@ def _expected_full_rate(state: State, low: float, high: float) -> float | None:
 
 
 def _confirm(state: State) -> TrialRequests:
-    """Confirms on a fresh engine, then at 90 %; steps down from a rate that failed, until both hold.
+    """Confirms at 90 % and at the rate, on a fresh engine; steps down from a rate that failed, until both hold.
 
     One fresh engine serves all confirmations, since no other trial ran there.
-
-    At 90 % only "not sustained" refutes the rate above; undecided or invalid trials prove nothing.
     """
-    settings, rate, fresh = state.settings, state.low, True
-    while rate is not None:
+    rate, fresh = state.low, True
+    assert rate is not None
+    while True:
+        if fresh and not state.held_near(0.9 * rate):
+            outcome = yield from _at_90_percent(state, rate, fresh)
+            fresh = False
+            if outcome.verdict == "not_sustained" or outcome.near_limit:
+                rate = _lower(state, outcome)
+                continue
         outcome = yield from _try(state, rate, "confirm", fresh)
         fresh = False
-        step = _step_to_confirm(settings, outcome)
         if outcome.holds:
-            refuted = yield from _refuted_at_90_percent(state, rate)
-            if refuted is None:
+            # The rate is confirmed by now, and stays so if the trial at 90 % is invalid or undecided.
+            state.confirmed_per_s = rate
+            if state.held_near(0.9 * rate):
                 return
-            rate, step = refuted, 1 + settings.tolerance
-        if rate <= settings.floor_per_s * (1 + SLACK):
-            reason = f"not even {format_rate(settings.floor_per_s)} was confirmed"
-            raise SearchEnded(SearchEnd.NO_RATE_HELD, reason)
-        rate = _within(settings, rate / step)
+            outcome = yield from _at_90_percent(state, rate, fresh)
+            if outcome.verdict != "not_sustained":
+                return
+            state.confirmed_per_s = None
+        rate = _lower(state, outcome)
 
 
-def _step_to_confirm(settings: Settings, outcome: TrialOutcome) -> float:
-    """The factor down from a rate that was not confirmed: at least a width.
+def _at_90_percent(state: State, rate: float, fresh: bool) -> Trial:
+    """The trial at 90 % of a rate, repeated once if invalid or undecided."""
+    always = state.settings.fresh_always
+    request = TrialRequest(_within(state.settings, 0.9 * rate), "at 90 %", fresh or always)
+    outcome = yield request
+    if outcome.verdict == "undecided":
+        outcome = yield replace(request, fresh=always)
+    elif outcome.verdict == "invalid":
+        outcome = yield request
+    return outcome
 
-    If it was undecided, down to where batches leave enough time over to decide.
+
+def _lower(state: State, outcome: TrialOutcome) -> float:
+    """The next rate to confirm, after one that did not hold: at least a width lower.
+
+    If the engine was near its limit, down to where batches leave enough time over to decide.
     """
-    width, full = 1 + settings.tolerance, KEPT_ROWS_BUSY_OVER if settings.keeps_rows else BUSY_FULL
-    if outcome.verdict != "undecided" or not outcome.busy_share:
-        return width
-    return max(width, min(outcome.busy_share / full, _CONFIRM_STEP_MAX))
+    settings, full = state.settings, KEPT_ROWS_BUSY_OVER if state.settings.keeps_rows else BUSY_FULL
+    rate = outcome.rate_per_s
+    state.note(outcome, rate)
+    if rate <= settings.floor_per_s * (1 + SLACK):
+        raise SearchEnded(SearchEnd.NO_RATE_HELD, f"not even {format_rate(settings.floor_per_s)} was confirmed")
+    lower = rate / (1 + settings.tolerance)
+    if outcome.near_limit and outcome.busy_share:
+        lower = max(min(lower, rate_at(full, rate, outcome.busy_share)), rate / _CONFIRM_STEP_MAX)
+    return _within(settings, lower)
 
 
 def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False, repeat_invalid: bool = True) -> Trial:
@@ -346,30 +381,12 @@ def _run_trial(request: TrialRequest, repeat_invalid: bool = True) -> Trial:
 
 
 def _is_inconclusive(request: TrialRequest, outcome: TrialOutcome) -> bool:
-    """Whether it is invalid. An overload trial may starve the driver on shared cores without harm to its guess."""
-    guessed = request.purpose == "overload" and bool(outcome.drained_per_s)
-    return outcome.verdict == "invalid" and not guessed
+    """Whether it is invalid. An overload trial may starve the driver on shared cores without harm to its guess.
 
-
-def _refuted_at_90_percent(state: State, rate: float) -> Generator[TrialRequest, TrialOutcome, float | None]:
-    """The rate at 90 %, if it is not sustained: then the rate above it is not either, whatever its own trials said.
-
-    No trial runs if an earlier one held near 90 %.
+    A driver that the engine starved near its limit would be starved again.
     """
-    # The rate above is confirmed by now, and stays so if this trial is invalid.
-    state.confirmed_per_s = rate
-    if state.held_near(0.9 * rate):
-        return None
-    below = _within(state.settings, 0.9 * rate)
-    request = TrialRequest(below, "at 90 %", state.settings.fresh_always)
-    outcome = yield request
-    if outcome.verdict in ("invalid", "undecided"):
-        outcome = yield request
-    if outcome.verdict != "not_sustained":
-        return None
-    state.confirmed_per_s = None
-    state.note(outcome, below)
-    return below
+    guessed = request.purpose == "overload" and bool(outcome.drained_per_s)
+    return outcome.verdict == "invalid" and not guessed and not outcome.starved
 
 
 def _within(settings: Settings, rate_per_s: float) -> float:

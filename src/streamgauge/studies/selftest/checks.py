@@ -133,7 +133,7 @@ def _search_capacity(mode: Mode, bench: SyntheticBench, seconds: float, view: Vi
     )  # fmt: skip
     result = search(_trial_on(bench, seconds, view), settings)
     refused = result.high if result.high_verdict == "not_sustained" else None
-    undecided = result.high if result.high_verdict == "undecided" else None
+    undecided = None if refused else result.high
     return judge_capacity(mode, result.low, refused, len(result.trials), bench.disturbed, undecided)
 
 

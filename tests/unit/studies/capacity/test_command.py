@@ -22,7 +22,7 @@ from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.engines.registry import entry
 from streamgauge.preflight.validate import check
 from streamgauge.report.terminal.console import show_result
-from streamgauge.results.causes import SearchEnd
+from streamgauge.results.causes import Cause, SearchEnd
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import ProcessUse, Rates, Result, Verification
 from streamgauge.results.verdict import Verdict, VerdictValue
@@ -32,6 +32,7 @@ from streamgauge.studies.capacity.outcome import NOT_SEEN
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.studies.capacity.saved_search import CEILING, MEMO, recorded, stored_ceiling
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.studies.capacity.strategy import BUSY_FULL
 from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.system.lock import try_lock
 from streamgauge.trial import run as run_module
@@ -143,6 +144,39 @@ def test_an_invalid_trial_that_kept_up_shows_no_limit(study: RunFolder) -> None:
         outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s
         is None
     )
+
+
+@pytest.mark.parametrize(
+    ("verdict", "cause", "isolation", "ingested_per_s", "share", "starved"),
+    [
+        ("invalid", Cause.SCHEDULE_DELAY, "shared", 1e5, BUSY_FULL, True),
+        ("invalid", Cause.PLAN_NOT_KEPT, "shared", 9e4, None, True),  # without a share, the backlog tells
+        ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, BUSY_FULL - 0.01, False),
+        ("invalid", Cause.DRIVER_STARVED, "shared", 1e5, None, False),
+        ("invalid", Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, "shared", 9e4, 1.0, False),
+        ("invalid", Cause.RECORDER_STALLED, "shared", 9e4, 1.0, False),
+        ("invalid", Cause.SCHEDULE_DELAY, "pinned", 9e4, 1.0, False),
+        ("undecided", Cause.SCHEDULE_DELAY, "shared", 9e4, 1.0, False),
+    ],
+)
+def test_an_engine_near_its_limit_starves_a_driver_on_its_cores(
+    study: RunFolder,
+    monkeypatch: pytest.MonkeyPatch,
+    verdict: VerdictValue,
+    cause: Cause,
+    isolation: str,
+    ingested_per_s: float,
+    share: float | None,
+    starved: bool,
+) -> None:
+    """Not if something else was to blame, or if its batches left time over."""
+    monkeypatch.setattr(command, "busy_share", lambda resolved, record: share)
+    rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=ingested_per_s, planned_per_s=1e5)
+    said = Verdict(value=verdict, cause=cause, sentence="as it is")
+    result = study.read_result().model_copy(update={"verdict": said, "rate": rates, "isolation": isolation})
+    judged: Any = SimpleNamespace(result=result, record=SimpleNamespace(early_stop="", trial_log=NOTHING_READ))
+    request = TrialRequest(HELD_PER_S, "bisect", fresh=False)
+    assert outcome_of(WITHOUT_BATCHES, request, judged, study).starved is starved
 
 
 def test_a_trial_of_updates_tells_the_wait_of_every_event_too(study: RunFolder) -> None:
@@ -334,7 +368,7 @@ def test_an_engine_that_fails_to_start_leaves_what_was_found(study: RunFolder, s
 def test_a_confirmed_rate_stays_so_whatever_fails_later(study: RunFolder, sit: Sit) -> None:
     """An engine that does not start at 90 % says nothing against the rate above."""
     with pytest.raises(EngineError):
-        sit(["sustained", "not_sustained", "sustained", EngineError("no such master")])
+        sit(["sustained", "not_sustained", "not_sustained", "sustained", EngineError("no such master")])
     assert study.read_result().verdict.value == "sustained"
 
 

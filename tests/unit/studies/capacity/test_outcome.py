@@ -247,6 +247,7 @@ RESUME = "streamgauge sustain --resume runs/one"
 ENDS: list[tuple[dict[str, Any], str]] = [
     ({}, "measure the latency at the rate that you plan for: streamgauge run WORKLOAD --rate RATE"),
     ({"high_verdict": "undecided", "relative_width": None}, "the upper end is open: longer trials (--duration 120s)"),
+    ({"high_verdict": "invalid", "relative_width": None}, "the upper end is open: give the driver CPUs of its own"),
     ({"high": None, "high_verdict": None}, "the generators are the limit, not the engine: use more"),
     (WITH_LOW, "search again without --quick"),
     ({"at_90_percent": None}, "the rate at 90 % is open: longer trials (--duration 120s)"),

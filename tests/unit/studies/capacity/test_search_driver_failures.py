@@ -16,7 +16,7 @@ from streamgauge.studies.capacity.strategy import DRAIN_OVERESTIMATE_FACTOR, Dri
 from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Scripted, Sut, capacities, search_with_outcomes
 
 
-@pytest.mark.parametrize(("verdict", "trials"), [("invalid", 8), ("interrupted", 5)])
+@pytest.mark.parametrize(("verdict", "trials"), [("invalid", 10), ("interrupted", 5)])
 def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: VerdictValue, trials: int) -> None:
     """The highest rate that held stays as a lower bound, unconfirmed where that fails too, with the first reason."""
     sut = Scripted(1e6, lambda rate, number, purpose: verdict if number >= 5 else None)
@@ -107,6 +107,26 @@ def test_a_driver_that_starves_just_above_what_held_ends_the_search() -> None:
     assert starved == sorted(starved, reverse=True), "nothing above what starved is asked again"
 
 
+@pytest.mark.parametrize("purpose", ["bracket", "confirm"])
+def test_an_engine_near_its_limit_that_starves_the_driver_is_not_asked_twice(purpose: str) -> None:
+    """It was so twice at 12.5 M/s with full batches, and twice in a confirmation, which then ended the search."""
+
+    def trial(rate: float, why: str, fresh: bool) -> TrialOutcome:
+        outcome = sut(rate, why, fresh)
+        if outcome.holds and not (purpose == why == "confirm" and sut.purposes.count("confirm") == 1):
+            return outcome
+        return dataclasses.replace(outcome, verdict="invalid", starved=True, busy_share=0.98)
+
+    sut = Sut(1e6)
+    result = search(trial, dataclasses.replace(PLENTY, start_per_s=0.95e6))
+    assert len({(request.rate_per_s, request.purpose) for request in sut.requests}) == len(sut.requests)
+    assert (result.confirmed, result.high_verdict, result.relative_width) == (True, "invalid", None)
+    assert result.low is not None
+    assert 0.9e6 < result.low <= 1e6
+    assert "left the driver too little CPU, which is not proof" in result.sentence
+    assert result.ended_by is None
+
+
 def test_no_rate_at_which_the_driver_failed_is_offered_again() -> None:
     """Steps lead half way to it, and end within a width of it."""
     backoff = DriverStarvationBackoff(1.05)
@@ -139,15 +159,17 @@ def test_what_is_undecided_at_ninety_percent_is_asked_once_more() -> None:
     said: list[VerdictValue | None] = ["undecided", None]
     sut = Scripted(1e6, lambda rate, number, purpose: said.pop(0) if purpose == "at 90 %" else None)
     result = search(sut, PLENTY)
-    assert sut.purposes[-3:] == ["confirm", "at 90 %", "at 90 %"]
-    assert "confirmed on a fresh engine and at 90 %" in result.sentence
+    assert sut.purposes[-3:] == ["at 90 %", "at 90 %", "confirm"]
+    assert [request.fresh for request in sut.requests[-3:]] == [True, False, False]
+    assert result.at_90_percent is not None
+    assert result.at_90_percent.number == len(sut.requests) - 1
 
 
 def test_what_is_invalid_twice_at_ninety_percent_leaves_the_rate_confirmed() -> None:
     """Nothing was said against it; and it is not called confirmed at 90 %."""
     sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if purpose == "at 90 %" else None)
     result = search(sut, PLENTY)
-    assert sut.purposes[-3:] == ["confirm", "at 90 %", "at 90 %"]
+    assert sut.purposes[-5:] == ["at 90 %", "at 90 %", "confirm", "at 90 %", "at 90 %"]
     assert result.confirmed
     assert result.at_90_percent is not None
     assert (result.at_90_percent.number, result.at_90_percent.verdict) == (len(sut.requests), "invalid")

@@ -5,6 +5,8 @@ import math
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import Search, TrialOutcome, search
@@ -15,6 +17,7 @@ from streamgauge.studies.capacity.strategy import (
     BUSY_SURE,
     DRAIN_OVERESTIMATE_FACTOR,
     FAILED_OVERESTIMATE_FACTOR,
+    FIXED_SHARE,
     KEPT_ROWS_BUSY_OVER,
     KEPT_ROWS_GUESS_SHARE,
     KEPT_ROWS_OVERESTIMATE_FACTOR,
@@ -23,6 +26,7 @@ from streamgauge.studies.capacity.strategy import (
     _rate_below,
     _rate_between,
     _step_up,
+    rate_at,
 )
 from tests.unit.studies.capacity.helpers_search import PLENTY, Scripted, Sut
 
@@ -50,14 +54,14 @@ def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
     """The guess was too low by more than half: batches filled little of the time, and say so."""
     busy = Busy(1e6)
     result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.4e6, quick=True))
-    assert busy.rates[:2] == [0.4e6, pytest.approx(BUSY_OVER * 1e6)]
+    assert busy.rates[:2] == [0.4e6, pytest.approx(load_of(BUSY_OVER) * 1e6)]
     assert result.low is not None
     assert 0.95e6 <= result.low <= 1e6
     assert len(busy.rates) <= 7
 
 
 class Busy:
-    """Sustains `capacity_per_s`; its batches fill so much of the time as its rate is of `full_per_s`."""
+    """Sustains `capacity_per_s`; its batches fill all the time at `full_per_s`."""
 
     def __init__(self, capacity_per_s: float, full_per_s: float | None = None) -> None:
         self.capacity_per_s, self.full_per_s = capacity_per_s, full_per_s or capacity_per_s
@@ -66,7 +70,29 @@ class Busy:
     def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
         self.rates.append(rate)
         verdict: VerdictValue = "sustained" if rate <= self.capacity_per_s else "undecided"
-        return TrialOutcome(rate, verdict, purpose=purpose, busy_share=rate / self.full_per_s)
+        return TrialOutcome(rate, verdict, purpose=purpose, busy_share=share_of(rate / self.full_per_s))
+
+
+def share_of(load: float) -> float:
+    """The busy share of an engine at a share of the rate at which its batches are full."""
+    return FIXED_SHARE + (1 - FIXED_SHARE) * load
+
+
+def load_of(share: float) -> float:
+    """The reverse of `share_of`."""
+    return (share - FIXED_SHARE) / (1 - FIXED_SHARE)
+
+
+@given(load=st.floats(0.02, 2), wanted=st.floats(0.2, 1))
+def test_the_rate_of_a_busy_share(load: float, wanted: float) -> None:
+    """Batches need a fixed share of the time, and another that grows with the rate."""
+    assert rate_at(wanted, load * 1e6, share_of(load)) == pytest.approx(load_of(wanted) * 1e6)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, FIXED_SHARE])
+def test_batches_that_need_hardly_any_time_promise_much(share: float) -> None:
+    """And no rate below zero."""
+    assert rate_at(BUSY_FULL, 1e6, share) == pytest.approx(78e6)
 
 
 @pytest.mark.parametrize("again", ["sustained", "undecided", "not_sustained"])
@@ -132,14 +158,14 @@ def test_an_undecided_trial_counts_if_its_repetition_is_invalid() -> None:
 def test_a_flow_that_keeps_rows_is_offered_what_most_trials_decide() -> None:
     busy = Busy(1e6)
     search(busy, dataclasses.replace(PLENTY, start_per_s=0.6e6, quick=True, keeps_rows=True))
-    assert busy.rates[:2] == [0.6e6, pytest.approx(KEPT_ROWS_BUSY_OVER * 1e6)]
+    assert busy.rates[:2] == [0.6e6, pytest.approx(load_of(KEPT_ROWS_BUSY_OVER) * 1e6)]
 
 
 def test_an_engine_that_is_nearly_full_is_offered_what_would_overfill_it() -> None:
     """A trial that fails is shorter than one that holds, and gives the bracket its upper end."""
     busy = Busy(0.93e6, 1e6)
     result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.88e6, quick=True))
-    assert busy.rates[:2] == [0.88e6, pytest.approx(BUSY_OVER * 1e6)]
+    assert busy.rates[:2] == [0.88e6, pytest.approx(load_of(BUSY_OVER) * 1e6)]
     assert len(busy.rates) == 4
     assert result.low is not None
     assert 0.93e6 / 1.05 <= result.low <= 0.93e6
@@ -148,7 +174,8 @@ def test_an_engine_that_is_nearly_full_is_offered_what_would_overfill_it() -> No
 @pytest.mark.parametrize(
     ("verdict", "busy_share", "following"),
     [
-        ("undecided", 1.0, BUSY_SURE * 1e6),
+        ("undecided", 1.0, rate_at(BUSY_SURE, 1e6, 1.0)),
+        ("invalid", 1.0, rate_at(BUSY_SURE, 1e6, 1.0)),  # the engine starved the driver
         ("undecided", 0.84, 1e6 / 1.05),  # no nearer than a step
         ("undecided", None, 1e6 / 1.05),
         ("not_sustained", 1.0, 1e6 / 1.05),
@@ -159,7 +186,8 @@ def test_after_an_undecided_guess_the_search_goes_down_to_a_rate_that_decides(
 ) -> None:
     """In steps of 5 %, each undecided rate on the way costs a minute."""
     machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6))
-    machine.tell(TrialOutcome(1e6, verdict, purpose="bracket", busy_share=busy_share))
+    outcome = TrialOutcome(1e6, verdict, purpose="bracket", busy_share=busy_share)
+    machine.tell(dataclasses.replace(outcome, starved=verdict == "invalid"))
     assert machine.request is not None
     assert machine.request.rate_per_s == pytest.approx(following)
 
@@ -176,8 +204,9 @@ def test_an_engine_that_is_full_a_little_above_a_width_is_offered_a_width_more()
     ("keeps_rows", "verdict", "busy_share", "step"),
     [
         (False, "undecided", 0.84, 1.05),
-        (False, "undecided", 1.0, 1 / BUSY_FULL),
-        (True, "undecided", 1.0, 1 / KEPT_ROWS_BUSY_OVER),
+        (False, "undecided", 1.0, 1 / rate_at(BUSY_FULL, 1.0, 1.0)),
+        (False, "invalid", 1.0, 1 / rate_at(BUSY_FULL, 1.0, 1.0)),
+        (True, "undecided", 1.0, 1 / rate_at(KEPT_ROWS_BUSY_OVER, 1.0, 1.0)),
         (False, "undecided", 2.0, 1.25),
         (False, "undecided", None, 1.05),
         (False, "not_sustained", 2.0, 1.05),
@@ -191,12 +220,14 @@ def test_after_an_undecided_confirmation_the_step_depends_on_how_full_batches_we
     machine.tell(TrialOutcome(1e6, "sustained", purpose="bracket", busy_share=0.95))
     assert machine.request is not None
     machine.tell(TrialOutcome(machine.request.rate_per_s, "not_sustained", purpose="bracket"))
-    machine.tell(TrialOutcome(1e6, verdict, purpose="confirm", busy_share=busy_share))
+    machine.tell(TrialOutcome(0.9e6, "sustained", purpose="at 90 %"))
+    outcome = TrialOutcome(1e6, verdict, purpose="confirm", busy_share=busy_share)
+    machine.tell(dataclasses.replace(outcome, starved=verdict == "invalid"))
     assert (machine.request.purpose, machine.request.fresh) == ("confirm", False)
     assert machine.request.rate_per_s == pytest.approx(1e6 / step)
 
 
-@pytest.mark.parametrize(("below", "purposes"), [(0.905, ["confirm"]), (0.84, ["confirm", "at 90 %"])])
+@pytest.mark.parametrize(("below", "purposes"), [(0.905, ["confirm"]), (0.84, ["at 90 %", "confirm"])])
 def test_a_trial_that_held_at_about_ninety_percent_is_not_repeated(below: float, purposes: list[str]) -> None:
     """Within 5 % of that rate; the result shows that trial's figures."""
     capacity = 1e6
@@ -204,7 +235,7 @@ def test_a_trial_that_held_at_about_ninety_percent_is_not_repeated(below: float,
 
     def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
         made.append(purpose)
-        share = BUSY_OVER * below if len(made) == 1 else BUSY_OVER
+        share = FIXED_SHARE + (BUSY_OVER - FIXED_SHARE) * below if len(made) == 1 else BUSY_OVER
         return dataclasses.replace(busy(rate, purpose, fresh), busy_share=share)
 
     made: list[str] = []
@@ -213,7 +244,7 @@ def test_a_trial_that_held_at_about_ninety_percent_is_not_repeated(below: float,
     assert result.low == pytest.approx(capacity)
     assert [purpose for purpose in made if purpose in ("confirm", "at 90 %")] == purposes
     assert result.at_90_percent is not None
-    assert result.at_90_percent.number == (1 if len(purposes) == 1 else len(made))
+    assert result.at_90_percent.number == (1 if len(purposes) == 1 else len(made) - 1)
 
 
 @pytest.mark.parametrize(
@@ -304,7 +335,7 @@ def test_the_rate_below_is_that_of_a_step_or_of_what_was_drained(drained_per_s: 
 @pytest.mark.parametrize(
     ("step", "busy_share", "expected"),
     [
-        (1.05, 0.001, PROMISED_MAX),  # promises 980 times the rate
+        (1.05, 0.001, PROMISED_MAX),  # promises 83 times the rate
         (10.0, 0.001, 10.0),
         (1.15, 0.99, 1.05**2),  # full: no more than two widths
         (1.02, 0.99, 1.02),
