@@ -59,7 +59,8 @@ def _confirmed_on(trials: Sequence[TrialSummary]) -> str:
     before = [one for one in trials[: held[-1]] if one.engine_start == confirming.engine_start]
     if not confirming.engine_start:  # not recorded: an engine starts for the first confirmation, and after invalid ones
         before = [one for one in before if one.purpose in ("confirm", "at 90 %") and one.verdict != "invalid"]
-    if all(one.verdict == "sustained" for one in before):  # the trial at 90 %
+    before = [one for one in before if one.verdict != "sustained"]  # the trial at 90 % held
+    if not before:
         return "on a fresh engine"
     last = before[-1]
     verdict = "did not hold" if last.verdict == "not_sustained" else f"was {VERDICTS[last.verdict or 'undecided']}"

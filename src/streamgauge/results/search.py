@@ -40,6 +40,8 @@ class TrialSummary(ResultPart):
     """Its run folder."""
     engine_start: int = 0
     """On which start of the engine it ran."""
+    starved: bool = False
+    """Whether it is invalid because the engine, near its limit, left the driver too little CPU."""
     others_cpu_percent: float | None = None
     """CPU of all other processes meanwhile; above 10 % of the machine `warnings` names the trial. Null if its result
     has none."""

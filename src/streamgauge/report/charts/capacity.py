@@ -20,7 +20,7 @@ _MARKS = {
 }
 _BANDS = {
     True: ("between the highest rate that holds and the lowest that does not", "shade", 1.0),
-    False: ("the same, but its upper end is undecided: no proof that it fails", "undecided", 0.45),
+    False: ("the same, but its upper end is undecided or invalid: no proof that it fails", "undecided", 0.45),
 }
 """Whether the upper end was shown to fail -> label, colour and opacity of the band."""
 
@@ -28,7 +28,7 @@ _BANDS = {
 class Bracket(NamedTuple):
     """The highest rate that holds, and the lowest rate above it that does not.
 
-    `tested`: the upper end was shown to fail, rather than left undecided.
+    `tested`: the upper end was shown to fail, rather than left undecided or invalid.
     """
 
     low: float | None
@@ -42,7 +42,11 @@ def brackets(trials: Sequence[TrialSummary]) -> list[Bracket]:
 
 
 def _bracket(trials: Sequence[TrialSummary]) -> Bracket:
-    tried = [(trial.offered_per_s, trial.verdict) for trial in trials if trial.offered_per_s is not None]
+    tried = [
+        (trial.offered_per_s, "undecided" if trial.starved else trial.verdict)
+        for trial in trials
+        if trial.offered_per_s is not None
+    ]
     high = min((rate for rate, verdict in tried if verdict in ("not_sustained", "undecided")), default=None)
     holding = [rate for rate, verdict in tried if verdict == "sustained" and (high is None or rate < high)]
     return Bracket(max(holding, default=None), high, (high, "not_sustained") in tried)
@@ -74,7 +78,7 @@ def _between(trials: Sequence[TrialSummary]) -> str:
     """The ends of the last band in words: an undecided upper end does not count as a rate that fails."""
     if brackets(trials)[-1].tested:
         return "between what holds and what does not"
-    return "above what holds, up to the next rate that did not or stayed undecided"
+    return "above what holds, up to the next rate that was not shown to hold"
 
 
 def _chart(trials: list[TrialSummary], width: int) -> Any:

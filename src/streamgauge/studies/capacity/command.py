@@ -25,7 +25,7 @@ from streamgauge.results.causes import Cause, SearchEnd
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity import saved_search
-from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming, wrong_answers
+from streamgauge.studies.capacity.outcome import EndedBy, cores_of, result_of, resuming, wrong_answers
 from streamgauge.studies.capacity.saturation_probe import SaturationResult, keeps_rows, probe_saturation
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.studies.capacity.search_observer import SearchObserver
@@ -225,7 +225,8 @@ def outcome_of(
 def _is_late(result: Result) -> bool:
     """Whether a trial is invalid because its driver was late on cores that it shares with the engine."""
     late = (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY, Cause.DRIVER_STARVED)
-    return result.verdict.value == "invalid" and result.verdict.cause in late and result.isolation == "shared"
+    shares_cores = result.isolation == "shared" and cores_of(result.experiment.get("master"), 1) is not None
+    return result.verdict.value == "invalid" and result.verdict.cause in late and shares_cores
 
 
 def _is_swamped(judged: TrialResult) -> bool:

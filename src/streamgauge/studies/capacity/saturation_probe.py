@@ -6,9 +6,10 @@ behind. At most three seconds of event time may wait. That is more than an engin
 engine kept up with the step before, no batch then takes minutes.
 
 An engine that works in batches predicts its limit: the share of the time that its batches need grows with the rate. So
-once it falls behind, or batches need 30 % of the time, the next step is an approach: below the expected limit, until
-the engine is warm and its batches need 60 % of the time. Their share gives the limit. An overload would say less, since
-its batches are larger than those of any trial. The first step predicts nothing, because a cold engine is slow.
+once it falls behind, or batches need 30 % of the time, the next step is an approach: below the expected limit. Two or
+three follow each other, until the engine is warm and its batches need 60 % of the time. Their share gives the limit. An
+overload would say less, since its batches are larger than those of any trial. The first step predicts nothing, because
+a cold engine is slow.
 
 Of any other engine the drain rate is measured:
 
@@ -256,7 +257,7 @@ class RateLadder:
             with suppress(DriverError):
                 self._conductor.drain(CLOSING_S_MAX)
             warm = number >= APPROACHES_MIN
-            length_s = max(LAST_S, 1.5 * self._closing_s) if warm else max(FIRST_S, self._closing_s)
+            length_s = max(LAST_S, 1.5 * self._closing_s) if warm else FIRST_S
             step = self.step(rate_per_s, max(length_s, self._cold_s))
             if step.record.ended_early:
                 break

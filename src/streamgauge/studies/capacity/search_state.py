@@ -217,4 +217,5 @@ def summary(number: int, request: TrialRequest, outcome: TrialOutcome) -> TrialS
         seconds=outcome.seconds,
         folder=outcome.folder,
         engine_start=outcome.engine_start,
+        starved=outcome.starved,
     )

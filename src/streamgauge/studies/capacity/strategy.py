@@ -23,7 +23,8 @@ repeated once, because a rate is worth little if a lower one cannot be shown to 
 
 *Holds* means that the verdict is sustained. A trial that stays undecided after its extensions counts as "does not
 hold", because the search must go on and only proof may raise the answer. So does one that is invalid because an engine
-near its limit left the driver too little CPU: a repetition would end the same way. Neither verdict is changed, and the
+near its limit left the driver too little CPU (a repetition would end the same way), if busy shares tell where the limit
+is and some rate held or few trials were so. Neither verdict is changed, and the
 result says so if the bracket's upper end rests on it. An undecided trial is repeated once if its span began while the
 backlog of before was draining. So is one of the bracket if batches left so much time over that the limit is far.
 """
@@ -66,7 +67,7 @@ batches need about `KEPT_ROWS_BUSY_OVER` of the time."""
 FIXED_SHARE = 0.15
 """Share of the time that an engine's batches need at any rate. The rest grows with the rate. Batches of a windowed
 aggregation on Spark needed 0.77 of the time at 8.9 M/s, 0.91 at 11.4, 0.94 at 11.9, and 0.98 at 12.5: 0.24 and 0.06
-per M/s. A low value leads to rates that are too low rather than too high. It only affects the next rate."""
+per M/s. A low value makes steps up too short rather than too long. It only affects the next rate."""
 _VARIABLE_SHARE_MIN = 0.01
 BUSY_SURE = 0.82
 """Busy share at which most trials decide. After an undecided trial the search goes down to it at once, since every
@@ -85,7 +86,7 @@ _FAR_STEP, _FAR_GROWTH = 1.2, 5
 _CONFIRM_STEP_MAX = 1.25
 """The longest step down to the next confirmation, whatever busy shares say."""
 _GUESSES_MAX = 3
-"""How often a first guess that starves the driver is lowered: a driver that fails at any rate has a fault."""
+"""How often a rate that starves the driver is lowered before any held: a driver that fails at any rate has a fault."""
 TrialRequests = Generator[TrialRequest, TrialOutcome, None]
 Trial = Generator[TrialRequest, TrialOutcome, TrialOutcome]
 
@@ -118,7 +119,7 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
     if settings.start_per_s is not None:
         return _within(settings, settings.start_per_s)
     offered = _within(settings, settings.ceiling_per_s)
-    outcome = yield from _run_trial(TrialRequest(offered, "overload", fresh=True))
+    outcome = yield from _run_trial(state, TrialRequest(offered, "overload", fresh=True))
     # An engine that keeps up was not overloaded: the offered rate is then the guess, and no overestimate.
     if outcome.holds:
         return offered
@@ -328,14 +329,14 @@ def _confirm(state: State) -> TrialRequests:
 
 
 def _at_90_percent(state: State, rate: float, fresh: bool) -> Trial:
-    """The trial at 90 % of a rate, repeated once if invalid or undecided."""
+    """The trial at 90 % of a rate, repeated once if undecided, or invalid without being `starved`."""
     always = state.settings.fresh_always
     request = TrialRequest(_within(state.settings, 0.9 * rate), "at 90 %", fresh or always)
-    outcome = yield request
+    outcome = _doubted(state, (yield request))
     if outcome.verdict == "undecided":
-        outcome = yield replace(request, fresh=always)
-    elif outcome.verdict == "invalid":
-        outcome = yield request
+        outcome = _doubted(state, (yield replace(request, fresh=always)))
+    elif _is_inconclusive(request, outcome):
+        outcome = _doubted(state, (yield request))
     return outcome
 
 
@@ -359,25 +360,35 @@ def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False, repea
     """A trial, repeated once if it is undecided though the engine is not near its limit."""
     first = not state.trials
     request = TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always)
-    outcome = yield from _run_trial(request, repeat_invalid)
+    outcome = yield from _run_trial(state, request, repeat_invalid)
     # Not a confirmation: an engine that becomes faster for minutes is no fresh one the second time.
     far = purpose in ("bracket", "bisect") and (outcome.busy_share or BUSY_FULL) < BUSY_SURE
     if outcome.verdict == "undecided" and (outcome.began_behind or far):
         with suppress(SearchEnded):  # If the second is invalid, the first counts.
-            outcome = yield from _run_trial(TrialRequest(rate, purpose, state.settings.fresh_always))
+            outcome = yield from _run_trial(state, TrialRequest(rate, purpose, state.settings.fresh_always))
     state.note(outcome, rate)
     return outcome
 
 
-def _run_trial(request: TrialRequest, repeat_invalid: bool = True) -> Trial:
+def _run_trial(state: State, request: TrialRequest, repeat_invalid: bool = True) -> Trial:
     """The outcome of a trial, repeated once if invalid; `SearchEnded` if it is invalid again."""
-    outcome = yield request
+    outcome = _doubted(state, (yield request))
     if repeat_invalid and _is_inconclusive(request, outcome):
-        outcome = yield request
+        outcome = _doubted(state, (yield request))
     if _is_inconclusive(request, outcome):
         reason = f"invalid twice at {format_rate(request.rate_per_s)}: {outcome.why or 'no reason was given'}"
         raise SearchEnded(SearchEnd.INVALID_TWICE, reason)
     return outcome
+
+
+def _doubted(state: State, outcome: TrialOutcome) -> TrialOutcome:
+    """The outcome, not `starved` if the engine may be far from its limit and the driver at fault.
+
+    So it is where batches are full at any rate, and where no rate held after some that starved the driver.
+    """
+    unknown = outcome.busy_share is not None and not _had_time_over(state)
+    hopeless = state.low is None and sum(one.starved for _, one in state.trials) > _GUESSES_MAX
+    return replace(outcome, starved=False) if outcome.starved and (unknown or hopeless) else outcome
 
 
 def _is_inconclusive(request: TrialRequest, outcome: TrialOutcome) -> bool:

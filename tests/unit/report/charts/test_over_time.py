@@ -245,8 +245,10 @@ def test_failed_confirmation_takes_back_what_held() -> None:
     assert capacity.brackets(trials)[-1] == (1.0, 2.0, True)
 
 
-def test_an_upper_end_that_is_undecided_is_drawn_as_such() -> None:
-    """Its band has another colour and its own word in the legend; a tested one has neither."""
+def test_an_upper_end_that_is_unproven_is_drawn_as_such() -> None:
+    """Its band has another colour and its own word in the legend; a tested one has neither. `invalid` is none, unless
+    the engine starved the driver.
+    """
     none = SearchResult(sustained_per_s=None, low=None, high=None, relative_width=None, confirmed=False)
     for verdict, tested in (("undecided", False), ("not_sustained", True)):
         trials = (trial(1, 1.0, "sustained"), trial(2, 2.0, verdict))
@@ -255,7 +257,11 @@ def test_an_upper_end_that_is_undecided_is_drawn_as_such() -> None:
         assert figure is not None
         areas = [(key.colour, "undecided" in key.label) for key in figure.keys if key.style == "area"]
         assert areas == [("shade", False) if tested else ("undecided", True)]
-        assert ("undecided" in figure.words) is not tested
+        assert ("not shown" in figure.words) is not tested
+    failed, invalid = trial(2, 3.0, "not_sustained"), trial(3, 2.0, "invalid")
+    assert capacity.brackets([trials[0], failed, invalid])[-1] == (1.0, 3.0, True)
+    starved = invalid.model_copy(update={"starved": True})
+    assert capacity.brackets([trials[0], failed, starved])[-1] == (1.0, 2.0, False)
 
 
 def test_search_without_rates_is_not_drawn() -> None:

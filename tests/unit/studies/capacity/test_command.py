@@ -151,6 +151,7 @@ def test_an_invalid_trial_that_kept_up_shows_no_limit(study: RunFolder) -> None:
     [
         ("invalid", Cause.SCHEDULE_DELAY, "shared", 1e5, BUSY_FULL, True),
         ("invalid", Cause.PLAN_NOT_KEPT, "shared", 9e4, None, True),  # without a share, the backlog tells
+        ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, 1.0, True),
         ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, BUSY_FULL - 0.01, False),
         ("invalid", Cause.DRIVER_STARVED, "shared", 1e5, None, False),
         ("invalid", Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, "shared", 9e4, 1.0, False),
@@ -173,10 +174,12 @@ def test_an_engine_near_its_limit_starves_a_driver_on_its_cores(
     monkeypatch.setattr(command, "busy_share", lambda resolved, record: share)
     rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=ingested_per_s, planned_per_s=1e5)
     said = Verdict(value=verdict, cause=cause, sentence="as it is")
-    result = study.read_result().model_copy(update={"verdict": said, "rate": rates, "isolation": isolation})
-    judged: Any = SimpleNamespace(result=result, record=SimpleNamespace(early_stop="", trial_log=NOTHING_READ))
-    request = TrialRequest(HELD_PER_S, "bisect", fresh=False)
-    assert outcome_of(WITHOUT_BATCHES, request, judged, study).starved is starved
+    for master, local in ((None, True), ("local[2]", True), ("spark://elsewhere:7077", False)):
+        update = {"verdict": said, "rate": rates, "isolation": isolation, "experiment": {"master": master}}
+        result = study.read_result().model_copy(update=update)
+        judged: Any = SimpleNamespace(result=result, record=SimpleNamespace(early_stop="", trial_log=NOTHING_READ))
+        request = TrialRequest(HELD_PER_S, "bisect", fresh=False)
+        assert outcome_of(WITHOUT_BATCHES, request, judged, study).starved is (starved and local)
 
 
 def test_a_trial_of_updates_tells_the_wait_of_every_event_too(study: RunFolder) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -253,16 +254,17 @@ def test_what_the_trial_at_ninety_percent_said_is_said(verdict: VerdictValue, sa
     [
         ("sustained", 0.7e6, False, "confirmed on a fresh engine and at 90 %"),
         ("sustained", 0.9e6, True, "confirmed on a fresh engine and at 90 %"),
+        ("undecided at 90 %", 0.7e6, False, "after a trial at {rate} that was undecided and at 90 %"),
         ("invalid", 0.9e6, True, "confirmed on a fresh engine and at 90 %"),
         ("not_sustained", 0.7e6, False, "started for the confirmation, after a trial at {rate} that did not hold"),
         ("undecided", 0.7e6, False, "started for the confirmation, after a trial at {rate} that was undecided"),
     ],
 )
 def test_the_engine_of_a_confirmation_is_called_fresh_only_if_it_is(
-    first: VerdictValue, start_per_s: float, restarted: bool, said: str, recorded: bool
+    first: str, start_per_s: float, restarted: bool, said: str, recorded: bool
 ) -> None:
-    """The trial at 90 % before it changes nothing. A second confirmation runs on the engine of the first, unless that
-    was invalid; old outcomes have no starts.
+    """A trial at 90 % that held before it changes nothing. A second confirmation runs on the engine of the first,
+    unless that was invalid; old outcomes have no starts.
     """
 
     class Starts(Scripted):
@@ -277,14 +279,17 @@ def test_the_engine_of_a_confirmation_is_called_fresh_only_if_it_is(
     confirmations: list[int] = []
 
     def changed(rate: float, number: int, purpose: str) -> VerdictValue | None:
+        if purpose == "at 90 %" and first == "undecided at 90 %" and sut.purposes.count(purpose) == 1:
+            return "undecided"
         if purpose != "confirm":
             return None
         confirmations.append(number)
-        return first if len(confirmations) == 1 else None
+        verdict: Any = first
+        return verdict if len(confirmations) == 1 and "at" not in verdict.split() else None
 
     sut = Starts(1e6, changed)
     result = search(sut, dataclasses.replace(PLENTY, start_per_s=start_per_s))
-    tried = format_rate(sut.requests[confirmations[0] - 1].rate_per_s)
+    tried = format_rate(sut.requests[confirmations[0] - 1 - ("at 90 %" in first)].rate_per_s)
     assert result.confirmed
     assert said.format(rate=tried) in result.sentence
     assert "at 90 %" in result.sentence
@@ -374,17 +379,33 @@ def test_a_fresh_engine_that_is_near_its_limit_at_ninety_percent_is_confirmed_be
 
     def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
         outcome = sut(rate, purpose, fresh)
-        if purpose == "at 90 %" and sut.purposes.count("at 90 %") <= 2:
+        if purpose == "at 90 %" and sut.purposes.count("at 90 %") <= 1 + (verdict == "undecided"):
             return dataclasses.replace(outcome, verdict=verdict, starved=verdict == "invalid", busy_share=0.95)
-        return outcome
+        return dataclasses.replace(outcome, busy_share=0.8)
 
     sut = Sut(1e6)
     result = search(trial, PLENTY)
-    assert sut.purposes[-4:] == ["at 90 %", "at 90 %", "confirm", "at 90 %"]
+    repeated = ["at 90 %"] * (verdict == "undecided")  # a starved driver would be starved again
+    assert sut.purposes[-3 - len(repeated) :] == ["at 90 %", *repeated, "confirm", "at 90 %"]
     assert (result.confirmed, result.high_verdict) == (True, verdict)
     assert result.low is not None
-    assert result.low < sut.requests[-4].rate_per_s
+    assert result.low < sut.requests[-3].rate_per_s
     assert "is not proof that it fails" in result.sentence
+
+
+def test_a_refuted_confirmation_is_none_when_trials_run_out() -> None:
+    """At 90 % it fails after the rate was confirmed, and no trial is left."""
+    verdicts = {"confirm": ["not_sustained", "not_sustained"], "at 90 %": [None, "not_sustained"]}
+
+    def changed(rate: float, number: int, purpose: str) -> VerdictValue | None:
+        said: Any = verdicts.get(purpose)
+        return said.pop(0) if said else None
+
+    sut = Scripted(1e6, changed)
+    result = search(sut, dataclasses.replace(PLENTY, trials_max=11))
+    assert sut.purposes[-5:] == ["at 90 %", "confirm", "confirm", "confirm", "at 90 %"]
+    assert not result.confirmed
+    assert result.low is None or result.low < sut.requests[-1].rate_per_s
 
 
 @pytest.mark.parametrize("refuted", ["confirm", "at 90 %"])

@@ -114,7 +114,7 @@ def test_an_engine_near_its_limit_that_starves_the_driver_is_not_asked_twice(pur
     def trial(rate: float, why: str, fresh: bool) -> TrialOutcome:
         outcome = sut(rate, why, fresh)
         if outcome.holds and not (purpose == why == "confirm" and sut.purposes.count("confirm") == 1):
-            return outcome
+            return dataclasses.replace(outcome, busy_share=0.9)
         return dataclasses.replace(outcome, verdict="invalid", starved=True, busy_share=0.98)
 
     sut = Sut(1e6)
@@ -125,6 +125,34 @@ def test_an_engine_near_its_limit_that_starves_the_driver_is_not_asked_twice(pur
     assert 0.9e6 < result.low <= 1e6
     assert "left the driver too little CPU, which is not proof" in result.sentence
     assert result.ended_by is None
+
+
+@pytest.mark.parametrize("share", [0.95, None])
+def test_a_driver_that_is_starved_at_any_rate_has_a_fault(share: float | None) -> None:
+    """Batches that are full at any rate tell no limit. Without them a few lower rates are tried."""
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        drained = 0.9 * rate if share is None else None
+        return TrialOutcome(rate, "invalid", drained, purpose=purpose, starved=True, busy_share=share)
+
+    result = search(trial, dataclasses.replace(PLENTY, start_per_s=1e5))
+    assert (result.low, result.confirmed, result.ended_by) == (None, False, SearchEnd.INVALID_TWICE)
+    assert len(result.trials) <= 11
+    assert "invalid twice" in result.sentence
+
+
+def test_a_trial_that_starved_the_driver_by_chance_is_repeated() -> None:
+    """Batches follow each other at any rate, and the limit is far away."""
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        outcome = dataclasses.replace(sut(rate, purpose, fresh), busy_share=0.95)
+        disturbed = len(sut.requests) == 2
+        return dataclasses.replace(outcome, verdict="invalid", starved=True) if disturbed else outcome
+
+    sut = Sut(1e5, failed_flatters=1.0)
+    result = search(trial, dataclasses.replace(PLENTY, start_per_s=100, quick=True))
+    assert sut.requests[1] == sut.requests[2]
+    assert result.low == pytest.approx(1e5, rel=0.06)
 
 
 def test_no_rate_at_which_the_driver_failed_is_offered_again() -> None:

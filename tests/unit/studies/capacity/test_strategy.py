@@ -175,7 +175,6 @@ def test_an_engine_that_is_nearly_full_is_offered_what_would_overfill_it() -> No
     ("verdict", "busy_share", "following"),
     [
         ("undecided", 1.0, rate_at(BUSY_SURE, 1e6, 1.0)),
-        ("invalid", 1.0, rate_at(BUSY_SURE, 1e6, 1.0)),  # the engine starved the driver
         ("undecided", 0.84, 1e6 / 1.05),  # no nearer than a step
         ("undecided", None, 1e6 / 1.05),
         ("not_sustained", 1.0, 1e6 / 1.05),
@@ -186,8 +185,7 @@ def test_after_an_undecided_guess_the_search_goes_down_to_a_rate_that_decides(
 ) -> None:
     """In steps of 5 %, each undecided rate on the way costs a minute."""
     machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6))
-    outcome = TrialOutcome(1e6, verdict, purpose="bracket", busy_share=busy_share)
-    machine.tell(dataclasses.replace(outcome, starved=verdict == "invalid"))
+    machine.tell(TrialOutcome(1e6, verdict, purpose="bracket", busy_share=busy_share))
     assert machine.request is not None
     assert machine.request.rate_per_s == pytest.approx(following)
 
@@ -217,7 +215,7 @@ def test_after_an_undecided_confirmation_the_step_depends_on_how_full_batches_we
 ) -> None:
     """A fresh engine needed a sixth more time: 933, 888, 846, and 806 k/s were all undecided."""
     machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6, keeps_rows=keeps_rows))
-    machine.tell(TrialOutcome(1e6, "sustained", purpose="bracket", busy_share=0.95))
+    machine.tell(TrialOutcome(1e6, "sustained", purpose="bracket", busy_share=0.92))
     assert machine.request is not None
     machine.tell(TrialOutcome(machine.request.rate_per_s, "not_sustained", purpose="bracket"))
     machine.tell(TrialOutcome(0.9e6, "sustained", purpose="at 90 %"))
