@@ -360,15 +360,18 @@ def _run_search(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy
 
 
 def header(resolved: ResolvedExperiment, ceiling_per_s: float) -> str:
-    """One line: the experiment and its machine."""
+    """One line: the experiment and its machine, and a start rate that is lowered."""
     experiment = resolved.experiment
     parameters = ", ".join(f"{name}={value}" for name, value in resolved.parameters.model_dump().items())
     asked = f"{resolved.workload.title} ({parameters})" if parameters else resolved.workload.title
     cores = experiment.parallelism or len(resolved.sut_cpus or cpus())
     where = entry(experiment.engine).place(experiment.master, cores)
+    start, highest = experiment.search.start_rate, CEILING_SHARE * ceiling_per_s
+    lowered = start is not None and start > highest
     return (
         f"{asked}   {experiment.engine} {where}   {experiment.transport}   "
         f"tuning: {experiment.tuning}   seed {experiment.load.seed}   isolation: {experiment.isolation}   "
         f"{resolved.generators_in_words}   "
         f"generator ceiling (making events) {format_rate(ceiling_per_s)}"
+        + (f"   starts at {format_rate(highest)}, {CEILING_SHARE:.0%} of it, not at --start-rate" if lowered else "")
     )

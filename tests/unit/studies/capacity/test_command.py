@@ -52,10 +52,11 @@ WITHOUT_BATCHES: Any = SimpleNamespace(engine=SimpleNamespace(has_batch_ids=Fals
         ({"parallelism": 3}, "   spark local[3]   flight   "),
         ({"master": "local[1]"}, "   spark local[1]   flight   "),
         ({"engine": "known"}, "   known 2 cores   flight   "),
+        ({"search": {"start_rate": 5e6}}, "1 M/s   starts at 900 k/s, 90% of it, not at --start-rate"),
     ],
 )
 def test_a_search_says_where_it_runs(more: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A master only of an engine that has one."""
+    """A master only of an engine that has one; and where it starts if no generator makes so much."""
     monkeypatch.setattr(command, "cpus", lambda: (0, 1))
     asked = {"workload": "filter", "command": "sustain", "load": {"duration": "10s"}}
     assert words in command.header(check(build({**asked, **more})), 1e6)
