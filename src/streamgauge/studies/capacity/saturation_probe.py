@@ -63,11 +63,11 @@ BUSY_SHARE_MIN, APPROACH_SHARE_MIN, APPROACH_SHARE_MAX = 0.3, 0.6, 0.97
 Batches of an approach that need a share between the others predict it well: below, it is far away; above, the engine is
 full."""
 APPROACH_FACTOR, APPROACH_FACTOR_WARM, APPROACH_STEP_MAX = 0.75, 0.85, 3.0
-"""Rate of the first and of later approaches over the limit expected, and of an approach over the step before. A cold
-engine is expected to be near its limit with what it drains, in batches larger than those of a trial."""
+"""Rate of the first and of later approaches over the limit expected, and of an approach over the step before. What a
+cold engine drains is taken for its limit, because its batches are larger than those of a trial."""
 APPROACHES_MIN, APPROACHES_MAX = 2, 3
-"""The first also warms the engine: batches of a join needed 0.74 of the time at 545 k/s, and half of it at 519 k/s
-minutes later."""
+"""The first approach also warms the engine: batches of a join needed 0.74 of the time at 545 k/s, and half of it at
+519 k/s minutes later."""
 CLIMB_SHARE = 0.8
 """Share of the step's rate that counts as keeping up. A few batches measure no better; the next step corrects it."""
 HEAP_SHARE = 1 / 8
@@ -143,8 +143,9 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
         near = ladder.approach_rate(step, climbed)
         if near is not None and near < highest:
             last, limit = ladder.approach(near, highest)
+            # An approach below the limit drains less than the step before, which stays the guess.
             step = last if last.is_short else replace(step, record=last.record, busy_share=last.busy_share)
-            climbed = 0.0 if last.is_short else climbed
+            climbed = min(climbed, step.drained_per_s)
             break
         if step.kept_up:
             climbed = step.drained_per_s
@@ -163,14 +164,14 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
     kept_up_to_heap = not record.ended_early and max(drained, limit or 0.0) >= KEPT_UP_SHARE * highest
     heap_limits = highest < most_per_s and kept_up_to_heap
     return SaturationResult(
-        guess,
-        kept_up,
-        record.trial_log,
-        limit and min(limit, highest),
-        step.busy_share,
-        record.engine_failed,
-        record.driver_failed,
-        heap_limits,
+        drained_per_s=guess,
+        kept_up=kept_up,
+        trial_log=record.trial_log,
+        limit_per_s=limit and min(limit, highest),
+        busy_share=step.busy_share,
+        engine_failed=record.engine_failed,
+        driver_failed=record.driver_failed,
+        heap_limits=heap_limits,
     )
 
 

@@ -139,7 +139,7 @@ def _result(state: State) -> SearchResult:
         high=state.high,
         high_verdict=state.high_verdict,
         refused_per_s=state.refused_per_s,
-        relative_width=width(state) if state.high_verdict == "not_sustained" else None,
+        relative_width=width(state) if state.high_is_proven else None,
         confirmed=state.confirmed_per_s is not None,
         at_90_percent=state.at_90_percent,
         trials=trials,
@@ -156,7 +156,7 @@ def _sentences(state: State) -> list[str]:
         said.append(f"{format_rate(state.high)} {_NOT_HELD.get(str(state.high_verdict), 'does not')}")
     elif state.low is not None and state.low >= settings.ceiling_per_s * (1 - SLACK):
         said.append("the generator can offer no more, so the engine may sustain more")
-    if state.high_verdict == "not_sustained" and state.low is not None and not state.ended and not is_narrow(state):
+    if state.high_is_proven and state.low is not None and not state.ended and not is_narrow(state):
         said.append(f"the bracket is {width(state):.0%} wide")
     if state.confirmed_per_s is not None:
         trials = [summary(number, *trial) for number, trial in enumerate(state.trials, start=1)]

@@ -13,8 +13,8 @@ from streamgauge.results.verdict import VerdictValue
 
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 
-NEAR = 1.05
-"""A trial this close to 90 % of the confirmed rate counts as the trial at 90 %."""
+ABOUT_90_PERCENT = (0.85, 0.95)
+"""A trial at such a share of the confirmed rate counts as the trial at 90 %."""
 SLACK = 1e-9
 
 
@@ -104,8 +104,8 @@ class TrialOutcome:
         return self.verdict == "sustained"
 
     @property
-    def near_limit(self) -> bool:
-        """Whether the engine was too near its limit for a proof."""
+    def unproven(self) -> bool:
+        """Whether it counts as "does not hold" without a proof."""
         return self.verdict == "undecided" or self.starved
 
 
@@ -143,6 +143,11 @@ class State:
         return max(self.held, default=None) if self.confirmed_per_s is None else self.confirmed_per_s
 
     @property
+    def high_is_proven(self) -> bool:
+        """Whether a trial showed that `high` does not hold."""
+        return self.high_verdict == "not_sustained"
+
+    @property
     def refused_per_s(self) -> float | None:
         """The least rate above `low` that was shown to fail. The strategy does not use it."""
         low = self.low or 0.0
@@ -153,21 +158,22 @@ class State:
         """The trial at 90 % of the confirmed rate: the last one that held near that rate, else the last one made."""
         if self.confirmed_per_s is None:
             return None
-        number = self.held_near(0.9 * self.confirmed_per_s)
-        if not number and self.trials[-1][0].purpose == "at 90 %":
-            number = len(self.trials)
+        rate = self.confirmed_per_s
+        number = self.held_at_90_percent(rate) or max(self._made_at_90_percent(rate, "at 90 %"), default=0)
         return summary(number, *self.trials[number - 1]) if number else None
 
-    def held_near(self, rate_per_s: float) -> int:
-        """The number of the last trial that held within `NEAR` of that rate, confirmations excepted; 0 for none."""
-        numbers = (
+    def held_at_90_percent(self, rate_per_s: float) -> int:
+        """The number of the last trial that held at `ABOUT_90_PERCENT`, confirmations excepted; 0 for none."""
+        numbers = self._made_at_90_percent(rate_per_s, "bracket", "bisect", "at 90 %")
+        return max((number for number in numbers if self.trials[number - 1][1].holds), default=0)
+
+    def _made_at_90_percent(self, rate_per_s: float, *purposes: Purpose) -> list[int]:
+        lowest, highest = (share * rate_per_s for share in ABOUT_90_PERCENT)
+        return [
             number
-            for number, (request, outcome) in enumerate(self.trials, start=1)
-            if request.purpose in ("bracket", "bisect", "at 90 %")
-            and outcome.holds
-            and abs(math.log(request.rate_per_s / rate_per_s)) <= math.log(NEAR) + SLACK
-        )
-        return max(numbers, default=0)
+            for number, (request, _) in enumerate(self.trials, start=1)
+            if request.purpose in purposes and lowest <= request.rate_per_s <= highest
+        ]
 
     def forget_held(self) -> None:
         """Discards all rates that held, because answers were wrong at one rate."""

@@ -10,8 +10,8 @@ Pure: no engine, no clock, no chance. The steps, in order:
     a higher one does not.
  3. Bisection until the bracket is as narrow as requested. The next rate is where the engine is expected to be full, by
     its busy share at both ends. Without such a prediction it is the geometric middle.
- 4. The rate that holds is confirmed on a fresh engine: at 90 % first, unless a trial of the bracket held near 90 %, so
-    that the engine has worked for longer; then at the rate. If one of the two fails, the search steps down from the
+ 4. The rate that holds is confirmed on a fresh engine: at 90 % first, unless a trial of the bracket held at about 90 %,
+    so that the engine has worked for longer; then at the rate. If one of the two fails, the search steps down from the
     rate that failed, at least a width, and confirms again on that same engine (no trial of the bracket ran there).
 
 A trial is invalid if something disturbed the driver or took the system's CPUs. It is repeated once at the same rate. If
@@ -52,18 +52,17 @@ from streamgauge.studies.capacity.search_state import (
 DRAIN_OVERESTIMATE_FACTOR, FAILED_OVERESTIMATE_FACTOR = 1.1, 1.05
 """Drain rate over sustained rate, of the overload trial and of a judged trial that fell behind. It only affects the
 next rate."""
-KEPT_ROWS_OVERESTIMATE_FACTOR, KEPT_ROWS_BUSY_OVER = 1.4, 0.86
-"""The same, and `BUSY_OVER`, of a flow that keeps rows until windows end. Five searches of a windowed join drained
-1.15, 1.30, 1.39, 1.60, and 1.67 times what they sustained. Its batches differ so much that few trials decide above
-this busy share, and each undecided one costs a minute."""
+KEPT_ROWS_OVERESTIMATE_FACTOR = 1.4
+"""The first of them, of a flow that keeps rows until windows end. Five searches of a windowed join drained 1.15, 1.30,
+1.39, 1.60, and 1.67 times what they sustained."""
 BUSY_FULL, BUSY_OVER = 0.93, 0.98
 """Busy shares of an engine near its limit, and the target of the next rate after one that held. Of windowed
 aggregations on Spark with 1.4 s between batches, trials held at shares up to 0.94, and were undecided from 0.97. The
 target is higher, because a trial that fails is shorter than one that holds, and gives the upper end. It only affects
 the next rate."""
-KEPT_ROWS_GUESS_SHARE = 0.91
-"""First guess over the limit that the overload trial predicts, of a flow that keeps rows until windows end: where its
-batches need about `KEPT_ROWS_BUSY_OVER` of the time."""
+KEPT_ROWS_BUSY = 0.86
+"""Both, of a flow that keeps rows until windows end. Its batches differ so much that few trials decide above, and each
+undecided one costs a minute."""
 FIXED_SHARE = 0.15
 """Share of the time that an engine's batches need at any rate. The rest grows with the rate. Batches of a windowed
 aggregation on Spark needed 0.77 of the time at 8.9 M/s, 0.91 at 11.4, 0.94 at 11.9, and 0.98 at 12.5: 0.24 and 0.06
@@ -78,9 +77,9 @@ PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
 _SHORT_STEPS_MAX = 5
 """After so many short steps that all held, busy shares predict nothing: batches of some engines fill nearly all their
 time at any rate."""
-_GROWTH_UP, _GROWTH_DOWN, _GROWTH_NEAR_LIMIT = 2, 3, 1.5
+_GROWTH_UP, _GROWTH_DOWN, _GROWTH_UNPROVEN = 2, 3, 1.5
 """Exponents by which steps grow: faster down than up, since a drain rate is more often too high than too low; slowly
-near the limit."""
+after a rate that was not proven, which is more often near the limit than far away."""
 _FAR_STEP, _FAR_GROWTH = 1.2, 5
 """Only a search that started far away takes steps this long; they grow faster."""
 _CONFIRM_STEP_MAX = 1.25
@@ -89,6 +88,11 @@ _GUESSES_MAX = 3
 """How often a rate that starves the driver is lowered before any held: a driver that fails at any rate has a fault."""
 TrialRequests = Generator[TrialRequest, TrialOutcome, None]
 Trial = Generator[TrialRequest, TrialOutcome, TrialOutcome]
+
+
+def _full(settings: Settings, otherwise: float = BUSY_FULL) -> float:
+    """The busy share of an engine near its limit; `otherwise` if the flow keeps no rows."""
+    return KEPT_ROWS_BUSY if settings.keeps_rows else otherwise
 
 
 def rate_at(full: float, rate_per_s: float, busy_share: float) -> float:
@@ -127,8 +131,7 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
         reason = f"the overload trial drained nothing ({outcome.why or outcome.verdict})"
         raise SearchEnded(SearchEnd.NOTHING_DRAINED, reason)
     if outcome.limit_per_s is not None:
-        share = KEPT_ROWS_GUESS_SHARE if settings.keeps_rows else 1.0
-        return _within(settings, outcome.limit_per_s * share)
+        return _within(settings, rate_at(_full(settings), outcome.limit_per_s, BUSY_FULL))
     overestimate = KEPT_ROWS_OVERESTIMATE_FACTOR if settings.keeps_rows else DRAIN_OVERESTIMATE_FACTOR
     return _within(settings, outcome.drained_per_s / overestimate)
 
@@ -163,8 +166,8 @@ def _bracket(state: State, guess: float) -> TrialRequests:
 
 
 def _longer_step(step: float, outcome: TrialOutcome) -> float:
-    if outcome.near_limit:
-        return min(step**_GROWTH_NEAR_LIMIT, STEP_MAX)
+    if outcome.unproven:
+        return min(step**_GROWTH_UNPROVEN, STEP_MAX)
     growth = _FAR_GROWTH if step > _FAR_STEP else _GROWTH_UP if outcome.holds else _GROWTH_DOWN
     return min(step**growth, STEP_MAX)
 
@@ -199,29 +202,33 @@ class DriverStarvationBackoff:
 
 
 def _factor_up(state: State, step: float, busy_share: float | None) -> float:
-    """`_step_up`, or a longer step after `_SHORT_STEPS_MAX` short ones that all held."""
-    width, full = 1 + state.settings.tolerance, KEPT_ROWS_BUSY_OVER if state.settings.keeps_rows else BUSY_OVER
-    factor = _step_up(step, width, busy_share, full, _had_time_over(state))
+    """The factor to the next higher rate: to where batches would be full, at least a width.
+
+    A longer one after `_SHORT_STEPS_MAX` short ones that all held.
+    """
+    width = 1 + state.settings.tolerance
+    promised = rate_at(_full(state.settings, BUSY_OVER), 1.0, busy_share) if busy_share else None
+    factor = _factor_promised(step, width, promised, _had_time_over(state))
     state.short_steps = state.short_steps + 1 if factor <= max(width, _FAR_STEP) else 0
     return max(factor, min(step, _WIDE)) if state.short_steps > _SHORT_STEPS_MAX else factor
 
 
 def _had_time_over(state: State) -> bool:
-    """Whether batches left time over in any trial: if they fill it in another, the engine is near its limit."""
+    """Whether batches left time over in any trial, the overload trial included.
+
+    If they fill it in another, the engine is near its limit.
+    """
     return any((outcome.busy_share or math.inf) < BUSY_FULL for _, outcome in state.trials)
 
 
-def _step_up(
-    step: float, width: float, busy_share: float | None, full: float = BUSY_OVER, had_time_over: bool = False
-) -> float:
-    """The factor to the next higher rate: to where batches fill the share `full` of the time, at least a width.
+def _factor_promised(step: float, width: float, promised: float | None, had_time_over: bool) -> float:
+    """The factor `promised` by a busy share, within bounds; a step without one.
 
-    Without a busy share it is a step. Batches that stay full over many steps fill their interval at any rate, and
-    predict nothing, unless they left time over at another rate.
+    Batches that stay full over many steps fill their interval at any rate, and predict nothing, unless they left time
+    over at another rate.
     """
-    if not busy_share:
+    if promised is None:
         return step
-    promised = rate_at(full, 1.0, busy_share)
     if promised > _WIDE:
         return max(step, min(promised, PROMISED_MAX))
     if promised > 1:
@@ -241,7 +248,7 @@ def _rate_below(rate: float, step: float, drained_per_s: float | None) -> float:
 
 def _decidable_rate(outcome: TrialOutcome) -> float:
     """The rate at which batches would leave enough time over to decide; infinite if unknown, or if it was decided."""
-    if not outcome.near_limit or not outcome.busy_share:
+    if not outcome.unproven or not outcome.busy_share:
         return math.inf
     return rate_at(BUSY_SURE, outcome.rate_per_s, outcome.busy_share)
 
@@ -287,12 +294,12 @@ def _near_drain_rate(state: State, low: float, high: float) -> float:
 def _expected_full_rate(state: State, low: float, high: float) -> float | None:
     """The rate at which batches would fill `BUSY_FULL` of the time, interpolated within the bracket.
 
-    `KEPT_ROWS_BUSY_OVER` if the flow keeps rows, since few of its trials decide above. The upper end, if batches left
-    a little time over even there. None if a busy share is unknown, or the target is far from the bracket.
+    `KEPT_ROWS_BUSY` if the flow keeps rows. The upper end, if batches left a little time over even there. None if a
+    busy share is unknown, or the target is far from the bracket.
     """
     shares = {request.rate_per_s: outcome.busy_share for request, outcome in state.trials}
     below, above = shares.get(low), shares.get(high)
-    full = KEPT_ROWS_BUSY_OVER if state.settings.keeps_rows else BUSY_FULL
+    full = _full(state.settings)
     if below is None or above is None or below >= full or above <= BUSY_SURE:
         return None
     if above <= full:
@@ -305,27 +312,30 @@ def _confirm(state: State) -> TrialRequests:
 
     One fresh engine serves all confirmations, since no other trial ran there.
     """
-    rate, fresh = state.low, True
+    rate, fresh, invalid_at_90_percent = state.low, True, None
     assert rate is not None
     while True:
-        if fresh and not state.held_near(0.9 * rate):
+        if fresh and not state.held_at_90_percent(rate):
             outcome = yield from _at_90_percent(state, rate, fresh)
             fresh = False
-            if outcome.verdict == "not_sustained" or outcome.near_limit:
-                rate = _lower(state, outcome)
+            if outcome.verdict == "not_sustained" or outcome.unproven:
+                state.note(outcome, outcome.rate_per_s)
+                rate = _next_to_confirm(state.settings, outcome)
                 continue
+            invalid_at_90_percent = None if outcome.holds else rate
         outcome = yield from _try(state, rate, "confirm", fresh)
         fresh = False
         if outcome.holds:
             # The rate is confirmed by now, and stays so if the trial at 90 % is invalid or undecided.
             state.confirmed_per_s = rate
-            if state.held_near(0.9 * rate):
+            if rate == invalid_at_90_percent or state.held_at_90_percent(rate):
                 return
             outcome = yield from _at_90_percent(state, rate, fresh)
             if outcome.verdict != "not_sustained":
                 return
             state.confirmed_per_s = None
-        rate = _lower(state, outcome)
+            state.note(outcome, outcome.rate_per_s)
+        rate = _next_to_confirm(state.settings, outcome)
 
 
 def _at_90_percent(state: State, rate: float, fresh: bool) -> Trial:
@@ -340,19 +350,17 @@ def _at_90_percent(state: State, rate: float, fresh: bool) -> Trial:
     return outcome
 
 
-def _lower(state: State, outcome: TrialOutcome) -> float:
+def _next_to_confirm(settings: Settings, outcome: TrialOutcome) -> float:
     """The next rate to confirm, after one that did not hold: at least a width lower.
 
-    If the engine was near its limit, down to where batches leave enough time over to decide.
+    If that was not proven, down to where batches leave enough time over to decide.
     """
-    settings, full = state.settings, KEPT_ROWS_BUSY_OVER if state.settings.keeps_rows else BUSY_FULL
     rate = outcome.rate_per_s
-    state.note(outcome, rate)
     if rate <= settings.floor_per_s * (1 + SLACK):
         raise SearchEnded(SearchEnd.NO_RATE_HELD, f"not even {format_rate(settings.floor_per_s)} was confirmed")
     lower = rate / (1 + settings.tolerance)
-    if outcome.near_limit and outcome.busy_share:
-        lower = max(min(lower, rate_at(full, rate, outcome.busy_share)), rate / _CONFIRM_STEP_MAX)
+    if outcome.unproven and outcome.busy_share:
+        lower = max(min(lower, rate_at(_full(settings), rate, outcome.busy_share)), rate / _CONFIRM_STEP_MAX)
     return _within(settings, lower)
 
 
@@ -392,9 +400,10 @@ def _doubted(state: State, outcome: TrialOutcome) -> TrialOutcome:
 
 
 def _is_inconclusive(request: TrialRequest, outcome: TrialOutcome) -> bool:
-    """Whether it is invalid. An overload trial may starve the driver on shared cores without harm to its guess.
+    """Whether a trial is invalid and says nothing, so that it is repeated.
 
-    A driver that the engine starved near its limit would be starved again.
+    Two say something: an overload trial, which may starve the driver on shared cores without harm to its guess, and a
+    trial whose driver was starved by an engine near its limit, and would be again.
     """
     guessed = request.purpose == "overload" and bool(outcome.drained_per_s)
     return outcome.verdict == "invalid" and not guessed and not outcome.starved

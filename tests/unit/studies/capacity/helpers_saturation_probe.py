@@ -39,7 +39,7 @@ def drained_at(rate_per_s: float, **more: Any) -> TrialRecord:
 
 
 class Stairs:
-    """Stands for the rig: notes the stairs, and lets an engine that drains `capacity_per_s` climb them."""
+    """Stands for a test bed: notes the stairs, and lets an engine that drains `capacity_per_s` climb them."""
 
     heap_per_s, closing_s, interval_s = math.inf, 0.0, 0.0
 

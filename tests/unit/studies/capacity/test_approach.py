@@ -24,7 +24,7 @@ from tests.unit.studies.capacity.helpers_saturation_probe import Stairs, drained
 
 
 class BusyStairs(Stairs):
-    """Stands for the rig with an engine whose batches are full at the capacity."""
+    """Stands for a test bed with an engine whose batches are full at the capacity."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, **last: Any) -> None:
         super().__init__(monkeypatch, capacity_per_s, **last)
@@ -101,7 +101,7 @@ def test_an_approach_is_repeated_where_batches_are_too_full_or_too_idle(
 def test_cold_and_idle_batches_predict_no_limit(
     monkeypatch: pytest.MonkeyPatch, shares: dict[int, float | None], approached: float
 ) -> None:
-    """In the first step a fresh engine is slow, whatever its batches say; below a share, fixed costs hide the rest."""
+    """In the first step a fresh engine is slow, whatever its batches say; below a share, the limit is far away."""
     climbed = BusyStairs(monkeypatch, 1e8)
     climbed.shares = shares
     climbed.climb(180e6)

@@ -330,7 +330,7 @@ def test_no_confirmation_counts_as_the_trial_at_ninety_percent(tolerance: float)
     assert result.at_90_percent is not None
     assert result.low is not None
     assert result.at_90_percent.purpose != "confirm"
-    assert result.at_90_percent.offered_per_s == pytest.approx(0.9 * result.low, rel=0.026)
+    assert result.at_90_percent.offered_per_s == pytest.approx(0.9 * result.low, rel=0.056)
 
 
 def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
@@ -346,7 +346,7 @@ def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
 
 
 def test_a_trial_at_ninety_percent_of_a_rate_serves_the_next_lower_one() -> None:
-    """A width lower, it lies within 5 % of 90 %."""
+    """A width lower, it is 94.5 % of that."""
     said = iter(["not_sustained"])
     sut = Scripted(1e6, lambda rate, number, purpose: next(said, None) if purpose == "confirm" else None)
     result = search(sut, PLENTY)

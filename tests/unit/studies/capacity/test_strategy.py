@@ -18,14 +18,14 @@ from streamgauge.studies.capacity.strategy import (
     DRAIN_OVERESTIMATE_FACTOR,
     FAILED_OVERESTIMATE_FACTOR,
     FIXED_SHARE,
-    KEPT_ROWS_BUSY_OVER,
-    KEPT_ROWS_GUESS_SHARE,
+    KEPT_ROWS_BUSY,
     KEPT_ROWS_OVERESTIMATE_FACTOR,
     PROMISED_MAX,
     STEP_MAX,
+    _factor_promised,
+    _had_time_over,
     _rate_below,
     _rate_between,
-    _step_up,
     rate_at,
 )
 from tests.unit.studies.capacity.helpers_search import PLENTY, Scripted, Sut
@@ -41,7 +41,7 @@ def test_the_first_bracket_rate_is_lower_than_what_was_drained(keeps_rows: bool,
     assert sut.requests[1].rate_per_s == pytest.approx(5.0e6 / factor)
 
 
-@pytest.mark.parametrize(("keeps_rows", "share"), [(False, 1.0), (True, KEPT_ROWS_GUESS_SHARE)])
+@pytest.mark.parametrize(("keeps_rows", "share"), [(False, 1.0), (True, rate_at(KEPT_ROWS_BUSY, 1.0, BUSY_FULL))])
 def test_a_predicted_limit_gives_the_first_guess(keeps_rows: bool, share: float) -> None:
     """Whatever was drained: where batches leave enough time over to decide, and a step up is confirmed."""
     machine = Search(dataclasses.replace(PLENTY, keeps_rows=keeps_rows))
@@ -158,7 +158,7 @@ def test_an_undecided_trial_counts_if_its_repetition_is_invalid() -> None:
 def test_a_flow_that_keeps_rows_is_offered_what_most_trials_decide() -> None:
     busy = Busy(1e6)
     search(busy, dataclasses.replace(PLENTY, start_per_s=0.6e6, quick=True, keeps_rows=True))
-    assert busy.rates[:2] == [0.6e6, pytest.approx(load_of(KEPT_ROWS_BUSY_OVER) * 1e6)]
+    assert busy.rates[:2] == [0.6e6, pytest.approx(load_of(KEPT_ROWS_BUSY) * 1e6)]
 
 
 def test_an_engine_that_is_nearly_full_is_offered_what_would_overfill_it() -> None:
@@ -204,7 +204,7 @@ def test_an_engine_that_is_full_a_little_above_a_width_is_offered_a_width_more()
         (False, "undecided", 0.84, 1.05),
         (False, "undecided", 1.0, 1 / rate_at(BUSY_FULL, 1.0, 1.0)),
         (False, "invalid", 1.0, 1 / rate_at(BUSY_FULL, 1.0, 1.0)),
-        (True, "undecided", 1.0, 1 / rate_at(KEPT_ROWS_BUSY_OVER, 1.0, 1.0)),
+        (True, "undecided", 1.0, 1 / rate_at(KEPT_ROWS_BUSY, 1.0, 1.0)),
         (False, "undecided", 2.0, 1.25),
         (False, "undecided", None, 1.05),
         (False, "not_sustained", 2.0, 1.05),
@@ -227,7 +227,7 @@ def test_after_an_undecided_confirmation_the_step_depends_on_how_full_batches_we
 
 @pytest.mark.parametrize(("below", "purposes"), [(0.905, ["confirm"]), (0.84, ["at 90 %", "confirm"])])
 def test_a_trial_that_held_at_about_ninety_percent_is_not_repeated(below: float, purposes: list[str]) -> None:
-    """Within 5 % of that rate; the result shows that trial's figures."""
+    """At 85 to 95 % of the rate; the result shows that trial's figures."""
     capacity = 1e6
     busy = Busy(capacity * 1.001, 1e9)
 
@@ -331,17 +331,27 @@ def test_the_rate_below_is_that_of_a_step_or_of_what_was_drained(drained_per_s: 
 
 
 @pytest.mark.parametrize(
-    ("step", "busy_share", "expected"),
+    ("step", "promised", "expected"),
     [
-        (1.05, 0.001, PROMISED_MAX),  # promises 83 times the rate
-        (10.0, 0.001, 10.0),
+        (1.05, 83.0, PROMISED_MAX),
+        (10.0, 83.0, 10.0),
         (1.15, 0.99, 1.05**2),  # full: no more than two widths
         (1.02, 0.99, 1.02),
         (1.3, 0.99, 1.3),  # except far away, where batches are full at any rate
+        (1.3, None, 1.3),
     ],
 )
-def test_a_step_up_has_its_cap(step: float, busy_share: float, expected: float) -> None:
-    assert _step_up(step, 1.05, busy_share) == pytest.approx(expected)
+def test_a_step_up_has_its_cap(step: float, promised: float | None, expected: float) -> None:
+    assert _factor_promised(step, 1.05, promised, had_time_over=False) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("share", "time_over"), [(0.8, True), (0.95, False), (None, False)])
+def test_the_time_left_over_in_the_overload_trial_counts(share: float | None, time_over: bool) -> None:
+    """Batches that are full in another trial are so because the engine is near its limit."""
+    state = State(PLENTY)
+    outcome = TrialOutcome(5e7, "not_sustained", 9e5, purpose="overload", busy_share=share)
+    state.trials.append((TrialRequest(5e7, "overload", fresh=True), outcome))
+    assert _had_time_over(state) is time_over
 
 
 def test_an_engine_whose_batches_are_nearly_full_at_any_rate_is_left_behind_too() -> None:
