@@ -41,7 +41,7 @@ def statistic(name: str) -> str:
     return name.replace("_", ".")
 
 
-def confirmed(trials: Sequence[TrialSummary], at_90_percent: TrialSummary | None) -> str:
+def confirmed(rate_per_s: float, trials: Sequence[TrialSummary], at_90_percent: TrialSummary | None) -> str:
     """The label of a confirmed rate, by its engine and by the trial at 90 % of it."""
     verdict = at_90_percent.verdict if at_90_percent is not None else None
     at_90 = {
@@ -49,24 +49,25 @@ def confirmed(trials: Sequence[TrialSummary], at_90_percent: TrialSummary | None
         "sustained": " and at 90 %",
         "undecided": ", but undecided at 90 %",
     }
-    return f"confirmed {_confirmed_on(trials)}" + at_90.get(verdict, f", but the trial at 90 % was {verdict}")
+    return f"confirmed {_confirmed_on(rate_per_s, trials)}" + at_90.get(
+        verdict, f", but the trial at 90 % was {verdict}"
+    )
 
 
-def _confirmed_on(trials: Sequence[TrialSummary]) -> str:
-    """The engine of the confirming trial, the last one that held: fresh, or with the trial before on that engine."""
-    held = [place for place, one in enumerate(trials) if one.purpose == "confirm" and one.verdict == "sustained"]
+def _confirmed_on(rate_per_s: float, trials: Sequence[TrialSummary]) -> str:
+    """The engine of the confirming trial, the last one that held at the rate: fresh, or with the trial before on it."""
+    held = [place for place, one in enumerate(trials) if one.verdict == "sustained" and one.offered_per_s == rate_per_s]
     confirming = trials[held[-1]]
     before = [one for one in trials[: held[-1]] if one.engine_start == confirming.engine_start]
     if not confirming.engine_start:  # not recorded: an engine starts for the first confirmation, and after invalid ones
         before = [one for one in before if one.purpose in ("confirm", "at 90 %") and one.verdict != "invalid"]
-    before = [one for one in before if one.verdict != "sustained"]  # the trial at 90 % held
+    before = [one for one in before if one.verdict != "sustained"]  # what held changes nothing
     if not before:
         return "on a fresh engine"
     last = before[-1]
     verdict = "did not hold" if last.verdict == "not_sustained" else f"was {VERDICTS[last.verdict or 'undecided']}"
-    return (
-        f"on an engine started for the confirmation, after a trial at {format_rate(last.offered_per_s)} that {verdict}"
-    )
+    started = "for the confirmation" if confirming.purpose == "confirm" else "after the overload trial"
+    return f"on an engine started {started}, after a trial at {format_rate(last.offered_per_s)} that {verdict}"
 
 
 def faults(verification: Verification) -> str:

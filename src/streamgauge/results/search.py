@@ -71,7 +71,8 @@ class SearchResult(ResultPart):
     relative_width: float | None
     """High / low - 1; null if one end is not known or the upper one was not shown to fail."""
     confirmed: bool
-    """Whether the answer held again on an engine started for the confirmation."""
+    """Whether the answer held on an engine started after the overload trial, or for the confirmation, and never offered
+    far more before."""
     at_90_percent: TrialSummary | None = None
     """The trial at 90 % of the answer; null without one."""
     trials: tuple[TrialSummary, ...] = ()

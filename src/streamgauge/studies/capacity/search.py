@@ -29,7 +29,7 @@ from streamgauge.studies.capacity.search_state import (
     summary,
     width,
 )
-from streamgauge.studies.capacity.strategy import steps
+from streamgauge.studies.capacity.strategy import believed, steps
 
 __all__ = ["Search", "Settings", "TrialCall", "TrialOutcome", "TrialRequest", "replay", "search"]
 
@@ -63,6 +63,7 @@ class Search:
             )
         _require_same(request, outcome)
         state = self._state
+        outcome = believed(state, outcome)
         state.trials.append((request, outcome))
         if outcome.wrong_answers:
             # A lower rate would only hide the fault, because a trial then has too few results to show it.
@@ -160,7 +161,7 @@ def _sentences(state: State) -> list[str]:
         said.append(f"the bracket is {width(state):.0%} wide")
     if state.confirmed_per_s is not None:
         trials = [summary(number, *trial) for number, trial in enumerate(state.trials, start=1)]
-        said.append(labels.confirmed(trials, state.at_90_percent))
+        said.append(labels.confirmed(state.confirmed_per_s, trials, state.at_90_percent))
     elif state.low is not None:
         said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
     if state.ended:

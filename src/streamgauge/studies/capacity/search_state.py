@@ -13,8 +13,11 @@ from streamgauge.results.verdict import VerdictValue
 
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 
-ABOUT_90_PERCENT = (0.85, 0.95)
-"""A trial at such a share of the confirmed rate counts as the trial at 90 %."""
+ABOUT_90_PERCENT = (0.85, 0.955)
+"""A trial at such a share of the confirmed rate counts as the trial at 90 %; the rate a default width below is one."""
+FAR_ABOVE = 1.25
+"""An engine that was offered so many times a rate may have been disturbed by it. Searches of windowed aggregations and
+joins whose limit was predicted offer less."""
 SLACK = 1e-9
 
 
@@ -158,9 +161,23 @@ class State:
         """The trial at 90 % of the confirmed rate: the last one that held near that rate, else the last one made."""
         if self.confirmed_per_s is None:
             return None
-        rate = self.confirmed_per_s
-        number = self.held_at_90_percent(rate) or max(self._made_at_90_percent(rate, "at 90 %"), default=0)
+        number = self.number_at_90_percent(self.confirmed_per_s)
         return summary(number, *self.trials[number - 1]) if number else None
+
+    def number_at_90_percent(self, rate_per_s: float) -> int:
+        """The number of the last trial that held near 90 % of a rate, else of the last one made for it; 0 for none."""
+        made = self._made_at_90_percent(rate_per_s, "at 90 %")
+        return self.held_at_90_percent(rate_per_s) or max(made, default=0)
+
+    def held_undisturbed(self, rate_per_s: float) -> bool:
+        """Whether the last trial at a rate held, on an engine that had not been offered far more since its start."""
+        held, highest = False, math.inf
+        for request, outcome in self.trials:
+            offered = math.inf if request.purpose == "overload" else request.rate_per_s
+            highest = offered if request.fresh else max(highest, offered)
+            if request.rate_per_s == rate_per_s:
+                held = outcome.holds and highest <= FAR_ABOVE * rate_per_s
+        return held
 
     def held_at_90_percent(self, rate_per_s: float) -> int:
         """The number of the last trial that held at `ABOUT_90_PERCENT`, confirmations excepted; 0 for none."""

@@ -2,31 +2,35 @@
 
 Pure: no engine, no clock, no chance. The steps, in order:
 
- 1. One overload trial. If it predicts the rate at which batches are full, that is the first guess (a little less
-    if the flow keeps rows until windows end), since near its limit an engine's batches vary so much that no trial
-    decides. Else the guess is the drain rate less a tenth (two sevenths), because a drain rate overestimates. A guess
-    that holds serves as the trial at 90 % of the limit.
+ 1. One overload trial. If it predicts the rate at which batches are full, the first guess is a little below it, since
+    near its limit an engine's batches vary so much that no trial decides. Else the guess is the drain rate less a tenth
+    (two sevenths), because a drain rate overestimates. A guess that holds serves as the trial at 90 % of the limit.
  2. Both ends of the bracket are tested: from the guess upwards or downwards in growing steps, until one rate holds and
-    a higher one does not.
+    a higher one does not. If the limit is predicted, this begins on a fresh engine (not in a quick search).
  3. Bisection until the bracket is as narrow as requested. The next rate is where the engine is expected to be full, by
     its busy share at both ends. Without such a prediction it is the geometric middle.
  4. The rate that holds is confirmed on a fresh engine: at 90 % first, unless a trial of the bracket held at about 90 %,
-    so that the engine has worked for longer; then at the rate. If one of the two fails, the search steps down from the
-    rate that failed, at least a width, and confirms again on that same engine (no trial of the bracket ran there).
+    so that the engine has worked for longer; then at the rate. If the bracket began on a fresh engine that was never
+    offered far more than the rate, that engine has confirmed it already, and only 90 % must hold too. If one of the two
+    fails, the search steps down from the rate that failed, at least a width, and confirms again on that same engine.
 
-A trial is invalid if something disturbed the driver or took the system's CPUs. It is repeated once at the same rate. If
-it is invalid again, there is no upper end, and the rate that held is confirmed. If the rate lies far above what held,
-or is the first guess, a lower rate is tried first. The guess of an overload trial is not repeated: the next is a width
-lower, or what the engine drained meanwhile, because that guess is more often too high than disturbed. At 90 %, an
-invalid trial ends nothing, because it proves nothing against the rate above. An undecided trial at 90 % is also
-repeated once, because a rate is worth little if a lower one cannot be shown to hold.
+*Holds* means that the verdict is sustained. Two other ends of a trial count as "does not hold" without a proof, because
+the search must go on and only proof may raise the answer:
 
-*Holds* means that the verdict is sustained. A trial that stays undecided after its extensions counts as "does not
-hold", because the search must go on and only proof may raise the answer. So does one that is invalid because an engine
-near its limit left the driver too little CPU (a repetition would end the same way), if busy shares tell where the limit
-is and some rate held or few trials were so. Neither verdict is changed, and the
-result says so if the bracket's upper end rests on it. An undecided trial is repeated once if its span began while the
-backlog of before was draining. So is one of the bracket if batches left so much time over that the limit is far.
+- The trial stays undecided after its extensions. It is repeated once if its span began while the backlog of before was
+  draining. So is one of the bracket if batches left so much time over that the limit is far, and one at 90 %.
+- The trial is invalid because an engine near its limit left the driver too little CPU. A repetition would end the same
+  way. `believed` says when this is not believed.
+
+Neither verdict is changed, and the result says so if the bracket's upper end rests on it.
+
+Any other invalid trial (something disturbed the driver or took the system's CPUs) is repeated once at the same rate. If
+it is invalid again, there is no upper end, and the rate that held is confirmed. Exceptions:
+
+- If the rate lies far above what held, or is the first guess, a lower rate is tried first.
+- The guess of an overload trial is not repeated: the next is a width lower, or what the engine drained meanwhile,
+  because that guess is more often too high than disturbed.
+- At 90 %, two invalid trials end nothing, because they prove nothing against the rate above.
 """
 
 from __future__ import annotations
@@ -82,6 +86,9 @@ _GROWTH_UP, _GROWTH_DOWN, _GROWTH_UNPROVEN = 2, 3, 1.5
 after a rate that was not proven, which is more often near the limit than far away."""
 _FAR_STEP, _FAR_GROWTH = 1.2, 5
 """Only a search that started far away takes steps this long; they grow faster."""
+FRESH_SHARE = 0.95
+"""The first guess on a fresh engine over the predicted limit. It serves as the trial at 90 % if it holds, and the
+engine becomes faster meanwhile."""
 _CONFIRM_STEP_MAX = 1.25
 """The longest step down to the next confirmation, whatever busy shares say."""
 _GUESSES_MAX = 3
@@ -105,7 +112,7 @@ def steps(state: State) -> TrialRequests:
     guess = yield from _first_guess(state)
     stopped: SearchEnded | None = None
     try:
-        yield from _bracket(state, guess)
+        yield from _bracket(state, guess, fresh=_on_fresh_engine(state))
         yield from _bisect(state)
     except SearchEnded as reason:
         stopped = reason
@@ -131,12 +138,19 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
         reason = f"the overload trial drained nothing ({outcome.why or outcome.verdict})"
         raise SearchEnded(SearchEnd.NOTHING_DRAINED, reason)
     if outcome.limit_per_s is not None:
-        return _within(settings, rate_at(_full(settings), outcome.limit_per_s, BUSY_FULL))
+        share = FRESH_SHARE if _on_fresh_engine(state) else 1.0
+        return _within(settings, share * rate_at(_full(settings), outcome.limit_per_s, BUSY_FULL))
     overestimate = KEPT_ROWS_OVERESTIMATE_FACTOR if settings.keeps_rows else DRAIN_OVERESTIMATE_FACTOR
     return _within(settings, outcome.drained_per_s / overestimate)
 
 
-def _bracket(state: State, guess: float) -> TrialRequests:
+def _on_fresh_engine(state: State) -> bool:
+    """Whether the bracket begins on a fresh engine: a good guess makes it unlikely that it is offered far too much."""
+    predicted = any(outcome.limit_per_s is not None for _, outcome in state.trials)
+    return predicted and not state.settings.quick
+
+
+def _bracket(state: State, guess: float, fresh: bool) -> TrialRequests:
     """Tests the guess, then moves away in growing steps until one rate holds and a higher one does not."""
     # A first step of one width: if it completes the bracket, that is narrow enough.
     first = 1 + state.settings.tolerance
@@ -144,8 +158,9 @@ def _bracket(state: State, guess: float) -> TrialRequests:
     from_overload = bool(state.trials)
     while True:
         guessed, from_overload = from_overload, False
+        starts, fresh = fresh, False
         try:
-            outcome = yield from _try(state, rate, "bracket", repeat_invalid=not guessed)
+            outcome = yield from _try(state, rate, "bracket", starts, repeat_invalid=not guessed)
         except SearchEnded as invalid:
             lower = rate / first if guessed else backoff.lower_rate(rate, state.low, invalid)
             if state.low is None and (drained_per_s := state.trials[-1][1].drained_per_s):
@@ -308,12 +323,15 @@ def _expected_full_rate(state: State, low: float, high: float) -> float | None:
 
 
 def _confirm(state: State) -> TrialRequests:
-    """Confirms at 90 % and at the rate, on a fresh engine; steps down from a rate that failed, until both hold.
+    """Confirms the rate that holds, and at 90 %; steps down from a rate that failed, until both hold.
 
-    One fresh engine serves all confirmations, since no other trial ran there.
+    One fresh engine serves all confirmations, since no other trial ran there. None is started if the bracket already
+    had one, and it was never offered far more than the rate.
     """
-    rate, fresh, invalid_at_90_percent = state.low, True, None
+    rate = state.low
     assert rate is not None
+    held = _on_fresh_engine(state) and state.held_undisturbed(rate)
+    fresh = not held
     while True:
         if fresh and not state.held_at_90_percent(rate):
             outcome = yield from _at_90_percent(state, rate, fresh)
@@ -322,13 +340,13 @@ def _confirm(state: State) -> TrialRequests:
                 state.note(outcome, outcome.rate_per_s)
                 rate = _next_to_confirm(state.settings, outcome)
                 continue
-            invalid_at_90_percent = None if outcome.holds else rate
-        outcome = yield from _try(state, rate, "confirm", fresh)
-        fresh = False
-        if outcome.holds:
+        if not held:
+            outcome = yield from _try(state, rate, "confirm", fresh)
+            held, fresh = outcome.holds, False
+        if held:
             # The rate is confirmed by now, and stays so if the trial at 90 % is invalid or undecided.
-            state.confirmed_per_s = rate
-            if rate == invalid_at_90_percent or state.held_at_90_percent(rate):
+            state.confirmed_per_s, held = rate, False
+            if state.number_at_90_percent(rate):
                 return
             outcome = yield from _at_90_percent(state, rate, fresh)
             if outcome.verdict != "not_sustained":
@@ -342,11 +360,11 @@ def _at_90_percent(state: State, rate: float, fresh: bool) -> Trial:
     """The trial at 90 % of a rate, repeated once if undecided, or invalid without being `starved`."""
     always = state.settings.fresh_always
     request = TrialRequest(_within(state.settings, 0.9 * rate), "at 90 %", fresh or always)
-    outcome = _doubted(state, (yield request))
+    outcome = yield request
     if outcome.verdict == "undecided":
-        outcome = _doubted(state, (yield replace(request, fresh=always)))
+        outcome = yield replace(request, fresh=always)
     elif _is_inconclusive(request, outcome):
-        outcome = _doubted(state, (yield request))
+        outcome = yield request
     return outcome
 
 
@@ -380,22 +398,22 @@ def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False, repea
 
 def _run_trial(state: State, request: TrialRequest, repeat_invalid: bool = True) -> Trial:
     """The outcome of a trial, repeated once if invalid; `SearchEnded` if it is invalid again."""
-    outcome = _doubted(state, (yield request))
+    outcome = yield request
     if repeat_invalid and _is_inconclusive(request, outcome):
-        outcome = _doubted(state, (yield request))
+        outcome = yield request
     if _is_inconclusive(request, outcome):
         reason = f"invalid twice at {format_rate(request.rate_per_s)}: {outcome.why or 'no reason was given'}"
         raise SearchEnded(SearchEnd.INVALID_TWICE, reason)
     return outcome
 
 
-def _doubted(state: State, outcome: TrialOutcome) -> TrialOutcome:
+def believed(state: State, outcome: TrialOutcome) -> TrialOutcome:
     """The outcome, not `starved` if the engine may be far from its limit and the driver at fault.
 
     So it is where batches are full at any rate, and where no rate held after some that starved the driver.
     """
     unknown = outcome.busy_share is not None and not _had_time_over(state)
-    hopeless = state.low is None and sum(one.starved for _, one in state.trials) > _GUESSES_MAX
+    hopeless = state.low is None and sum(one.starved for _, one in state.trials) >= _GUESSES_MAX
     return replace(outcome, starved=False) if outcome.starved and (unknown or hopeless) else outcome
 
 

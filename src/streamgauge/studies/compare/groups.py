@@ -174,9 +174,10 @@ def _read_run(name: str, path: Path) -> RunData:
 def _confirming(folder: RunFolder, result: Result) -> RunFolder:
     """The folder of the trial that confirmed the rate; the search's own (without seconds) if it is gone."""
     assert result.search is not None
-    numbers = [trial.number for trial in result.search.trials if trial.purpose == "confirm"]
+    rate = result.search.sustained_per_s
+    held = [one.number for one in result.search.trials if one.verdict == "sustained" and one.offered_per_s == rate]
     trials = {int(trial.name): trial for trial in folder.trials()}
-    return trials.get(numbers[-1], folder) if numbers else folder
+    return trials.get(held[-1], folder) if held else folder
 
 
 def _copy_problems(name: str, run: RunData, before: Iterable[RunData]) -> list[Problem]:

@@ -21,8 +21,8 @@ JAVA_START_S, START_S = 20.0, 6.0
 """Start of an engine, with and without a JVM, the end of the trial and its verification included."""
 SEARCH_TRIALS = 8
 """Typical trials of a search."""
-SEARCH_STARTS = 3
-"""Engines that a search starts: for its bracket, its confirmation and the trial at 90 %."""
+SEARCH_STARTS = 2
+"""Engines that a search starts: for its overload trial and bracket, and for the confirmation."""
 
 
 @dataclass(frozen=True)

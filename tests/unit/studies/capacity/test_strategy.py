@@ -41,15 +41,6 @@ def test_the_first_bracket_rate_is_lower_than_what_was_drained(keeps_rows: bool,
     assert sut.requests[1].rate_per_s == pytest.approx(5.0e6 / factor)
 
 
-@pytest.mark.parametrize(("keeps_rows", "share"), [(False, 1.0), (True, rate_at(KEPT_ROWS_BUSY, 1.0, BUSY_FULL))])
-def test_a_predicted_limit_gives_the_first_guess(keeps_rows: bool, share: float) -> None:
-    """Whatever was drained: where batches leave enough time over to decide, and a step up is confirmed."""
-    machine = Search(dataclasses.replace(PLENTY, keeps_rows=keeps_rows))
-    machine.tell(TrialOutcome(5e7, "not_sustained", drained_per_s=4e5, limit_per_s=1e6, purpose="overload"))
-    assert machine.request is not None
-    assert machine.request.rate_per_s == pytest.approx(1e6 * share)
-
-
 def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
     """The guess was too low by more than half: batches filled little of the time, and say so."""
     busy = Busy(1e6)
