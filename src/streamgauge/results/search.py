@@ -10,6 +10,9 @@ from streamgauge.results.causes import SearchEnd
 from streamgauge.results.result_part import ResultPart
 from streamgauge.results.verdict import VerdictValue
 
+UNPROVEN: tuple[VerdictValue, ...] = ("undecided", "invalid")
+"""Verdicts of a rate that counts as "does not hold" without a proof."""
+
 
 class TrialSummary(ResultPart):
     """One trial of a search."""
@@ -50,9 +53,6 @@ class TrialSummary(ResultPart):
     has none."""
 
 
-_UNPROVEN = ("undecided", "invalid")
-
-
 class SearchResult(ResultPart):
     """The highest sustained rate, and the trials that bound it."""
 
@@ -86,10 +86,15 @@ class SearchResult(ResultPart):
     limit: str = ""
     """What keeps the rate from being higher, as far as the driver can see."""
 
+    @property
+    def high_is_unproven(self) -> bool:
+        """Whether `high` only was not shown to hold."""
+        return self.high_verdict in UNPROVEN
+
     @model_validator(mode="before")
     @classmethod
     def _with_refused(cls, values: Any) -> Any:
         """Fills `refused_per_s` in older results: the upper end, unless it was undecided."""
-        if not isinstance(values, dict) or "refused_per_s" in values or values.get("high_verdict") in _UNPROVEN:
+        if not isinstance(values, dict) or "refused_per_s" in values or values.get("high_verdict") in UNPROVEN:
             return values
         return {**values, "refused_per_s": values.get("high")}

@@ -82,7 +82,7 @@ def interval(check: Check) -> str:
 def bracket(search: SearchResult) -> str:
     """`1.54 M holds, 1.6 M does not`, or the known part of it."""
     low = f"{format_rate(search.low, '')} holds" if search.low is not None else "no rate was found that holds"
-    not_held = {"undecided": "is undecided", "invalid": "is invalid"}.get(search.high_verdict or "", "does not")
+    not_held = f"is {search.high_verdict}" if search.high_is_unproven else "does not"
     high = (
         f"{format_rate(search.high, '')} {not_held}" if search.high is not None else "no rate was found that does not"
     )

@@ -176,9 +176,10 @@ def _advice_at_end(search: SearchResult, longer: str) -> str:
         return f"no rate was proven: {longer}, and a rate to start from (--start-rate) saves trials"
     if search.high is None:
         return "the generators are the limit, not the engine: use more of them (--generators) or more cores"
-    if search.high_verdict in ("undecided", "invalid"):
-        cpus = "give the driver CPUs of its own (--isolation pinned), or more cores"
-        return f"the upper end is open: {cpus if search.high_verdict == 'invalid' else f'{longer} it'}"
+    if search.high_verdict == "invalid":
+        return "the upper end is open: give the driver CPUs of its own (--isolation pinned), or more cores"
+    if search.high_is_unproven:
+        return f"the upper end is open: {longer} it"
     if not search.confirmed:
         return "search again without --quick, which confirms the rate, before you publish it"
     at_90 = search.at_90_percent

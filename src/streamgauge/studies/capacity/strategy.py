@@ -2,9 +2,10 @@
 
 Pure: no engine, no clock, no chance. The steps, in order:
 
- 1. One overload trial. If it predicts the rate at which batches are full, the first guess is a little below it, since
-    near its limit an engine's batches vary so much that no trial decides. Else the guess is the drain rate less a tenth
-    (two sevenths), because a drain rate overestimates. A guess that holds serves as the trial at 90 % of the limit.
+ 1. One overload trial. If it predicts the rate at which batches are full, that is the first guess (a little less if
+    the flow keeps rows until windows end): a fresh engine becomes faster for minutes, so the guess is often 10 % below
+    the limit, and serves as the trial at 90 %. Else the guess is the drain rate less a tenth (two sevenths), because a
+    drain rate overestimates.
  2. Both ends of the bracket are tested: from the guess upwards or downwards in growing steps, until one rate holds and
     a higher one does not. If the limit is predicted, this begins on a fresh engine (not in a quick search).
  3. Bisection until the bracket is as narrow as requested. The next rate is where the engine is expected to be full, by
@@ -64,9 +65,9 @@ BUSY_FULL, BUSY_OVER = 0.93, 0.98
 aggregations on Spark with 1.4 s between batches, trials held at shares up to 0.94, and were undecided from 0.97. The
 target is higher, because a trial that fails is shorter than one that holds, and gives the upper end. It only affects
 the next rate."""
-KEPT_ROWS_BUSY = 0.86
-"""Both, of a flow that keeps rows until windows end. Its batches differ so much that few trials decide above, and each
-undecided one costs a minute."""
+KEPT_ROWS_BUSY = 0.9
+"""Both, of a flow that keeps rows until windows end. Its batches differ so much that few trials decide above: of a
+windowed join on Spark they held at shares up to 0.90, and were undecided from 0.93."""
 FIXED_SHARE = 0.15
 """Share of the time that an engine's batches need at any rate. The rest grows with the rate. Batches of a windowed
 aggregation on Spark needed 0.77 of the time at 8.9 M/s, 0.91 at 11.4, 0.94 at 11.9, and 0.98 at 12.5: 0.24 and 0.06
@@ -86,9 +87,6 @@ _GROWTH_UP, _GROWTH_DOWN, _GROWTH_UNPROVEN = 2, 3, 1.5
 after a rate that was not proven, which is more often near the limit than far away."""
 _FAR_STEP, _FAR_GROWTH = 1.2, 5
 """Only a search that started far away takes steps this long; they grow faster."""
-FRESH_SHARE = 0.95
-"""The first guess on a fresh engine over the predicted limit. It serves as the trial at 90 % if it holds, and the
-engine becomes faster meanwhile."""
 _CONFIRM_STEP_MAX = 1.25
 """The longest step down to the next confirmation, whatever busy shares say."""
 _GUESSES_MAX = 3
@@ -138,8 +136,7 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
         reason = f"the overload trial drained nothing ({outcome.why or outcome.verdict})"
         raise SearchEnded(SearchEnd.NOTHING_DRAINED, reason)
     if outcome.limit_per_s is not None:
-        share = FRESH_SHARE if _on_fresh_engine(state) else 1.0
-        return _within(settings, share * rate_at(_full(settings), outcome.limit_per_s, BUSY_FULL))
+        return _within(settings, rate_at(_full(settings), outcome.limit_per_s, BUSY_FULL))
     overestimate = KEPT_ROWS_OVERESTIMATE_FACTOR if settings.keeps_rows else DRAIN_OVERESTIMATE_FACTOR
     return _within(settings, outcome.drained_per_s / overestimate)
 

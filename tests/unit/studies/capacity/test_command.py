@@ -22,27 +22,21 @@ from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.engines.registry import entry
 from streamgauge.preflight.validate import check
 from streamgauge.report.terminal.console import show_result
-from streamgauge.results.causes import Cause, SearchEnd
-from streamgauge.results.latency import Latencies, Latency
-from streamgauge.results.run import ProcessUse, Rates, Result, Verification
-from streamgauge.results.verdict import Verdict, VerdictValue
+from streamgauge.results.causes import SearchEnd
+from streamgauge.results.run import ProcessUse, Result, Verification
+from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity import command, saved_search
-from streamgauge.studies.capacity.command import Sustain, outcome_of, outcome_of_overload
+from streamgauge.studies.capacity.command import Sustain
 from streamgauge.studies.capacity.outcome import NOT_SEEN
-from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.studies.capacity.saved_search import CEILING, MEMO, recorded, stored_ceiling
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
-from streamgauge.studies.capacity.strategy import BUSY_FULL
 from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.system.lock import try_lock
 from streamgauge.trial import run as run_module
 from streamgauge.trial.extension_policy import SearchTrial
 from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, worker
 
-NOTHING_READ = SimpleNamespace(by_query=lambda: ())
-"""The log of a trial in which the engine took nothing."""
-WITHOUT_BATCHES: Any = SimpleNamespace(engine=SimpleNamespace(has_batch_ids=False))
-"""An experiment whose engine's results belong to no batches, so its busy share is unknown."""
+Sit = Callable[..., Result]
 
 
 @pytest.mark.parametrize(
@@ -96,115 +90,6 @@ def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: py
     few = run_module.ceiling_of(dataclasses.replace(resolved, generators=1), 100.0)
     work = Sustain(resolved, study, worker(study).view, ceiling)
     assert (ceiling, few, work.settings().ceiling_per_s) == (2000.0, 1000.0, 1800.0)
-
-
-@pytest.mark.parametrize(
-    ("verdict", "early_stop", "why"),
-    [
-        ("not_sustained", "the queue's bound was reached", "the queue's bound was reached"),
-        ("not_sustained", "", "the backlog grew"),
-        ("invalid", "the queue's bound was reached", "the backlog grew"),
-    ],
-)
-def test_why_a_trial_failed_is_what_ended_it(
-    study: RunFolder, verdict: VerdictValue, early_stop: str, why: str
-) -> None:
-    """Where it could only fail, that is said; where the driver is to blame, what the verdict says."""
-    result = study.read_result().model_copy(update={"verdict": Verdict(value=verdict, sentence="the backlog grew")})
-    judged: Any = SimpleNamespace(result=result, record=SimpleNamespace(early_stop=early_stop, trial_log=NOTHING_READ))
-    assert outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).why == why
-
-
-@pytest.mark.parametrize(
-    ("verdict", "drained_per_s"), [("not_sustained", 9e4), ("undecided", None), ("sustained", None), ("invalid", 9e4)]
-)
-def test_only_a_trial_that_fell_behind_tells_what_the_engine_drains(
-    study: RunFolder, verdict: VerdictValue, drained_per_s: float | None
-) -> None:
-    """What one that kept up has read is what it was offered: a search would take that for a limit.
-
-    An invalid one proves nothing, but what it drained is the best guess.
-    """
-    rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=9e4, planned_per_s=1e5)
-    changed = {"verdict": Verdict(value=verdict, sentence="as it is"), "rate": rates}
-    record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
-    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update=changed), record=record)
-    assert (
-        outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s
-        == drained_per_s
-    )
-
-
-def test_an_invalid_trial_that_kept_up_shows_no_limit(study: RunFolder) -> None:
-    """A disturbed driver at a rate that the engine took."""
-    rates = Rates(offered_per_s=1e5, achieved_per_s=1e5, ingested_per_s=9.8e4, planned_per_s=1e5)
-    changed = {"verdict": Verdict(value="invalid", sentence="as it is"), "rate": rates}
-    record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
-    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update=changed), record=record)
-    assert (
-        outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s
-        is None
-    )
-
-
-@pytest.mark.parametrize(
-    ("verdict", "cause", "isolation", "ingested_per_s", "share", "starved"),
-    [
-        ("invalid", Cause.SCHEDULE_DELAY, "shared", 1e5, BUSY_FULL, True),
-        ("invalid", Cause.PLAN_NOT_KEPT, "shared", 9e4, None, True),  # without a share, the backlog tells
-        ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, 1.0, True),
-        ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, BUSY_FULL - 0.01, False),
-        ("invalid", Cause.DRIVER_STARVED, "shared", 1e5, None, False),
-        ("invalid", Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, "shared", 9e4, 1.0, False),
-        ("invalid", Cause.RECORDER_STALLED, "shared", 9e4, 1.0, False),
-        ("invalid", Cause.SCHEDULE_DELAY, "pinned", 9e4, 1.0, False),
-        ("undecided", Cause.SCHEDULE_DELAY, "shared", 9e4, 1.0, False),
-    ],
-)
-def test_an_engine_near_its_limit_starves_a_driver_on_its_cores(
-    study: RunFolder,
-    monkeypatch: pytest.MonkeyPatch,
-    verdict: VerdictValue,
-    cause: Cause,
-    isolation: str,
-    ingested_per_s: float,
-    share: float | None,
-    starved: bool,
-) -> None:
-    """Not if something else was to blame, or if its batches left time over."""
-    monkeypatch.setattr(command, "busy_share", lambda resolved, record: share)
-    rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=ingested_per_s, planned_per_s=1e5)
-    said = Verdict(value=verdict, cause=cause, sentence="as it is")
-    for master, local in ((None, True), ("local[2]", True), ("spark://elsewhere:7077", False)):
-        update = {"verdict": said, "rate": rates, "isolation": isolation, "experiment": {"master": master}}
-        result = study.read_result().model_copy(update=update)
-        judged: Any = SimpleNamespace(result=result, record=SimpleNamespace(early_stop="", trial_log=NOTHING_READ))
-        request = TrialRequest(HELD_PER_S, "bisect", fresh=False)
-        assert outcome_of(WITHOUT_BATCHES, request, judged, study).starved is (starved and local)
-
-
-def test_a_trial_of_updates_tells_the_wait_of_every_event_too(study: RunFolder) -> None:
-    """Beside that of the newest event in each update; null where results are none."""
-    latency = Latencies(event_time_us=Latency(p50=8e5), until_counted_us=Latency(p50=2.8e6, p99=4.8e6))
-    record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
-    request = TrialRequest(HELD_PER_S, "bisect", fresh=False)
-    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update={"latency": latency}), record=record)
-    found = outcome_of(WITHOUT_BATCHES, request, judged, study)
-    assert (found.event_time_p50_us, found.until_counted_p50_us, found.until_counted_p99_us) == (8e5, 2.8e6, 4.8e6)
-    judged = SimpleNamespace(result=study.read_result(), record=record)
-    assert outcome_of(WITHOUT_BATCHES, request, judged, study).until_counted_p50_us is None
-
-
-def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what the driver saw of its batches, and nothing where it saw none: steps up are as long as that allows."""
-    record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
-    judged: Any = SimpleNamespace(result=study.read_result(), record=record)
-    request = TrialRequest(HELD_PER_S, "bracket", fresh=False)
-    assert outcome_of(WITHOUT_BATCHES, request, judged, study).busy_share is None
-    monkeypatch.setattr(
-        command, "busy_share", lambda of, trial: 0.25 if of is WITHOUT_BATCHES and trial is record else 1 / 0
-    )
-    assert outcome_of(WITHOUT_BATCHES, request, judged, study).busy_share == 0.25
 
 
 @pytest.mark.parametrize(
@@ -286,28 +171,6 @@ def test_a_trial_that_somebody_stopped_is_not_written_down(study: RunFolder, mon
         assert work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=True)).verdict == verdict
         assert len(recorded(study)) == len(before) + written
         assert len((study.path / MEMO).read_text().splitlines()) == len(before) + written
-
-
-@pytest.mark.parametrize(
-    ("found", "verdict", "why"),
-    [
-        ({"kept_up": True}, "sustained", "kept up with"),
-        ({}, "not_sustained", "looking below that"),
-        ({"engine_failed": "exit code 137"}, "not_sustained", "the engine failed: exit code 137"),
-        ({"driver_failed": "generator 0 ended"}, "invalid", "the driver failed: generator 0 ended"),
-        ({"driver_failed": "its edge closed", "engine_failed": "it ended"}, "invalid", "its edge closed"),
-    ],
-)
-def test_what_an_overload_trial_says(found: dict[str, Any], verdict: VerdictValue, why: str) -> None:
-    """A driver that failed says nothing of the engine; an engine's own death is said."""
-    nothing: Any = None
-    overloaded = SaturationResult(**({"drained_per_s": 0.0, "kept_up": False, "trial_log": nothing} | found))
-    outcome = outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overloaded)
-    assert outcome.verdict == verdict
-    assert why in outcome.why
-
-
-Sit = Callable[..., Result]
 
 
 @pytest.fixture

@@ -1,0 +1,109 @@
+"""The outcome of a trial, as the search needs it: from its result, its warm-up, or an overload trial."""
+
+from __future__ import annotations
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.core.clock import US
+from streamgauge.core.formatting import format_rate
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.results.causes import Cause
+from streamgauge.results.run import Result
+from streamgauge.results.verdict import VerdictValue
+from streamgauge.studies.capacity.outcome import cores_of, wrong_answers
+from streamgauge.studies.capacity.saturation_probe import SaturationResult
+from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
+from streamgauge.studies.capacity.strategy import BUSY_FULL
+from streamgauge.trial.trial_result import TrialResult
+from streamgauge.verdict.collect_evidence import busy_share
+
+SWAMPED_SHARE = 0.97
+"""An engine that takes a smaller share of the offered events has a backlog, so what it takes is near its limit."""
+
+
+def outcome_of(
+    resolved: ResolvedExperiment, request: TrialRequest, judged: TrialResult, folder: RunFolder
+) -> TrialOutcome:
+    """What the search needs of a trial's result."""
+    result = judged.result
+    event_time, counted = result.latency.event_time_us, result.latency.until_counted_us
+    slope = next((check.value for check in result.verdict.checks if check.name == "backlog_trend"), None)
+    failing = result.verdict.value == "not_sustained"
+    swamped, share = _is_swamped(judged), busy_share(resolved, judged.record)
+    return TrialOutcome(
+        rate_per_s=request.rate_per_s,
+        verdict=result.verdict.value,
+        drained_per_s=_drained_per_s(judged) if failing or swamped else None,
+        why=(judged.record.early_stop if failing else "") or _why(result),
+        event_time_p50_us=event_time.p50 if event_time else None,
+        event_time_p99_us=event_time.p99 if event_time else None,
+        until_counted_p50_us=counted.p50 if counted else None,
+        until_counted_p99_us=counted.p99 if counted else None,
+        backlog_slope_share=slope,
+        busy_share=share,
+        folder=str(folder.path),
+        wrong_answers=wrong_answers(result),
+        starved=_is_late(result) and (swamped if share is None else share >= BUSY_FULL),
+    )
+
+
+def _is_late(result: Result) -> bool:
+    """Whether a trial is invalid because its driver was late on cores that it shares with the engine."""
+    late = (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY, Cause.DRIVER_STARVED)
+    shares_cores = result.isolation == "shared" and cores_of(result.experiment.get("master"), 1) is not None
+    return result.verdict.value == "invalid" and result.verdict.cause in late and shares_cores
+
+
+def _is_swamped(judged: TrialResult) -> bool:
+    """Whether an invalid trial's engine took clearly less than it was offered."""
+    rate, invalid = judged.result.rate, judged.result.verdict.value == "invalid"
+    return invalid and rate is not None and rate.ingested_per_s < SWAMPED_SHARE * rate.offered_per_s
+
+
+def _drained_per_s(judged: TrialResult) -> float | None:
+    """The rate ingested over a trial's span, or since its start if it ended before its span."""
+    record, rate = judged.record, judged.result.rate
+    if rate is None:
+        return None
+    if rate.ingested_per_s:
+        return rate.ingested_per_s
+    seconds = (record.deadline_us - record.spans.start_us) / US
+    return record.trial_log.running.taken_events() / seconds if seconds > 0 else None
+
+
+def outcome_of_warm_up(request: TrialRequest, drained_per_s: float) -> TrialOutcome:
+    """The outcome of an engine that fell so far behind in its warm-up that no trial followed."""
+    share = drained_per_s / request.rate_per_s
+    why = f"drained {share:.2%} of its warm-up's load ({format_rate(drained_per_s)}): looking below that"
+    return TrialOutcome(request.rate_per_s, "not_sustained", drained_per_s, why=why)
+
+
+def outcome_of_overload(request: TrialRequest, found: SaturationResult) -> TrialOutcome:
+    """The outcome of an overload trial: a guess, and the reason if it could not be better."""
+    drained = format_rate(found.drained_per_s)
+    verdict: VerdictValue = "sustained" if found.kept_up else "not_sustained"
+    why = f"drained {drained}: looking below that"
+    if found.limit_per_s is not None:
+        why = f"its batches would be full at {format_rate(found.limit_per_s)}: looking around that"
+    if found.driver_failed:
+        verdict, why = "invalid", f"drained {drained} until the driver failed: {found.driver_failed}"
+    elif found.engine_failed:
+        why = f"drained {drained} until the engine failed: {found.engine_failed}"
+    elif found.kept_up:
+        why = f"kept up with {drained}, all that the generators offer"
+    elif found.heap_limits:
+        why = f"drained {drained}, the most that is safe for the engine's heap: looking around that"
+    return TrialOutcome(
+        request.rate_per_s,
+        verdict,
+        drained_per_s=found.drained_per_s,
+        limit_per_s=found.limit_per_s,
+        busy_share=found.busy_share,
+        why=why,
+    )
+
+
+def _why(result: Result) -> str:
+    if result.verdict.value == "sustained":
+        batches = next((check.value for check in result.verdict.checks if check.name == "evidence"), None)
+        return f"{batches:.0f} batches, answers right" if batches is not None else "all checks hold"
+    return result.verdict.sentence
