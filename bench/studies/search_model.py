@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bench.support.row import Row, row
@@ -32,11 +33,14 @@ from streamgauge.studies.capacity.strategy import (
 
 REPEATS, SEARCHES, AGAIN = 3, 200, 10
 WITHIN_MINUTES = 9.0
-WARM_AGE_S = 300.0
+AGES_S = (120.0, 300.0)
+"""How long an engine has worked when the rate of a search is tried on it again."""
 SPEED, PREDICTED, PREDICTION_ERROR = 0.05, 0.98, 0.05
 """Spread of engines, and mean and spread of predicted limits, as shares."""
 FULL, STEEPNESS = 1.03, 1.7
-STARTING_S, WARM_UP_S, OVERLOAD_S, FAILED_S, BEFORE_SPAN_S = 12.0, 48.0, 97.0, 50.0, 35.0
+STARTING_S, WARM_UP_S, OVERLOAD_S, FAILED_S = 12.0, 48.0, 97.0, 50.0
+COLD_UNTIL_S = 40.0
+"""An engine is fully cold until then; its trial begins with the last of its warm-up."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ class ModelEngine:
     def share(self, rate_per_s: float) -> float:
         """The share of the time that batches need in one trial."""
         kind = self.kind
-        cold = kind.cold_share * math.exp(-max(0.0, self._age_s + BEFORE_SPAN_S - 75) / kind.cold_s)
+        cold = kind.cold_share * math.exp(-max(0.0, self._age_s - COLD_UNTIL_S) / kind.cold_s)
         needed = (kind.fixed_share + kind.share_per_event_s * rate_per_s) * (1 + cold) * self._start * self.speed
         return needed * self.chance.gauss(1, kind.trial_noise)
 
@@ -137,12 +141,21 @@ class ModelEngine:
 
 @dataclass(frozen=True)
 class Searched:
-    """One search: `held_again` is the share of trials at its rate that hold on other starts, minutes old."""
+    """One search.
+
+    `held_young`, `held_old`: the shares of trials at its rate that hold on other starts of an engine, two and five
+    minutes old; 0 without a confirmed rate.
+    """
 
     minutes: float
     rate_per_s: float
     confirmed: bool
-    held_again: float
+    held_young: float
+    held_old: float
+
+    @property
+    def in_time(self) -> bool:
+        return self.confirmed and self.minutes < WITHIN_MINUTES
 
 
 def searched(kind: Kind, seed: int, predicts: bool) -> Searched:
@@ -151,48 +164,52 @@ def searched(kind: Kind, seed: int, predicts: bool) -> Searched:
     while search.request is not None:
         search.tell(engine(search.request))
     result = search.result()
-    rate, held = result.sustained_per_s or 0.0, 0
-    for _ in range(AGAIN):
-        engine.start(WARM_AGE_S)
-        held += engine.judged(engine.share(rate))[0] == "sustained"
-    return Searched(engine.seconds / 60, rate, result.confirmed, held / AGAIN)
+    rate = result.sustained_per_s if result.confirmed else None
+    took = engine.seconds / 60
+    young, old = (_held_again(engine, rate, age_s) for age_s in AGES_S)
+    return Searched(took, rate or 0.0, result.confirmed, young, old)
+
+
+def _held_again(engine: ModelEngine, rate_per_s: float | None, age_s: float) -> float:
+    held = 0
+    for _ in range(AGAIN if rate_per_s else 0):
+        engine.start(age_s)
+        held += engine.judged(engine.share(rate_per_s or 0.0))[0] == "sustained"
+    return held / AGAIN
 
 
 def rows_of(kind: Kind) -> list[Row]:
-    """The figures of a kind of engine, and their ratios to the baseline."""
-    found = {
-        predicts: [
-            [searched(kind, SEARCHES * repeat + number, predicts) for number in range(SEARCHES)]
-            for repeat in range(REPEATS)
-        ]
+    """The figures of a kind of engine, beside those of the baseline."""
+    ours, theirs = (
+        [[searched(kind, SEARCHES * repeat + n, predicts) for n in range(SEARCHES)] for repeat in range(REPEATS)]
         for predicts in (True, False)
-    }
-    median = {
-        (predicts, what): [statistics.median(getattr(one, what) for one in repeat) for repeat in found[predicts]]
-        for predicts in found
-        for what in ("minutes", "rate_per_s")
-    }
-    again = {
-        predicts: [statistics.mean(one.held_again for one in repeat) for repeat in found[predicts]]
-        for predicts in found
-    }
-    within = [statistics.mean(one.minutes < WITHIN_MINUTES for one in repeat) for repeat in found[True]]
-    confirmed = [statistics.mean(one.confirmed for one in repeat) for repeat in found[True]]
-    ratio = [ours / theirs for ours, theirs in zip(median[True, "minutes"], median[False, "minutes"], strict=True)]
-    rates = [
-        ours / theirs for ours, theirs in zip(median[True, "rate_per_s"], median[False, "rate_per_s"], strict=True)
-    ]
-    name = f"search model, {kind.name}"
+    )
+
+    def pair(what: str, unit: str, of: Callable[[list[Searched]], float]) -> list[Row]:
+        name = f"search model, {kind.name}: {what}"
+        return [row(name, [*map(of, ours)], unit), row(f"{name} (baseline)", [*map(of, theirs)], unit)]
+
+    def ratio(what: str, of: Callable[[list[Searched]], float]) -> Row:
+        ratios = [of(one) / of(other) for one, other in zip(ours, theirs, strict=True)]
+        return row(f"search model, {kind.name}: {what} / baseline", ratios, "times")
+
+    again = "trials at its rate that hold on other starts, after"
     return [
-        row(f"{name}: time", median[True, "minutes"], "minutes"),
-        row(f"{name}: time, confirmed on another start (baseline)", median[False, "minutes"], "minutes"),
-        row(f"{name}: time / baseline", ratio, "times"),
-        row(f"{name}: searches within 9 min", within, "share"),
-        row(f"{name}: confirmed", confirmed, "share"),
-        row(f"{name}: rate / baseline", rates, "times"),
-        row(f"{name}: trials at that rate that hold on other starts", again[True], "share"),
-        row(f"{name}: the same (baseline)", again[False], "share"),
+        *pair("time", "minutes", minutes),
+        ratio("time", minutes),
+        ratio("rate", rate_per_s),
+        *pair("confirmed within nine minutes", "share", lambda repeat: statistics.mean(one.in_time for one in repeat)),
+        *pair(f"{again} 2 min", "share", lambda repeat: statistics.mean(one.held_young for one in repeat)),
+        *pair(f"{again} 5 min", "share", lambda repeat: statistics.mean(one.held_old for one in repeat)),
     ]
+
+
+def minutes(repeat: list[Searched]) -> float:
+    return statistics.median(one.minutes for one in repeat)
+
+
+def rate_per_s(repeat: list[Searched]) -> float:
+    return statistics.median(one.rate_per_s for one in repeat)
 
 
 def main() -> list[Row]:

@@ -139,9 +139,7 @@ class Search(ConfigModel):
         "5%", "relative width of the result: 5%", "SHARE",
         per_command={"scale": {"help": "greatest step between loads of a range A..B: 5%"}},
     )  # fmt: skip
-    quick: bool = _sustain_only(
-        False, "leave out the confirmation (a fresh engine, a trial at 90 %); the result says so"
-    )
+    quick: bool = _sustain_only(False, "leave out the fresh engine and the trial at 90 %; the result says so")
     start_rate: Rate | None = _sustain_only(
         None, "rate of the first trial", "RATE", default_text="found by an overload trial"
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from streamgauge.core.formatting import NONE, format_count, format_rate, format_signed
 from streamgauge.results.comparison import Difference
 from streamgauge.results.run import Verification
-from streamgauge.results.search import TrialSummary
+from streamgauge.results.search import TrialSummary, last_that_held
 
 VERDICTS = {
     "sustained": "sustained",
@@ -41,7 +41,7 @@ def statistic(name: str) -> str:
     return name.replace("_", ".")
 
 
-def confirmed(rate_per_s: float, trials: Sequence[TrialSummary], at_90_percent: TrialSummary | None) -> str:
+def confirmed(trials: Sequence[TrialSummary], rate_per_s: float, at_90_percent: TrialSummary | None) -> str:
     """The label of a confirmed rate, by its engine and by the trial at 90 % of it."""
     verdict = at_90_percent.verdict if at_90_percent is not None else None
     at_90 = {
@@ -49,25 +49,28 @@ def confirmed(rate_per_s: float, trials: Sequence[TrialSummary], at_90_percent: 
         "sustained": " and at 90 %",
         "undecided": ", but undecided at 90 %",
     }
-    return f"confirmed {_confirmed_on(rate_per_s, trials)}" + at_90.get(
-        verdict, f", but the trial at 90 % was {verdict}"
-    )
+    end = at_90.get(verdict, f", but the trial at 90 % was {verdict}")
+    return f"confirmed {_confirmed_on(trials, rate_per_s)}{end}"
 
 
-def _confirmed_on(rate_per_s: float, trials: Sequence[TrialSummary]) -> str:
-    """The engine of the confirming trial, the last one that held at the rate: fresh, or with the trial before on it."""
-    held = [place for place, one in enumerate(trials) if one.verdict == "sustained" and one.offered_per_s == rate_per_s]
-    confirming = trials[held[-1]]
-    before = [one for one in trials[: held[-1]] if one.engine_start == confirming.engine_start]
+def _confirmed_on(trials: Sequence[TrialSummary], rate_per_s: float) -> str:
+    """The engine of the confirming trial, with the trial before on it that did not hold; fresh if there is none.
+
+    Fresh is said only of an engine that was started for the confirmation.
+    """
+    confirming = last_that_held(trials, rate_per_s)
+    assert confirming is not None
+    before = [one for one in trials[: confirming.number - 1] if one.engine_start == confirming.engine_start]
     if not confirming.engine_start:  # not recorded: an engine starts for the first confirmation, and after invalid ones
         before = [one for one in before if one.purpose in ("confirm", "at 90 %") and one.verdict != "invalid"]
-    before = [one for one in before if one.verdict != "sustained"]  # what held changes nothing
-    if not before:
-        return "on a fresh engine"
-    last = before[-1]
+    from_bracket = "bracket" in [one.purpose for one in (*before, confirming)]
+    failed = [one for one in before if one.verdict != "sustained"]
+    where = f"on an engine started {'after the overload trial' if from_bracket else 'for the confirmation'}"
+    if not failed:
+        return where if from_bracket else "on a fresh engine"
+    last = failed[-1]
     verdict = "did not hold" if last.verdict == "not_sustained" else f"was {VERDICTS[last.verdict or 'undecided']}"
-    started = "for the confirmation" if confirming.purpose == "confirm" else "after the overload trial"
-    return f"on an engine started {started}, after a trial at {format_rate(last.offered_per_s)} that {verdict}"
+    return f"{where}, after a trial at {format_rate(last.offered_per_s)} that {verdict}"
 
 
 def faults(verification: Verification) -> str:

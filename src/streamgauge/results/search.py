@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import model_validator
@@ -10,7 +11,7 @@ from streamgauge.results.causes import SearchEnd
 from streamgauge.results.result_part import ResultPart
 from streamgauge.results.verdict import VerdictValue
 
-UNPROVEN: tuple[VerdictValue, ...] = ("undecided", "invalid")
+_UNPROVEN = ("undecided", "invalid")
 """Verdicts of a rate that counts as "does not hold" without a proof."""
 
 
@@ -53,6 +54,12 @@ class TrialSummary(ResultPart):
     has none."""
 
 
+def last_that_held(trials: Sequence[TrialSummary], rate_per_s: float | None) -> TrialSummary | None:
+    """The last of a search's trials that held at a rate; None if none did."""
+    held = [one for one in trials if one.verdict == "sustained" and one.offered_per_s == rate_per_s]
+    return held[-1] if held else None
+
+
 class SearchResult(ResultPart):
     """The highest sustained rate, and the trials that bound it."""
 
@@ -71,8 +78,8 @@ class SearchResult(ResultPart):
     relative_width: float | None
     """High / low - 1; null if one end is not known or the upper one was not shown to fail."""
     confirmed: bool
-    """Whether the answer held on an engine started after the overload trial, or for the confirmation, and never offered
-    far more before."""
+    """Whether the answer held on an engine that was started after the overload trial, or for the confirmation, and was
+    not offered more than 1.25 times the answer before."""
     at_90_percent: TrialSummary | None = None
     """The trial at 90 % of the answer; null without one."""
     trials: tuple[TrialSummary, ...] = ()
@@ -88,13 +95,13 @@ class SearchResult(ResultPart):
 
     @property
     def high_is_unproven(self) -> bool:
-        """Whether `high` only was not shown to hold."""
-        return self.high_verdict in UNPROVEN
+        """Whether `high` is undecided or invalid, and so not shown to fail."""
+        return self.high_verdict in _UNPROVEN
 
     @model_validator(mode="before")
     @classmethod
     def _with_refused(cls, values: Any) -> Any:
         """Fills `refused_per_s` in older results: the upper end, unless it was undecided."""
-        if not isinstance(values, dict) or "refused_per_s" in values or values.get("high_verdict") in UNPROVEN:
+        if not isinstance(values, dict) or "refused_per_s" in values or values.get("high_verdict") in _UNPROVEN:
             return values
         return {**values, "refused_per_s": values.get("high")}

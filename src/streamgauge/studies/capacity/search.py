@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import format_rate
@@ -63,7 +64,7 @@ class Search:
             )
         _require_same(request, outcome)
         state = self._state
-        outcome = believed(state, outcome)
+        outcome = believed(state, replace(outcome, rate_per_s=request.rate_per_s))
         state.trials.append((request, outcome))
         if outcome.wrong_answers:
             # A lower rate would only hide the fault, because a trial then has too few results to show it.
@@ -161,7 +162,7 @@ def _sentences(state: State) -> list[str]:
         said.append(f"the bracket is {width(state):.0%} wide")
     if state.confirmed_per_s is not None:
         trials = [summary(number, *trial) for number, trial in enumerate(state.trials, start=1)]
-        said.append(labels.confirmed(state.confirmed_per_s, trials, state.at_90_percent))
+        said.append(labels.confirmed(trials, state.confirmed_per_s, state.at_90_percent))
     elif state.low is not None:
         said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
     if state.ended:

@@ -16,8 +16,8 @@ Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 ABOUT_90_PERCENT = (0.85, 0.955)
 """A trial at such a share of the confirmed rate counts as the trial at 90 %; the rate a default width below is one."""
 FAR_ABOVE = 1.25
-"""An engine that was offered so many times a rate may have been disturbed by it. Searches of windowed aggregations and
-joins whose limit was predicted offer less."""
+"""An engine that was offered more than so many times a rate confirms it no longer. A cautious bound, not a measured
+one."""
 SLACK = 1e-9
 
 
@@ -124,7 +124,9 @@ class SearchEnded(Exception):
 class State:
     """The state of a search: `low` held, `high` did not; `drained_per_s` is the least drain rate of a failed trial.
 
-    `refused` are the rates that were shown to fail; `high` may be below them if it was undecided.
+    `refused` are the rates that were shown to fail; `high` may be below them if it was undecided. `fresh_bracket`:
+    whether the bracket begins on a fresh engine. That needs a predicted limit, since without one it is often offered
+    far too much.
     """
 
     settings: Settings
@@ -136,6 +138,7 @@ class State:
     drained_per_s: float | None = None
     step_near_drained: float | None = None
     short_steps: int = 0
+    fresh_bracket: bool = False
     confirmed_per_s: float | None = None
     ended_by: SearchEnd | None = None
     ended: str = ""
@@ -161,23 +164,35 @@ class State:
         """The trial at 90 % of the confirmed rate: the last one that held near that rate, else the last one made."""
         if self.confirmed_per_s is None:
             return None
-        number = self.number_at_90_percent(self.confirmed_per_s)
+        rate = self.confirmed_per_s
+        number = self.held_at_90_percent(rate) or max(self._made_at_90_percent(rate, "at 90 %"), default=0)
         return summary(number, *self.trials[number - 1]) if number else None
 
-    def number_at_90_percent(self, rate_per_s: float) -> int:
-        """The number of the last trial that held near 90 % of a rate, else of the last one made for it; 0 for none."""
-        made = self._made_at_90_percent(rate_per_s, "at 90 %")
-        return self.held_at_90_percent(rate_per_s) or max(made, default=0)
+    def tried_at_90_percent(self, rate_per_s: float) -> bool:
+        """Whether a trial held near 90 % of a rate, or was made at 90 % of it."""
+        return self.held_at_90_percent(rate_per_s) > 0 or any(
+            request.purpose == "at 90 %" and math.isclose(request.rate_per_s, 0.9 * rate_per_s)
+            for request, _ in self.trials
+        )
 
     def held_undisturbed(self, rate_per_s: float) -> bool:
         """Whether the last trial at a rate held, on an engine that had not been offered far more since its start."""
-        held, highest = False, math.inf
-        for request, outcome in self.trials:
-            offered = math.inf if request.purpose == "overload" else request.rate_per_s
-            highest = offered if request.fresh else max(highest, offered)
-            if request.rate_per_s == rate_per_s:
-                held = outcome.holds and highest <= FAR_ABOVE * rate_per_s
-        return held
+        places = [place for place, (request, _) in enumerate(self.trials) if request.rate_per_s == rate_per_s]
+        held = bool(places) and self.trials[places[-1]][1].holds
+        return held and self._offered_until(places[-1]) <= FAR_ABOVE * rate_per_s
+
+    def offered_far_above(self, rate_per_s: float) -> bool:
+        """Whether the engine of the last trial has been offered far more than a rate."""
+        return self._offered_until(len(self.trials) - 1) > FAR_ABOVE * rate_per_s
+
+    def _offered_until(self, place: int) -> float:
+        """The highest rate offered up to a trial since its engine started; infinite after an overload trial."""
+        highest, start = 0.0, None
+        for request, outcome in self.trials[: place + 1]:
+            if request.fresh if not outcome.engine_start else outcome.engine_start != start:
+                highest, start = 0.0, outcome.engine_start
+            highest = max(highest, math.inf if request.purpose == "overload" else request.rate_per_s)
+        return highest
 
     def held_at_90_percent(self, rate_per_s: float) -> int:
         """The number of the last trial that held at `ABOUT_90_PERCENT`, confirmations excepted; 0 for none."""

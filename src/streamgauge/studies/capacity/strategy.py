@@ -3,8 +3,8 @@
 Pure: no engine, no clock, no chance. The steps, in order:
 
  1. One overload trial. If it predicts the rate at which batches are full, that is the first guess (a little less if
-    the flow keeps rows until windows end): a fresh engine becomes faster for minutes, so the guess is often 10 % below
-    the limit, and serves as the trial at 90 %. Else the guess is the drain rate less a tenth (two sevenths), because a
+    the flow keeps rows until windows end). An engine becomes faster for minutes, so its limit is often higher by then,
+    and the guess serves as the trial at 90 %. Else the guess is the drain rate less a tenth (two sevenths), because a
     drain rate overestimates.
  2. Both ends of the bracket are tested: from the guess upwards or downwards in growing steps, until one rate holds and
     a higher one does not. If the limit is predicted, this begins on a fresh engine (not in a quick search).
@@ -12,8 +12,9 @@ Pure: no engine, no clock, no chance. The steps, in order:
     its busy share at both ends. Without such a prediction it is the geometric middle.
  4. The rate that holds is confirmed on a fresh engine: at 90 % first, unless a trial of the bracket held at about 90 %,
     so that the engine has worked for longer; then at the rate. If the bracket began on a fresh engine that was never
-    offered far more than the rate, that engine has confirmed it already, and only 90 % must hold too. If one of the two
-    fails, the search steps down from the rate that failed, at least a width, and confirms again on that same engine.
+    offered far more than the rate, the trial of the bracket counts, if 90 % holds too (or the rate a second time). If
+    one of the two fails, the search steps down from the rate that failed, at least a width, and confirms again. It
+    starts another engine only if the one before was offered far more than the next rate.
 
 *Holds* means that the verdict is sustained. Two other ends of a trial count as "does not hold" without a proof, because
 the search must go on and only proof may raise the answer:
@@ -31,7 +32,7 @@ it is invalid again, there is no upper end, and the rate that held is confirmed.
 - If the rate lies far above what held, or is the first guess, a lower rate is tried first.
 - The guess of an overload trial is not repeated: the next is a width lower, or what the engine drained meanwhile,
   because that guess is more often too high than disturbed.
-- At 90 %, two invalid trials end nothing, because they prove nothing against the rate above.
+- At 90 %, two invalid trials end nothing: they prove nothing against the rate above, which must then hold once more.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ aggregations on Spark with 1.4 s between batches, trials held at shares up to 0.
 target is higher, because a trial that fails is shorter than one that holds, and gives the upper end. It only affects
 the next rate."""
 KEPT_ROWS_BUSY = 0.9
-"""Both, of a flow that keeps rows until windows end. Its batches differ so much that few trials decide above: of a
-windowed join on Spark they held at shares up to 0.90, and were undecided from 0.93."""
+"""Both, of a flow that keeps rows until windows end. Its batches differ so much that few trials decide above: windowed
+joins on Spark held at shares up to 0.90, and were undecided from 0.86 on. A lower target costs a further step up."""
 FIXED_SHARE = 0.15
 """Share of the time that an engine's batches need at any rate. The rest grows with the rate. Batches of a windowed
 aggregation on Spark needed 0.77 of the time at 8.9 M/s, 0.91 at 11.4, 0.94 at 11.9, and 0.98 at 12.5: 0.24 and 0.06
@@ -110,7 +111,7 @@ def steps(state: State) -> TrialRequests:
     guess = yield from _first_guess(state)
     stopped: SearchEnded | None = None
     try:
-        yield from _bracket(state, guess, fresh=_on_fresh_engine(state))
+        yield from _bracket(state, guess)
         yield from _bisect(state)
     except SearchEnded as reason:
         stopped = reason
@@ -136,26 +137,20 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
         reason = f"the overload trial drained nothing ({outcome.why or outcome.verdict})"
         raise SearchEnded(SearchEnd.NOTHING_DRAINED, reason)
     if outcome.limit_per_s is not None:
+        state.fresh_bracket = not settings.quick
         return _within(settings, rate_at(_full(settings), outcome.limit_per_s, BUSY_FULL))
     overestimate = KEPT_ROWS_OVERESTIMATE_FACTOR if settings.keeps_rows else DRAIN_OVERESTIMATE_FACTOR
     return _within(settings, outcome.drained_per_s / overestimate)
 
 
-def _on_fresh_engine(state: State) -> bool:
-    """Whether the bracket begins on a fresh engine: a good guess makes it unlikely that it is offered far too much."""
-    predicted = any(outcome.limit_per_s is not None for _, outcome in state.trials)
-    return predicted and not state.settings.quick
-
-
-def _bracket(state: State, guess: float, fresh: bool) -> TrialRequests:
+def _bracket(state: State, guess: float) -> TrialRequests:
     """Tests the guess, then moves away in growing steps until one rate holds and a higher one does not."""
     # A first step of one width: if it completes the bracket, that is narrow enough.
     first = 1 + state.settings.tolerance
     rate, step, backoff = guess, first, DriverStarvationBackoff(first)
-    from_overload = bool(state.trials)
+    from_overload, fresh = bool(state.trials), state.fresh_bracket
     while True:
-        guessed, from_overload = from_overload, False
-        starts, fresh = fresh, False
+        guessed, starts, from_overload, fresh = from_overload, fresh, False, False
         try:
             outcome = yield from _try(state, rate, "bracket", starts, repeat_invalid=not guessed)
         except SearchEnded as invalid:
@@ -322,34 +317,37 @@ def _expected_full_rate(state: State, low: float, high: float) -> float | None:
 def _confirm(state: State) -> TrialRequests:
     """Confirms the rate that holds, and at 90 %; steps down from a rate that failed, until both hold.
 
-    One fresh engine serves all confirmations, since no other trial ran there. None is started if the bracket already
-    had one, and it was never offered far more than the rate.
+    An engine serves one confirmation after the other, until it has been offered far more than the next rate. If the
+    bracket had a fresh one, the rate need not hold twice there if 90 % of it holds too.
     """
     rate = state.low
     assert rate is not None
-    held = _on_fresh_engine(state) and state.held_undisturbed(rate)
+    held = state.fresh_bracket and state.held_undisturbed(rate)
     fresh = not held
     while True:
-        if fresh and not state.held_at_90_percent(rate):
+        if (fresh or held) and not state.held_at_90_percent(rate):
             outcome = yield from _at_90_percent(state, rate, fresh)
             fresh = False
-            if outcome.verdict == "not_sustained" or outcome.unproven:
+            if outcome.verdict == "not_sustained" or (outcome.unproven and not held):
                 state.note(outcome, outcome.rate_per_s)
+                rate, held = _next_to_confirm(state.settings, outcome), False
+                continue
+            held = held and outcome.holds
+        if not held:
+            outcome = yield from _try(state, rate, "confirm", fresh or state.offered_far_above(rate))
+            fresh = False
+            if not outcome.holds:
                 rate = _next_to_confirm(state.settings, outcome)
                 continue
-        if not held:
-            outcome = yield from _try(state, rate, "confirm", fresh)
-            held, fresh = outcome.holds, False
-        if held:
-            # The rate is confirmed by now, and stays so if the trial at 90 % is invalid or undecided.
-            state.confirmed_per_s, held = rate, False
-            if state.number_at_90_percent(rate):
-                return
-            outcome = yield from _at_90_percent(state, rate, fresh)
-            if outcome.verdict != "not_sustained":
-                return
-            state.confirmed_per_s = None
-            state.note(outcome, outcome.rate_per_s)
+        # The rate is confirmed by now, and stays so if a trial at 90 % that follows is invalid or undecided.
+        state.confirmed_per_s, held = rate, False
+        if state.tried_at_90_percent(rate):
+            return
+        outcome = yield from _at_90_percent(state, rate, fresh)
+        if outcome.verdict != "not_sustained":
+            return
+        state.confirmed_per_s = None
+        state.note(outcome, outcome.rate_per_s)
         rate = _next_to_confirm(state.settings, outcome)
 
 
@@ -384,7 +382,7 @@ def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False, repea
     first = not state.trials
     request = TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always)
     outcome = yield from _run_trial(state, request, repeat_invalid)
-    # Not a confirmation: an engine that becomes faster for minutes is no fresh one the second time.
+    # Not a confirmation, because an engine becomes faster for minutes: the second time it is no fresh one.
     far = purpose in ("bracket", "bisect") and (outcome.busy_share or BUSY_FULL) < BUSY_SURE
     if outcome.verdict == "undecided" and (outcome.began_behind or far):
         with suppress(SearchEnded):  # If the second is invalid, the first counts.

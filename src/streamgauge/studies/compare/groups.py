@@ -22,6 +22,7 @@ from streamgauge.metrics.latency.histogram import read_log, slots_of
 from streamgauge.results import labels
 from streamgauge.results.comparison import ComparedRun, ComparedSide, NotTheSame
 from streamgauge.results.run import Result
+from streamgauge.results.search import last_that_held
 from streamgauge.stats.bootstrap import Floats
 from streamgauge.stats.ratio import Resampled
 
@@ -174,10 +175,9 @@ def _read_run(name: str, path: Path) -> RunData:
 def _confirming(folder: RunFolder, result: Result) -> RunFolder:
     """The folder of the trial that confirmed the rate; the search's own (without seconds) if it is gone."""
     assert result.search is not None
-    rate = result.search.sustained_per_s
-    held = [one.number for one in result.search.trials if one.verdict == "sustained" and one.offered_per_s == rate]
-    trials = {int(trial.name): trial for trial in folder.trials()}
-    return trials.get(held[-1], folder) if held else folder
+    confirming = last_that_held(result.search.trials, result.search.sustained_per_s)
+    trials = {trial.name: trial for trial in folder.trials()}
+    return trials.get(Path(confirming.folder).name, folder) if confirming is not None else folder
 
 
 def _copy_problems(name: str, run: RunData, before: Iterable[RunData]) -> list[Problem]:

@@ -22,7 +22,7 @@ JAVA_START_S, START_S = 20.0, 6.0
 SEARCH_TRIALS = 8
 """Typical trials of a search."""
 SEARCH_STARTS = 2
-"""Engines that a search starts: for its overload trial and bracket, and for the confirmation."""
+"""Engines that a search starts: for its overload trial, and for the bracket or the confirmation."""
 
 
 @dataclass(frozen=True)

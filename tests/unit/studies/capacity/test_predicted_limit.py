@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity.search import Search, TrialOutcome, search
+from streamgauge.studies.capacity.search import Search, TrialCall, TrialOutcome, search
 from streamgauge.studies.capacity.search_state import FAR_ABOVE
 from streamgauge.studies.capacity.strategy import (
     BUSY_FULL,
@@ -17,7 +17,7 @@ from streamgauge.studies.capacity.strategy import (
     KEPT_ROWS_BUSY,
     rate_at,
 )
-from tests.unit.studies.capacity.helpers_search import PLENTY, Scripted, capacities
+from tests.unit.studies.capacity.helpers_search import PLENTY, Scripted, capacities, search_with_outcomes
 
 
 class Predicted(Scripted):
@@ -41,6 +41,17 @@ def at(capacity_per_s: float, predicted: float, changed: Any = lambda rate, numb
     return sut
 
 
+def with_starts(sut: Predicted, first: int = 0) -> TrialCall:
+    """The system's trials with the start of the engine on which each ran; up to trial `first`+1 all ran on one."""
+
+    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
+        outcome = sut(rate, purpose, fresh)
+        start = sum(request.fresh for request in sut.requests)
+        return dataclasses.replace(outcome, engine_start=max(1, start - first))
+
+    return trial
+
+
 @pytest.mark.parametrize(("keeps_rows", "share"), [(False, 1.0), (True, rate_at(KEPT_ROWS_BUSY, 1.0, BUSY_FULL))])
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_predicted_limit_gives_the_first_guess(keeps_rows: bool, share: float, quick: bool) -> None:
@@ -61,7 +72,7 @@ def test_a_good_prediction_needs_four_trials() -> None:
     assert (result.confirmed, result.high_verdict) == (True, "not_sustained")
     assert result.at_90_percent is not None
     assert result.at_90_percent.number == 2
-    assert "confirmed on a fresh engine and at 90 %" in result.sentence
+    assert "confirmed on an engine started after the overload trial and at 90 %" in result.sentence
 
 
 @given(capacity=capacities.filter(lambda rate: rate > 2), predicted=st.floats(0.5, 2), busy=st.booleans())
@@ -92,33 +103,75 @@ def test_an_engine_that_was_offered_far_too_much_confirms_nothing() -> None:
 def test_a_rate_that_held_after_a_failure_above_it_names_the_failure() -> None:
     """The engine was offered a little more before."""
     sut = at(1e6, 1.04)
-
-    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        outcome = sut(rate, purpose, fresh)
-        return dataclasses.replace(outcome, engine_start=sum(request.fresh for request in sut.requests))
-
-    result = search(trial, PLENTY)
+    result = search(with_starts(sut), PLENTY)
     assert sut.purposes == ["overload", "bracket", "bracket", "at 90 %"]
     assert "on an engine started after the overload trial, after a trial at 1.04 M" in result.sentence
     assert "that did not hold and at 90 %" in result.sentence
 
 
-def test_an_answer_that_is_refuted_at_ninety_percent_is_tried_lower_on_the_same_engine() -> None:
+def test_an_answer_whose_ninety_percent_fail_is_tried_lower_on_the_same_engine() -> None:
     said: list[VerdictValue] = ["not_sustained"]
     sut = at(1e6, 1.04, lambda rate, number, purpose: said.pop() if said and purpose == "at 90 %" else None)
-    result = search(sut, PLENTY)
+    result = search(with_starts(sut), PLENTY)
     assert sut.purposes[-3:] == ["at 90 %", "confirm", "at 90 %"]
     assert not any(request.fresh for request in sut.requests[2:])
+    assert (result.confirmed, result.high) == (True, sut.requests[-3].rate_per_s)
+    assert "on an engine started after the overload trial, after a trial at" in result.sentence
+
+
+@pytest.mark.parametrize("verdict", ["undecided", "invalid"])
+def test_an_answer_whose_ninety_percent_decide_nothing_must_hold_twice(verdict: VerdictValue) -> None:
+    """Nothing was said against the rate; but one trial alone confirms none."""
+    sut = at(1e6, 1.04, lambda rate, number, purpose: verdict if purpose == "at 90 %" else None)
+    result = search(sut, PLENTY)
+    assert sut.purposes[-3:] == ["at 90 %", "at 90 %", "confirm"]
     assert result.confirmed
-    assert result.high == sut.requests[-3].rate_per_s
+    assert f"{verdict} at 90 %" in result.sentence or f"the trial at 90 % was {verdict}" in result.sentence
+
+
+def test_a_rate_that_held_once_is_not_confirmed_when_trials_run_out() -> None:
+    sut = at(1e6, 1.04)
+    assert not search(sut, dataclasses.replace(PLENTY, trials_max=3)).confirmed
+    assert sut.purposes[-1] == "bracket"
 
 
 def test_a_rate_that_held_is_confirmed_even_if_the_next_one_is_invalid_twice() -> None:
-    """Nothing disturbed the engine before it held."""
-    sut = at(1e6, 1.0, lambda rate, number, purpose: "invalid" if number >= 3 else None)
+    """90 % of it held too."""
+    sut = at(1e6, 0.95, lambda rate, number, purpose: "invalid" if number in (4, 5) else None)
     result = search(sut, PLENTY)
     assert (result.confirmed, result.high) == (True, None)
     assert "ended early: invalid twice" in result.sentence
+
+
+def test_no_confirmation_follows_far_more() -> None:
+    """90 % fail where the limit fell: the next rate lies 1.4 times below what the engine was offered."""
+    said: list[VerdictValue] = ["not_sustained"]
+    sut = at(1e6, 1.24, lambda rate, number, purpose: said.pop() if said and purpose == "at 90 %" else None)
+    sut.failed_flatters = 1.05
+    search(sut, PLENTY)
+    refuted = sut.purposes.index("at 90 %")
+    assert (sut.requests[refuted].fresh, sut.requests[refuted + 1].purpose) == (False, "confirm")
+    assert sut.requests[1].rate_per_s > FAR_ABOVE * sut.requests[refuted + 1].rate_per_s
+    assert sut.requests[refuted + 1].fresh
+
+
+def test_a_bracket_on_the_engine_of_the_overload_trial_confirms_nothing() -> None:
+    """So it is in a search that an older version began."""
+    sut = at(1e6, 0.95)
+    result = search(with_starts(sut, first=1), PLENTY)
+    assert sut.requests[sut.purposes.index("confirm")].fresh
+    assert "confirmed on a fresh engine" in result.sentence
+
+
+def test_a_killed_search_goes_on_with_what_it_would_have_asked() -> None:
+    """From its outcomes, whose rates another machine may have rounded."""
+    sut = at(1e6, 1.04)
+    whole, outcomes = search_with_outcomes(sut)
+    for cut in range(len(outcomes)):
+        rounded = [dataclasses.replace(one, rate_per_s=one.rate_per_s * (1 + 1e-12)) for one in outcomes[:cut]]
+        rest = at(1e6, 1.04)
+        assert search(rest, PLENTY, recorded=rounded) == whole
+        assert rest.requests == sut.requests[cut:]
 
 
 def test_flows_with_unbounded_state_get_a_fresh_engine_each_time() -> None:

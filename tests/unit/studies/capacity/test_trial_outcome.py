@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.results.causes import Cause
 from streamgauge.results.latency import Latencies, Latency
-from streamgauge.results.run import Rates, Result
+from streamgauge.results.run import Rates
 from streamgauge.results.verdict import Verdict, VerdictValue
 from streamgauge.studies.capacity import trial_outcome
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
@@ -152,6 +151,3 @@ def test_what_an_overload_trial_says(found: dict[str, Any], verdict: VerdictValu
     outcome = outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overloaded)
     assert outcome.verdict == verdict
     assert why in outcome.why
-
-
-Sit = Callable[..., Result]
