@@ -14,7 +14,8 @@ from tests.docs.helpers_pages import RESULTS, ROOT
 
 PROVEN = (
     "changes", "dstreams", "earlier-searches", "instrument", "kafka", "latency-by-mode", "latency-by-mode-earlier",
-    "latency-steps", "latency-tried", "limits", "real-time", "real-time-steps", "scaling", "search-time", "searches",
+    "latency-steps", "latency-tried", "limits", "real-time", "real-time-steps", "scaling", "search-model",
+    "search-time", "searches",
     "stages-before-after", "stages-by-mode", "stages-receivers", "stages-text-records", "summary", "topologies",
     "whole-run",
 )  # fmt: skip

@@ -54,7 +54,7 @@ def confirmed(trials: Sequence[TrialSummary], rate_per_s: float, at_90_percent: 
 
 
 def _confirmed_on(trials: Sequence[TrialSummary], rate_per_s: float) -> str:
-    """The engine of the confirming trial, with the trial before on it that did not hold; fresh if there is none.
+    """The engine of the confirming trial, with the last trial before on it that did not hold, if one did not.
 
     Fresh is said only of an engine that was started for the confirmation.
     """

@@ -3,7 +3,7 @@
 Pure: no engine, no clock, no chance. The steps, in order:
 
  1. One overload trial. If it predicts the rate at which batches are full, that is the first guess (a little less if
-    the flow keeps rows until windows end). An engine becomes faster for minutes, so its limit is often higher by then,
+    the flow keeps rows until windows end). An engine becomes faster for minutes, so its limit may be higher by then,
     and the guess serves as the trial at 90 %. Else the guess is the drain rate less a tenth (two sevenths), because a
     drain rate overestimates.
  2. Both ends of the bracket are tested: from the guess upwards or downwards in growing steps, until one rate holds and

@@ -6,7 +6,10 @@ import shutil
 
 import pytest
 
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.results.search import TrialSummary
 from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.groups import _confirming
 from tests.unit.studies.compare.helpers_compare import Make, figure, search
 
 
@@ -17,6 +20,26 @@ def test_two_searches_have_their_brackets(make: Make) -> None:
     rate = figure(compare(str(a), str(b)), "sustained")
     assert (rate.difference, rate.method, rate.says) == (pytest.approx(-0.1), "brackets", "worse")
     assert (rate.low, rate.high) == pytest.approx((9e5 / 1.05e6 - 1, 9e5 * 1.05 / 1e6 - 1))
+
+
+def test_the_latency_of_a_search_is_that_of_the_trial_that_held(make: Make) -> None:
+    """The last one at its rate, whatever it was for, found by its folder."""
+    a = search(make, "a", 1, 1e5)
+    for number in (2, 4, 5):
+        shutil.copytree(make(f"trial-{number}", number), a / "trials" / f"{number:02}")
+    folder = RunFolder.open(a)
+    trials = [
+        TrialSummary(number=place, purpose=purpose, offered_per_s=rate, verdict=verdict, folder=f"elsewhere/{name}")
+        for place, purpose, rate, verdict, name in (
+            (1, "bracket", 1e5, "sustained", "02"),
+            (2, "bracket", 1e5, "sustained", "04"),
+            (3, "bracket", 1.05e5, "undecided", "05"),
+        )
+    ]  # fmt: skip
+    result = folder.read_result()
+    assert result.search is not None
+    found = result.model_copy(update={"search": result.search.model_copy(update={"trials": tuple(trials)})})
+    assert _confirming(folder, found).path.name == "04"
 
 
 def test_an_upper_end_that_was_undecided_bounds_nothing(make: Make) -> None:
