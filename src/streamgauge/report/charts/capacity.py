@@ -20,7 +20,11 @@ _MARKS = {
 }
 _BANDS = {
     True: ("between the highest rate that holds and the lowest that does not", "shade", 1.0),
-    False: ("the same, but its upper end is undecided or invalid: no proof that it fails", "undecided", 0.45),
+    False: (
+        "between the highest rate that holds and one that was undecided or invalid: no proof that it fails",
+        "undecided",
+        0.45,
+    ),
 }
 """Whether the upper end was shown to fail -> label, colour and opacity of the band."""
 
@@ -36,17 +40,21 @@ class Bracket(NamedTuple):
     tested: bool
 
 
-def brackets(trials: Sequence[TrialSummary]) -> list[Bracket]:
-    """The bracket after each trial. A rate that held once and then did not (a failed confirmation) does not hold."""
-    return [_bracket(trials[:n]) for n in range(1, len(trials) + 1)]
+def brackets(trials: Sequence[TrialSummary], answer_per_s: float | None = None) -> list[Bracket]:
+    """The bracket after each trial. A rate that held once and then did not (a failed confirmation) does not hold.
+
+    `answer_per_s`: the rate that the search found. What was undecided there or below, as at 90 %, bounds nothing.
+    """
+    return [_bracket(trials[:n], answer_per_s or 0.0) for n in range(1, len(trials) + 1)]
 
 
-def _bracket(trials: Sequence[TrialSummary]) -> Bracket:
+def _bracket(trials: Sequence[TrialSummary], answer_per_s: float) -> Bracket:
     tried = [
         (trial.offered_per_s, "undecided" if trial.starved else trial.verdict)
         for trial in trials
         if trial.offered_per_s is not None
     ]
+    tried = [(rate, verdict) for rate, verdict in tried if verdict != "undecided" or rate > answer_per_s]
     high = min((rate for rate, verdict in tried if verdict in ("not_sustained", "undecided")), default=None)
     holding = [rate for rate, verdict in tried if verdict == "sustained" and (high is None or rate < high)]
     return Bracket(max(holding, default=None), high, (high, "not_sustained") in tried)
@@ -60,6 +68,7 @@ def closing(search: SearchResult) -> Figure | None:
     trials = [trial for trial in search.trials if trial.offered_per_s is not None and trial.purpose != "overload"]
     if not trials:
         return None
+    found = brackets(trials, search.sustained_per_s)
     hidden = any(trial.purpose == "overload" for trial in search.trials)
     styles = {"circle": "dot", "cross": "cross", "diamond": "diamond", "square": "square"}
     seen = dict.fromkeys(trial.verdict or "interrupted" for trial in trials)
@@ -67,22 +76,22 @@ def closing(search: SearchResult) -> Figure | None:
     return figure(
         "bracket",
         "The bracket closing, trial by trial",
-        f"Rate offered in each trial, marked by its verdict; the band is {_between(trials)}.",
-        lambda width: _chart(trials, width),
-        [*keys, *_band_keys(trials)],
+        f"Rate offered in each trial, marked by its verdict; the band is {_between(found)}.",
+        lambda width: _chart(trials, found, width),
+        [*keys, *_band_keys(found)],
         ["The vertical axis does not start at 0.", *(["The overload trial is not shown."] if hidden else [])],
     )
 
 
-def _between(trials: Sequence[TrialSummary]) -> str:
+def _between(found: Sequence[Bracket]) -> str:
     """The ends of the last band in words: an undecided upper end does not count as a rate that fails."""
-    if brackets(trials)[-1].tested:
+    if found[-1].tested:
         return "between what holds and what does not"
     return "above what holds, up to the next rate that was not shown to hold"
 
 
-def _chart(trials: list[TrialSummary], width: int) -> Any:
-    layers = [*_band(trials), *_marks(trials)]
+def _chart(trials: list[TrialSummary], found: Sequence[Bracket], width: int) -> Any:
+    layers = [*_band(trials, found), *_marks(trials)]
     return alt.layer(*layers).properties(width=width, height=230, title=axis_title("offered (events/s)"))
 
 
@@ -99,17 +108,17 @@ def _y(name: str, trials: Sequence[TrialSummary]) -> Any:
     return alt.Y(name, scale=scale, axis=amounts(6))
 
 
-def _band_keys(trials: Sequence[TrialSummary]) -> list[Key]:
-    drawn = {bracket.tested for bracket in brackets(trials) if bracket.low is not None and bracket.high is not None}
+def _band_keys(found: Sequence[Bracket]) -> list[Key]:
+    drawn = {bracket.tested for bracket in found if bracket.low is not None and bracket.high is not None}
     return [Key(label, colour, "area") for tested, (label, colour, _) in _BANDS.items() if tested in drawn]
 
 
-def _band(trials: Sequence[TrialSummary]) -> list[Any]:
+def _band(trials: Sequence[TrialSummary], found: Sequence[Bracket]) -> list[Any]:
     layers = []
     for tested, (_, colour, opacity) in _BANDS.items():
         rows = [
             {"n": trial.number - 0.5, "to": trial.number + 0.5, "v": bracket.low, "high": bracket.high}
-            for trial, bracket in zip(trials, brackets(trials), strict=True)
+            for trial, bracket in zip(trials, found, strict=True)
             if bracket.low is not None and bracket.high is not None and bracket.tested is tested
         ]
         if rows:

@@ -264,6 +264,17 @@ def test_an_upper_end_that_is_unproven_is_drawn_as_such() -> None:
     assert capacity.brackets([trials[0], failed, starved])[-1] == (1.0, 2.0, False)
 
 
+def test_what_was_undecided_at_the_answer_or_below_bounds_nothing() -> None:
+    """Without the answer the band would end at a trial at 90 % that was undecided and then held."""
+    said = ((10.5, "sustained"), (11.0, "undecided"), (9.5, "undecided"), (9.5, "sustained"))
+    trials = tuple(trial(number, rate, verdict) for number, (rate, verdict) in enumerate(said, 1))
+    open_end = (10.5, 11.0, False)
+    assert capacity.brackets(trials, 10.5)[1:] == [open_end] * 3
+    assert capacity.brackets(trials)[-1] != open_end
+    failed = (*trials, trial(5, 10.5, "not_sustained"))
+    assert capacity.brackets(failed, 10.5)[-1] == (9.5, 10.5, True)
+
+
 def test_search_without_rates_is_not_drawn() -> None:
     """An overload trial alone makes no picture; a single rate does."""
     none = SearchResult(sustained_per_s=None, low=None, high=None, relative_width=None, confirmed=False)
