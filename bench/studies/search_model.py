@@ -144,7 +144,7 @@ class Searched:
     """One search.
 
     `held_young`, `held_old`: the shares of trials at its rate that hold on other starts of an engine, two and five
-    minutes old; 0 without a confirmed rate.
+    minutes old; 0 without a confirmed rate. `held_below`: of those at 90 % of it, two minutes old.
     """
 
     minutes: float
@@ -152,6 +152,7 @@ class Searched:
     confirmed: bool
     held_young: float
     held_old: float
+    held_below: float
 
     @property
     def in_time(self) -> bool:
@@ -167,7 +168,8 @@ def searched(kind: Kind, seed: int, predicts: bool) -> Searched:
     rate = result.sustained_per_s if result.confirmed else None
     took = engine.seconds / 60
     young, old = (_held_again(engine, rate, age_s) for age_s in AGES_S)
-    return Searched(took, rate or 0.0, result.confirmed, young, old)
+    below = _held_again(engine, rate and 0.9 * rate, AGES_S[0])
+    return Searched(took, rate or 0.0, result.confirmed, young, old, below)
 
 
 def _held_again(engine: ModelEngine, rate_per_s: float | None, age_s: float) -> float:
@@ -201,6 +203,9 @@ def rows_of(kind: Kind) -> list[Row]:
         *pair("confirmed within nine minutes", "share", lambda repeat: statistics.mean(one.in_time for one in repeat)),
         *pair(f"{again} 2 min", "share", lambda repeat: statistics.mean(one.held_young for one in repeat)),
         *pair(f"{again} 5 min", "share", lambda repeat: statistics.mean(one.held_old for one in repeat)),
+        *pair(
+            "the same at 90 %, after 2 min", "share", lambda repeat: statistics.mean(one.held_below for one in repeat)
+        ),
     ]
 
 

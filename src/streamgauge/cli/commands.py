@@ -306,7 +306,7 @@ SHORTHANDS = {
         "Run one trial at a given rate", verbose=True,
     ),
     "sustain": Shorthand(
-        "Search for the highest sustained rate: bracket and bisect, confirmed on a fresh engine.", _check, _sustain,
+        "Search for the highest sustained rate: bracket, bisect, and confirm on a fresh engine.", _check, _sustain,
         "Search for the highest sustained rate", "search.resume", verbose=True,
     ),
     "scale": Shorthand(

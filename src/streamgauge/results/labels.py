@@ -63,7 +63,7 @@ def _confirmed_on(trials: Sequence[TrialSummary], rate_per_s: float) -> str:
     before = [one for one in trials[: confirming.number - 1] if one.engine_start == confirming.engine_start]
     if not confirming.engine_start:  # not recorded: an engine starts for the first confirmation, and after invalid ones
         before = [one for one in before if one.purpose in ("confirm", "at 90 %") and one.verdict != "invalid"]
-    from_bracket = "bracket" in [one.purpose for one in (*before, confirming)]
+    from_bracket = bool({"bracket", "bisect"} & {one.purpose for one in (*before, confirming)})
     failed = [one for one in before if one.verdict != "sustained"]
     where = f"on an engine started {'after the overload trial' if from_bracket else 'for the confirmation'}"
     if not failed:

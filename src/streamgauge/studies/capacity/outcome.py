@@ -219,7 +219,7 @@ def _value(search: SearchResult, failed: bool) -> VerdictValue:
     If no rate held, only a proven failure says that none does.
     """
     verdicts = [trial.verdict for trial in search.trials]
-    if search.confirmed or (search.sustained_per_s is not None and not failed):
+    if search.sustained_per_s is not None and not failed:
         return "sustained"
     if failed or verdicts[-1:] == ["invalid"]:
         return "invalid"

@@ -170,10 +170,21 @@ class State:
 
     def tried_at_90_percent(self, rate_per_s: float) -> bool:
         """Whether a trial held near 90 % of a rate, or was made at 90 % of it."""
-        return self.held_at_90_percent(rate_per_s) > 0 or any(
-            request.purpose == "at 90 %" and math.isclose(request.rate_per_s, 0.9 * rate_per_s)
-            for request, _ in self.trials
-        )
+        made = [request.rate_per_s for request, _ in self.trials if request.purpose == "at 90 %"]
+        return self.held_at_90_percent(rate_per_s) > 0 or self.rate_at_90_percent(rate_per_s) in made
+
+    def rate_at_90_percent(self, rate_per_s: float) -> float:
+        """90 % of a rate, but not less than the lowest rate to try."""
+        return max(0.9 * rate_per_s, self.settings.floor_per_s)
+
+    def tried_before(self, rate_per_s: float) -> float:
+        """The rate of an earlier trial that differs from this one by rounding only; else this one."""
+        rates = (request.rate_per_s for request, _ in self.trials)
+        return next((rate for rate in rates if math.isclose(rate, rate_per_s)), rate_per_s)
+
+    def times_held(self, rate_per_s: float) -> int:
+        """How many trials held at a rate."""
+        return sum(request.rate_per_s == rate_per_s and outcome.holds for request, outcome in self.trials)
 
     def held_undisturbed(self, rate_per_s: float) -> bool:
         """Whether the last trial at a rate held, on an engine that had not been offered far more since its start."""

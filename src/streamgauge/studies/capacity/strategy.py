@@ -68,7 +68,7 @@ target is higher, because a trial that fails is shorter than one that holds, and
 the next rate."""
 KEPT_ROWS_BUSY = 0.9
 """Both, of a flow that keeps rows until windows end. Its batches differ so much that few trials decide above: windowed
-joins on Spark held at shares up to 0.90, and were undecided from 0.86 on. A lower target costs a further step up."""
+joins on Spark held at shares up to 0.90, and most were undecided above. A lower target costs a further step up."""
 FIXED_SHARE = 0.15
 """Share of the time that an engine's batches need at any rate. The rest grows with the rate. Batches of a windowed
 aggregation on Spark needed 0.77 of the time at 8.9 M/s, 0.91 at 11.4, 0.94 at 11.9, and 0.98 at 12.5: 0.24 and 0.06
@@ -317,44 +317,36 @@ def _expected_full_rate(state: State, low: float, high: float) -> float | None:
 def _confirm(state: State) -> TrialRequests:
     """Confirms the rate that holds, and at 90 %; steps down from a rate that failed, until both hold.
 
-    An engine serves one confirmation after the other, until it has been offered far more than the next rate. If the
-    bracket had a fresh one, the rate need not hold twice there if 90 % of it holds too.
+    If nothing is decided at 90 %, the rate must hold twice. An engine serves one confirmation after the other, until it
+    has been offered far more than the next rate. `held`: whether the rate held on the engine that confirms.
     """
     rate = state.low
     assert rate is not None
     held = state.fresh_bracket and state.held_undisturbed(rate)
     fresh = not held
     while True:
-        if (fresh or held) and not state.held_at_90_percent(rate):
+        if (fresh or held) and not state.tried_at_90_percent(rate):
             outcome = yield from _at_90_percent(state, rate, fresh)
             fresh = False
             if outcome.verdict == "not_sustained" or (outcome.unproven and not held):
                 state.note(outcome, outcome.rate_per_s)
                 rate, held = _next_to_confirm(state.settings, outcome), False
                 continue
-            held = held and outcome.holds
-        if not held:
+        if not (held and state.held_at_90_percent(rate)):
             outcome = yield from _try(state, rate, "confirm", fresh or state.offered_far_above(rate))
-            fresh = False
-            if not outcome.holds:
+            rate, held, fresh = outcome.rate_per_s, outcome.holds, False
+            if not held:
                 rate = _next_to_confirm(state.settings, outcome)
                 continue
-        # The rate is confirmed by now, and stays so if a trial at 90 % that follows is invalid or undecided.
-        state.confirmed_per_s, held = rate, False
-        if state.tried_at_90_percent(rate):
+        if state.held_at_90_percent(rate) or state.times_held(rate) > 1:
+            state.confirmed_per_s = rate
             return
-        outcome = yield from _at_90_percent(state, rate, fresh)
-        if outcome.verdict != "not_sustained":
-            return
-        state.confirmed_per_s = None
-        state.note(outcome, outcome.rate_per_s)
-        rate = _next_to_confirm(state.settings, outcome)
 
 
 def _at_90_percent(state: State, rate: float, fresh: bool) -> Trial:
     """The trial at 90 % of a rate, repeated once if undecided, or invalid without being `starved`."""
     always = state.settings.fresh_always
-    request = TrialRequest(_within(state.settings, 0.9 * rate), "at 90 %", fresh or always)
+    request = TrialRequest(state.rate_at_90_percent(rate), "at 90 %", fresh or always)
     outcome = yield request
     if outcome.verdict == "undecided":
         outcome = yield replace(request, fresh=always)
@@ -379,7 +371,7 @@ def _next_to_confirm(settings: Settings, outcome: TrialOutcome) -> float:
 
 def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False, repeat_invalid: bool = True) -> Trial:
     """A trial, repeated once if it is undecided though the engine is not near its limit."""
-    first = not state.trials
+    rate, first = state.tried_before(rate), not state.trials
     request = TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always)
     outcome = yield from _run_trial(state, request, repeat_invalid)
     # Not a confirmation, because an engine becomes faster for minutes: the second time it is no fresh one.

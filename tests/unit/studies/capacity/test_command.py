@@ -232,11 +232,14 @@ def test_an_engine_that_fails_to_start_leaves_what_was_found(study: RunFolder, s
     assert left.verdict.sentence.endswith("ended early: no such master")
 
 
-def test_a_confirmed_rate_stays_so_whatever_fails_later(study: RunFolder, sit: Sit) -> None:
-    """An engine that does not start at 90 % says nothing against the rate above."""
+def test_a_rate_that_held_once_is_not_confirmed_when_an_engine_fails(study: RunFolder, sit: Sit) -> None:
+    """It stays in the result as what was found."""
     with pytest.raises(EngineError):
         sit(["sustained", "not_sustained", "not_sustained", "sustained", EngineError("no such master")])
-    assert study.read_result().verdict.value == "sustained"
+    left = study.read_result()
+    assert left.search is not None
+    assert (left.verdict.value, left.search.confirmed) == ("invalid", False)
+    assert left.search.sustained_per_s is not None
 
 
 def test_the_seconds_of_a_search_are_those_of_all_its_sittings(sit: Sit) -> None:

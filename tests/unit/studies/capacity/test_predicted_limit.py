@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.results import labels
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import Search, TrialCall, TrialOutcome, search
-from streamgauge.studies.capacity.search_state import FAR_ABOVE
+from streamgauge.studies.capacity.search_state import FAR_ABOVE, State, TrialRequest, summary
 from streamgauge.studies.capacity.strategy import (
     BUSY_FULL,
     BUSY_OVER,
@@ -127,6 +128,40 @@ def test_an_answer_whose_ninety_percent_decide_nothing_must_hold_twice(verdict: 
     assert sut.purposes[-3:] == ["at 90 %", "at 90 %", "confirm"]
     assert result.confirmed
     assert f"{verdict} at 90 %" in result.sentence or f"the trial at 90 % was {verdict}" in result.sentence
+
+
+@pytest.mark.parametrize("verdict", ["undecided", "invalid"])
+@pytest.mark.parametrize("predicts", [True, False])
+def test_after_a_step_down_too_one_trial_confirms_nothing(verdict: VerdictValue, predicts: bool) -> None:
+    """90 % fail first; later ones decide nothing."""
+    said: list[VerdictValue] = ["not_sustained"]
+
+    def changed(rate: float, number: int, purpose: str) -> VerdictValue | None:
+        return (said.pop() if said else verdict) if purpose == "at 90 %" else None
+
+    sut = at(1e6, 1.04, changed) if predicts else Scripted(1e6, changed)
+    result = search(sut, PLENTY)
+    assert sut.purposes[-5:] == ["at 90 %", "confirm", "at 90 %", "at 90 %", "confirm"]
+    assert sut.requests[-4].rate_per_s == sut.requests[-1].rate_per_s == result.low
+    assert result.confirmed
+
+
+def test_an_engine_that_was_started_again_in_the_bisection_is_no_fresh_one() -> None:
+    """After a resume, for instance: it was started for no confirmation."""
+    trials = [
+        TrialOutcome(rate, verdict, purpose=purpose, engine_start=start)
+        for rate, verdict, purpose, start in ((8e5, "sustained", "bracket", 2), (9e5, "sustained", "bisect", 3))
+    ]  # fmt: skip
+    table = [summary(n, TrialRequest(one.rate_per_s, "bisect", False), one) for n, one in enumerate(trials, 1)]
+    assert "started after the overload trial" in labels.confirmed(table, 9e5, table[0])
+
+
+def test_a_rate_that_differs_by_rounding_is_the_same_rate() -> None:
+    """Else a result says that 1.47 M/s holds, and that 1.47 M/s does not."""
+    state = State(PLENTY)
+    state.trials.append((TrialRequest(1e6, "bisect", False), TrialOutcome(1e6, "sustained")))
+    assert state.tried_before(1e6 * (1 + 1e-15)) == 1e6
+    assert state.tried_before(1.0001e6) == 1.0001e6
 
 
 def test_a_rate_that_held_once_is_not_confirmed_when_trials_run_out() -> None:
