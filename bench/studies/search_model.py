@@ -196,6 +196,7 @@ def rows_of(kind: Kind) -> list[Row]:
         return row(f"search model, {kind.name}: {what} / baseline", ratios, "times")
 
     again = "trials at its rate that hold on other starts, after"
+    below = "trials at 90 % of it that hold on other starts, after"
     return [
         *pair("time", "minutes", minutes),
         ratio("time", minutes),
@@ -203,9 +204,7 @@ def rows_of(kind: Kind) -> list[Row]:
         *pair("confirmed within nine minutes", "share", lambda repeat: statistics.mean(one.in_time for one in repeat)),
         *pair(f"{again} 2 min", "share", lambda repeat: statistics.mean(one.held_young for one in repeat)),
         *pair(f"{again} 5 min", "share", lambda repeat: statistics.mean(one.held_old for one in repeat)),
-        *pair(
-            "the same at 90 %, after 2 min", "share", lambda repeat: statistics.mean(one.held_below for one in repeat)
-        ),
+        *pair(f"{below} 2 min", "share", lambda repeat: statistics.mean(one.held_below for one in repeat)),
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -130,7 +130,7 @@ def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, fol
 def _advice(search: SearchResult, chosen: Result | None, study: RunFolder) -> str:
     """What to do after a search, by its end."""
     folder, go_on = str(study.path), resuming(study)
-    last = _folder_of_last(search, folder)
+    last = _folder_of_last(search.trials, folder)
     more = len(search.trials) + _MORE_TRIALS
     match search.ended_by:
         case SearchEnd.WRONG_ANSWERS:
@@ -140,7 +140,8 @@ def _advice(search: SearchResult, chosen: Result | None, study: RunFolder) -> st
         case SearchEnd.NOTHING_DRAINED:
             return f"read the engine's log in {folder}/engine; then search from a low rate (--start-rate)"
         case SearchEnd.INVALID_TWICE:
-            return f"{_advice_of(last) or _QUIET}; then search again (the reason: {last})"
+            reason = _folder_of_last([one for one in search.trials if one.verdict == "invalid"], folder)
+            return f"{_advice_of(reason) or _QUIET}; then search again (the reason: {reason})"
         case SearchEnd.NO_RATE_HELD:
             low = "streamgauge run WORKLOAD --rate 1k"
             return f"read in {last} why not even that rate held, then try the job at a low rate: {low}"
@@ -157,9 +158,9 @@ def _longer(chosen: Result | None) -> str:
     return f"longer trials (--duration {max(_LONGER_S, 2 * load.get('duration', 0.0)):.0f}s) may decide"
 
 
-def _folder_of_last(search: SearchResult, folder: str) -> str:
+def _folder_of_last(trials: Sequence[TrialSummary], folder: str) -> str:
     """The folder of the last trial; an overload trial has none."""
-    name = Path(search.trials[-1].folder).name if search.trials else ""
+    name = Path(trials[-1].folder).name if trials else ""
     return f"{folder}/trials/{name}" if name else folder
 
 
