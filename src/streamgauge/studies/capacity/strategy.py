@@ -338,7 +338,8 @@ def _confirm(state: State) -> TrialRequests:
             if not held:
                 rate = _next_to_confirm(state.settings, outcome)
                 continue
-        if state.held_at_90_percent(rate) or state.times_held(rate) > 1:
+        held_twice = state.times_held(rate) > 1 and state.tried_at_90_percent(rate)
+        if state.held_at_90_percent(rate) or held_twice:
             state.confirmed_per_s = rate
             return
 
