@@ -207,7 +207,7 @@ def test_what_is_invalid_twice_at_ninety_percent_leaves_the_rate_confirmed() -> 
 def test_two_trials_that_held_do_not_replace_the_one_at_ninety_percent() -> None:
     """The rate below held in the bracket and in the confirmation; 90 % of it was not tried yet."""
     said: dict[str, list[VerdictValue]] = {"at 90 %": ["invalid", "invalid"], "confirm": ["not_sustained"]}
-    sut = Scripted(1e6, lambda rate, number, purpose: (said.get(purpose) or [None]).pop())
+    sut = Scripted(1e6, lambda rate, number, purpose: said[purpose].pop() if said.get(purpose) else None)
     result = search(sut, dataclasses.replace(PLENTY, start_per_s=0.97e6, tolerance=0.02))
     assert sut.purposes[-5:] == ["at 90 %", "at 90 %", "confirm", "confirm", "at 90 %"]
     assert (result.low, result.confirmed) == (0.97e6, True)
