@@ -83,7 +83,7 @@ class Served:
         for low in range(from_us, to_us, CHUNK_US):
             first, last = (self._plan.count_before(0, 0, when) for when in (low, low + CHUNK_US))
             made = self._plan.batch(0, 0, first, last, [name for name in COLUMNS if name != INGEST_TIME])
-            while self._queue.waiting_us(low) > WAITING_US_MAX:
+            while self._queue.waiting_us() > WAITING_US_MAX:
                 time.sleep(0.001)
             self._queue.offer(low, low + CHUNK_US, {"purchases": made}, 0)
 

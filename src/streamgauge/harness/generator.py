@@ -200,14 +200,20 @@ class Generator:
             from_us = to_us
 
     def _offer(self, segment: Segment, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch]) -> bool:
-        # A partition without events has nothing to wait for, and would wait forever.
-        if segment.pace_us is not None and any(batch.num_rows for batch in batches.values()):
-            while self._outlet.waiting_us(to_us) > segment.pace_us and not segment.halted.is_set():
+        if any(batch.num_rows for batch in batches.values()):
+            while not segment.halted.is_set() and self._is_ahead(segment, to_us - from_us):
                 segment.halted.wait(0.005)
         if segment.halted.is_set():
             return False
         self._outlet.offer(from_us, to_us, batches, self._clock.now_us())
         return True
+
+    def _is_ahead(self, segment: Segment, chunk_us: int) -> bool:
+        """Whether the pace allows no further chunk. A chunk behind which nothing waits is always allowed."""
+        if segment.pace_us is None:
+            return False
+        waiting_us = self._outlet.waiting_us()
+        return waiting_us > 0 and waiting_us + chunk_us > segment.pace_us
 
     def _stock(self, plan: Plan) -> Stock:
         outlet, columns = self._outlet, self._settings.columns

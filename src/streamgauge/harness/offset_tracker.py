@@ -41,13 +41,13 @@ class _Reader:
     """The position of a reader of a place: the end of its last batch."""
 
     def __init__(self) -> None:
-        self._batch, self._from, self._to = -1, 0, 0
+        self._batch, self._from, self.to_offset = -1, 0, 0
 
     def begin(self, read: ReadPosition) -> int:
         """The start offset of a batch: the end of the batch before. A repeated batch starts where it did before."""
         if read.batch != self._batch:
-            self._batch, self._from = read.batch, self._to
-        self._to = max(self._to, read.to_offset)
+            self._batch, self._from = read.batch, self.to_offset
+        self.to_offset = max(self.to_offset, read.to_offset)
         return self._from
 
 
@@ -116,12 +116,15 @@ class Offsets:
             log.forget(before_us)
 
     def reached_us(self) -> list[int]:
-        """For each partition, the event time up to which every reader has read every stream; 0 before the first."""
-        reached: list[int] = [0] * self._partitions
-        for partition in range(self._partitions):
-            logs = [log for (_, of), log in self._reads.items() if of == partition]
-            reached[partition] = min((log.reached_us for log in logs), default=0)
-        return reached
+        """For each partition, the event time up to which every reader has read every stream; 0 before the first.
+
+        By the last plan: a reader that has read everything of an earlier one is at the first event of the last, which
+        may be due long after those of other streams.
+        """
+        reached: list[list[int]] = [[] for _ in range(self._partitions)]
+        for (place, _, _), reader in self._readers.items():
+            reached[place[1]].append(self._time_of(place, reader.to_offset))
+        return [min(times, default=0) for times in reached]
 
     def _deliveries(self, read: ReadPosition) -> list[Delivery]:
         place = (read.stream, read.partition)
@@ -158,7 +161,7 @@ class Offsets:
         begun = bisect.bisect_right(segments, until_us, key=lambda one: one.plan.start_us)
         segment = segments[max(0, begun - 1)]
         number = segment.plan.number_of(place[0])
-        return segment.first + segment.plan.count_before(number, place[1], until_us)
+        return segment.first + segment.before(number, place[1], until_us)
 
     def _events(self, place: Place, from_us: int, to_us: int) -> int:
         stream, partition = place

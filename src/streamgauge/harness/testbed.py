@@ -22,6 +22,7 @@ from streamgauge.harness.broker_timestamps import AppendTimes, append_times
 from streamgauge.harness.generator import GeneratorSettings
 from streamgauge.harness.offset_tracker import Offsets
 from streamgauge.harness.recorder import RecorderSettings
+from streamgauge.metrics.log.live_figures import OnlineMetrics
 from streamgauge.metrics.records import RUNNER, GeneratorReport, RecorderReport, Role, Tick
 from streamgauge.system.child_processes import Child, stop_all
 from streamgauge.system.scratch import Scratch, sweep
@@ -87,6 +88,7 @@ class TestBed:
         self.trials = 0
         self.reached_us = 0
         """The latest event time that any generator has offered."""
+        self._metrics = OnlineMetrics()
         self.engine: Engine = make_engine()
         self._stage = self._rejected = ""
 
@@ -192,7 +194,18 @@ class TestBed:
         self.reached_us = max(self.reached_us, *(one.frontier_us for one in generators))
         self._reported_results += [path for commit in recorder.commits for path in commit.paths]
         reads = [*self._offsets.reads_of(recorder.reached), *recorder.reads]
-        return self._with_reads(tick_of(generators, recorder), sorted(reads, key=lambda read: read.when_us))
+        tick = self._with_reads(tick_of(generators, recorder), sorted(reads, key=lambda read: read.when_us))
+        self._count(tick)
+        return tick
+
+    def waiting_events(self) -> int:
+        """Events of all trials on this test bed that were offered and not read by every reader."""
+        return self._metrics.offered_events - self._metrics.taken_events()
+
+    def _count(self, tick: Tick) -> None:
+        for partition, (chunks, deliveries) in enumerate(zip(tick.chunks, tick.deliveries, strict=True)):
+            self._metrics.add_chunks(chunks)
+            self._metrics.add_reads(deliveries, partition)
 
     def _with_reads(self, tick: Tick, reads: list[ReadPosition]) -> Tick:
         """Adds deliveries that the transport did not observe, and reports them to the outlets."""

@@ -97,6 +97,7 @@ class SearchEnd(_Code):
     INTERRUPTED = "interrupted", "a person or the operating system stopped the search"
     FAILED = "failed", "the engine or the driver failed, or did not start"
     INVALID_TWICE = "invalid_twice", "a trial was invalid, and so was its repetition"
+    DRIVER_FAILED = "driver_failed", "the driver failed in the overload trial, before the engine had drained anything"
     NOTHING_DRAINED = "nothing_drained", "the engine drained nothing in the overload trial"
     NO_RATE_HELD = "no_rate_held", "not even the lowest rate held or was confirmed"
     TRIALS_USED_UP = "trials_used_up", "the search made as many trials as it was allowed"

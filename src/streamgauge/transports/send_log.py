@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from streamgauge.transports.busy_time import BusyInterval
 from streamgauge.transports.spi import Chunk, Delivery, OutletConfig
+from streamgauge.transports.unread_time import UnreadTime
 
 
 class WriteOnlyOutlet:
@@ -22,8 +23,8 @@ class WriteOnlyOutlet:
         self._config = config
         self._lock = threading.RLock()
         self._chunks: list[Chunk] = []
-        self._frontier_us = self._read_us = 0
-        self._first_us: int | None = None
+        self._frontier_us = 0
+        self._unread = UnreadTime()
         self._sent = dict.fromkeys(config.schemas, 0)
         self.overflowed = False
         self.memory_full_us: int | None = None
@@ -31,10 +32,9 @@ class WriteOnlyOutlet:
     def extra_columns(self, _: str) -> tuple[str, ...]:
         return ()
 
-    def waiting_us(self, to_us: int) -> int:
-        """The event time that would wait to be read if everything up to `to_us` were sent."""
-        first_us = to_us if self._first_us is None else self._first_us
-        return to_us - max(self._read_us, first_us)
+    def waiting_us(self) -> int:
+        with self._lock:
+            return self._unread.us
 
     def frontier(self) -> int:
         return self._frontier_us
@@ -44,7 +44,8 @@ class WriteOnlyOutlet:
             return dict(self._sent)
 
     def mark_delivered(self, before_us: int) -> None:
-        self._read_us = max(self._read_us, before_us)
+        with self._lock:
+            self._unread.read(before_us)
 
     def commit(self, before_us: int) -> None:
         """Nothing to drop: sent events are not stored here."""
@@ -62,14 +63,15 @@ class WriteOnlyOutlet:
         """Empty: readers only wait until an event is due."""
         return []
 
-    def _begin(self, from_us: int) -> None:
-        """Call it before a chunk is checked against the limit, because a gap between two plans does not count."""
-        if self._first_us is None or from_us != self._frontier_us:
-            self._first_us = from_us
+    def _waiting_with(self, from_us: int, to_us: int) -> int:
+        """The event time that would wait to be read with one more chunk."""
+        with self._lock:
+            return self._unread.with_chunk(from_us, to_us)
 
     def _count(self, chunk: Chunk, batches: Mapping[str, pa.RecordBatch]) -> None:
         """Logs a sent chunk. The caller holds the lock."""
         self._frontier_us = chunk.to_us
         self._chunks.append(chunk)
+        self._unread.add(chunk.from_us, chunk.to_us, chunk.events)
         for stream, batch in batches.items():
             self._sent[stream] += batch.num_rows

@@ -237,8 +237,8 @@ class Outlet(Protocol):
         Without events, only the frontier moves, and nothing is raised.
         """
 
-    def waiting_us(self, to_us: int) -> int:
-        """The event time that would wait for delivery if everything up to `to_us` were offered."""
+    def waiting_us(self) -> int:
+        """The event time that was offered and not read; 0 if everything was read, whatever the next plan's time."""
 
     def frontier(self) -> int:
         """The event time that this generator has reached."""

@@ -37,6 +37,9 @@ CLOSING_US = 5 * US
 engine reports work on a batch."""
 CLOSING_INTERVALS = 2
 """The closing batch begins one interval after the last input's batch and takes at most another."""
+SILENT_US, FIRST_CHUNK_US = 2 * US, 5 * US
+"""A generator that offers nothing for so long has failed. Before its first chunk it may still read the data of the
+plan."""
 DRAIN_S = 60.0
 LATER = 1.5
 """How much later than the latest results of the span the last ones may be, where they come after their commit."""
@@ -200,8 +203,10 @@ class PhaseRunner:
             raise EndTrial
 
     def _poll(self) -> None:
-        trial_log = self.record.trial_log
-        poll(self._testbed, trial_log)
+        trial_log, asked_us = self.record.trial_log, self._testbed.clock.now_us()
+        tick = poll(self._testbed, trial_log)
+        if not tick.ended and not tick.overflowed and not self._waits_for_reads():
+            self._require_offers(asked_us)
         now_us = self._testbed.clock.now_us()
         if not trial_log.usages or now_us - trial_log.usages[-1].time_us >= US:
             trial_log.usages.extend(self._monitors.sample())
@@ -215,6 +220,21 @@ class PhaseRunner:
 
     def _show(self) -> None:
         self._observe(Progress(self.record, self._testbed.clock.now_us()))
+
+    def _waits_for_reads(self) -> bool:
+        """Whether generators may pause: only at the pace of a load without a verdict, while events wait to be read."""
+        return self._policy.pace_us is not None and self._testbed.waiting_events() > 0
+
+    def _require_offers(self, asked_us: int) -> None:
+        """Raises DriverError if a generator offers nothing of its plan. `asked_us`: when it was asked for its log."""
+        spans = self.record.spans
+        for chunks in self.record.trial_log.chunks:
+            last, patience_us = (chunks[-1], SILENT_US) if chunks else (None, FIRST_CHUNK_US)
+            reached_us = last.to_us if last else spans.start_us
+            due_us = min(reached_us + self._chunk_us, spans.end_us)
+            since_us = max(due_us, last.published_us) if last else due_us
+            if reached_us < spans.end_us and asked_us - since_us >= patience_us:
+                raise DriverError(silence(since_us - spans.start_us))
 
     def _discard_committed(self) -> None:
         if before_us := self.record.trial_log.forgettable_until():
@@ -288,6 +308,15 @@ class PhaseRunner:
         self.record.close(self._testbed.clock.now_us())
 
 
+def silence(since_us: int) -> str:
+    """The sentence for a generator that offers nothing since then, microseconds after the trial's start."""
+    return (
+        f"the driver offered nothing since {since_us / US:.1f} s after the start, although events were due and nothing "
+        "waited to be read. Read the generator's log beside the engine's; if it is empty, this is a defect of "
+        "streamgauge: report it with this folder"
+    )
+
+
 def poll(testbed: TestBed, trial_log: TrialLog) -> Tick:
     """Adds everything since the last poll to the log. Raises DriverError like `TestBed.tick`.
 
@@ -307,7 +336,15 @@ def drain_backlog(testbed: TestBed, trial_log: TrialLog, timeout_s: float) -> bo
         tick = poll(testbed, trial_log)
         if before_us := trial_log.forgettable_until():
             testbed.commit(before_us)
-        if trial_log.committed_until() >= tick.frontier_us:
+        if trial_log.committed_until() >= tick.frontier_us or _all_events_committed(trial_log):
             return True
         time.sleep(0.1)
     return False
+
+
+def _all_events_committed(trial_log: TrialLog) -> bool:
+    """Whether every sink has committed, and no event waits.
+
+    No read of a broker's partition reaches the event time at which another partition was halted later.
+    """
+    return trial_log.committed_until() > 0 and trial_log.committed_events() == trial_log.offered_events()

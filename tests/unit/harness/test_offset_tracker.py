@@ -72,6 +72,21 @@ def test_what_every_reader_has_read_is_known() -> None:
     assert plan.count_before(0, 1, other) == 8
 
 
+def test_a_rare_stream_holds_no_reader_back() -> None:
+    """After the next plan began its reader is at its first event there, though it has read nothing of that plan."""
+    specs = (StreamSpec("ads", (Integer("n", 1, 9),), 0.999), StreamSpec("purchases", (Integer("n", 1, 9),), 0.001))
+    first, later = (
+        Plan(specs, parse_profile("constant", RATE, 10.0), start, 10.0, 1, 1) for start in (START, START + 60 * US)
+    )
+    offsets = Offsets(1)
+    offsets.begin(first, [{"ads": 0, "purchases": 0}])
+    sent = {name: first.count_before(number, 0, START + 5 * US) for number, name in enumerate(("ads", "purchases"))}
+    offsets.deliveries([read(sent["ads"]), read(sent["purchases"], stream="purchases")])
+    offsets.begin(later, [sent])
+    offsets.deliveries([read(sent["ads"] + 100, 1), read(sent["purchases"], 1, stream="purchases")])
+    assert offsets.reached_us() == [later.start_us]
+
+
 def test_the_end_of_a_plan_is_its_end() -> None:
     """Everything that it has was read: no event says where that is."""
     offsets, plan = begun()

@@ -52,6 +52,8 @@ class FakeTestBed:
     on_tick: Callable[[int], None] = lambda now_us: None
     until_us: int = 0
     given_us: int = 0
+    waiting: int = 0
+    silent_from_us: int | None = None
     ticks: dict[tuple[int, int], Any] = field(default_factory=dict)
     events: list[TrialEvent] = field(default_factory=list)
 
@@ -70,6 +72,9 @@ class FakeTestBed:
     def level(self) -> None:
         self.requests.append(("level", self.clock.now))
 
+    def waiting_events(self) -> int:
+        return self.waiting
+
     def commit(self, before_us: int) -> None:
         self.requests.append(("commit", before_us))
 
@@ -82,9 +87,12 @@ class FakeTestBed:
         def new(when_us: int) -> bool:
             return since < when_us <= self.given_us
 
+        def offered(when_us: int) -> bool:
+            return new(when_us) and (self.silent_from_us is None or when_us < self.silent_from_us)
+
         partitions = range(self.story.plan.partitions)
         return self.make.tick(
-            [[c for tick in whole for c in tick.chunks[p] if new(c.published_us)] for p in partitions],
+            [[c for tick in whole for c in tick.chunks[p] if offered(c.published_us)] for p in partitions],
             [[h for tick in whole for h in tick.deliveries[p] if new(h.ingest_us)] for p in partitions],
             [commit for tick in whole for commit in tick.commits if new(commit.committed_us)],
             frontier_us=min(self.clock.now, self.until_us),

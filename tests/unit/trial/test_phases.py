@@ -73,6 +73,27 @@ def test_the_pace_is_passed_on(testbed: FakeTestBed) -> None:
     assert testbed.of("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, 2 * US)]
 
 
+@pytest.mark.parametrize(("silent_from_s", "after_s"), [(9.0, 11.0), (-1.0, 5.0)])
+@pytest.mark.parametrize("pace_us", [None, 2 * US])
+def test_a_driver_that_offers_nothing_is_named_at_once(
+    testbed: FakeTestBed, silent_from_s: float, after_s: float, pace_us: int | None
+) -> None:
+    """With and without a pace: two seconds after its last chunk, or five after the first one was due."""
+    testbed.silent_from_us = START + round(silent_from_s * US)
+    record = conductor(testbed, pace_us=pace_us).conduct()
+    assert f"offered nothing since {max(silent_from_s, 0.0):.0f}." in record.driver_failed
+    assert START + after_s * US - US < record.deadline_us < START + after_s * US + 2 * US
+    assert record.engine_failed == ""
+
+
+def test_a_pace_waits_for_reads(testbed: FakeTestBed) -> None:
+    """As long as events wait, the generators stand still for the engine; an open loop has no such excuse."""
+    testbed.silent_from_us, testbed.waiting = START + 9 * US, 1
+    assert conductor(testbed, pace_us=2 * US, drain_s=0.0).conduct().driver_failed == ""
+    testbed.given_us, testbed.clock.now = 0, START - US // 2
+    assert conductor(testbed).conduct().driver_failed
+
+
 def test_progress_is_shown_twice_a_second(testbed: FakeTestBed) -> None:
     """Each look tells the view once; time moves on between."""
     seen: list[int] = []

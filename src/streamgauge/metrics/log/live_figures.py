@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ from numpy.typing import NDArray
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.records import Commit
 from streamgauge.transports.spi import Chunk, Delivery
-
-if TYPE_CHECKING:
-    from streamgauge.loadgen.plan import Plan
 
 Ints = NDArray[np.int64]
 Moments = Ints | int
@@ -52,10 +49,14 @@ class BatchTimes:
 
 
 class OnlineMetrics:
-    """Sums and columns of all records so far. They only grow."""
+    """Sums and columns of all records so far. They only grow.
 
-    def __init__(self, plan: Plan) -> None:
-        self._start_us = plan.start_us
+    Args:
+        start_us: since when the first delivery of a span counts, in `delivered_between` and `committed_between`.
+    """
+
+    def __init__(self, start_us: int = 0) -> None:
+        self._start_us = start_us
         self.offered_events = 0
         self.chunk_us_max = 0
         self.reread_events = 0

@@ -134,6 +134,8 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
     if outcome.holds:
         return offered
     if not outcome.drained_per_s or outcome.drained_per_s <= 0:
+        if outcome.verdict == "invalid":
+            raise SearchEnded(SearchEnd.DRIVER_FAILED, f"the overload trial is invalid: {outcome.why}")
         reason = f"the overload trial drained nothing ({outcome.why or outcome.verdict})"
         raise SearchEnded(SearchEnd.NOTHING_DRAINED, reason)
     if outcome.limit_per_s is not None:

@@ -85,7 +85,10 @@ def outcome_of_overload(request: TrialRequest, found: SaturationResult) -> Trial
     if found.limit_per_s is not None:
         why = f"its batches would be full at {format_rate(found.limit_per_s)}: looking around that"
     if found.driver_failed:
-        verdict, why = "invalid", f"drained {drained} until the driver failed: {found.driver_failed}"
+        before = (
+            f"the engine drained {drained} until then" if found.drained_per_s else "the engine had nothing to drain"
+        )
+        verdict, why = "invalid", f"the driver failed: {found.driver_failed} ({before})"
     elif found.engine_failed:
         why = f"drained {drained} until the engine failed: {found.engine_failed}"
     elif found.kept_up:

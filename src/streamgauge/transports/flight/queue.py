@@ -16,6 +16,7 @@ from streamgauge.core.lineage_columns import INGEST_TIME
 from streamgauge.transports.busy_time import BusyInterval, BusyTracker
 from streamgauge.transports.read_log import Reader, ReadLog
 from streamgauge.transports.spi import Chunk, Delivery, Overflow
+from streamgauge.transports.unread_time import UnreadTime
 
 SMALL_ROWS = 32_768
 """Smaller batches are merged before delivery, because many small ones slow the reader down."""
@@ -43,6 +44,7 @@ class FlightQueue:
         self._batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in streams}
         self._sizes: list[int] = []
         self._bytes = 0
+        self._unread = UnreadTime()
         self._frontier_us = 0
         self._committed_us = 0
         self._chunk_log: list[Chunk] = []
@@ -62,7 +64,7 @@ class FlightQueue:
         size = sum(batch.nbytes for batch in batches.values())
         events = sum(batch.num_rows for batch in batches.values())
         with self._lock:
-            waiting_us = to_us - self._first_unread(from_us)
+            waiting_us = self._unread.with_chunk(from_us, to_us)
             if events and (waiting_us > self._bound_us or self._bytes + size > self._bytes_max):
                 self.overflowed = True
                 self.memory_full_us = waiting_us if waiting_us <= self._bound_us else None
@@ -74,11 +76,12 @@ class FlightQueue:
             self._bytes += size
             self._frontier_us = to_us
             self._chunk_log.append(Chunk(from_us, to_us, events, published_us))
+            self._unread.add(from_us, to_us, events)
 
-    def waiting_us(self, to_us: int) -> int:
-        """The event time that would wait for delivery if the queue were filled up to `to_us`."""
+    def waiting_us(self) -> int:
+        """The event time of what not every reader has read."""
         with self._lock:
-            return to_us - self._first_unread(to_us)
+            return self._unread.us
 
     def frontier(self) -> int:
         return self._frontier_us
@@ -144,12 +147,6 @@ class FlightQueue:
         """The intervals since the last call with at least one delivery in progress."""
         return self.delivering.news()
 
-    def _first_unread(self, otherwise_us: int) -> int:
-        """The time of the first event that not every reader has read. A gap between two plans does not count."""
-        handed_us = min(reads.reached_us for reads in self._reads.values())
-        index = bisect.bisect_right(self._borders, handed_us, key=lambda border: border[1])
-        return max(handed_us, self._borders[index][0]) if index < len(self._borders) else otherwise_us
-
     def _refuse_lost(self, stream: str, from_us: int, to_us: int) -> None:
         if from_us < self._committed_us or to_us > self._frontier_us:
             available = f"[{self._committed_us}, {self._frontier_us})"
@@ -166,6 +163,7 @@ class FlightQueue:
 
     def _log_deliveries(self, stream: str, from_us: int, to_us: int, batch: int, reader: Reader) -> list[Delivery]:
         parts = self._reads[stream].note(from_us, to_us, batch, reader, self._now_us())
+        self._unread.read(min(reads.reached_us for reads in self._reads.values()))
         deliveries = [replace(part, events=self._count(part)) for part in parts]
         self._delivery_log += deliveries
         return deliveries

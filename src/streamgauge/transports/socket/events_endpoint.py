@@ -62,9 +62,8 @@ class SocketOutlet(WriteOnlyOutlet):
             Overflow: more event time or bytes wait than the limits allow; nothing was sent.
         """
         events = sum(batch.num_rows for batch in batches.values())
-        self._begin(from_us)
         new = [memoryview(bytes_of(batch.column(0))) for batch in batches.values() if batch.num_rows]
-        self._refuse_beyond(to_us, sum(map(len, new)))
+        self._refuse_beyond(self._waiting_with(from_us, to_us), sum(map(len, new)))
         with self._changed:
             self._count(Chunk(from_us, to_us, events, published_us), batches)
             self._pending.extend(view[start : start + PIECE] for view in new for start in range(0, len(view), PIECE))
@@ -76,8 +75,7 @@ class SocketOutlet(WriteOnlyOutlet):
             aborted, self._aborted = self._aborted, []
             return aborted
 
-    def _refuse_beyond(self, to_us: int, more_bytes: int) -> None:
-        waiting_us = self.waiting_us(to_us)
+    def _refuse_beyond(self, waiting_us: int, more_bytes: int) -> None:
         if more_bytes and (waiting_us > self._config.bound_us or self._bytes + more_bytes > self._config.bytes_max):
             self.overflowed = True
             self.memory_full_us = waiting_us if waiting_us <= self._config.bound_us else None

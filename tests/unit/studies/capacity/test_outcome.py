@@ -255,6 +255,7 @@ ENDS: list[tuple[dict[str, Any], str]] = [
     (NONE_HELD | {"ended_by": SearchEnd.WRONG_ANSWERS}, "look at the examples in runs/one/trials/verification.json"),
     (WITH_LOW | {"ended_by": SearchEnd.FAILED}, f"read the engine's log in runs/one/engine and remove the cause; then "
      f"go on: {RESUME}"),
+    (NONE_HELD | {"ended_by": SearchEnd.DRIVER_FAILED}, "the driver failed, not the engine"),
     (NONE_HELD | {"ended_by": SearchEnd.NOTHING_DRAINED}, "read the engine's log in runs/one/engine; then search from"),
     (WITH_LOW | {"ended_by": SearchEnd.INVALID_TWICE}, "close background processes or separate the driver's"),
     (NONE_HELD | {"ended_by": SearchEnd.NO_RATE_HELD}, "read in runs/one why not even that"),

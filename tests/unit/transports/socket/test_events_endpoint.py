@@ -94,13 +94,13 @@ def test_what_is_in_no_batch_waits() -> None:
     with connected(outlet) as reader:
         offer(outlet, 0, 8)
         assert reader.recv(1)
-        assert outlet.waiting_us(8) == 8
+        assert outlet.waiting_us() == 8
         with pytest.raises(Overflow, match="wait to be in a batch"):
             offer(outlet, 8, 8)
         assert outlet.memory_full_us is None
         outlet.mark_delivered(8)
         offer(outlet, 8, 8)
-        assert outlet.waiting_us(16) == 8
+        assert outlet.waiting_us() == 8
 
 
 def test_a_peer_without_access_gets_nothing() -> None:

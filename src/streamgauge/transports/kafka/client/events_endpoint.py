@@ -6,8 +6,6 @@ knows that a batch has started.
 
 from __future__ import annotations
 
-from collections import deque
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -43,7 +41,6 @@ class KafkaOutlet(WriteOnlyOutlet):
         self._planned = self._program.planned if self._program is not None else frozenset()
         self._producer: Producer | None = None
         self._encodings: dict[str, Encoding | ProgramFormat] = {}
-        self._waiting: deque[tuple[int, int]] = deque()
 
     @property
     def location(self) -> str:
@@ -73,8 +70,7 @@ class KafkaOutlet(WriteOnlyOutlet):
             DriverError: the broker lost messages, accepts too little, or has not stored messages for long.
         """
         events = sum(batch.num_rows for batch in batches.values())
-        self._begin(from_us)
-        waiting_us = self.waiting_us(to_us)
+        waiting_us = self._waiting_with(from_us, to_us)
         if events and waiting_us > self._config.bound_us:
             self._refuse_unkept()
             self.overflowed = True
@@ -87,13 +83,6 @@ class KafkaOutlet(WriteOnlyOutlet):
             self._producer.send(messages, keys, times_ms)
         with self._lock:
             self._count(Chunk(from_us, to_us, events, published_us), batches)
-            self._waiting.append((to_us, events))
-
-    def mark_delivered(self, before_us: int) -> None:
-        super().mark_delivered(before_us)
-        with self._lock:
-            while self._waiting and self._waiting[0][0] <= self._read_us:
-                self._waiting.popleft()
 
     def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
         """Raises DriverError if the broker lost messages, also after the last event."""
@@ -106,10 +95,8 @@ class KafkaOutlet(WriteOnlyOutlet):
         if self._producer is None:
             return
         self._producer.check()  # also updates the number of pending messages
-        with self._lock:
-            unread = sum(events for to_us, events in self._waiting if to_us > self._read_us)
-        if 2 * self._producer.pending > unread:
-            unkept = f"{self._producer.pending} of the {unread} events that wait to be read"
+        if 2 * self._producer.pending > self._unread.events:
+            unkept = f"{self._producer.pending} of the {self._unread.events} events that wait to be read"
             raise DriverError(f"the broker has not kept {unkept}")
 
     def _encoding(self, stream: str, columns: Columns) -> Encoding | ProgramFormat:
