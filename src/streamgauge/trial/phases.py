@@ -134,6 +134,8 @@ class PhaseRunner:
         self._monitors = Monitors(testbed.processes, testbed.clock.now_us)
         self._reference_work = MachineSpeed()
         self._status_due = 0.0
+        self._unexcused_us: int | None = None
+        """Since when the generators have no reason to offer nothing; None if they have one."""
         self._busy_us: dict[str, int] = {}
         """Time of the engine's last report of work on a batch, by query."""
 
@@ -205,9 +207,12 @@ class PhaseRunner:
     def _poll(self) -> None:
         trial_log, asked_us = self.record.trial_log, self._testbed.clock.now_us()
         tick = poll(self._testbed, trial_log)
-        if not tick.ended and not tick.overflowed and not self._waits_for_reads():
-            self._require_offers(asked_us)
         now_us = self._testbed.clock.now_us()
+        if tick.ended or tick.overflowed or self._waits_for_reads():
+            self._unexcused_us = None
+        else:
+            self._unexcused_us = self._unexcused_us or now_us
+            self._require_offers(asked_us, self._unexcused_us)
         if not trial_log.usages or now_us - trial_log.usages[-1].time_us >= US:
             trial_log.usages.extend(self._monitors.sample())
             if self._monitors.background_percent is not None:
@@ -225,14 +230,16 @@ class PhaseRunner:
         """Whether generators may pause: only at the pace of a load without a verdict, while events wait to be read."""
         return self._policy.pace_us is not None and self._testbed.waiting_events() > 0
 
-    def _require_offers(self, asked_us: int) -> None:
-        """Raises DriverError if a generator offers nothing of its plan. `asked_us`: when it was asked for its log."""
+    def _require_offers(self, asked_us: int, unexcused_us: int) -> None:
+        """Raises DriverError if a generator offers nothing of its plan.
+
+        `asked_us`: when it was asked for its log. `unexcused_us`: since when it has no reason to wait.
+        """
         spans = self.record.spans
         for chunks in self.record.trial_log.chunks:
             last, patience_us = (chunks[-1], SILENT_US) if chunks else (None, FIRST_CHUNK_US)
-            reached_us = last.to_us if last else spans.start_us
-            due_us = min(reached_us + self._chunk_us, spans.end_us)
-            since_us = max(due_us, last.published_us) if last else due_us
+            reached_us, offered_us = (last.to_us, last.published_us) if last else (spans.start_us, 0)
+            since_us = max(min(reached_us + self._chunk_us, spans.end_us), offered_us, unexcused_us)
             if reached_us < spans.end_us and asked_us - since_us >= patience_us:
                 raise DriverError(silence(since_us - spans.start_us))
 

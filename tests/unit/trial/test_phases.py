@@ -94,6 +94,20 @@ def test_a_pace_waits_for_reads(testbed: FakeTestBed) -> None:
     assert conductor(testbed).conduct().driver_failed
 
 
+def test_a_pace_leaves_the_generators_time_after_a_read(testbed: FakeTestBed) -> None:
+    """A first batch may take long; the chunk after its read is offered only then."""
+    testbed.silent_from_us, testbed.waiting = START + 9 * US, 1
+
+    def read_at_12(now_us: int) -> None:
+        if now_us >= START + 12 * US:
+            testbed.waiting = 0
+
+    testbed.on_tick = read_at_12
+    record = conductor(testbed, pace_us=2 * US, drain_s=0.0).conduct()
+    assert START + 14 * US <= record.deadline_us < START + 15 * US
+    assert record.driver_failed
+
+
 def test_progress_is_shown_twice_a_second(testbed: FakeTestBed) -> None:
     """Each look tells the view once; time moves on between."""
     seen: list[int] = []
