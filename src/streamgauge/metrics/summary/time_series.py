@@ -18,6 +18,7 @@ from streamgauge.metrics.latency.event_latency import LatencyBySecond, carried_p
 from streamgauge.metrics.latency.histogram import Histogram
 from streamgauge.metrics.log.trial_log import Floats, Ints, TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary.backlog import backlog_events, due_events
 from streamgauge.metrics.summary.lag import lags
 from streamgauge.metrics.summary.resources import usage_by_second
 from streamgauge.metrics.summary.spans import phase_at
@@ -27,19 +28,17 @@ def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Tab
     """The per-second table of `artifacts.tables`, from the first planned second to the deadline."""
     spans, trial_log = record.spans, record.trial_log
     starts = np.arange(spans.start_us, max(record.deadline_us, spans.start_us + US), US)
-    last_due = [min(int(start) + US, spans.end_us) for start in starts]
-    planned = np.array([_planned(trial_log, int(low), high) for low, high in zip(starts, last_due, strict=True)])
     ends, running = np.append(starts[1:], FAR_FUTURE_US), trial_log.running
     committed = running.committed_by(ends)
-    due = np.cumsum(planned)
+    due = due_events(record, starts + US)
     columns: dict[str, Any] = {
         "time_us": starts,
         "phase": [phase_at(spans, int(start)) for start in starts],
-        "planned": planned,
+        "planned": np.diff(due, prepend=0),
         "offered": _offered(trial_log, starts),
         "handed_out": np.diff(running.delivered_by(ends), prepend=0),
         "committed": np.diff(committed, prepend=0),
-        "backlog_events": np.maximum(due - running.taken_by(ends), 0),
+        "backlog_events": backlog_events(record, starts + US, ends),
         "lag_events": np.maximum(due - committed, 0),
         **_lag_columns(trial_log, ends, spans.end_us),
         "lag_at_commit_mean": _lag_at_commits(trial_log, starts, spans.end_us),
@@ -52,10 +51,6 @@ def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Tab
         **(_latency_columns(latency, starts) if latency is not None else {}),
     }
     return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
-
-
-def _planned(trial_log: TrialLog, from_us: int, to_us: int) -> int:
-    return trial_log.plan.planned_events(from_us, to_us) if to_us > from_us else 0
 
 
 def _offered(trial_log: TrialLog, starts: Ints) -> Ints:
