@@ -62,7 +62,7 @@ class ResultTimes:
         """From each event to its result."""
         return self.emission_us - self.event_us
 
-    def of(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> ResultTimes:
+    def select(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> ResultTimes:
         """Some of them."""
         return ResultTimes(*(getattr(self, each.name)[chosen] for each in fields(self)))
 

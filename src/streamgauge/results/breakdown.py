@@ -132,7 +132,7 @@ class BreakdownTrial(Decomposition, TrialConditions):
     """
 
     @classmethod
-    def of(cls, conditions: TrialConditions, decomposition: Decomposition) -> Self:
+    def from_parts(cls, conditions: TrialConditions, decomposition: Decomposition) -> Self:
         return cls(**dict(conditions), **dict(decomposition))
 
 

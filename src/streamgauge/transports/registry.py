@@ -90,13 +90,13 @@ def _kafka() -> Transport:
         return KafkaCluster(request)
 
     def in_force(options: Options) -> dict[str, str]:
-        return {"producer": KafkaSettings.of(options).in_force}
+        return {"producer": KafkaSettings.from_options(options).in_force}
 
     def require(options: Options) -> None:
         if options.get("brokers"):
             from streamgauge.transports.kafka.broker.topics import require_brokers
 
-            settings = KafkaSettings.of(options)
+            settings = KafkaSettings.from_options(options)
             require_brokers(settings.brokers, settings.login)
         else:
             from streamgauge.transports.kafka.broker.broker import require_jars

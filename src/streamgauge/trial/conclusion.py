@@ -95,7 +95,7 @@ class Conclusion:
     ) -> None:
         self._resolved, self._testbed, self._observe, self._ceiling_per_s = resolved, testbed, observe, ceiling_per_s
 
-    def of(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, report: EngineReport) -> TrialResult:
+    def conclude(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, report: EngineReport) -> TrialResult:
         """The result. The measurements are written before the verdict."""
         resolved, testbed = self._resolved, self._testbed
         folder.forget_answers()

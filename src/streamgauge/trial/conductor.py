@@ -144,7 +144,7 @@ class TrialConductor:
 
     def conclude(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, report: EngineReport) -> TrialResult:
         """Verifies the answers, judges and writes; `trial.conclusion` has the steps."""
-        return Conclusion(self.resolved, self.testbed, self.observe, self.ceiling_per_s).of(
+        return Conclusion(self.resolved, self.testbed, self.observe, self.ceiling_per_s).conclude(
             folder, trial, record, report
         )
 

@@ -46,7 +46,7 @@ class Samples:
     about: str = ""
 
     @classmethod
-    def of(cls, time_s: Iterable[float], value: Iterable[float]) -> Samples:
+    def from_values(cls, time_s: Iterable[float], value: Iterable[float]) -> Samples:
         return cls(np.asarray(list(time_s), dtype=np.float64), np.asarray(list(value), dtype=np.float64))
 
 

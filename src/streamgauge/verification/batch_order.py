@@ -58,7 +58,7 @@ class BatchNumbers:
                 parts = (part for part in log if part.stream == stream and part.reader == 0 and not part.again)
                 self._reads[stream, partition] = self._ends_and_batches(partition, parts)
 
-    def of(self, stream: str, partition: int, first: int, last: int) -> Ints:
+    def batches_of(self, stream: str, partition: int, first: int, last: int) -> Ints:
         """The batch of each event with sequences [first, last); `NEVER_READ` for those that no batch read."""
         nothing = np.zeros(0, np.int64)
         sequences = np.arange(first, last, dtype=np.int64)
@@ -101,7 +101,7 @@ class InputInBatchOrder(RegeneratedInput):
 
     def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         times = batch.column(EVENT_TIME).to_numpy()
-        numbers = self._numbers.of(self._plan.streams[stream].name, partition, first, first + batch.num_rows)
+        numbers = self._numbers.batches_of(self._plan.streams[stream].name, partition, first, first + batch.num_rows)
         ordered = numbers << TIME_BITS | (times - self._plan.start_us)
         place = batch.schema.get_field_index(EVENT_TIME)
         return batch.set_column(place, EVENT_TIME, pa.array(ordered)).append_column(INGEST_TIME, pa.array(times))

@@ -311,4 +311,4 @@ class _LastInWindow:
             for partition in range(self._plan.partitions):
                 last_us = self._plan.last_before(number, partition, end_us)
                 if last_us is not None:
-                    yield last_us, int(self._ingest.of(stream.name, partition, np.array([last_us]))[0])
+                    yield last_us, int(self._ingest.times_of(stream.name, partition, np.array([last_us]))[0])

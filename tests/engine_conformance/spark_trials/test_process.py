@@ -62,7 +62,7 @@ class LastPrice(Processor):
         self._packs, self._prices = KeyDictionary(schema.field("pack").type), np.empty(0, np.int64)
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        codes = self._packs.of(batch.column("pack"))
+        codes = self._packs.encode(batch.column("pack"))
         self._prices = np.append(self._prices, np.full(len(self._packs) - len(self._prices), -1))
         bought = batch.column(INPUT).to_numpy() == 0
         # The number of the last purchase of the same pack up to each row: rows by pack, then a running maximum.
@@ -167,7 +167,7 @@ class Held(Processor):
         self._counts = np.empty(0, np.int64)
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        codes = self._packs.of(batch.column("gem_pack_id"))
+        codes = self._packs.encode(batch.column("gem_pack_id"))
         self._counts = np.append(self._counts, np.zeros(len(self._packs) - len(self._counts), np.int64))
         order = np.argsort(codes, kind="stable")
         grouped = codes[order]

@@ -38,7 +38,7 @@ class Column:
     valid: Bools
 
     @classmethod
-    def of(cls, column: pa.Array) -> Column:
+    def from_arrow(cls, column: pa.Array) -> Column:
         """Non-numeric columns keep only their validity: only `count` reads them."""
         valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
         whole = pa.types.is_integer(column.type)
@@ -79,7 +79,7 @@ class CountWindow(Processor):
         self._books = RowKeyDictionary([schema.field(key).type for key in self._keys])
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        codes = self._books.of([batch.column(key) for key in self._keys])
+        codes = self._books.encode([batch.column(key) for key in self._keys])
         windows = group_windows(self._codes, codes, self._size)
         rows = np.flatnonzero(self._event_counts(codes, windows) % self._slide == 0)
         columns = self._advance(batch, windows)
@@ -103,7 +103,7 @@ class CountWindow(Processor):
         """The columns of stored and new events by key. Stores what the next windows need."""
         columns = {}
         for name in self._names:
-            column = Column.of(batch.column(name))
+            column = Column.from_arrow(batch.column(name))
             columns[name] = column.after(self._columns.get(name, column.take(np.empty(0, np.int64)))).take(
                 windows.order
             )

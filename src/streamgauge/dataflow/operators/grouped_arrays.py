@@ -44,7 +44,7 @@ class KeyDictionary:
     def __init__(self, type_: pa.DataType) -> None:
         self._type, self._codes = type_, dict[Any, int]()
 
-    def of(self, keys: pa.Array) -> Ints:
+    def encode(self, keys: pa.Array) -> Ints:
         """The code of each key, shape (len(keys),)."""
         encoded = pc.dictionary_encode(keys, null_encoding="encode")
         codes = [self._codes.setdefault(_one_nan(key), len(self._codes)) for key in encoded.dictionary.to_pylist()]
@@ -74,11 +74,11 @@ class RowKeyDictionary:
         self._columns = [KeyDictionary(type_) for type_ in types]
         self._pairs = [KeyDictionary(pa.int64()) for _ in types[1:]]
 
-    def of(self, columns: Sequence[pa.Array]) -> Ints:
+    def encode(self, columns: Sequence[pa.Array]) -> Ints:
         """The code of each row, shape (rows,); all columns have the same length."""
-        row_codes, *rest = (book.of(column) for book, column in zip(self._columns, columns, strict=True))
+        row_codes, *rest = (book.encode(column) for book, column in zip(self._columns, columns, strict=True))
         for book, codes in zip(self._pairs, rest, strict=True):
-            row_codes = book.of(pa.array(row_codes << 32 | codes))
+            row_codes = book.encode(pa.array(row_codes << 32 | codes))
         return row_codes
 
     def __len__(self) -> int:

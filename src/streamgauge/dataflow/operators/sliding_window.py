@@ -82,13 +82,15 @@ class SlidingWindow(Processor):
     def _panes_of(self, batch: pa.RecordBatch) -> Panes:
         """One row for each key and pane of a batch."""
         keys = [batch.column(key) for key in self._keys]
-        codes = RowKeyDictionary(self._key_types).of(keys)
+        codes = RowKeyDictionary(self._key_types).encode(keys)
         start = _floor(batch.column(TIME).to_numpy(), self._pane_us)
         order = np.lexsort((start, codes))
         first, _ = groups(codes[order], start[order])
         end = np.append(first[1:], len(order))
         partials = tuple(
-            aggregated(function, None if column == "*" else Column.of(batch.column(column)).take(order), first, end)
+            aggregated(
+                function, None if column == "*" else Column.from_arrow(batch.column(column)).take(order), first, end
+            )
             for _, function, column in self._aggregates
         )
         heads = order[first]
@@ -111,7 +113,7 @@ class SlidingWindow(Processor):
 
     def _results(self, starts: range) -> Iterator[pa.RecordBatch]:
         """The results of the windows with these starts."""
-        codes = RowKeyDictionary(self._key_types).of(self._panes.keys)
+        codes = RowKeyDictionary(self._key_types).encode(self._panes.keys)
         panes = self._panes.take(np.lexsort((self._panes.start, codes)))
         codes, origin_us = np.sort(codes), int(panes.start.min())
         pane = (panes.start - origin_us) // self._pane_us
@@ -133,7 +135,7 @@ class SlidingWindow(Processor):
         columns: dict[str, Any] = dict(zip(self._keys, _taken(panes.keys, pa.array(first)), strict=True))
         columns |= {WINDOW_START: start, WINDOW_END: start + self._range_us, TIME: start + self._range_us - 1}
         for (name, function, _), partial in zip(self._aggregates, panes.partials, strict=True):
-            columns[name] = aggregated(REDUCED_BY[function], Column.of(partial), first, end)
+            columns[name] = aggregated(REDUCED_BY[function], Column.from_arrow(partial), first, end)
         return pa.RecordBatch.from_pydict(columns)
 
     def _forget(self, ended_us: int) -> None:

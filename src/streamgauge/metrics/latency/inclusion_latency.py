@@ -80,7 +80,7 @@ def inclusion_latency(record: TrialRecord, streams: Collection[str]) -> Inclusio
         return InclusionTimes(Latency(note=NO_BATCHES))
     tally = _Tally(record.deadline_us)
     for place, event_times_us in _events(record, streams):
-        tally.add(event_times_us, times.of(place, event_times_us))
+        tally.add(event_times_us, times.times_of(place, event_times_us))
     latency = summary(tally.whole, len(tally.batches)).model_copy(update={"lower_bounds": tally.missing})
     return InclusionTimes(latency, tally.whole)
 
@@ -106,7 +106,7 @@ class InclusionLatency:
         """Whether the log names the events of any batch whose results came."""
         return any(stamps.any() for readers in self._readers.values() for _, stamps in readers)
 
-    def of(self, place: Place, event_times_us: Ints) -> Ints:
+    def times_of(self, place: Place, event_times_us: Ints) -> Ints:
         """When events (n,) with ascending times were included in results; 0 if never.
 
         If a query reads a stream at several places, an event is included once the last of them has read it.

@@ -28,7 +28,7 @@ class IngestTimes:
                 tables[stream, partition] = ends_and_stamps(firsts, attrgetter("ingest_us"))
         return tables
 
-    def of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
+    def times_of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
         """Ingest times for ascending event times; 0 for events that were never delivered."""
         ends, stamps = self._tables.get((stream, partition), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
         return stamps_of(ends, stamps, event_times_us)

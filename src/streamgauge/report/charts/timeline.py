@@ -73,7 +73,7 @@ class Timeline:
         return points if gaps else [point for point in points if point["v"] is not None]
 
 
-def of(series: pa.Table) -> Timeline | None:
+def from_series(series: pa.Table) -> Timeline | None:
     """The timeline of a per-second series (tables.py); None if it has no rows."""
     if series.num_rows == 0:
         return None

@@ -63,7 +63,7 @@ def load_figures(record: TrialRecord, now_us: int) -> LoadFigures:
 
 def latency_figures(latencies: Latencies) -> Values:
     """Seconds of every known percentile, by kind of latency and quantile."""
-    known = {kind: latencies.of(kind) for kind in LATENCY_KINDS}
+    known = {kind: latencies.by_kind(kind) for kind in LATENCY_KINDS}
     return {
         (kind, f"{share:g}"): value / US
         for kind, latency in known.items()

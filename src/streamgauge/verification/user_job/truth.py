@@ -265,7 +265,7 @@ class _WithBatches(_OverBroker):
         self._numbers = BatchNumbers(trial_log.of_query(query))
 
     def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        numbers = self._numbers.of(self._plan.streams[stream].name, partition, first, first + batch.num_rows)
+        numbers = self._numbers.batches_of(self._plan.streams[stream].name, partition, first, first + batch.num_rows)
         return super()._with_ingest(stream, partition, first, batch).append_column(BATCH, pa.array(numbers))
 
 

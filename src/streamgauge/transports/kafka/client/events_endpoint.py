@@ -38,8 +38,8 @@ class KafkaOutlet(WriteOnlyOutlet):
 
     def __init__(self, at: EndpointConfig, config: OutletConfig) -> None:
         super().__init__(config)
-        self._settings, self._run = KafkaSettings.of(at.options), at.token
-        self._program = ProgramTopics.of(at.program) if at.program else None
+        self._settings, self._run = KafkaSettings.from_options(at.options), at.token
+        self._program = ProgramTopics.from_plain(at.program) if at.program else None
         self._planned = self._program.planned if self._program is not None else frozenset()
         self._producer: Producer | None = None
         self._encodings: dict[str, Encoding | ProgramFormat] = {}

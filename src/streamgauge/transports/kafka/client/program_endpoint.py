@@ -89,8 +89,8 @@ class ProgramInlet:
     """
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
-        settings, self._receiver = KafkaSettings.of(at.options), receiver
-        self._topics = ProgramTopics.of(at.program)
+        settings, self._receiver = KafkaSettings.from_options(at.options), receiver
+        self._topics = ProgramTopics.from_plain(at.program)
         self._group_id = group_of(at.token, self._topics.group)
         self._streams = {topic: stream for stream, topic in self._topics.input_topics(at.token).items()}
         self._outputs = {
@@ -250,9 +250,9 @@ class ProgramInlet:
         for output in self._outputs.values():
             if output.results or not output.foreign:
                 continue
-            timeout_s, beyond_reach_s = self._topics.timeout_s, self._waited_s - output.parser.of.reach_s
+            timeout_s, beyond_reach_s = self._topics.timeout_s, self._waited_s - output.parser.topic.reach_s
             if beyond_reach_s > (min(FOREIGN_S, timeout_s) if output.foreign >= FOREIGN_MIN else timeout_s):
-                fields = ", ".join(f"{name} {kind}" for name, kind in output.parser.of.types.items())
+                fields = ", ".join(f"{name} {kind}" for name, kind in output.parser.topic.types.items())
                 return (
                     f"{output.foreign_in_words}. A result must be {output.parser.format.words} with these "
                     f"fields: {fields}. Correct what the program writes, or its output and reference in its file"

@@ -65,7 +65,7 @@ class KafkaSettings:
     batch: str = "1MB"
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> KafkaSettings:
+    def from_options(cls, options: Mapping[str, str]) -> KafkaSettings:
         return cls(**options)
 
     @cached_property

@@ -188,7 +188,7 @@ class BargainIndex(Processor):
         rows = np.flatnonzero(sound & valid_mask(batch.column("stock")))
         price, size = price[rows], size[rows]
         stocks = batch.column("stock").take(pa.array(rows))
-        codes = self._stocks.of(stocks)
+        codes = self._stocks.encode(stocks)
         quotes = batch.column("quote").to_numpy(zero_copy_only=False)[rows] == 1
         trades = np.flatnonzero(~quotes)
         times = batch.column(TIME).to_numpy()[rows]

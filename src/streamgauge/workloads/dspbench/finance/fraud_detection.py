@@ -108,7 +108,7 @@ class SequenceScore(Processor):
         states = pc.index_in(batch.column("state"), pa.array(STATES)).to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(np.isfinite(states) & valid_mask(batch.column("customer")))
         customers = batch.column("customer").take(pa.array(rows))
-        windows = self._states.add(self._customers.of(customers), states[rows].astype(np.float64))
+        windows = self._states.add(self._customers.encode(customers), states[rows].astype(np.float64))
         whole = np.flatnonzero(windows.counts == self._window)
         sequences = windows.values.astype(np.int64)[windows.end[whole, None] - self._window + np.arange(self._window)]
         before, after = sequences[:, :-1], sequences[:, 1:]

@@ -155,7 +155,7 @@ class AnomalyScorer(Processor):
         self._machines = KeyDictionary(schema.field("machine").type)
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        machines = self._machines.of(batch.column("machine"))
+        machines = self._machines.encode(batch.column("machine"))
         sums = self._recent.add(machines, batch.column("score").to_numpy()).sums
         columns = [*map(batch.column, SCORED.names), pa.array(sums), pa.array(np.arange(batch.num_rows))]
         return pa.RecordBatch.from_arrays(columns, names=[*SUMMED.names, ROW])

@@ -195,7 +195,7 @@ class SpeedCalculator(Processor):
         self._roads = KeyDictionary(schema.field("road_id").type)
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        codes = self._roads.of(batch.column("road_id"))
+        codes = self._roads.encode(batch.column("road_id"))
         self._grow(len(self._roads) - len(self._recent_speeds))
         speeds = np.floor(batch.column("speed").to_numpy(zero_copy_only=False) * SPEED_GRID + 0.5).astype(np.int64)
         sums, counts = np.zeros(len(codes), np.int64), np.zeros(len(codes), np.int64)

@@ -182,7 +182,7 @@ class WordProbability(Processor):
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         word = batch.column("word")
-        codes = self._words.of(word)
+        codes = self._words.encode(word)
         is_spam, is_ham = _labels(batch.column("spam"))
         rows = np.flatnonzero(~(is_spam | is_ham))
         order = group_by_key(codes)

@@ -139,7 +139,7 @@ def test_topics_are_plain_data() -> None:
         {"totals": OutputTopic({"n": "bigint"}, ("n",), "ts"), "other": OutputTopic({"n": "bigint"})},
         group="mine", starts=(("orders", 0, 5),),
     )  # fmt: skip
-    assert ProgramTopics.of(json.loads(json.dumps(topics.plain()))) == topics
+    assert ProgramTopics.from_plain(json.loads(json.dumps(topics.plain()))) == topics
     assert topics.input_topics("r") == {"purchases": "orders"}
     assert topics.planned == set()
     outputs = {"totals": "streamgauge-r.results-totals", "other": "streamgauge-r.results-other"}
