@@ -30,8 +30,8 @@ class Schema:
     fields: tuple[Field, ...]
 
     @classmethod
-    def of(cls, **types: str) -> Schema:
-        """`Schema.of(user_id="int", price="int")`."""
+    def from_types(cls, **types: str) -> Schema:
+        """`Schema.from_types(user_id="int", price="int")`."""
         return cls(tuple(Field(name, type_) for name, type_ in types.items()))
 
     @property

@@ -33,8 +33,8 @@ PLAIN = PROFILES[IDIOMATIC].options
 KAFKAS_OWN = "Kafka's own defaults"
 UNKNOWN_DEFAULTS: set[str] = set()
 """Settings of which no default is known."""
-BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
-ADS = source("ads", Schema.of(user_id="int", pack="int"))
+BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
+ADS = source("ads", Schema.from_types(user_id="int", pack="int"))
 REVENUE = BOUGHT.window(hop(2, 1), keys="pack").aggregate(revenue="sum(price)")
 SUMS = BOUGHT.window(hop(2, 1), keys="pack").aggregate(total="sum(price)", name="sums").sink("sums")
 MATCHES = BOUGHT.select(pack="pack", price="price").join(ADS.select(pack="pack"), window=hop(2, 1), on="pack")

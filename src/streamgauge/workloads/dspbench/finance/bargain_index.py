@@ -263,7 +263,7 @@ def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
     bargains = source("market", market.schema).process(
         BargainIndex,
         keys="stock",
-        gives=Schema.of(stock="int", ask_price="double", ask_size="int", bargain_index="double"),
+        gives=Schema.from_types(stock="int", ask_price="double", ask_size="int", bargain_index="double"),
         parameters={"window": window, "threshold": threshold, "period": period},
         truth=truth(window, threshold, period),
         name="bargain_index",

@@ -173,7 +173,7 @@ def build(parameters: FraudDetectionParameters, rate_per_s: float) -> Job:
     outliers = source("transactions", transactions.schema).process(
         SequenceScore,
         keys="customer",
-        gives=Schema.of(customer="int", score="double", states="string"),
+        gives=Schema.from_types(customer="int", score="double", states="string"),
         parameters={"window": window, "threshold": threshold, "algorithm": algorithm},
         truth=truth(window, threshold, algorithm),
         name="predictor",

@@ -67,12 +67,12 @@ METRIC_GRID, GRID = 2**10, 2**20
 SUM_MARGIN, SCORE_MARGIN = 2 * math.sqrt(2), 0.1
 """Least distance of an abnormal sum and score above the batch's least ones. Two readings are at most sqrt(2) apart."""
 
-SCORED = Schema.of(
+SCORED = Schema.from_types(
     cluster="int", machine="int", batch="bigint", reading="int", cpu="double", memory="double", score="double"
 )
 """`batch` is its start in microseconds."""
-SUMMED = Schema.of(**SCORED.types(), stream_score="double")
-ALERTS = Schema.of(
+SUMMED = Schema.from_types(**SCORED.types(), stream_score="double")
+ALERTS = Schema.from_types(
     cluster="int", machine="int", window_start="timestamp", window_end="timestamp", reading="int",
     cpu="double", memory="double", score="double", stream_score="double",
 )  # fmt: skip

@@ -291,7 +291,7 @@ def _outliers(loads: Stream, window: Window, prefix: str = "") -> Flow:
         Medians,
         keys="window_start",
         reads=(*PLUG, "load_mw", "readings"),
-        gives=Schema.of(house="int", lowest="int", plug_median="double", global_median="double"),
+        gives=Schema.from_types(house="int", lowest="int", plug_median="double", global_median="double"),
         reach="0s",
         truth=truth_of_medians(),
         name=f"{prefix}medians",
@@ -316,7 +316,7 @@ def _predicted(averages: Stream, by: tuple[str, ...], slice_us: int, slices_per_
     predictions = averages.process(
         LoadPrediction,
         keys=by,
-        gives=Schema.of(
+        gives=Schema.from_types(
             **ids, window_start="timestamp", window_end="timestamp", avg_load="double", predicted_load="double"
         ),
         parameters={"by": by, "slice_us": slice_us, "slices_per_day": slices_per_day},

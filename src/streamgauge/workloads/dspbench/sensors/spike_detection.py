@@ -104,7 +104,7 @@ def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
         .process(
             MovingAverage,
             keys="device",
-            gives=Schema.of(device="int", avg="double", value="double"),
+            gives=Schema.from_types(device="int", avg="double", value="double"),
             parameters={"window": parameters.moving_average_window},
             truth=truth(parameters.moving_average_window),
             name="moving_average",

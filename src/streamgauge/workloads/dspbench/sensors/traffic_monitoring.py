@@ -399,7 +399,7 @@ def match_roads(traces: Stream, streets: int, radius: float, file: str = "") -> 
     return traces.process(
         MapMatcher,
         reads=("lat", "lon", "speed"),
-        gives=Schema.of(road_id="int", speed="double"),
+        gives=Schema.from_types(road_id="int", speed="double"),
         parameters={"streets": streets, "radius": radius, "file": file},
         truth=matcher_truth(streets, radius, file),
         name="map_matcher",
@@ -411,7 +411,7 @@ def average_speeds(speeds: Stream, window: int) -> Stream:
     return speeds.process(
         SpeedCalculator,
         keys="road_id",
-        gives=Schema.of(road_id="int", average_speed="double", count="int"),
+        gives=Schema.from_types(road_id="int", average_speed="double", count="int"),
         parameters={"window": window},
         truth=calculator_truth(window),
         name="speed_calculator",

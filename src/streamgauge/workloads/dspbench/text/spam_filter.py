@@ -284,7 +284,7 @@ def training_sum(mails: Stream) -> Stream:
         TrainingSum,
         keys="mailbox",
         reads=("id", "words", "spam"),
-        gives=Schema.of(id="bigint", words="string", spam="boolean", spam_total="bigint", ham_total="bigint"),
+        gives=Schema.from_types(id="bigint", words="string", spam="boolean", spam_total="bigint", ham_total="bigint"),
         truth=SUM_TRUTH,
         name="training_sum",
     )
@@ -295,7 +295,7 @@ def each_word(summed: Stream) -> Stream:
     return summed.process(
         EachWord,
         keys="id",
-        gives=Schema.of(id="bigint", word="string", spam="boolean", spam_total="bigint", ham_total="bigint"),
+        gives=Schema.from_types(id="bigint", word="string", spam="boolean", spam_total="bigint", ham_total="bigint"),
         several=True,
         reach="0s",
         truth=EACH_TRUTH,
@@ -308,7 +308,7 @@ def word_probability(words_of_mails: Stream) -> Stream:
     return words_of_mails.process(
         WordProbability,
         keys="word",
-        gives=Schema.of(id="bigint", word="string", p_spam="double"),
+        gives=Schema.from_types(id="bigint", word="string", p_spam="double"),
         truth=WORD_TRUTH,
         name="word_probability",
     )
@@ -319,7 +319,7 @@ def bayes_rule(words_with_probability: Stream) -> Stream:
     return words_with_probability.process(
         BayesRule,
         keys="id",
-        gives=Schema.of(id="bigint", spam_probability="double"),
+        gives=Schema.from_types(id="bigint", spam_probability="double"),
         reach="0s",
         truth=BAYES_TRUTH,
         name="bayes_rule",
@@ -333,7 +333,7 @@ def word_map(mean_words: int, vocabulary: int) -> Table:
     learned_words = np.flatnonzero(bad + good)
     likely = probability(bad, good, int(bad.sum()), int(good.sum()))[learned_words]
     rows = pa.table({"word": words(vocabulary).take(pa.array(learned_words)), "p_spam": pa.array(likely)})
-    return table("word_map", rows, Schema.of(word="string", p_spam="double"))
+    return table("word_map", rows, Schema.from_types(word="string", p_spam="double"))
 
 
 def _learning(training: Stream, addressed: Stream) -> Stream:

@@ -130,7 +130,7 @@ def count_minutes(parsed: Stream, remembered: int) -> Flow:
     counts = minutes.process(
         VolumeCounter,
         keys="log",
-        gives=Schema.of(minute="timestamp", count="bigint"),
+        gives=Schema.from_types(minute="timestamp", count="bigint"),
         parameters={"minutes": remembered},
         truth=volume_truth(remembered),
         name="volume_counter",

@@ -405,7 +405,7 @@ def build(parameters: ReinforcementLearnerParameters, rate_per_s: float) -> Job:
         IntervalEstimator,
         source("rewards", rewards.schema),
         keys="learner",
-        gives=Schema.of(learner="int", session="int", round="bigint", action="string"),
+        gives=Schema.from_types(learner="int", session="int", round="bigint", action="string"),
         parameters={"rule": rule},
         truth=truth(rule),
         name="learner",

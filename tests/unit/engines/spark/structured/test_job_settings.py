@@ -12,13 +12,13 @@ from streamgauge.engines.spark.structured.job import SparkJob
 from streamgauge.engines.spark.structured.job_settings import JobSettings
 from streamgauge.engines.spi import Edge, Edges
 
-BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
-ADS = source("ads", Schema.of(user_id="int", pack="int"))
+BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
+ADS = source("ads", Schema.from_types(user_id="int", pack="int"))
 REVENUE = BOUGHT.window(hop(2, 1), keys="pack").aggregate(revenue="sum(price)")
 MEAN = BOUGHT.window(hop(2, 1), keys="pack").aggregate(mean="avg(price)", name="means")
 MATCHES = BOUGHT.select(pack="pack", price="price").join(ADS.select(pack="pack"), window=hop(2, 1), on="pack")
-TEXTS = source("sent", Schema.of(word="string")).join(
-    source("got", Schema.of(word="string")).select(word="word"), window=hop(2, 1), on="word"
+TEXTS = source("sent", Schema.from_types(word="string")).join(
+    source("got", Schema.from_types(word="string")).select(word="word"), window=hop(2, 1), on="word"
 )
 COMPUTED = BOUGHT.select(pack="pack + 1", price="price").join(ADS.select(pack="pack"), window=hop(2, 1), on="pack")
 PACKED = {"trigger": "1400 milliseconds (auto)", "lowering.join": "packed (auto)"}

@@ -50,12 +50,12 @@ def flow_of(**parameters: Any) -> Flow:
 
 
 def matcher(streets: int, radius: float) -> Flow:
-    traces = source("traces", Schema.of(lat="double", lon="double", speed="double"))
+    traces = source("traces", Schema.from_types(lat="double", lon="double", speed="double"))
     return match_roads(traces, streets, radius).sink("roads")
 
 
 def calculator(window: int = 30) -> Flow:
-    return average_speeds(source("readings", Schema.of(road_id="int", speed="double")), window).sink("speeds")
+    return average_speeds(source("readings", Schema.from_types(road_id="int", speed="double")), window).sink("speeds")
 
 
 def answer(flow: Flow, stream: str, rows: pa.Table) -> list[dict[str, Any]]:
