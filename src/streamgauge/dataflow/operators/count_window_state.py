@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Bools, Int64s
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.dataflow.operators.grouped_arrays import (
-    Bools,
     GroupedWindows,
-    Ints,
     RowKeyDictionary,
     group_windows,
     load,
@@ -49,7 +48,7 @@ class Column:
     def after(self, before: Column) -> Column:
         return Column(np.concatenate((before.values, self.values)), np.concatenate((before.valid, self.valid)))
 
-    def take(self, positions: Ints | Bools) -> Column:
+    def take(self, positions: Int64s | Bools) -> Column:
         return Column(self.values[positions], self.valid[positions])
 
     def nulls_as(self, value: float) -> NDArray[Any]:
@@ -92,7 +91,7 @@ class CountWindow(Processor):
                 results[name] = aggregated(function, columns.get(column), first, end)
         return pa.RecordBatch.from_arrays([*results.values(), pa.array(rows)], names=[*results, ROW])
 
-    def _event_counts(self, codes: Ints, windows: GroupedWindows) -> Ints:
+    def _event_counts(self, codes: Int64s, windows: GroupedWindows) -> Int64s:
         """For each new event, the number of events of its key up to and including it."""
         added = np.bincount(codes, minlength=len(self._books))
         before = np.concatenate((self._events, np.zeros(len(added) - len(self._events), np.int64)))
@@ -129,7 +128,7 @@ class CountWindow(Processor):
                 self._columns[name] = Column(saved[f"values_{number}"].to_numpy(), valid)
 
 
-def aggregated(function: str, column: Column | None, first: Ints, end: Ints) -> pa.Array:
+def aggregated(function: str, column: Column | None, first: Int64s, end: Int64s) -> pa.Array:
     """`count`, `sum`, `avg`, `min` or `max` of `column[first:end]` per window, shape (windows,). None counts rows.
 
     Nulls are ignored as in SQL: a window of nulls only gives null, except for `count`.

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow.operators.api import TIME, Processor
 from streamgauge.dataflow.operators.count_window_state import Aggregates, Column, aggregated
-from streamgauge.dataflow.operators.grouped_arrays import Ints, RowKeyDictionary, groups, load, save
+from streamgauge.dataflow.operators.grouped_arrays import RowKeyDictionary, groups, load, save
 
 REDUCED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 """The functions that can be reduced from panes, and the function that reduces them."""
@@ -32,13 +33,13 @@ class Panes:
     """Rows of keys, start of the pane (us), and a partial aggregate for each output, then for each time."""
 
     keys: tuple[pa.Array, ...]
-    start: Ints
+    start: Int64s
     partials: tuple[pa.Array, ...]
 
     def __len__(self) -> int:
         return len(self.start)
 
-    def take(self, rows: Ints) -> Panes:
+    def take(self, rows: Int64s) -> Panes:
         places = pa.array(rows)
         return Panes(_taken(self.keys, places), self.start[rows], _taken(self.partials, places))
 
@@ -130,7 +131,7 @@ class SlidingWindow(Processor):
             held = end > first
             yield self._batch(panes, first[held], end[held], np.tile(start, keys)[held])
 
-    def _batch(self, panes: Panes, first: Ints, end: Ints, start: Ints) -> pa.RecordBatch:
+    def _batch(self, panes: Panes, first: Int64s, end: Int64s, start: Int64s) -> pa.RecordBatch:
         """A result for each window: its rows `panes[first:end]`, and its start."""
         columns: dict[str, Any] = dict(zip(self._keys, _taken(panes.keys, pa.array(first)), strict=True))
         columns |= {WINDOW_START: start, WINDOW_END: start + self._range_us, TIME: start + self._range_us - 1}
@@ -159,13 +160,13 @@ class SlidingWindow(Processor):
         self._panes = Panes(keys, saved["start"].to_numpy(), partials)
 
 
-def _of_each_key(keys: int, panes_of_key: int, pane: Ints) -> Ints:
+def _of_each_key(keys: int, panes_of_key: int, pane: Int64s) -> Int64s:
     """The place of each pane, or of the nearest one that there is, for each key in turn: shape (keys * len(pane),)."""
     within = np.clip(pane, 0, panes_of_key)
     return np.asarray((np.arange(keys)[:, None] * panes_of_key + within).ravel())
 
 
-def _floor(times_us: Ints, step_us: int) -> Ints:
+def _floor(times_us: Int64s, step_us: int) -> Int64s:
     return np.asarray(times_us // step_us * step_us)
 
 

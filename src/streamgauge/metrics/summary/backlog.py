@@ -6,23 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.log.live_figures import Moments
-from streamgauge.metrics.log.trial_log import Ints
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary.spans import within
 from streamgauge.results.run import Backlog
 
 
-def due_events(record: TrialRecord, by_us: Moments) -> Ints:
+def due_events(record: TrialRecord, by_us: Moments) -> Int64s:
     """Events due before each moment, by the plan."""
     moments = np.minimum(by_us, record.spans.end_us)
     due = [record.trial_log.plan.planned_events(record.spans.start_us, int(when)) for when in moments.flat]
     return np.array(due, np.int64).reshape(moments.shape)
 
 
-def backlog_events(record: TrialRecord, due_by_us: Moments, read_by_us: Moments = FAR_FUTURE_US) -> Ints:
+def backlog_events(record: TrialRecord, due_by_us: Moments, read_by_us: Moments = FAR_FUTURE_US) -> Int64s:
     """Events due before each moment of `due_by_us` that the slowest query had not read before that of `read_by_us`."""
     return np.maximum(due_events(record, due_by_us) - record.trial_log.running.taken_by(read_by_us), 0)
 
@@ -48,5 +48,5 @@ def _longest_wait_s(record: TrialRecord) -> float:
     return float(max([*sampled, *(part.waiting_at(when + 1) for part in parts)]))
 
 
-def _slope(times: Ints, events: Any) -> float:
+def _slope(times: Int64s, events: Any) -> float:
     return float(np.polyfit((times - times[0]) / US, events, 1)[0])

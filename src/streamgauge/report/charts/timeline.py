@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Floats
 from streamgauge.core.clock import US
 
 POINTS_MAX = 300
@@ -26,8 +27,6 @@ _MEANS = (
     "loopback_bytes_per_s",
 )
 _SMOOTH_S = 10
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.artifacts.run_folder import STUDIES, RunFolder
+from streamgauge.core.arrays import Floats
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import flatten, format_fact
 from streamgauge.engines.registry import location_settings
@@ -23,7 +24,6 @@ from streamgauge.results import labels
 from streamgauge.results.comparison import ComparedRun, ComparedSide, NotTheSame
 from streamgauge.results.run import Result
 from streamgauge.results.search import last_that_held
-from streamgauge.stats.bootstrap import Floats
 from streamgauge.stats.ratio import Resampled
 
 Kind = Literal["run", "search"]

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Floats
 from streamgauge.core.clock import US
 from streamgauge.engines.operator_profiler import Slice
 from streamgauge.results.profile import TupleTime
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.stats.sign_test import positives_needed
-
-Floats = NDArray[np.float64]
 
 Q = 0.99
 CONFIDENCE = 0.95

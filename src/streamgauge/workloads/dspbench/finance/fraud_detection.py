@@ -32,10 +32,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.dataflow.operators.grouped_arrays import Floats, Ints, KeyDictionary, Recent, load, save, valid_mask
+from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, load, save, valid_mask
 from streamgauge.loadgen.datasets.transactions import STATES, State, shares
 from streamgauge.loadgen.fields import Key, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
@@ -132,7 +133,7 @@ class SequenceScore(Processor):
         self._states.restore(**saved)
 
 
-def _joined(sequences: Ints) -> pa.Array:
+def _joined(sequences: Int64s) -> pa.Array:
     """Sequences of states, shape (n, window), as comma-separated text."""
     ends = np.arange(0, sequences.size + 1, sequences.shape[1], dtype=np.int32)
     return pc.binary_join(

@@ -44,12 +44,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
-from streamgauge.dataflow.operators.grouped_arrays import Floats, Ints, KeyDictionary, Recent, groups, load, save
+from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, groups, load, save
 from streamgauge.loadgen.datasets.machines import Cluster, InTurn, Usage
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
@@ -188,7 +189,7 @@ def _sorted(rows: pa.Table, *names: str) -> Columns:
     return {name: column[order] for name, column in columns.items()}
 
 
-def _scores(metrics: list[Floats], batch_of: Ints) -> Floats:
+def _scores(metrics: list[Floats], batch_of: Int64s) -> Floats:
     """1 plus the distance from the batch's means, truncated to a multiple of 1/GRID."""
     counts = np.bincount(batch_of)
     squares = np.zeros(len(batch_of))

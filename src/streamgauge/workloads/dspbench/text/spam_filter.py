@@ -38,20 +38,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from streamgauge.core.arrays import Bools, Floats, Int64s
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
-from streamgauge.dataflow.operators.grouped_arrays import (
-    Bools,
-    Floats,
-    Ints,
-    KeyDictionary,
-    group_by_key,
-    group_starts,
-    groups,
-    load,
-    save,
-)
+from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, group_by_key, group_starts, groups, load, save
 from streamgauge.dataflow.static_table import Table, table
 from streamgauge.loadgen.datasets.mails import VOCABULARY_MAX, VOCABULARY_MIN, WORDS_MAX, IsSpam, Message, shares, words
 from streamgauge.loadgen.fields import OwnNumber, StreamSpec
@@ -93,7 +84,7 @@ class SpamFilter(Parameters):
     )
 
 
-def probability(bad: Ints, good: Ints, spam_total: Ints | int, ham_total: Ints | int) -> Floats:
+def probability(bad: Int64s, good: Int64s, spam_total: Int64s | int, ham_total: Int64s | int) -> Floats:
     """The probability that a mail with a word is spam: rate in spam / (rate in spam + twice the rate in ham).
 
     Both rates are multiplied by both totals, so that only the quotient is rounded and words of equal counts are equal.
@@ -205,7 +196,7 @@ class WordProbability(Processor):
         self._bad, self._good = saved["bad"].to_numpy(), saved["good"].to_numpy()
 
 
-def _word_counts(before: Ints, words: int, codes: Ints, order: Ints, counts: Bools) -> tuple[Ints, Ints]:
+def _word_counts(before: Int64s, words: int, codes: Int64s, order: Int64s, counts: Bools) -> tuple[Int64s, Int64s]:
     """The counting rows of each of `words` words in total, and for each row those of its word so far.
 
     `before`: the totals before the batch, for the words known then; `order` groups equal `codes`.
@@ -244,7 +235,7 @@ class BayesRule(Processor):
         first, mail_of = groups(mail, time)
         new_word = group_starts(word, mail, time)
         distinct = np.cumsum(new_word)
-        position: Ints = distinct - distinct[first][mail_of]
+        position: Int64s = distinct - distinct[first][mail_of]
         chosen = new_word & (position < INTERESTING)
         # A mail's first row is always chosen, so its index starts the mail's chosen rows.
         starts = (np.cumsum(chosen) - 1)[first]
@@ -259,7 +250,7 @@ class BayesRule(Processor):
         """There is no state."""
 
 
-def _alphabetical(words: pa.Array) -> Ints:
+def _alphabetical(words: pa.Array) -> Int64s:
     """Numbers that order and equal each other as the words do."""
     encoded = pc.dictionary_encode(words)
     position = np.empty(len(encoded.dictionary), np.int64)
