@@ -26,15 +26,12 @@ from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import Commit
 from streamgauge.results.latency import Latency
-from streamgauge.transports.spi import Delivery
+from streamgauge.transports.spi import Delivery, StreamPartition
 
 BLOCK_EVENTS = 1 << 20
 """Looked at together: a few arrays of 8 MiB."""
 ONE_BY_ONE = "until_counted: not given, since every event gives an update of its own, which counts from it"
 NO_BATCHES = "not known: no batch of the engine names the events that it took in"
-
-Place = tuple[str, int]
-"""A stream and its partition."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ class InclusionLatency:
         """Whether the log names the events of any batch whose results came."""
         return any(stamps.any() for readers in self._readers.values() for _, stamps in readers)
 
-    def times_of(self, place: Place, event_times_us: Int64s) -> Int64s:
+    def times_of(self, place: StreamPartition, event_times_us: Int64s) -> Int64s:
         """When events (n,) with ascending times were included in results; 0 if never.
 
         If a query reads a stream at several places, an event is included once the last of them has read it.
@@ -128,7 +125,7 @@ def _reads(trial_log: TrialLog, stream: str, partition: int, came_us: dict[Batch
     return [ends_and_stamps(parts, lambda part: came_us.get((part.query, part.batch), 0)) for parts in readers.values()]
 
 
-def _events(record: TrialRecord, streams: Collection[str]) -> Iterator[tuple[Place, Int64s]]:
+def _events(record: TrialRecord, streams: Collection[str]) -> Iterator[tuple[StreamPartition, Int64s]]:
     """Event times of the span's events, block by block."""
     plan, low_us = record.trial_log.plan, record.spans.measured_from_us
     high_us = max(low_us, min(record.spans.measured_to_us, record.offered_until()))

@@ -29,7 +29,7 @@ Batch = tuple[str, int]
 """(query, its batch's number)."""
 Reader = tuple[str, int]
 """(query, number of its reader of the stream)."""
-Place = tuple[int, str, int]
+ReaderPartition = tuple[int, str, int]
 """(partition, stream, number of the query's reader): each has its own offset."""
 
 
@@ -67,7 +67,7 @@ class OnlineMetrics:
         )
         self._committed: dict[str, list[Batch]] = defaultdict(list)
         self._partitions = 1
-        self._reached: dict[str, dict[Place, _Reached]] = defaultdict(lambda: defaultdict(_Reached))
+        self._reached: dict[str, dict[ReaderPartition, _Reached]] = defaultdict(lambda: defaultdict(_Reached))
 
     def add_chunks(self, chunks: Iterable[Chunk]) -> None:
         for chunk in chunks:
@@ -171,7 +171,7 @@ class OnlineMetrics:
         query, number = batch
         return min(place.by(number) for place in self._reached[query].values())
 
-    def starts_of(self, batch: Batch) -> dict[Place, int]:
+    def starts_of(self, batch: Batch) -> dict[ReaderPartition, int]:
         """The event time up to which each place of a batch's query was read before it; 0 for places not read yet."""
         query, number = batch
         return {place: reached.by(number - 1) for place, reached in self._reached.get(query, {}).items()}

@@ -13,9 +13,7 @@ from streamgauge.core.clock import US
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.results.run import Lag, LagFigures, PartitionLag
-
-Place = tuple[str, int]
-"""A stream and its partition."""
+from streamgauge.transports.spi import StreamPartition
 
 
 def lag_of(record: TrialRecord) -> Lag | None:
@@ -36,7 +34,7 @@ def lag_of(record: TrialRecord) -> Lag | None:
     )  # fmt: skip
 
 
-def lags(trial_log: TrialLog, moments_us: Int64s, end_us: int) -> dict[Place, Int64s]:
+def lags(trial_log: TrialLog, moments_us: Int64s, end_us: int) -> dict[StreamPartition, Int64s]:
     """The lag of each partition of each stream at ascending moments, shape (moments,). The plan ends at `end_us`."""
     plan, found = trial_log.plan, {}
     for number, stream in enumerate(plan.streams):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts.run_folder import OUT, Place, RunFolder
+from streamgauge.artifacts.run_folder import OUT, OutputLocation, RunFolder
 from streamgauge.config import reproduce
 from streamgauge.core.formatting import (
     NONE,
@@ -58,7 +58,7 @@ _VERIFICATION_NOTE = (
 )
 
 
-def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, place: Place = OUT) -> Path:
+def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, place: OutputLocation = OUT) -> Path:
     """Makes report.html from the folder's files. `flow` describes the nodes (flow_graph.py); None for user jobs."""
     return folder.write_page(render(whole(folder, flow)), place)
 
