@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, str] = {
     "transports.kafka.broker": "core system transports transports.kafka transports.kafka.client",
     "transports.kafka.client": "core transports transports.kafka transports.kafka.codecs transports.kafka.formats",
     "transports.kafka.codecs": "core",
-    "transports.kafka.formats": "transports.kafka transports.kafka.codecs",
+    "transports.kafka.formats": "core transports.kafka transports.kafka.codecs",
     "transports.socket": "core transports",
     "dataflow": "core dataflow.expressions dataflow.operators",
     "dataflow.expressions": "core",

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Int64s
+from streamgauge.core.schema import ColumnTypes
 from streamgauge.transports.kafka.codecs.avro import joined, pieces
-from streamgauge.transports.kafka.formats.api import Columns, Foreign, ProgramFormat
+from streamgauge.transports.kafka.formats.api import Foreign, ProgramFormat
 from streamgauge.transports.kafka.formats.avro_schema import Leaf, leaves
 
 Mask = npt.NDArray[np.bool_]
@@ -38,7 +39,7 @@ class Avro(ProgramFormat):
         schema_id: that of Confluent's header; None for messages without one.
     """
 
-    def __init__(self, columns: Columns, schema: str, schema_id: int | None = None) -> None:
+    def __init__(self, columns: ColumnTypes, schema: str, schema_id: int | None = None) -> None:
         super().__init__(columns)
         self._leaves = leaves(schema)
         self.words = "Avro of the declared schema" + (" in Confluent's framing" if schema_id is not None else "")

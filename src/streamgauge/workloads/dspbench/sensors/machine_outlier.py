@@ -57,7 +57,7 @@ from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.workloads.features import Feature
 from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, unless
 
-Columns = dict[str, NDArray[Any]]
+ColumnArrays = dict[str, NDArray[Any]]
 
 MEANS = {"cpu": 0.4, "memory": 0.5}
 """Ordinary use of each metric, as a share."""
@@ -182,7 +182,7 @@ class AlertTrigger(OverBatches):
         return _record_batch({**abnormal, **borders, TIME: start + self._interval_us - 1})
 
 
-def _sorted(rows: pa.Table, *names: str) -> Columns:
+def _sorted(rows: pa.Table, *names: str) -> ColumnArrays:
     """The columns of rows, in a stable sort by some of them."""
     columns = {name: rows.column(name).to_numpy() for name in rows.column_names}
     order = np.lexsort(tuple(columns[name] for name in reversed(names)))
@@ -199,7 +199,7 @@ def _scores(metrics: list[Floats], batch_of: Int64s) -> Floats:
     return 1 + np.floor(np.sqrt(squares) * GRID) / GRID
 
 
-def _abnormal(rows: Columns) -> Columns:
+def _abnormal(rows: ColumnArrays) -> ColumnArrays:
     """The rows, sorted by batch and sum, that meet all three conditions."""
     first, batch_of = groups(rows["batch"], rows["cluster"])
     sums, scores = rows["stream_score"], rows["score"]
@@ -212,7 +212,7 @@ def _abnormal(rows: Columns) -> Columns:
     return {name: column[far] for name, column in rows.items()}
 
 
-def _record_batch(columns: Columns) -> pa.RecordBatch:
+def _record_batch(columns: ColumnArrays) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(column) for column in columns.values()], names=list(columns))
 
 
