@@ -170,7 +170,7 @@ def test_an_own_job_is_characterized(tmp_path: Path, job: str, selectivity: tupl
     """Each of the examples, as one operator: by its reference or in batch, and timed slice by slice."""
     path = Path(__file__).parents[3] / "examples" / f"{job}.py"
     found = characterized(tmp_path, str(path), {"slices": 6, "slice_events": 2_000, "warmup_slices": 1})
-    (row,) = [row for row in found["operators"] if row["kind"] == "native_job"]
+    (row,) = [row for row in found["operators"] if row["kind"] == "user_job"]
     assert (row["name"], row["rows_in"]) == (job, [14_000])
     assert selectivity[0] <= row["selectivity"] <= selectivity[1]
     assert row["time_per_tuple_us"] is not None, row["time_reason"]

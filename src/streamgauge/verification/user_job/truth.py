@@ -301,7 +301,7 @@ def _truth(
         yield lambda before_us: _by_reference(job.path, described, connection, inputs, before_us, order)
         return
     plugin = entry(resolved.engine.name)
-    request = BatchRequest(job.native, inputs, resolved.experiment.options, folder, log, stage, order)
+    request = BatchRequest(job.node, inputs, resolved.experiment.options, folder, log, stage, order)
     with plugin.batch_answer(request) as answer:
         yield lambda before_us: connection.read_parquet(
             str(answer(folder / f"answer-{before_us}", before_us) / "*.parquet")

@@ -73,7 +73,7 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
     "unknown kind": (
         put("nodes.1.kind", "wehre"), "nodes[1].kind: must be a kind of node; got 'wehre'", "try: where (select"
     ),
-    "user job": (put("nodes.1.kind", "native_job"), "nodes[1].kind: must be a kind of node", "got 'native_job'"),
+    "user job": (put("nodes.1.kind", "user_job"), "nodes[1].kind: must be a kind of node", "got 'user_job'"),
     "no kind": (drop("nodes.1.kind"), "nodes[1].kind: must be given", "window_aggregate"),
     "missing field": (drop(f"{WINDOW}.slide_us"), "nodes[2].window.slide_us: must be given", "flow.schema.json"),
     "missing part": (drop("sinks"), "sinks: must be given", "flow.schema.json"),
