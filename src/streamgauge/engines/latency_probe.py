@@ -21,7 +21,7 @@ from streamgauge.core.errors import Problem
 from streamgauge.engines.stage_times import StageTimes, Times, Timestamp
 
 DOUBT_SHARE = 0.02
-"""Of a latency, or of what is held against each other: more of it that does not agree, and stages are doubtful."""
+"""The largest share of a latency, or of compared figures, that may disagree. With more, stages are doubtful."""
 HALF_MS = 500
 """Microseconds."""
 IN_KAFKA = "in Kafka"

@@ -16,7 +16,7 @@ from streamgauge.stats.sign_test import positives_needed
 
 Q = 0.99
 CONFIDENCE = 0.95
-"""Of the sign test, two-sided, that tells an operator from only reading."""
+"""The confidence of the two-sided sign test that tells an operator from only reading."""
 
 
 class _Times(NamedTuple):
