@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamgauge.stats.bootstrap import Floats
+from streamgauge.core.arrays import Floats
 
 
 def replicates(residuals: Floats, weights: Floats, length: int, replicates: int, seed: int) -> Floats:

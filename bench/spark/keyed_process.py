@@ -63,7 +63,7 @@ def ready_with(operator: type[Processor], keyed: bool) -> ResolvedExperiment:
     """The purchases of `filter` through a class that returns one result in a thousand."""
     resolved = ready_for("filter")
     bought = source("purchases", resolved.streams(1e6)[0].schema)
-    gives = Schema.of(pack="int", count="bigint")
+    gives = Schema.from_types(pack="int", count="bigint")
     made = _made(bought, operator, keyed, gives).where("count % 1000 = 0")
     return replace(resolved, flow=made.sink("counts"), reach_us=None if keyed else 0)
 

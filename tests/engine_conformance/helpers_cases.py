@@ -28,10 +28,12 @@ from tests.unit.dataflow.helpers_totals import with_totals
 ENGINES = (*streaming_engines(), ENGINE)
 """Those that are registered, and the example of another distribution."""
 
-PURCHASES = source("purchases", Schema.of(user_id="int", gem_pack_id="int", price="int"))
-ADS = source("ads", Schema.of(user_id="int", gem_pack_id="int"))
+PURCHASES = source("purchases", Schema.from_types(user_id="int", gem_pack_id="int", price="int"))
+ADS = source("ads", Schema.from_types(user_id="int", gem_pack_id="int"))
 PACKS = table(
-    "packs", {"gem_pack_id": [1, 2, 3], "kind": ["odd", None, "odd"]}, Schema.of(gem_pack_id="int", kind="string")
+    "packs",
+    {"gem_pack_id": [1, 2, 3], "kind": ["odd", None, "odd"]},
+    Schema.from_types(gem_pack_id="int", kind="string"),
 )
 DEAR, CHEAP = PURCHASES.where("price > 90"), PURCHASES.where("price <= 10")
 BY_PACK = PURCHASES.window(hop("2s", "1s"), keys="gem_pack_id")
@@ -105,7 +107,7 @@ CASES: dict[str, Case] = {
     ),
     "stateless process": Case(
         PURCHASES.process(
-            Dear, reads="price", gives=Schema.of(high="int"), name="dear",
+            Dear, reads="price", gives=Schema.from_types(high="int"), name="dear",
             truth="SELECT price AS high, _row FROM input WHERE price > 90",
         ).sink("out"),
         2_000,

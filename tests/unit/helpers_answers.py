@@ -33,7 +33,7 @@ START = 1_700_000_000 * US
 DEADLINE = START + 21 * US
 FAULTS = ("missing", "extra", "duplicate", "wrong", "late")
 
-FIELDS = Schema.of(user_id="int", price="int")
+FIELDS = Schema.from_types(user_id="int", price="int")
 PURCHASES, ADS = source("purchases", FIELDS), source("ads", FIELDS)
 ROWS = PURCHASES.where("price > 50").select(user_id="user_id", double="price * 2").sink("rows")
 WINDOWS = PURCHASES.window(tumble("2s"), keys="user_id").aggregate(spent="sum(price)").sink("windows")

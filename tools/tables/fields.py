@@ -40,7 +40,7 @@ FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
 """File to its model, and to the tables of what its top-level fields hold."""
 
 
-class Place(NamedTuple):
+class ResultField(NamedTuple):
     """A field of a result file: its path with `[]` for lists, its model's class, and the model that it holds."""
 
     path: str
@@ -84,23 +84,23 @@ def held(annotation: object) -> tuple[type[BaseModel] | None, str]:
     return None, ""
 
 
-def places(model: type[BaseModel], prefix: str = "") -> Iterator[Place]:
-    """Every field of a file, depth first. What is held more than once is walked at each place."""
+def result_fields(model: type[BaseModel], prefix: str = "") -> Iterator[ResultField]:
+    """Every field of a file, depth first. What is held more than once is walked at each field."""
     for name, field in model.model_fields.items():
         inner, mark = held(field.annotation)
-        yield Place(f"{prefix}{name}", model, name, inner)
+        yield ResultField(f"{prefix}{name}", model, name, inner)
         if inner is not None:
-            yield from places(inner, f"{prefix}{name}{mark}.")
+            yield from result_fields(inner, f"{prefix}{name}{mark}.")
 
 
 def homes(model: type[BaseModel]) -> dict[type[BaseModel], str]:
     """Each model in a file to the path at which its fields are explained: the least deep, a list before one."""
     found: dict[type[BaseModel], str] = {}
-    for place in places(model):
-        if place.holds is not None:
-            old = found.get(place.holds)
-            if old is None or _order(model, place.path) < _order(model, old):
-                found[place.holds] = place.path
+    for field in result_fields(model):
+        if field.holds is not None:
+            old = found.get(field.holds)
+            if old is None or _order(model, field.path) < _order(model, old):
+                found[field.holds] = field.path
     return found
 
 
@@ -153,18 +153,18 @@ def blocks() -> dict[str, list[tuple[str, ...]]]:
 def rows(model: type[BaseModel], *sections: str) -> list[tuple[str, str, str]]:
     """(path, type, meaning) of the fields of a file below these top-level fields; without any, the top level."""
     home, made = homes(model), []
-    for place in places(model):
-        top = place.path.partition(".")[0].removesuffix("[]")
-        nested = "." in place.path
+    for field in result_fields(model):
+        top = field.path.partition(".")[0].removesuffix("[]")
+        nested = "." in field.path
         if (top not in sections or not nested) if sections else nested:
             continue
-        around = place.path.rpartition(".")[0].removesuffix("[]").removesuffix(".*")
+        around = field.path.rpartition(".")[0].removesuffix("[]").removesuffix(".*")
         if nested and not _is_home(model, around, home):
             continue
-        text = meaning(place.owner, place.name)
-        if place.holds is not None and home[place.holds] != place.path:
-            text += f" Fields as `{home[place.holds]}`."
-        made.append((f"`{place.path}`", kind(place.owner.model_fields[place.name].annotation), text))
+        text = meaning(field.owner, field.name)
+        if field.holds is not None and home[field.holds] != field.path:
+            text += f" Fields as `{home[field.holds]}`."
+        made.append((f"`{field.path}`", kind(field.owner.model_fields[field.name].annotation), text))
     return made
 
 

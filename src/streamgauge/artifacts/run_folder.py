@@ -72,15 +72,15 @@ _FILES = (
 )  # fmt: skip
 
 
-class Place(NamedTuple):
+class OutputLocation(NamedTuple):
     """The setting that names a place to write to, and the option for another place."""
 
     setting: str
     another: str
 
 
-OUT = Place("out", "--out DIR")
-RUN = Place("RUN", "a copy of the run folder")
+OUT = OutputLocation("out", "--out DIR")
+RUN = OutputLocation("RUN", "a copy of the run folder")
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class RunFolder:
         for path in (path for name in answers for path in self.path.glob(name)):
             path.unlink()
 
-    def write_page(self, text: str, place: Place = OUT) -> Path:
+    def write_page(self, text: str, place: OutputLocation = OUT) -> Path:
         self._write("report.html", text, place)
         return self.report
 
@@ -241,7 +241,7 @@ class RunFolder:
             )
         )
 
-    def _write(self, name: str, text: str, place: Place = OUT) -> None:
+    def _write(self, name: str, text: str, place: OutputLocation = OUT) -> None:
         _atomically(self.path / name, lambda file: file.write(text.encode()), place)
 
     def _write_table(self, name: str, table: pa.Table) -> None:
@@ -294,7 +294,7 @@ def read_study(folder: Path, file: str) -> StudyResult:
     raise InputError(Problem(RUN.setting, rule, str(folder), way_out))
 
 
-def write_text(path: Path, text: str, place: Place) -> None:
+def write_text(path: Path, text: str, place: OutputLocation) -> None:
     """Writes a file completely or not at all. Raises `InputError` if the path cannot be written."""
     require_place(path, place)
     _atomically(path, lambda file: file.write(text.encode()), place)
@@ -307,7 +307,7 @@ def write_table(path: Path, table: pa.Table) -> None:
     _atomically(path, lambda file: pq.write_table(table, file, compression="zstd"), OUT)
 
 
-def require_place(path: Path, place: Place) -> None:
+def require_place(path: Path, place: OutputLocation) -> None:
     """Raises InputError if a file cannot be written, before anything is computed."""
     if path.is_dir():
         raise InputError(Problem(place.setting, "must be a file, and a folder has that name", str(path), place.another))
@@ -347,7 +347,7 @@ def _make_unique(root: Path, name: str) -> Path:
 
 
 @contextmanager
-def disk(path: Path, place: Place = OUT) -> Iterator[None]:
+def disk(path: Path, place: OutputLocation = OUT) -> Iterator[None]:
     """Turns the system's errors about a path into errors that name the setting of `place`."""
     try:
         yield
@@ -355,7 +355,7 @@ def disk(path: Path, place: Place = OUT) -> Iterator[None]:
         raise _error_of(path, error, place) from None
 
 
-def _error_of(path: Path, error: OSError, place: Place) -> Exception:
+def _error_of(path: Path, error: OSError, place: OutputLocation) -> Exception:
     if is_full(error):
         return MachineError(f"the disk that holds {path} is full: free some space, or use {place.another} elsewhere")
     rules = {
@@ -368,7 +368,7 @@ def _error_of(path: Path, error: OSError, place: Place) -> Exception:
     return InputError(Problem(place.setting, rule, str(path), f"{place.another} in a folder you may write to"))
 
 
-def _atomically(path: Path, write: Callable[[IO[bytes]], object], place: Place) -> None:
+def _atomically(path: Path, write: Callable[[IO[bytes]], object], place: OutputLocation) -> None:
     with disk(path, place):
         handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         try:

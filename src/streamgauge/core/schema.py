@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 
 # The allowed field types, by Spark SQL names.
 TYPES = ("int", "bigint", "double", "boolean", "string", "binary", "timestamp")
+
+ColumnTypes = tuple[tuple[str, str], ...]
+"""(name, Spark SQL type) of columns, in order."""
+StreamColumns = Mapping[str, Sequence[str]]
+"""Stream to the names of its columns."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +35,8 @@ class Schema:
     fields: tuple[Field, ...]
 
     @classmethod
-    def of(cls, **types: str) -> Schema:
-        """`Schema.of(user_id="int", price="int")`."""
+    def from_types(cls, **types: str) -> Schema:
+        """`Schema.from_types(user_id="int", price="int")`."""
         return cls(tuple(Field(name, type_) for name, type_ in types.items()))
 
     @property

@@ -2,7 +2,7 @@
 
 Each call returns a new frozen value and validates it, so an error points at the line that caused it.
 
-    purchases = source("purchases", Schema.of(gem_pack_id="int", price="int"))
+    purchases = source("purchases", Schema.from_types(gem_pack_id="int", price="int"))
     flow = purchases.window(hop("8s", "4s"), keys="gem_pack_id").aggregate(revenue="sum(price)").sink("revenue")
 
 One flow with several sinks: `flow(rows.where("price > 90").sink("dear"), rows.running(...).sink("counts"))`.

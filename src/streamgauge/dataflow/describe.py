@@ -38,7 +38,7 @@ KINDS: dict[type, str] = {
     WindowAggregate: "window_aggregate",
     RunningAggregate: "running_aggregate",
     WindowJoin: "window_join",
-    UserJobNode: "native_job",
+    UserJobNode: "user_job",
     ProgramNode: "program",
     Explode: "explode",
     InWindows: "in_windows",

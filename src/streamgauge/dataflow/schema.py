@@ -378,7 +378,9 @@ def _check_lookup(node: Lookup, setting: str) -> None:
         if types[key] == "double" or types[key] != table_types[key]:
             rule = f"key {key!r} must have one type on both sides, and not be a double"
             types_ = f"{types[key]} and {table_types[key]}"
-            raise InputError(Problem(setting, rule, types_, f"table(..., schema=Schema.of({key}={types[key]!r}))"))
+            raise InputError(
+                Problem(setting, rule, types_, f"table(..., schema=Schema.from_types({key}={types[key]!r}))")
+            )
     rows = node.table.to_arrow().select(list(node.keys))
     if any(column.null_count for column in rows.columns):
         raise InputError(Problem(setting, f"table {node.table.name} has a null key", "null", "leave that row out"))

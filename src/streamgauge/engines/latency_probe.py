@@ -21,7 +21,7 @@ from streamgauge.core.errors import Problem
 from streamgauge.engines.stage_times import StageTimes, Times, Timestamp
 
 DOUBT_SHARE = 0.02
-"""Of a latency, or of what is held against each other: more of it that does not agree, and stages are doubtful."""
+"""The largest share of a latency, or of compared figures, that may disagree. With more, stages are doubtful."""
 HALF_MS = 500
 """Microseconds."""
 IN_KAFKA = "in Kafka"
@@ -62,7 +62,7 @@ class ResultTimes:
         """From each event to its result."""
         return self.emission_us - self.event_us
 
-    def of(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> ResultTimes:
+    def select(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> ResultTimes:
         """Some of them."""
         return ResultTimes(*(getattr(self, each.name)[chosen] for each in fields(self)))
 

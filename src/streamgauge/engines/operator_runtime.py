@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
 from streamgauge.core.schema import arrow_type
 from streamgauge.dataflow import schema
@@ -23,8 +23,6 @@ from streamgauge.dataflow.operators.api import BEFORE_ALL, INPUT, ORDINAL, ROW, 
 PIECE_ROWS = 131_072
 """About the largest number of rows per call, to bound memory and use caches."""
 _STATED = (EVENT_TIME, INGEST_TIME)
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class OperatorRuntime:
                 rows.slice(start, end - start), self._watermark_after(times[:end], len(times), watermark_us)
             )
 
-    def _watermark_after(self, seen: Ints, rows: int, watermark_us: int) -> int:
+    def _watermark_after(self, seen: Int64s, rows: int, watermark_us: int) -> int:
         """The watermark after the rows with the times `seen`, the first of `rows` rows.
 
         The rows advance the watermark. A class with an identity gets at most the engine's watermark, so that results
@@ -167,7 +165,7 @@ def in_order(rows: pa.Table, ids: Sequence[str]) -> pa.Table:
     return rows.combine_chunks().take(order)
 
 
-def _are_sorted(columns: Sequence[Ints]) -> bool:
+def _are_sorted(columns: Sequence[Int64s]) -> bool:
     """Whether rows are sorted by these columns."""
     equal = np.ones(max(len(columns[0]) - 1, 0), np.bool_)
     for column in columns:
@@ -178,7 +176,7 @@ def _are_sorted(columns: Sequence[Ints]) -> bool:
     return True
 
 
-def pieces(times: Ints, rows_max: int) -> Iterator[tuple[int, int]]:
+def pieces(times: Int64s, rows_max: int) -> Iterator[tuple[int, int]]:
     """[start, end) of parts of about `rows_max` rows, split between different times. No rows give one empty part."""
     start = 0
     while True:
@@ -191,7 +189,7 @@ def pieces(times: Ints, rows_max: int) -> Iterator[tuple[int, int]]:
         start = end
 
 
-def ordinals(rows: Ints) -> Ints:
+def ordinals(rows: Int64s) -> Int64s:
     """The number of earlier occurrences of each number, shape (rows,): 5, 7, 5, 5 gives 0, 0, 1, 2."""
     order = np.argsort(rows, kind="stable")
     grouped = rows[order]

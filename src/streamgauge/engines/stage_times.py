@@ -48,7 +48,7 @@ class StageTimes:
         total: Times = self.spent_us.sum(axis=1)
         return total
 
-    def of(self, chosen: NDArray[Any]) -> StageTimes:
+    def select(self, chosen: NDArray[Any]) -> StageTimes:
         """Those of some results."""
         return StageTimes(self.names, self.spent_us[chosen], self.contradicted_us[chosen])
 

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, partitions_of, sequences_of
 from streamgauge.harness.offset_tracker import Offsets
 from streamgauge.stats.stratified import stratified_indices
 from streamgauge.transports.spi import ManagedBroker
-
-Ints = NDArray[np.int64]
 
 SAMPLES_MAX = 20_000
 """The largest sample of the results that arrived since the span began."""
@@ -32,8 +30,8 @@ class AppendTimes:
     """
 
     rows: pa.Table
-    event_us: Ints
-    result_us: Ints
+    event_us: Int64s
+    result_us: Int64s
 
 
 def append_times(
@@ -59,7 +57,7 @@ def _sample(count: int) -> Sequence[int]:
     return chosen
 
 
-def _event_times(broker: ManagedBroker, offsets: Offsets, stream: str, event_ids: Ints) -> Ints:
+def _event_times(broker: ManagedBroker, offsets: Offsets, stream: str, event_ids: Int64s) -> Int64s:
     """The append time of each event; the broker is asked once per partition, for distinct events."""
     times_us = np.zeros(len(event_ids), np.int64)
     partitions, sequences = partitions_of(event_ids), sequences_of(event_ids)

@@ -15,13 +15,10 @@ from typing import TYPE_CHECKING
 
 from streamgauge.stats.stratified import stratified_indices
 from streamgauge.transports.read_log import ReadLog
-from streamgauge.transports.spi import Delivery, OutputProgress, ReadPosition
+from streamgauge.transports.spi import Delivery, OutputProgress, ReadPosition, StreamPartition
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan
-
-Place = tuple[str, int]
-"""A stream and its partition."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +53,9 @@ class Offsets:
 
     def __init__(self, partitions: int) -> None:
         self._partitions = partitions
-        self._segments: dict[Place, list[_Segment]] = {}
-        self._reads: dict[Place, ReadLog] = {}
-        self._readers: dict[tuple[Place, str, int], _Reader] = {}
+        self._segments: dict[StreamPartition, list[_Segment]] = {}
+        self._reads: dict[StreamPartition, ReadLog] = {}
+        self._readers: dict[tuple[StreamPartition, str, int], _Reader] = {}
 
     def begin(self, plan: Plan, positions: Sequence[Mapping[str, int]]) -> None:
         """Starts the next plan; `positions` has the offset of each stream's next event, for each generator."""
@@ -92,7 +89,7 @@ class Offsets:
             for stream, partition in self._segments
         ]
 
-    def samples(self, from_us: int, to_us: int, each: int) -> Iterator[tuple[Place, list[int], list[int]]]:
+    def samples(self, from_us: int, to_us: int, each: int) -> Iterator[tuple[StreamPartition, list[int], list[int]]]:
         """(place, offsets, event times) of a sample of the last plan's events in [from_us, to_us).
 
         The sample has one random event of each of `each` equal parts. With a fixed step, it could always meet the
@@ -106,7 +103,7 @@ class Offsets:
             times = [int(plan.event_times(stream, partition, number, number + 1)[0]) for number in numbers]
             yield place, [segment.first + number for number in numbers], times
 
-    def first_of(self, place: Place) -> int:
+    def first_of(self, place: StreamPartition) -> int:
         """The offset of the first event of the last plan in a place."""
         return self._segments[place][-1].first
 
@@ -139,15 +136,15 @@ class Offsets:
             parts[-1] = replace(parts[-1], to_sequence=self._sequence_of(place, read.to_offset))
         return [replace(part, events=self._events(place, part.from_us, part.to_us)) for part in parts]
 
-    def _segment_at(self, place: Place, offset: int) -> _Segment:
+    def _segment_at(self, place: StreamPartition, offset: int) -> _Segment:
         segments = self._segments[place]
         return segments[max(0, bisect.bisect_right(segments, offset, key=lambda one: one.first) - 1)]
 
-    def _sequence_of(self, place: Place, offset: int) -> int:
+    def _sequence_of(self, place: StreamPartition, offset: int) -> int:
         """The number of an offset's event in its plan."""
         return offset - self._segment_at(place, offset).first
 
-    def _time_of(self, place: Place, offset: int) -> int:
+    def _time_of(self, place: StreamPartition, offset: int) -> int:
         """The event time (exclusive) of everything before that offset."""
         segment = self._segment_at(place, offset)
         stream, number = segment.plan.number_of(place[0]), offset - segment.first
@@ -155,7 +152,7 @@ class Offsets:
             return segment.plan.end_us
         return int(segment.plan.event_times(stream, place[1], number, number + 1)[0])
 
-    def _offset_of(self, place: Place, until_us: int) -> int:
+    def _offset_of(self, place: StreamPartition, until_us: int) -> int:
         """The offset of the first event at or after `until_us`."""
         segments = self._segments[place]
         begun = bisect.bisect_right(segments, until_us, key=lambda one: one.plan.start_us)
@@ -163,7 +160,7 @@ class Offsets:
         number = segment.plan.number_of(place[0])
         return segment.first + segment.before(number, place[1], until_us)
 
-    def _events(self, place: Place, from_us: int, to_us: int) -> int:
+    def _events(self, place: StreamPartition, from_us: int, to_us: int) -> int:
         stream, partition = place
         counts = 0
         for segment in self._segments[place]:

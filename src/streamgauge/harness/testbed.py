@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamgauge.artifacts.run_folder import Place, disk
+from streamgauge.artifacts.run_folder import OutputLocation, disk
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError
 from streamgauge.core.lineage_columns import INGEST_TIME
@@ -126,7 +126,7 @@ class TestBed:
             bind=self.settings.host,
         )
         folder, self._stage = self.folder / "engine", ""
-        with disk(folder, Place("out", "--out DIR, or TMPDIR=DIR,")):
+        with disk(folder, OutputLocation("out", "--out DIR, or TMPDIR=DIR,")):
             self.engine.start(self.settings.flow, edges, self.settings.options, self.settings.master, folder)
 
     @property
@@ -383,4 +383,4 @@ def _waiting_at_most(memory_full_us: list[int | None]) -> int | None:
 
 def _temporary(path: Path) -> AbstractContextManager[None]:
     """Reports a full disk or missing permissions for the private folder as a problem of TMPDIR."""
-    return disk(path, Place("TMPDIR", "TMPDIR=DIR"))
+    return disk(path, OutputLocation("TMPDIR", "TMPDIR=DIR"))

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
+from streamgauge.core.schema import StreamColumns
 from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 
 CHUNK_EVENTS = 131_072
 _SLICES = 3
 
-Columns = Mapping[str, Sequence[str]]
-"""The columns of each stream that a generator makes."""
-
 
 def measure_capacity(
-    plan: Plan, columns: Columns, seconds: float = 0.5, clock: Callable[[], float] = time.perf_counter
+    plan: Plan, columns: StreamColumns, seconds: float = 0.5, clock: Callable[[], float] = time.perf_counter
 ) -> float:
     """Events per second that one process makes of this plan's streams, in their shares: the median of three slices.
 
@@ -30,7 +28,7 @@ def measure_capacity(
     return statistics.median(_slice_rate(plan, columns, rows, seconds / _SLICES, clock) for _ in range(_SLICES))
 
 
-def _rows_per_round(plan: Plan, columns: Columns) -> list[int]:
+def _rows_per_round(plan: Plan, columns: StreamColumns) -> list[int]:
     """Events of each stream in one round, in their shares, with no batch above the limit of bytes."""
     sizes = [stream.bytes_of(columns[stream.name]) * stream.share for stream in plan.streams]
     # A stream without columns has size 0.
@@ -38,7 +36,9 @@ def _rows_per_round(plan: Plan, columns: Columns) -> list[int]:
     return [max(round(events * stream.share), 1) for stream in plan.streams]
 
 
-def _slice_rate(plan: Plan, columns: Columns, rows: list[int], seconds: float, clock: Callable[[], float]) -> float:
+def _slice_rate(
+    plan: Plan, columns: StreamColumns, rows: list[int], seconds: float, clock: Callable[[], float]
+) -> float:
     begin = now = clock()
     rounds = 0
     while rounds == 0 or now - begin < seconds:
@@ -48,7 +48,7 @@ def _slice_rate(plan: Plan, columns: Columns, rows: list[int], seconds: float, c
     return rounds * sum(rows) / (now - begin)
 
 
-def _make_round(plan: Plan, columns: Columns, rows: list[int], number: int) -> None:
+def _make_round(plan: Plan, columns: StreamColumns, rows: list[int], number: int) -> None:
     for index, (stream, count) in enumerate(zip(plan.streams, rows, strict=True)):
         fullest = int(np.argmax(plan.partition_shares(index)))
         plan.batch(index, fullest, number * count, (number + 1) * count, columns[stream.name])

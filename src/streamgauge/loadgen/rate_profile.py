@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.core.arrays import Floats
 from streamgauge.core.errors import InputError, Problem, nearest
 from streamgauge.core.units import parse_duration, parse_rate
-
-Floats = npt.NDArray[np.float64]
 
 RISES_FROM, RISES_TO = 0.1, 0.7
 RATE_MAX_PER_S = 1e9

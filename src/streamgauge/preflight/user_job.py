@@ -37,7 +37,7 @@ class UserJob(Workload):
 
     path: Path
     description: Description
-    native: UserJobNode
+    node: UserJobNode
     notes: tuple[str, ...]
 
     def described(self, sink: str) -> Description:
@@ -115,7 +115,7 @@ def _workload(path: Path) -> UserJob:
         files=_digests(path, description.inputs),
         path=path,
         description=description,
-        native=job,
+        node=job,
         notes=(*notes, *description.assumed),
     )
 

@@ -279,7 +279,7 @@ def _may_run(workload: Workload | None, engine: Capabilities | None) -> bool:
     """Whether another transport could help: an engine that runs no user jobs runs none over any."""
     if not isinstance(workload, UserJob):
         return True
-    return engine is not None and type(workload.native).__name__ in engine.nodes
+    return engine is not None and type(workload.node).__name__ in engine.nodes
 
 
 def _engines_with_profile(tuning: str) -> list[str]:

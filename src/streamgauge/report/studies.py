@@ -6,7 +6,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from streamgauge.artifacts.run_folder import OUT, RUN, STUDIES, Place, RunFolder, StudyResult, read_study, write_text
+from streamgauge.artifacts.run_folder import (
+    OUT,
+    RUN,
+    STUDIES,
+    OutputLocation,
+    RunFolder,
+    StudyResult,
+    read_study,
+    write_text,
+)
 from streamgauge.report.document_blocks import Document
 from streamgauge.report.documents import breakdown, matrix, profile, scalability
 from streamgauge.report.html.render import render
@@ -79,7 +88,7 @@ def _document(study: StudyResult) -> Document:
     return breakdown.document(study) if isinstance(study, LatencyBreakdown) else profile.document(study)
 
 
-def _write(folder: Path, study: StudyResult, place: Place) -> Path:
+def _write(folder: Path, study: StudyResult, place: OutputLocation) -> Path:
     path = folder / "report.html"
     write_text(path, render(_document(study)), place)
     return path

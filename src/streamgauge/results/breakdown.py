@@ -80,9 +80,9 @@ class Decomposition(ResultPart):
     reason: str = ""
     """Why the trial has no stages: everything else about them is then empty or null. Else empty."""
     latency: TrialLatency | None = None
-    """Of all results of the span; an empty object without one."""
+    """The latency of all results of the span; an empty object without one."""
     first_of_batch: LatencyFigures | None = None
-    """Of each batch's first result; an empty object without batches."""
+    """The latency of each batch's first result; an empty object without batches."""
     stages: tuple[StageFigures, ...] = ()
     """The stages in their order."""
     sampled: int | None = None
@@ -132,7 +132,7 @@ class BreakdownTrial(Decomposition, TrialConditions):
     """
 
     @classmethod
-    def of(cls, conditions: TrialConditions, decomposition: Decomposition) -> Self:
+    def from_parts(cls, conditions: TrialConditions, decomposition: Decomposition) -> Self:
         return cls(**dict(conditions), **dict(decomposition))
 
 

@@ -61,7 +61,7 @@ class Latencies(ResultPart):
     """Why a kind or a percentile is null, and how many results carry no event time (these are wrong, and in no figure).
     """
 
-    def of(self, kind: str) -> Latency | None:
+    def by_kind(self, kind: str) -> Latency | None:
         """One of `LATENCY_KINDS`."""
         latency: Latency | None = getattr(self, f"{kind}_us")
         return latency

@@ -85,7 +85,7 @@ class MatrixCell(CellFigures):
     """Which repetition of its combination it is, from 1."""
 
     @classmethod
-    def of(cls, number: int, settings: dict[str, Any], repetition: int, figures: CellFigures) -> Self:
+    def from_figures(cls, number: int, settings: dict[str, Any], repetition: int, figures: CellFigures) -> Self:
         return cls(number=number, settings=settings, repetition=repetition, **dict(figures))
 
 

@@ -23,7 +23,7 @@ class Rates(ResultPart):
     """Made available in their planned second, or within 100 ms after it (a chunk that reaches into the next second:
     until its own end). Lateness within a second is schedule delay."""
     achieved_per_s: float
-    """Of batches that the SUT's sink committed, each spread over the time since the commit before."""
+    """Events of batches that the SUT's sink committed, each spread over the time since the commit before."""
     ingested_per_s: float
     """Delivered to the SUT for the first time, each delivery spread over the time since the one before."""
     planned_per_s: float
@@ -428,16 +428,16 @@ class Result(ResultPart):
     input: Input | None = None
     """What was offered; null if the run ended before its verdict."""
     data: tuple[ReplayedData, ...] = ()
-    """Of your own data: what could be read of each file; empty if all rows were generated."""
+    """What could be read of each file of your own data; empty if all rows were generated."""
     job_files: dict[str, str] = Field(default_factory=dict)
-    """Of a user job: the SHA-256 of its file and of each sample, by name; empty for a workload."""
+    """The SHA-256 of a user job's file and of each sample, by name; empty for a workload."""
     warnings: tuple[str, ...] = ()
     """What a reader of the figures must also know."""
     warning_codes: tuple[WarningCode | None, ...] = ()
     """The code of each warning, in the same order; empty in results older than the codes."""
     notes: tuple[str, ...] = ()
-    """Of a user job: what was assumed, what was fitted to a sample, which columns were not compared; of your own data:
-    `data` in words."""
+    """For a user job: what was assumed, what was fitted to a sample, which columns were not compared. For your own
+    data: `data` in words."""
     folder: str = ""
     """Where the run folder was written."""
 

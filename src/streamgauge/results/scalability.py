@@ -33,7 +33,7 @@ class ScaleCell(CellFigures):
     `ehrenstein`, or if it is unknown: the span was not complete, or had too few commits."""
 
     @classmethod
-    def of(cls, figures: CellFigures, **more: Any) -> Self:
+    def from_figures(cls, figures: CellFigures, **more: Any) -> Self:
         return cls(**dict(figures), **more)
 
 

@@ -29,9 +29,9 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from streamgauge.core.arrays import Floats
 
 _BLOCK_FACTOR = 2.0
 _BLOCKS_MIN = 4

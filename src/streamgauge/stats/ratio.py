@@ -25,7 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from streamgauge.stats.bootstrap import Floats, Interval, block_length, student
+from streamgauge.core.arrays import Floats
+from streamgauge.stats.bootstrap import Interval, block_length, student
 
 REPLICATES = 1000
 

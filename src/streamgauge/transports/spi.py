@@ -41,6 +41,10 @@ def new_run() -> str:
     return secrets.token_hex(6)
 
 
+StreamPartition = tuple[str, int]
+"""A stream and the number of its partition."""
+
+
 @dataclass(frozen=True)
 class EndpointConfig:
     """Address, access token and options of an endpoint.

@@ -67,7 +67,7 @@ def testbed_settings(resolved: ResolvedExperiment) -> TestBedSettings:
     )  # fmt: skip
 
 
-def probes(experiment: Experiment) -> bool:
+def stores_engine_progress(experiment: Experiment) -> bool:
     """Whether the run folder stores the engine's own progress; `--option probes=off` turns it off."""
     return experiment.options.get("probes") != "off"
 
@@ -144,7 +144,7 @@ class TrialConductor:
 
     def conclude(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, report: EngineReport) -> TrialResult:
         """Verifies the answers, judges and writes; `trial.conclusion` has the steps."""
-        return Conclusion(self.resolved, self.testbed, self.observe, self.ceiling_per_s).of(
+        return Conclusion(self.resolved, self.testbed, self.observe, self.ceiling_per_s).conclude(
             folder, trial, record, report
         )
 

@@ -17,6 +17,7 @@ from streamgauge.core.formatting import format_rate
 from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.metrics.log.columnar_log import Log
 from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary.backlog import backlog_events
 from streamgauge.transports.spi import Chunk
 from streamgauge.trial.events import Draining, EngineStarting, Observer, PhaseBegan, Progress, TrialEvent, Verifying
 
@@ -64,7 +65,7 @@ def snapshot(record: TrialRecord, now_us: int, phase: str) -> TrialSnapshot:
         planned_s=(spans.end_us - spans.start_us) / US,
         offered_per_s=sum(_offered_per_s(log, spans.start_us, since, now) for log in trial_log.chunks),
         ingested_per_s=trial_log.ingested_since(since) / seconds,
-        backlog_events=max(0, trial_log.offered_events() - trial_log.running.taken_events()),
+        backlog_events=int(backlog_events(record, now_us)),
         event_time_p50_us=max(latencies, default=None),
         note=_note(record, now_us),
     )

@@ -122,7 +122,7 @@ def backlogs_of(record: TrialRecord) -> tuple[Samples, ...]:
     backlogs = [
         samples_of(_with_open_backlog(part, record), _sinks_of(part) if len(parts) > 1 else "") for part in parts
     ]
-    return tuple(backlogs) or (Samples.of([], []),)
+    return tuple(backlogs) or (Samples.from_values([], []),)
 
 
 def _with_open_backlog(trial_log: TrialLog, record: TrialRecord) -> Pair:

@@ -7,16 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from streamgauge.config.slo import ServiceLevelObjective
 from streamgauge.config.thresholds import BOUND_S_MIN
+from streamgauge.core.arrays import Floats
 from streamgauge.core.formatting import share_beside
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
 from streamgauge.stats.bootstrap import Interval, fitted_interval, ratio_interval
-
-Floats = NDArray[np.float64]
 
 CONFIDENCE, INTERIM_ANALYSES = 0.95, 3
 TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / INTERIM_ANALYSES
@@ -46,7 +44,7 @@ class Samples:
     about: str = ""
 
     @classmethod
-    def of(cls, time_s: Iterable[float], value: Iterable[float]) -> Samples:
+    def from_values(cls, time_s: Iterable[float], value: Iterable[float]) -> Samples:
         return cls(np.asarray(list(time_s), dtype=np.float64), np.asarray(list(value), dtype=np.float64))
 
 

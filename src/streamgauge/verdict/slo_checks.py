@@ -58,7 +58,7 @@ def _measured(level: ServiceLevelObjective, latencies: Latencies) -> _Measured:
     """
     until_counted = latencies.until_counted_us
     if level.kind != "event_time" or until_counted is None:
-        return _Measured(latencies.of(level.kind))
+        return _Measured(latencies.by_kind(level.kind))
     newest_us = getattr(latencies.event_time_us, level.statistic, None)
     remark = "" if newest_us is None else f" (newest event of each update: {format_us(newest_us)})"
     return _Measured(until_counted, "until every event is counted, ", remark, "events were in no committed batch")

@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from streamgauge.core.arrays import Floats
 from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Check, CheckState, Verdict, VerdictValue
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
@@ -25,7 +26,7 @@ from streamgauge.verdict.criteria.check_spec import ADVICE_OTHER, CheckFunction,
 from streamgauge.verdict.criteria.driver import driver_bottleneck
 from streamgauge.verdict.criteria.registry import CHECKS
 from streamgauge.verdict.criteria.sufficient_evidence import span_needed_s, span_too_short
-from streamgauge.verdict.evidence import Evidence, Floats, Samples, background_load
+from streamgauge.verdict.evidence import Evidence, Samples, background_load
 from streamgauge.verdict.slo_checks import slo_check
 
 UNRECOVERABLE_POINTS_MIN, UNRECOVERABLE_SPAN_S_MIN, UNRECOVERABLE_CONFIDENCE = 15, 10.0, 0.999

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
 from streamgauge.core.schema import quoted
 from streamgauge.dataflow import graph, schema
@@ -25,7 +26,6 @@ from streamgauge.engines.duckdb_oracle.process_operator import computed
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.latency.event_latency import ENGINE_BATCH
 from streamgauge.metrics.log.ingest_times import stamps_of
-from streamgauge.metrics.log.live_figures import Ints
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.transports.spi import Delivery
@@ -52,20 +52,20 @@ class BatchNumbers:
 
     def __init__(self, trial_log: TrialLog) -> None:
         self._plan = trial_log.plan
-        self._reads: dict[tuple[str, int], tuple[Ints, Ints]] = {}
+        self._reads: dict[tuple[str, int], tuple[Int64s, Int64s]] = {}
         for partition, log in enumerate(trial_log.deliveries):
             for stream in {part.stream for part in log}:
                 parts = (part for part in log if part.stream == stream and part.reader == 0 and not part.again)
                 self._reads[stream, partition] = self._ends_and_batches(partition, parts)
 
-    def of(self, stream: str, partition: int, first: int, last: int) -> Ints:
+    def batches_of(self, stream: str, partition: int, first: int, last: int) -> Int64s:
         """The batch of each event with sequences [first, last); `NEVER_READ` for those that no batch read."""
         nothing = np.zeros(0, np.int64)
         sequences = np.arange(first, last, dtype=np.int64)
         numbers = stamps_of(*self._reads.get((stream, partition), (nothing, nothing)), sequences)
         return np.where(numbers > 0, numbers - 1, NEVER_READ)
 
-    def _ends_and_batches(self, partition: int, parts: Iterable[Delivery]) -> tuple[Ints, Ints]:
+    def _ends_and_batches(self, partition: int, parts: Iterable[Delivery]) -> tuple[Int64s, Int64s]:
         """The sequence after each read, and its batch + 1, because 0 stands for events that were never read."""
         ordered = sorted(parts, key=attrgetter("from_us"))
         ends = [self._end_of(partition, part) for part in ordered]
@@ -101,7 +101,7 @@ class InputInBatchOrder(RegeneratedInput):
 
     def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         times = batch.column(EVENT_TIME).to_numpy()
-        numbers = self._numbers.of(self._plan.streams[stream].name, partition, first, first + batch.num_rows)
+        numbers = self._numbers.batches_of(self._plan.streams[stream].name, partition, first, first + batch.num_rows)
         ordered = numbers << TIME_BITS | (times - self._plan.start_us)
         place = batch.schema.get_field_index(EVENT_TIME)
         return batch.set_column(place, EVENT_TIME, pa.array(ordered)).append_column(INGEST_TIME, pa.array(times))

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.core.schema import arrow_type, quote, quoted
@@ -34,7 +35,6 @@ from streamgauge.metrics.latency.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.latency.result_kind import has_matches, kind_of
 from streamgauge.metrics.log.batch_frontiers import cuts
 from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
-from streamgauge.metrics.log.live_figures import Ints
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.transports.registry import STAMPS
@@ -293,15 +293,15 @@ class _LastInWindow:
         self._plan, self._ingest = record.trial_log.plan, IngestTimes(record.trial_log)
         self._numbers = [n for n, stream in enumerate(self._plan.streams) if stream.name in resolved.columns]
 
-    def event_time(self, window_end_us: Ints) -> Ints:
+    def event_time(self, window_end_us: Int64s) -> Int64s:
         return self._by_window(window_end_us, lambda end: max((time for time, _ in self._last(end)), default=0))
 
-    def ingest_time(self, window_end_us: Ints) -> Ints:
+    def ingest_time(self, window_end_us: Int64s) -> Int64s:
         return self._by_window(
             window_end_us, lambda end: max((ingest_us for _, ingest_us in self._last(end)), default=0)
         )
 
-    def _by_window(self, ends: Ints, of: Callable[[int], int]) -> Ints:
+    def _by_window(self, ends: Int64s, of: Callable[[int], int]) -> Int64s:
         unique, index = np.unique(ends, return_inverse=True)
         return np.array([of(int(end)) for end in unique], np.int64)[index]
 
@@ -311,4 +311,4 @@ class _LastInWindow:
             for partition in range(self._plan.partitions):
                 last_us = self._plan.last_before(number, partition, end_us)
                 if last_us is not None:
-                    yield last_us, int(self._ingest.of(stream.name, partition, np.array([last_us]))[0])
+                    yield last_us, int(self._ingest.times_of(stream.name, partition, np.array([last_us]))[0])

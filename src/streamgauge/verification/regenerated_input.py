@@ -74,5 +74,5 @@ class RegeneratedInput:
         if INGEST_TIME not in self.columns[name]:
             return batch
         assert self._ingest is not None
-        ingest_times = self._ingest.of(name, partition, batch.column(EVENT_TIME).to_numpy())
+        ingest_times = self._ingest.times_of(name, partition, batch.column(EVENT_TIME).to_numpy())
         return batch.append_column(INGEST_TIME, pa.array(ingest_times))

@@ -41,7 +41,7 @@ NO_RULES: Mapping[str, str] = MappingProxyType({})
 
 
 def any_rate(parameters: Any) -> float | None:
-    """Of workloads whose parameters fix no rate."""
+    """None: the parameters of most workloads fix no rate."""
     return None
 
 

@@ -90,9 +90,9 @@ def _equal(left: list[Any] | str, right: list[Any] | str) -> bool:
 def together(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, list[Any]]]:
     """Expression to its type and values on Spark, as the columns of one flow: row n happens at second n."""
     calm = {f"x{number}": each for number, each in enumerate(VALUES) if each not in STOPPING}
-    columns = source("edges", Schema.of(**COLUMNS)).select(calm)
+    columns = source("edges", Schema.from_types(**COLUMNS)).select(calm)
     flow = with_lineage(Flow((Sink(columns.node, "out", "append"),)))  # a result may hold no array, and here it may
-    given = events(Schema.of(**COLUMNS), 0, [(*row, second * US) for second, row in enumerate(ROWS)])
+    given = events(Schema.from_types(**COLUMNS), 0, [(*row, second * US) for second, row in enumerate(ROWS)])
     found = streamed(spark, flow, tmp_path_factory.mktemp("edges"), {"edges": cut(given, (4, 5, len(ROWS)))})
     rows = sorted((row for batch in found.batches for row in batch), key=lambda row: row[-1])
     assert len(rows) == len(ROWS)

@@ -37,10 +37,12 @@ from tests.unit.dataflow.helpers_totals import with_totals
 
 pytestmark = pytest.mark.spark
 
-A_FIELDS = Schema.of(k="int", v="int", text="string")
-B_FIELDS = Schema.of(k="int", w="int")
+A_FIELDS = Schema.from_types(k="int", v="int", text="string")
+B_FIELDS = Schema.from_types(k="int", w="int")
 A, B = source("a", A_FIELDS), source("b", B_FIELDS)
-KINDS = table("kinds", {"k": [1, 2, 3, 9], "kind": ["odd", "even", None, "odd"]}, Schema.of(k="int", kind="string"))
+KINDS = table(
+    "kinds", {"k": [1, 2, 3, 9], "kind": ["odd", "even", None, "odd"]}, Schema.from_types(k="int", kind="string")
+)
 WORDS = A.explode(word="regexp_extract_all(lower(text), '[a-z]+', 0)")
 
 FLOWS: dict[str, Flow] = {
@@ -107,7 +109,7 @@ class Long(Processor):
 
 
 LONG = A.where("v < 3", name="small").process(
-    Long, reads="text", gives=Schema.of(long="string"), several=True, name="long",
+    Long, reads="text", gives=Schema.from_types(long="string"), several=True, name="long",
     truth="SELECT text AS long, _row FROM input, range(CASE WHEN length(text) > 8 THEN 2 WHEN length(text) > 3 THEN 1"
     " ELSE 0 END)",
 )  # fmt: skip
@@ -123,7 +125,7 @@ class Moment(Processor):
 
 SMALL = A.where("v < 3", name="small")
 MOMENTS = SMALL.process(
-    Moment, reads="text", gives=Schema.of(second="bigint"), name="moment",
+    Moment, reads="text", gives=Schema.from_types(second="bigint"), name="moment",
     truth=f"SELECT _time // {US} AS second, _row FROM input",
 )  # fmt: skip
 TOGETHER: dict[str, Flow] = {
@@ -311,7 +313,7 @@ def test_first_rows_are_exchanged_once_however_many_keys(spark: Any, tmp_path: P
     """Spark takes the exchange for its own: another one behind the sort would mix what was put in order."""
     keys = [f"key_{number}" for number in range(6)]
     flow = with_lineage(
-        source("many", Schema.of(**dict.fromkeys(keys, "int"))).distinct(keys=tuple(keys[::-1])).sink("out")
+        source("many", Schema.from_types(**dict.fromkeys(keys, "int"))).distinct(keys=tuple(keys[::-1])).sink("out")
     )
     rows = spark.range(3).select(*[F.col("id").cast("int").alias(key) for key in keys], *[
         F.col("id").alias(name) for name in ("event_time", "ingest_time", "event_id")

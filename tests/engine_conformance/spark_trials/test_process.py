@@ -38,8 +38,8 @@ from tests.unit.dataflow import helpers_totals as totals
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
-PURCHASES = source("purchases", Schema.of(user_id="int", gem_pack_id="int", price="int"))
-ADS = source("ads", Schema.of(user_id="int", gem_pack_id="int"))
+PURCHASES = source("purchases", Schema.from_types(user_id="int", gem_pack_id="int", price="int"))
+ADS = source("ads", Schema.from_types(user_id="int", gem_pack_id="int"))
 WARMUP = "16s"
 """A fresh engine's first batches take so long, and results that are held back twice need three after their events."""
 
@@ -62,7 +62,7 @@ class LastPrice(Processor):
         self._packs, self._prices = KeyDictionary(schema.field("pack").type), np.empty(0, np.int64)
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        codes = self._packs.of(batch.column("pack"))
+        codes = self._packs.encode(batch.column("pack"))
         self._prices = np.append(self._prices, np.full(len(self._packs) - len(self._prices), -1))
         bought = batch.column(INPUT).to_numpy() == 0
         # The number of the last purchase of the same pack up to each row: rows by pack, then a running maximum.
@@ -129,7 +129,7 @@ def last_price() -> Flow:
     pack = "concat('pack ', try_cast(gem_pack_id as string))"
     bought = PURCHASES.where("price > 20").select(pack=pack, price="price")
     shown = ADS.select(pack=pack)
-    gives = Schema.of(pack="string", price="bigint")
+    gives = Schema.from_types(pack="string", price="bigint")
     return bought.process(LastPrice, shown, keys="pack", gives=gives).sink("prices")
 
 
@@ -142,8 +142,8 @@ PER_SECOND = (
 def per_second(keys: str = "gem_pack_id") -> Any:
     """Results of the watermark."""
     return PURCHASES.process(
-        PerSecond, keys=keys, gives=Schema.of(pack="int", second="bigint", n="bigint"), identity=("pack", "second"),
-        reach="1s", truth=PER_SECOND,
+        PerSecond, keys=keys, gives=Schema.from_types(pack="int", second="bigint", n="bigint"),
+        identity=("pack", "second"), reach="1s", truth=PER_SECOND,
     )  # fmt: skip
 
 
@@ -156,7 +156,9 @@ def chained() -> Flow:
     """Its results in a window, and windows in a stateless process: the watermark survives every crossing."""
     windows = per_second().window(tumble(2), keys="pack").aggregate(n="sum(n)")
     truth = "SELECT n, _row, 0 AS _ordinal FROM input UNION ALL SELECT n, _row, 1 AS _ordinal FROM input"
-    return windows.process(Twice, reads="n", gives=Schema.of(n="bigint"), several=True, truth=truth).sink("twice")
+    return windows.process(Twice, reads="n", gives=Schema.from_types(n="bigint"), several=True, truth=truth).sink(
+        "twice"
+    )
 
 
 class Held(Processor):
@@ -167,7 +169,7 @@ class Held(Processor):
         self._counts = np.empty(0, np.int64)
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        codes = self._packs.of(batch.column("gem_pack_id"))
+        codes = self._packs.encode(batch.column("gem_pack_id"))
         self._counts = np.append(self._counts, np.zeros(len(self._packs) - len(self._counts), np.int64))
         order = np.argsort(codes, kind="stable")
         grouped = codes[order]
@@ -193,7 +195,7 @@ def after_windows() -> Flow:
         " FROM input"
     )
     return windows.process(
-        Held, keys="gem_pack_id", reads=(), gives=Schema.of(pack="int", windows="bigint"), truth=truth
+        Held, keys="gem_pack_id", reads=(), gives=Schema.from_types(pack="int", windows="bigint"), truth=truth
     ).sink("windows")
 
 

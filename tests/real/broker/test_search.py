@@ -33,9 +33,12 @@ def test_a_search_over_a_broker_ends_with_a_rate(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(command, "ceiling_of", lambda *_: 30_000.0)
     drained: list[bool] = []
     drain = command.TrialConductor.drain
-    monkeypatch.setattr(
-        command.TrialConductor, "drain", lambda self, timeout_s: drained.append(drain(self, timeout_s)) or drained[-1]
-    )
+
+    def noted(conductor: command.TrialConductor, timeout_s: float) -> bool:
+        drained.append(drain(conductor, timeout_s))
+        return drained[-1]
+
+    monkeypatch.setattr(command.TrialConductor, "drain", noted)
     values: dict[str, Any] = {
         "workload": "windowed_aggregation", "transport": "kafka", "partitions": 2, "out": str(tmp_path),
         "parameters": WINDOW, "load": {"warmup": "4s", "duration": "6s"},

@@ -87,7 +87,7 @@ def test_a_flows_columns_go_through_spark(spark: Any) -> None:
     """Keys and fields of odd names, through each lowering that has either."""
     key, field = "tick`tick", "fare.amount ($)"
     taken = {"of.it": "sum(`fare.amount ($)`)"}
-    rows = source("trips", Schema.of(**{key: "int", field: "int"}))
+    rows = source("trips", Schema.from_types(**{key: "int", field: "int"}))
     batch = batch_of([key, field], **{EVENT_TIME: LINEAGE[EVENT_TIME]})
     read = lambda _: spark.createDataFrame(pa.Table.from_batches([batch]))  # noqa: E731
     for stream_, name in (

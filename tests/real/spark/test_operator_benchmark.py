@@ -67,9 +67,11 @@ class Slow(Processor):
 def everything() -> Flow:
     """An operator of each kind, in each way that it is done, and a slow one."""
     bought, shown = source("purchases", PURCHASES.schema), source("ads", ADS.schema)
-    names = table("names", {"gem_pack_id": [1, 2], "title": ["a", "b"]}, Schema.of(gem_pack_id="int", title="string"))
+    names = table(
+        "names", {"gem_pack_id": [1, 2], "title": ["a", "b"]}, Schema.from_types(gem_pack_id="int", title="string")
+    )
     both = ("user_id", "gem_pack_id")
-    passed = {"reads": "price", "gives": Schema.of(price="int"), "truth": "SELECT price, _row FROM input"}
+    passed = {"reads": "price", "gives": Schema.from_types(price="int"), "truth": "SELECT price, _row FROM input"}
     windows = bought.window(hop(2, 1), keys="gem_pack_id").aggregate(revenue="sum(price)", name="panes")
     users = bought.select(user_id="user_id", name="buyers").union(shown.select(user_id="user_id", name="viewers"))
     return flow_of(
@@ -168,7 +170,7 @@ def test_an_own_job_is_characterized(tmp_path: Path, job: str, selectivity: tupl
     """Each of the examples, as one operator: by its reference or in batch, and timed slice by slice."""
     path = Path(__file__).parents[3] / "examples" / f"{job}.py"
     found = characterized(tmp_path, str(path), {"slices": 6, "slice_events": 2_000, "warmup_slices": 1})
-    (row,) = [row for row in found["operators"] if row["kind"] == "native_job"]
+    (row,) = [row for row in found["operators"] if row["kind"] == "user_job"]
     assert (row["name"], row["rows_in"]) == (job, [14_000])
     assert selectivity[0] <= row["selectivity"] <= selectivity[1]
     assert row["time_per_tuple_us"] is not None, row["time_reason"]

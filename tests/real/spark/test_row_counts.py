@@ -28,9 +28,9 @@ from streamgauge.engines.spark.observe.row_counts import WORKED, RowCounters
 
 pytestmark = pytest.mark.spark
 
-FIELDS = Schema.of(k="int", v="int", text="string")
+FIELDS = Schema.from_types(k="int", v="int", text="string")
 A, B = source("a", FIELDS), source("b", FIELDS)
-KINDS = table("kinds", {"k": [1, 2], "kind": ["odd", "even"]}, Schema.of(k="int", kind="string"))
+KINDS = table("kinds", {"k": [1, 2], "kind": ["odd", "even"]}, Schema.from_types(k="int", kind="string"))
 WORDS = A.explode(word="split(text, ' ')", name="words")
 SAID = ["the cat", "a", "no key here", "", None, "six words are in this line"]
 ROWS = [(key, number, text) for number, (key, text) in enumerate(zip([1, 2, None, 3, 1, 2], SAID, strict=True))]

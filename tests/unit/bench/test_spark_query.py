@@ -36,12 +36,12 @@ def test_both_sides_have_the_same_settings_and_interval() -> None:
     assert intervals(ours) == intervals(by_hand) == ["1400 milliseconds"]
 
 
-@pytest.mark.parametrize(("change", "native"), [(alike, False), (written_by_hand, True), (without_lineage, False)])
-def test_each_side_has_its_own_query(change: Change, native: bool) -> None:
+@pytest.mark.parametrize(("change", "user_job"), [(alike, False), (written_by_hand, True), (without_lineage, False)])
+def test_each_side_has_its_own_query(change: Change, user_job: bool) -> None:
     """One query each, on the columns that the test bed carries; only one of them is the hand-written function."""
     job = settings_of(change).job
     (query,) = queries(job.flow)
-    assert any(isinstance(node, UserJobNode) for node in graph.operators(job.flow)) == native
+    assert any(isinstance(node, UserJobNode) for node in graph.operators(job.flow)) == user_job
     assert {"price", "gem_pack_id", "event_time"} <= set(query.columns(job.flow, job.edges.columns)["purchases"])
 
 

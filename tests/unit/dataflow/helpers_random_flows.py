@@ -20,12 +20,15 @@ NAMES = (
     "left_event_time", "right_ingest_time", "id_k", "a_event_id", "order", "Odd name",
 )  # fmt: skip
 STREAMS = (
-    source("a", Schema.of(k="int", v="int", text="string", bits="binary", at="timestamp")),
-    source("a b", Schema.of(**{"k": "string", "Odd name": "int", "order": "bigint", "Rank": "int", "real": "double"})),
-    source("c", Schema.of(k="int", left_event_time="bigint", event_ordinal_2="boolean", id_k="int")),
+    source("a", Schema.from_types(k="int", v="int", text="string", bits="binary", at="timestamp")),
+    source(
+        "a b",
+        Schema.from_types(**{"k": "string", "Odd name": "int", "order": "bigint", "Rank": "int", "real": "double"}),
+    ),
+    source("c", Schema.from_types(k="int", left_event_time="bigint", event_ordinal_2="boolean", id_k="int")),
 )
 TABLES = tuple(
-    table("packs", {"k": [1, 2], name: ["x", None]}, Schema.of(**{"k": "int", name: "string"}))
+    table("packs", {"k": [1, 2], name: ["x", None]}, Schema.from_types(**{"k": "int", name: "string"}))
     for name in ("rank", "window_start", "v", "id_k")
 )
 WINDOWS = st.tuples(st.integers(1, 10**13), st.integers(1, 10**13)).map(lambda two: Window(max(two), min(two)))
@@ -99,7 +102,7 @@ def _top(draw: Draw, stream: Stream) -> Stream:
 
 def _process(draw: Draw, stream: Stream) -> Stream:
     keys = draw(st.sampled_from([(), tuple(_keys(draw, stream))]))
-    gives = Schema.of(**{_name(draw): "bigint"})
+    gives = Schema.from_types(**{_name(draw): "bigint"})
     return stream.process(PassThrough, keys=keys, gives=gives, several=draw(st.booleans()))
 
 

@@ -40,7 +40,7 @@ class Totals(Processor):
 
 def with_totals(stream: Stream, everyones: Stream) -> Stream:
     """`stream` (k, v), by `k`, beside the sum of `w` over all of `everyones`."""
-    gives = Schema.of(k=stream.columns["k"], v="int", total="bigint")
+    gives = Schema.from_types(k=stream.columns["k"], v="int", total="bigint")
     return stream.process(
         Totals, keys="k", reads=("v", "w"), gives=gives, broadcast=everyones, truth=TRUTH, name="totals"
     )

@@ -23,8 +23,8 @@ from tests.unit.dataflow.helpers_totals import TRUTH, Totals, with_totals
 from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import END, without_truth
 
-OWN = source("own", Schema.of(k="int", v="int"))
-EVERYONES = source("everyones", Schema.of(w="int"))
+OWN = source("own", Schema.from_types(k="int", v="int"))
+EVERYONES = source("everyones", Schema.from_types(w="int"))
 FLOW = with_totals(OWN, EVERYONES).sink("out")
 TYPES = {"k": pa.int32(), "v": pa.int32(), "w": pa.int32()}
 Sides = tuple[pa.Table, pa.Table]
@@ -104,7 +104,7 @@ class OfAll(Totals):
         return pa.RecordBatch.from_arrays(columns, names=["k", "v", "total", ROW])
 
 
-GIVES = Schema.of(k="int", v="int", total="bigint")
+GIVES = Schema.from_types(k="int", v="int", total="bigint")
 
 
 def test_a_result_of_a_broadcast_row_is_an_error() -> None:

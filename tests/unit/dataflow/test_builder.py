@@ -18,8 +18,8 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 
-PURCHASES = Schema.of(user_id="int", gem_pack_id="int", price="int")
-ADS = Schema.of(user_id="int", gem_pack_id="int")
+PURCHASES = Schema.from_types(user_id="int", gem_pack_id="int", price="int")
+ADS = Schema.from_types(user_id="int", gem_pack_id="int")
 
 
 def test_windowed_aggregation() -> None:

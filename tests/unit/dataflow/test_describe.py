@@ -4,8 +4,8 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import hop, session, source, table, tumble, union
 from streamgauge.dataflow.describe import describe
 
-PURCHASES = source("purchases", Schema.of(user_id="int", price="int"))
-ADS = source("ads", Schema.of(user_id="int"))
+PURCHASES = source("purchases", Schema.from_types(user_id="int", price="int"))
+ADS = source("ads", Schema.from_types(user_id="int"))
 
 
 def test_every_node_in_order_with_its_label() -> None:
@@ -34,7 +34,7 @@ def test_labels_of_aggregates_and_select() -> None:
 
 def test_labels_of_the_other_nodes() -> None:
     """Each says what it does in a line."""
-    names = table("names", {"user_id": [1], "title": ["x"]}, Schema.of(user_id="int", title="string"))
+    names = table("names", {"user_id": [1], "title": ["x"]}, Schema.from_types(user_id="int", title="string"))
     stream = PURCHASES.explode(bit="array(price, 1)").lookup(names, on="user_id", how="left").select(user_id="user_id")
     flow = (
         union(stream, ADS).distinct(keys="user_id").interval_join(ADS.select(user_id="user_id"), on="user_id", latest=5)

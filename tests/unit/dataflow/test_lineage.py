@@ -8,11 +8,11 @@ from streamgauge.dataflow.builder import hop, session, source, table, tumble, un
 from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow
 
-PURCHASES = source("purchases", Schema.of(user_id="int", gem_pack_id="int", price="int"))
-ADS = source("ads", Schema.of(user_id="int", gem_pack_id="int"))
+PURCHASES = source("purchases", Schema.from_types(user_id="int", gem_pack_id="int", price="int"))
+ADS = source("ads", Schema.from_types(user_id="int", gem_pack_id="int"))
 TIMES = ["event_time", "ingest_time"]
 BITS = PURCHASES.explode(bit="array(price, price + 1)")
-NAMES = table("names", {"gem_pack_id": [1], "title": ["gems"]}, Schema.of(gem_pack_id="int", title="string"))
+NAMES = table("names", {"gem_pack_id": [1], "title": ["gems"]}, Schema.from_types(gem_pack_id="int", title="string"))
 SPENT = PURCHASES.window(tumble(8), keys="user_id").aggregate(r="sum(price)")
 
 FLOWS: dict[str, Flow] = {

@@ -16,12 +16,12 @@ from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.engines.duckdb_oracle import lower
 from tests.unit.dataflow.helpers_random_flows import flows
 
-A = source("a", Schema.of(k="int", v="int", text="string", bits="binary"))
-B = source("b", Schema.of(k="string", w="int"))
+A = source("a", Schema.from_types(k="int", v="int", text="string", bits="binary"))
+B = source("b", Schema.from_types(k="string", w="int"))
 BY_K = A.window(tumble(8), keys="k").aggregate(n="count(*)")
 COUNTS = BY_K.select(n="n")
 """Rows that keys and a window identify, neither of which they show."""
-RANKS = table("ranks", {"n": [1], "k": ["x"]}, Schema.of(n="bigint", k="string"))
+RANKS = table("ranks", {"n": [1], "k": ["x"]}, Schema.from_types(n="bigint", k="string"))
 CLASHES: dict[str, Stream] = {
     "first rows of windows of windows": COUNTS.distinct(keys="n", window=tumble(16)),
     "first rows of first rows": A.distinct(keys="k", window=tumble(8)).select(v="v").distinct(
@@ -42,7 +42,7 @@ CLASHES: dict[str, Stream] = {
         A.select(k="k", right_event_time="v"), window=tumble(1), on="k"
     ),
     "a column named as a second place": A.select(event_ordinal_2="v").explode(a="array(1)").explode(b="array(2)"),
-    "a stream of an odd name": source("a b", Schema.of(k="int")).join(A, window=tumble(1), on="k"),
+    "a stream of an odd name": source("a b", Schema.from_types(k="int")).join(A, window=tumble(1), on="k"),
 }  # fmt: skip
 
 

@@ -10,8 +10,8 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import Processor
 from streamgauge.dataflow.reach import PROCESS_DELAY_US, reach_us, slide_us, tail_us
 
-A = source("a", Schema.of(k="int", v="int"))
-B = source("b", Schema.of(k="int", w="int"))
+A = source("a", Schema.from_types(k="int", v="int"))
+B = source("b", Schema.from_types(k="int", w="int"))
 SHORT_ROWS = A.window(tumble(1), keys="k").aggregate(v="max(v)")
 SHORT = SHORT_ROWS.select(k="k", v="v")
 
@@ -86,8 +86,10 @@ class PassThrough(Processor):
 def test_what_closes_before_and_behind_something_without_end_is_waited_for() -> None:
     """Windows of 8 s, a process that never forgets, windows of 60 s: 3 s of tail would leave those open."""
     counts = A.window(tumble("8s"), keys="k").aggregate(n="count(*)")
-    retained = counts.process(PassThrough, keys="k", gives=Schema.of(k="int", n="bigint"))
+    retained = counts.process(PassThrough, keys="k", gives=Schema.from_types(k="int", n="bigint"))
     sums = retained.window(tumble("60s"), keys="k").aggregate(n="sum(n)").sink("sums")
     assert (reach_us(sums), tail_us(sums)) == (None, 68_000_000)
-    held = A.process(PassThrough, keys="k", gives=Schema.of(k="int", v="int"), identity="k", reach="2s").sink("held")
+    held = A.process(PassThrough, keys="k", gives=Schema.from_types(k="int", v="int"), identity="k", reach="2s").sink(
+        "held"
+    )
     assert (reach_us(held), tail_us(held)) == (2_000_000, 2_000_000 + PROCESS_DELAY_US)

@@ -21,8 +21,8 @@ from streamgauge.dataflow.nodes import (
     tumble,
 )
 
-PURCHASES = Source("purchases", Schema.of(user_id="int", gem_pack_id="int", price="int"))
-ADS = Source("ads", Schema.of(user_id="int", gem_pack_id="int"))
+PURCHASES = Source("purchases", Schema.from_types(user_id="int", gem_pack_id="int", price="int"))
+ADS = Source("ads", Schema.from_types(user_id="int", gem_pack_id="int"))
 REVENUE = WindowAggregate(PURCHASES, hop(8, 4), ("gem_pack_id",), (("revenue", "sum(price)"),))
 COUNT = RunningAggregate(PURCHASES, ("gem_pack_id",), (("count", "count(*)"),))
 
@@ -81,13 +81,14 @@ REFUSED = {
     "predicate no boolean": (Where(PURCHASES, "price + 1"), "true or false, and is int", "x > 0"),
     "reserved output": (Select(PURCHASES, (("event_time", "price"),)), "that streamgauge reserves", "event_time_2"),
     "underscore": (Select(PURCHASES, (("__w", "price"),)), "that streamgauge reserves", "w_2"),
-    "reserved field": (Source("s", Schema.of(Ingest_Time="int")), "that streamgauge reserves", "_2"),
-    "type": (Source("s", Schema.of(a="decimal")), "no type of a flow", "bigint"),
+    "reserved field": (Source("s", Schema.from_types(Ingest_Time="int")), "that streamgauge reserves", "_2"),
+    "type": (Source("s", Schema.from_types(a="decimal")), "no type of a flow", "bigint"),
     "join names": (WindowJoin(PURCHASES, ADS, tumble(1), ("user_id",)), "in both inputs", "select it under"),
     "join window columns": (WindowJoin(REVENUE, ADS, tumble(1), ("gem_pack_id",)), "in both inputs", "select it"),
     "join key one side": (WindowJoin(PURCHASES, ADS, tumble(1), ("price",)), "key 'price'", "user_id"),
     "join key types": (
-        WindowJoin(PURCHASES, Source("o", Schema.of(price="string")), tumble(1), ("price",)), "one type", "try_cast",
+        WindowJoin(PURCHASES, Source("o", Schema.from_types(price="string")), tumble(1), ("price",)),
+        "one type", "try_cast",
     ),
     "where after running": (Where(COUNT, "count > 1"), "cannot follow a running aggregate", "before"),
     "select after running": (Select(COUNT, (("n", "count"),)), "cannot follow a running aggregate", "before"),
@@ -127,7 +128,7 @@ def test_two_operators_of_one_name_are_refused() -> None:
 
 def test_one_stream_with_two_schemas_is_refused() -> None:
     """A stream has one schema, wherever it is read."""
-    other = Source("purchases", Schema.of(user_id="int"))
+    other = Source("purchases", Schema.from_types(user_id="int"))
     flow = Flow((Sink(WindowJoin(PURCHASES, other, tumble(1), ("user_id",)), "out", "append"),))
     with pytest.raises(InputError, match="two schemas"):
         validate.check(flow)
@@ -155,9 +156,11 @@ def test_seconds_are_exact(us: int, text: str) -> None:
     assert schema.seconds(us) == text
 
 
-ROWS = builder.source("purchases", Schema.of(user_id="int", price="int", text="string", half="double"))
+ROWS = builder.source("purchases", Schema.from_types(user_id="int", price="int", text="string", half="double"))
 SPENT = ROWS.window(builder.tumble(8), keys="user_id").aggregate(spent="sum(price)")
-NAMES = builder.table("names", {"user_id": [1, 2], "title": ["a", "b"]}, Schema.of(user_id="int", title="string"))
+NAMES = builder.table(
+    "names", {"user_id": [1, 2], "title": ["a", "b"]}, Schema.from_types(user_id="int", title="string")
+)
 
 
 def _names(**columns: list[object]) -> static_table.Table:

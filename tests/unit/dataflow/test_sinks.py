@@ -9,7 +9,7 @@ from streamgauge.dataflow.builder import flow, source, tumble
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow
 
-BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int", note="string"))
+BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int", note="string"))
 DEAR = BOUGHT.where("price > 90").sink("dear")
 REVENUE = BOUGHT.window(tumble(2), keys="pack").aggregate(revenue="sum(price)").sink("revenue")
 COUNTS = BOUGHT.running(keys="user_id", count="count(*)").sink("counts")

@@ -25,7 +25,7 @@ def test_a_table_is_data_that_can_be_compared_and_sent() -> None:
 def test_types_are_those_of_a_flow() -> None:
     """Narrow whole numbers are int; strings of any layout are string."""
     rows = pa.table({"a": pa.array([1], pa.int8()), "b": pa.array(["x"]).dictionary_encode(), "c": [1.5]})
-    assert table("t", rows).schema == Schema.of(a="int", b="string", c="double")
+    assert table("t", rows).schema == Schema.from_types(a="int", b="string", c="double")
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.csv.gz"])
@@ -37,8 +37,8 @@ def test_files(tmp_path: Path, name: str) -> None:
     else:
         with pa.output_stream(path, compression="gzip" if name.endswith(".gz") else None) as out:
             out.write(b"k,unread,v\n1,0,a\n2,0,\n")
-    actual = table("t", path, Schema.of(v="string", k="int"))
-    assert actual.schema == Schema.of(v="string", k="int")
+    actual = table("t", path, Schema.from_types(v="string", k="int"))
+    assert actual.schema == Schema.from_types(v="string", k="int")
     assert actual.to_arrow().column("k").to_pylist() == [1, 2]
     assert actual.to_arrow().column("v").to_pylist()[0] == "a"
 
@@ -48,9 +48,9 @@ def test_files(tmp_path: Path, name: str) -> None:
     [
         ("missing.csv", None, "cannot be read"),
         ("rows.json", None, "must be a .parquet, .csv"),
-        ({"k": [1]}, Schema.of(j="int"), "has no column j"),
-        ({"k": ["x"]}, Schema.of(k="int"), "does not fit its schema"),
-        ({"k": [2**40]}, Schema.of(k="int"), "does not fit its schema"),
+        ({"k": [1]}, Schema.from_types(j="int"), "has no column j"),
+        ({"k": ["x"]}, Schema.from_types(k="int"), "does not fit its schema"),
+        ({"k": [2**40]}, Schema.from_types(k="int"), "does not fit its schema"),
         ({"k": [[1]]}, None, "column k has no type of a flow"),
     ],
 )

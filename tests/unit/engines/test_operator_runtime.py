@@ -18,8 +18,8 @@ from streamgauge.dataflow.nodes import Process
 from streamgauge.dataflow.operators.api import INPUT, TIME, Processor
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts, in_order, ordinals, pieces
 
-EVENTS = source("events", Schema.of(key="int", value="int"))
-OTHERS = source("others", Schema.of(key="int", name="string"))
+EVENTS = source("events", Schema.from_types(key="int", value="int"))
+OTHERS = source("others", Schema.from_types(key="int", name="string"))
 
 
 class Noted(Processor):
@@ -45,7 +45,9 @@ def rows(**columns: Any) -> pa.RecordBatch:
 
 
 def node_of(make: Callable[..., Any] | None = None, *others: Any, lineage: bool = True, **more: Any) -> Process:
-    stream = EVENTS.process(Noted, *others, keys="key", gives=Schema.of(value="int"), parameters={"make": make}, **more)
+    stream = EVENTS.process(
+        Noted, *others, keys="key", gives=Schema.from_types(value="int"), parameters={"make": make}, **more
+    )
     node = with_lineage(stream.sink("out")).sink.input if lineage else stream.node
     assert isinstance(node, Process)
     return node

@@ -143,17 +143,17 @@ def test_its_input_is_generated_from_fields_or_a_sample(write: Write, tmp_path: 
 def test_the_reach_is_declared_or_assumed(write: Write) -> None:
     """Stated either way; updates of a running state have no end."""
     body = "@job(PURCHASES{})\ndef f(spark, inputs): return inputs['purchases']\n"
-    native = {
-        more: user_job(write(body.format(more))).native.reach_us
+    reaches = {
+        more: user_job(write(body.format(more))).node.reach_us
         for more in (', reach="12s"', ', reach="unbounded"', ', mode="update", keys="user_id"')
     }
-    assert list(native.values()) == [12 * US, None, None]
+    assert list(reaches.values()) == [12 * US, None, None]
 
 
 def test_a_job_without_reach_may_say_so_with_a_number(write: Write) -> None:
     """Nought is declared, and not taken for nothing said."""
     workload = user_job(write("@job(PURCHASES, reach=0)\ndef f(spark, inputs): return inputs['purchases']\n"))
-    assert (workload.native.reach_us, workload.notes) == (0, ())
+    assert (workload.node.reach_us, workload.notes) == (0, ())
 
 
 def test_shares_are_equal_or_given(write: Write) -> None:
@@ -354,7 +354,7 @@ def test_a_reference_may_be_a_function(write: Write) -> None:
     def dear(spark, inputs):
         return inputs["purchases"].where("price > 90")
     """
-    assert user_job(write(body)).native.reference == (
+    assert user_job(write(body)).node.reference == (
         ("user_id", ValueType(INT)), ("timestamp", ValueType(TIMESTAMP)), ("event_time", ValueType(INT)),
     )  # fmt: skip
 

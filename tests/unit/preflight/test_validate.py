@@ -164,7 +164,7 @@ def test_a_transport_that_the_engine_cannot_read_is_refused() -> None:
 
 def test_an_engine_of_one_sink_refuses_several() -> None:
     """Before anything starts, with the sinks by name; spark takes them."""
-    bought = source("purchases", Schema.of(price="int"))
+    bought = source("purchases", Schema.from_types(price="int"))
     several = flow(bought.sink("all"), bought.where("price > 90").sink("dear"))
     (problem,) = validate._capability_problems(several, capabilities()["known"])
     assert (problem.rule, problem.got) == ("known writes to one sink only", "all, dear")

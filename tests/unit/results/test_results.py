@@ -19,7 +19,7 @@ def test_the_statistics_are_those_that_a_latency_has() -> None:
 def test_every_kind_is_found_by_its_name() -> None:
     """`of` gives what the field of that kind holds."""
     for number, kind in enumerate(LATENCY_KINDS):
-        assert Latencies.model_validate({f"{kind}_us": Latency(count=number)}).of(kind) == Latency(count=number)
+        assert Latencies.model_validate({f"{kind}_us": Latency(count=number)}).by_kind(kind) == Latency(count=number)
     assert set(Latencies.model_fields) == {f"{kind}_us" for kind in LATENCY_KINDS} | {"notes"}
 
 

@@ -120,7 +120,7 @@ class FakeTestBed:
     def processes(self) -> list[Any]:
         return []
 
-    def of(self, what: str) -> list[tuple[Any, ...]]:
+    def requests_named(self, what: str) -> list[tuple[Any, ...]]:
         return [one for one in self.requests if one[0] == what]
 
 

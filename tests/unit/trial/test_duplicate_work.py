@@ -16,7 +16,7 @@ from streamgauge.trial.duplicate_work import duplicate_work
 from streamgauge.trial.result_builder import cautions
 from tests.unit.helpers_trials import START
 
-SOUND = source("purchases", Schema.of(user_id="int", price="int")).where("price > 0", name="sound")
+SOUND = source("purchases", Schema.from_types(user_id="int", price="int")).where("price > 0", name="sound")
 DEAR = SOUND.where("price > 90", name="dear")
 FLOW = flow(
     SOUND.running(keys="user_id", n="count(*)", name="per_user").sink("users"),

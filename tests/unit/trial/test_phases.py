@@ -25,8 +25,8 @@ def test_a_steady_trial_is_conducted_to_its_end(testbed: FakeTestBed) -> None:
     assert (record.engine_failed, record.driver_failed, record.early_stop, record.interrupted) == ("", "", "", False)
     assert record.trial_log.offered_events() == record.trial_log.committed_events() == 20_000
     assert SPANS.end_us < record.deadline_us < SPANS.end_us + US
-    assert testbed.of("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, None)]
-    assert len(testbed.of("halt")) == 1
+    assert testbed.requests_named("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, None)]
+    assert len(testbed.requests_named("halt")) == 1
     assert (record.interim_analyses, record.spans, record.earlier_trials) == (1, SPANS, False)
     assert record.trial_log.background
 
@@ -57,7 +57,7 @@ def test_a_warm_up_goes_on_while_it_has_not_levelled_off(testbed: FakeTestBed) -
     assert record.spans == SPANS.later(4 * US)
     assert (record.prolonged_us, record.interim_analyses) == (4 * US, 1)
     assert record.prolonged_for == ("undecided", "undecided")
-    assert testbed.of("extend") == [("extend", SPANS.end_us + 2 * US), ("extend", SPANS.end_us + 4 * US)]
+    assert testbed.requests_named("extend") == [("extend", SPANS.end_us + 2 * US), ("extend", SPANS.end_us + 4 * US)]
     assert record.drained
 
 
@@ -70,7 +70,7 @@ def test_a_warm_test_beds_trial_knows_that_it_is_not_the_first(testbed: FakeTest
 def test_the_pace_is_passed_on(testbed: FakeTestBed) -> None:
     """An overload trial's generators stand still at so much waiting."""
     conductor(testbed, pace_us=2 * US).conduct()
-    assert testbed.of("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, 2 * US)]
+    assert testbed.requests_named("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, 2 * US)]
 
 
 @pytest.mark.parametrize(("silent_from_s", "after_s"), [(9.0, 11.0), (-1.0, 5.0)])
@@ -122,7 +122,7 @@ def test_an_undecided_trial_is_extended_and_measured_on(testbed: FakeTestBed) ->
     assert record.interim_analyses == 3
     assert record.extended_for == ("undecided", "undecided")
     assert record.spans == SPANS.longer(20 * US)
-    assert testbed.of("extend") == [("extend", SPANS.end_us + 10 * US), ("extend", SPANS.end_us + 20 * US)]
+    assert testbed.requests_named("extend") == [("extend", SPANS.end_us + 10 * US), ("extend", SPANS.end_us + 20 * US)]
     assert record.trial_log.offered_events() == 40_000
     assert record.drained
 
@@ -148,7 +148,7 @@ def test_a_hopeless_trial_ends_early(testbed: FakeTestBed) -> None:
     record = conductor(testbed, early_stop_reason=early_stop).conduct()
     assert record.early_stop == "the queue's bound was reached"
     assert START + 8 * US < record.deadline_us < START + 9 * US
-    assert len(testbed.of("halt")) == 1
+    assert len(testbed.requests_named("halt")) == 1
     assert not record.drained
 
 
@@ -164,15 +164,15 @@ def test_the_tail_of_a_trial_that_failed_is_not_waited_for(testbed: FakeTestBed)
     assert record.early_stop == "the backlog grew"
     assert len(calls_us) == 1
     assert SPANS.measured_to_us <= calls_us[0] <= record.deadline_us < SPANS.end_us
-    assert testbed.of("halt")
+    assert testbed.requests_named("halt")
 
 
 def test_the_load_is_held_whenever_a_longer_trial_may_be_asked_for(testbed: FakeTestBed) -> None:
     """After the begin, a longer warm-up and an extension; where nothing more is asked the plan ends soon."""
     hold_us, later, longer = 30 * US, [2 * US], [10 * US]
     conductor(testbed, hold_us=hold_us, warmup_extension=extensions(later), span_extension=extensions(longer)).conduct()
-    assert testbed.of("begin")[0][1] == SPANS.end_us + hold_us
-    first, second, last = (end_us for _, end_us in testbed.of("extend"))
+    assert testbed.requests_named("begin")[0][1] == SPANS.end_us + hold_us
+    first, second, last = (end_us for _, end_us in testbed.requests_named("extend"))
     assert (first, second) == (SPANS.end_us + 2 * US + hold_us, SPANS.end_us + 12 * US + hold_us)
     assert last < second
 
@@ -256,7 +256,7 @@ def test_ctrl_c_keeps_what_was_measured(testbed: FakeTestBed) -> None:
 
     record = conductor(testbed, on_progress=interrupt).conduct()
     assert record.interrupted
-    assert len(testbed.of("halt")) == 1
+    assert len(testbed.requests_named("halt")) == 1
     assert record.trial_log.committed_events() > 0
 
 
@@ -284,7 +284,7 @@ def test_ctrl_c_in_the_middle_of_a_look_loses_nothing_of_it(
 def test_committed_input_is_forgotten_but_for_the_last_batch(testbed: FakeTestBed) -> None:
     """A query that dies between the sink's commit and its own reads its last batch again: that one is kept."""
     record = conductor(testbed).conduct()
-    forgotten = [before_us for _, before_us in testbed.of("commit")]
+    forgotten = [before_us for _, before_us in testbed.requests_named("commit")]
     assert forgotten == sorted(forgotten)
     ends = record.trial_log.batch_ends()
     assert max(forgotten) == sorted(ends.values())[-2]
@@ -296,8 +296,8 @@ def test_nothing_is_forgotten_before_it_is_committed(testbed: FakeTestBed) -> No
     behind: list[int] = []
 
     def watch(record: TrialRecord) -> None:
-        if testbed.of("commit"):
-            behind.append(testbed.clock.now - testbed.of("commit")[-1][1])
+        if testbed.requests_named("commit"):
+            behind.append(testbed.clock.now - testbed.requests_named("commit")[-1][1])
 
     conductor(testbed, on_progress=watch).conduct()
     assert min(behind) > 4 * US

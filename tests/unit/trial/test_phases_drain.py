@@ -20,7 +20,7 @@ def test_an_engine_that_never_finishes_is_waited_for_so_long(testbed: FakeTestBe
     testbed.story.commit_after_us = 10**12
     record = conductor(testbed, drain_s=7.0).conduct()
     assert not record.drained
-    assert testbed.of("all sent") == [("all sent", False)]
+    assert testbed.requests_named("all sent") == [("all sent", False)]
     assert SPANS.end_us + 7 * US <= record.deadline_us <= SPANS.end_us + 8 * US
 
 
@@ -32,7 +32,7 @@ def test_between_trials_the_backlog_is_drained(testbed: FakeTestBed) -> None:
     assert drain_backlog(fake, trial_log, 30.0)
     assert testbed.requests[0][0] == "level"
     assert trial_log.committed_until() == START + 6 * US
-    assert testbed.of("commit")
+    assert testbed.requests_named("commit")
 
 
 def test_a_backlog_that_stays_is_given_up_on(testbed: FakeTestBed) -> None:
@@ -115,7 +115,7 @@ def test_the_time_to_drain_grows_with_the_interval(testbed: FakeTestBed) -> None
     """A trigger of 30 s reads the last input only then, and closes its windows as much later."""
     testbed.story.commit_after_us = 100 * US
     assert conductor(testbed, drain_s=60.0, interval_s=30.0).conduct().drained
-    assert testbed.of("all sent") == [("all sent", True)]
+    assert testbed.requests_named("all sent") == [("all sent", True)]
 
 
 @pytest.mark.parametrize(("apart", "waited_s"), [(False, 0), (True, 7)])

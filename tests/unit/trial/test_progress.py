@@ -32,6 +32,15 @@ def test_progress_shows_that_a_generator_stands_still(make: Any) -> None:
     assert snapshot(record, START + 12 * US, "measured").offered_per_s == 0
 
 
+def test_progress_shows_the_events_due_and_not_delivered_as_the_backlog(make: Any) -> None:
+    """As the series and Prometheus do: what the generators have not offered yet waits too, until the plan ends."""
+    record = make.story(seconds=10).record()
+    record.trial_log.chunks = []
+    assert snapshot(record, START + 12 * US, "measured").backlog_events == 2000
+    end_us = record.spans.end_us
+    assert snapshot(record, end_us + US, "tail").backlog_events == (end_us - START) // US * 1000 - 10_000
+
+
 def chunks_until(now_us: int, chunk_us: int) -> list[Chunk]:
     """Those of 500 events/s that were whole by then."""
     ends = range(chunk_us, now_us + 1, chunk_us)

@@ -26,7 +26,7 @@ def test_what_is_hopeless_was_so_five_seconds_before(points: int, ends: bool) ->
 
 def test_the_bound_reached_is_hopeless_at_once() -> None:
     """No statistics are needed where the queue is full."""
-    assert "bound" in (cannot_recover(Samples.of([1.0], [31.0]), 30.0, 100.0) or "")
+    assert "bound" in (cannot_recover(Samples.from_values([1.0], [31.0]), 30.0, 100.0) or "")
 
 
 def test_a_stall_that_can_be_caught_up_goes_on() -> None:
@@ -45,4 +45,4 @@ def test_growth_that_has_ended_goes_on() -> None:
 
 def test_little_evidence_is_never_hopeless() -> None:
     """Ten samples of growth are a start, not a verdict."""
-    assert cannot_recover(Samples.of(range(10), [float(t) for t in range(10)]), 60.0, 1.0) is None
+    assert cannot_recover(Samples.from_values(range(10), [float(t) for t in range(10)]), 60.0, 1.0) is None

@@ -222,7 +222,7 @@ def test_a_task_retried_outside_the_span_decides_nothing(
 ) -> None:
     """By what it read again and by what it sent again, each when that was: a fresh engine may still be starting."""
     nothing: Any = None
-    job = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, native=nothing, notes=())
+    job = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, node=nothing, notes=())
     resolved = replace(resolved, workload=job) if own else resolved
     reading, sending = done_of(make), done_of(make)
     reading.trial_log.deliveries[0].append(read_again(at_s))
@@ -256,7 +256,7 @@ def test_an_own_job_may_end_a_read_as_it_likes(resolved: ResolvedExperiment, mak
     record = done_of(make)
     record.trial_log.aborted_us = [START + 9 * US]
     nothing: Any = None
-    own = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, native=nothing, notes=())
+    own = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, node=nothing, notes=())
     found = collect_module.collect_evidence(replace(resolved, workload=own), record, RATE, verified(), LATENCIES)
     assert found.aborted_reads == 0
 

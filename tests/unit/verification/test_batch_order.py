@@ -162,13 +162,13 @@ def test_the_batch_of_an_event_is_that_which_read_it(over_broker: Callable[..., 
     numbers, plan = BatchNumbers(log), log.plan
     for partition, lag_us in ((0, 0), (1, LAG_US)):
         total = plan.count_before(0, partition, plan.end_us)
-        batches = numbers.of("purchases", partition, 0, total)
+        batches = numbers.batches_of("purchases", partition, 0, total)
         times = plan.event_times(0, partition, 0, total)
         for batch in (1, 7):
             inside = times[batches == batch]
             assert START + batch * US - lag_us <= inside[0] <= inside[-1] < START + (batch + 1) * US - lag_us
         assert (batches[times >= START + 20 * US] == NEVER_READ).all()
-    assert numbers.of("nothing", 0, 2, 6).tolist() == [NEVER_READ] * 4
+    assert numbers.batches_of("nothing", 0, 2, 6).tolist() == [NEVER_READ] * 4
 
 
 def test_a_read_may_end_between_events_of_one_microsecond(over_broker: Callable[..., Case]) -> None:
@@ -179,6 +179,6 @@ def test_a_read_may_end_between_events_of_one_microsecond(over_broker: Callable[
     part = of_partition[place]
     after = log.plan.count_before(0, 0, part.to_us)
     of_partition[place] = replace(part, to_sequence=after + 2)
-    assert BatchNumbers(log).of("purchases", 0, after - 1, after + 3).tolist() == [3, 3, 3, 4]
+    assert BatchNumbers(log).batches_of("purchases", 0, after - 1, after + 3).tolist() == [3, 3, 3, 4]
     of_partition.insert(0, replace(part, from_us=START - US, to_us=START, to_sequence=5000, batch=0))
-    assert BatchNumbers(log).of("purchases", 0, 0, 1).tolist() == [0]
+    assert BatchNumbers(log).batches_of("purchases", 0, 0, 1).tolist() == [0]

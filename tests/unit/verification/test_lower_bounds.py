@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.dataflow.builder import tumble
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.metrics.latency.event_latency import Missing
-from streamgauge.metrics.log.trial_log import Ints
 from streamgauge.verification import expected as module
 from streamgauge.verification.expected import verify
 from streamgauge.verification.sink_comparison import MISSING_ROWS, comparison
@@ -132,7 +132,7 @@ def test_an_engine_that_hangs_at_the_end_owes_what_it_did_not_deliver(
 # --- the last event of a window ---
 
 
-ENDS: Ints = np.array([START + 4 * US, START + 2 * US, START + 4 * US, START + 2_500_000], np.int64)
+ENDS: Int64s = np.array([START + 4 * US, START + 2 * US, START + 4 * US, START + 2_500_000], np.int64)
 
 
 def test_the_last_event_in_a_window_is_found_for_each_end(case: Callable[..., Case]) -> None:
@@ -151,7 +151,7 @@ def test_streams_that_the_flow_does_not_read_have_no_part_in_it(case: Callable[.
     assert found != [last_before(trial, int(end)) for end in ENDS]
 
 
-def lost(trial: Case, ends: Ints) -> Missing:
+def lost(trial: Case, ends: Int64s) -> Missing:
     """What enters the latencies where a result of each of these windows never came."""
     with comparison(trial.record) as compared:
         for end in ends:

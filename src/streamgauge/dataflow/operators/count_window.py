@@ -49,7 +49,7 @@ def read(
 
 def gives(aggregates: tuple[CountAggregate, ...], keys: tuple[str, ...], available: Mapping[str, str]) -> Schema:
     """The keys, then the aggregates."""
-    return Schema.of(**{key: available[key] for key in keys} | {each.name: each.type for each in aggregates})
+    return Schema.from_types(**{key: available[key] for key in keys} | {each.name: each.type for each in aggregates})
 
 
 def truth(window: Count, keys: tuple[str, ...], aggregates: tuple[CountAggregate, ...]) -> str:

@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Bools, Int64s
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.dataflow.operators.grouped_arrays import (
-    Bools,
     GroupedWindows,
-    Ints,
     RowKeyDictionary,
     group_windows,
     load,
@@ -38,7 +37,7 @@ class Column:
     valid: Bools
 
     @classmethod
-    def of(cls, column: pa.Array) -> Column:
+    def from_arrow(cls, column: pa.Array) -> Column:
         """Non-numeric columns keep only their validity: only `count` reads them."""
         valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
         whole = pa.types.is_integer(column.type)
@@ -49,7 +48,7 @@ class Column:
     def after(self, before: Column) -> Column:
         return Column(np.concatenate((before.values, self.values)), np.concatenate((before.valid, self.valid)))
 
-    def take(self, positions: Ints | Bools) -> Column:
+    def take(self, positions: Int64s | Bools) -> Column:
         return Column(self.values[positions], self.valid[positions])
 
     def nulls_as(self, value: float) -> NDArray[Any]:
@@ -79,7 +78,7 @@ class CountWindow(Processor):
         self._books = RowKeyDictionary([schema.field(key).type for key in self._keys])
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        codes = self._books.of([batch.column(key) for key in self._keys])
+        codes = self._books.encode([batch.column(key) for key in self._keys])
         windows = group_windows(self._codes, codes, self._size)
         rows = np.flatnonzero(self._event_counts(codes, windows) % self._slide == 0)
         columns = self._advance(batch, windows)
@@ -92,7 +91,7 @@ class CountWindow(Processor):
                 results[name] = aggregated(function, columns.get(column), first, end)
         return pa.RecordBatch.from_arrays([*results.values(), pa.array(rows)], names=[*results, ROW])
 
-    def _event_counts(self, codes: Ints, windows: GroupedWindows) -> Ints:
+    def _event_counts(self, codes: Int64s, windows: GroupedWindows) -> Int64s:
         """For each new event, the number of events of its key up to and including it."""
         added = np.bincount(codes, minlength=len(self._books))
         before = np.concatenate((self._events, np.zeros(len(added) - len(self._events), np.int64)))
@@ -103,7 +102,7 @@ class CountWindow(Processor):
         """The columns of stored and new events by key. Stores what the next windows need."""
         columns = {}
         for name in self._names:
-            column = Column.of(batch.column(name))
+            column = Column.from_arrow(batch.column(name))
             columns[name] = column.after(self._columns.get(name, column.take(np.empty(0, np.int64)))).take(
                 windows.order
             )
@@ -129,7 +128,7 @@ class CountWindow(Processor):
                 self._columns[name] = Column(saved[f"values_{number}"].to_numpy(), valid)
 
 
-def aggregated(function: str, column: Column | None, first: Ints, end: Ints) -> pa.Array:
+def aggregated(function: str, column: Column | None, first: Int64s, end: Int64s) -> pa.Array:
     """`count`, `sum`, `avg`, `min` or `max` of `column[first:end]` per window, shape (windows,). None counts rows.
 
     Nulls are ignored as in SQL: a window of nulls only gives null, except for `count`.

@@ -16,9 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from streamgauge.core.arrays import Bools, Floats, Int64s
 
 
 def save(**arrays: pa.Array | NDArray[Any]) -> bytes:
@@ -44,7 +42,7 @@ class KeyDictionary:
     def __init__(self, type_: pa.DataType) -> None:
         self._type, self._codes = type_, dict[Any, int]()
 
-    def of(self, keys: pa.Array) -> Ints:
+    def encode(self, keys: pa.Array) -> Int64s:
         """The code of each key, shape (len(keys),)."""
         encoded = pc.dictionary_encode(keys, null_encoding="encode")
         codes = [self._codes.setdefault(_one_nan(key), len(self._codes)) for key in encoded.dictionary.to_pylist()]
@@ -74,11 +72,11 @@ class RowKeyDictionary:
         self._columns = [KeyDictionary(type_) for type_ in types]
         self._pairs = [KeyDictionary(pa.int64()) for _ in types[1:]]
 
-    def of(self, columns: Sequence[pa.Array]) -> Ints:
+    def encode(self, columns: Sequence[pa.Array]) -> Int64s:
         """The code of each row, shape (rows,); all columns have the same length."""
-        row_codes, *rest = (book.of(column) for book, column in zip(self._columns, columns, strict=True))
+        row_codes, *rest = (book.encode(column) for book, column in zip(self._columns, columns, strict=True))
         for book, codes in zip(self._pairs, rest, strict=True):
-            row_codes = book.of(pa.array(row_codes << 32 | codes))
+            row_codes = book.encode(pa.array(row_codes << 32 | codes))
         return row_codes
 
     def __len__(self) -> int:
@@ -101,7 +99,7 @@ def valid_mask(keys: pa.Array) -> Bools:
     return valid
 
 
-def group_by_key(codes: Ints) -> Ints:
+def group_by_key(codes: Int64s) -> Int64s:
     """The order that brings equal codes together and keeps the order within each, shape (len(codes),)."""
     # A stable sort of 16-bit numbers is a radix sort, ten times faster than one of 64 bits.
     small = len(codes) > 0 and codes.max() < 2**15
@@ -117,7 +115,7 @@ def group_starts(*columns: NDArray[Any]) -> Bools:
     return new
 
 
-def groups(*columns: NDArray[Any]) -> tuple[Ints, Ints]:
+def groups(*columns: NDArray[Any]) -> tuple[Int64s, Int64s]:
     """(first row of each group, group of each row), for rows sorted by `columns`."""
     new = group_starts(*columns)
     return np.flatnonzero(new), np.cumsum(new) - 1
@@ -133,15 +131,15 @@ class GroupedWindows:
     - `retained`: mask of the events that later windows need.
     """
 
-    order: Ints
-    codes: Ints
-    at: Ints
-    first: Ints
-    ordinal: Ints
+    order: Int64s
+    codes: Int64s
+    at: Int64s
+    first: Int64s
+    ordinal: Int64s
     retained: Bools
 
 
-def group_windows(old: Ints, new: Ints, size: int) -> GroupedWindows:
+def group_windows(old: Int64s, new: Int64s, size: int) -> GroupedWindows:
     """Count windows of at most `size` events. `old` and `new` are key codes of stored and new events in time order."""
     codes = np.concatenate((old, new))
     order = group_by_key(codes)
@@ -158,7 +156,7 @@ def group_windows(old: Ints, new: Ints, size: int) -> GroupedWindows:
 
 
 def sliding_reduce(
-    take: Callable[[Any, Any], Any], values: NDArray[Any], first: Ints, end: Ints, identity: float
+    take: Callable[[Any, Any], Any], values: NDArray[Any], first: Int64s, end: Int64s, identity: float
 ) -> NDArray[Any]:
     """Reduces `values[first:end]` of each window with `take` (such as `np.add`), whose identity element is `identity`.
 
@@ -209,11 +207,11 @@ class Windows:
     """For each new value, the window of its key's last values that it ends: `values[first:end]`."""
 
     values: Floats
-    first: Ints
-    end: Ints
+    first: Int64s
+    end: Int64s
 
     @property
-    def counts(self) -> Ints:
+    def counts(self) -> Int64s:
         return self.end - self.first
 
     @property
@@ -229,7 +227,7 @@ class Recent:
         self._size = size
         self._codes, self._values = np.empty(0, np.int64), np.empty(0, np.float64)
 
-    def add(self, codes: Ints, values: Floats) -> Windows:
+    def add(self, codes: Int64s, values: Floats) -> Windows:
         """Adds new values, oldest first. Returns the window that ends at each of them (inclusive)."""
         windows = group_windows(self._codes, codes, self._size)
         values = np.concatenate((self._values, values))[windows.order]

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow.operators.api import TIME, Processor
 from streamgauge.dataflow.operators.count_window_state import Aggregates, Column, aggregated
-from streamgauge.dataflow.operators.grouped_arrays import Ints, RowKeyDictionary, groups, load, save
+from streamgauge.dataflow.operators.grouped_arrays import RowKeyDictionary, groups, load, save
 
 REDUCED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 """The functions that can be reduced from panes, and the function that reduces them."""
@@ -32,13 +33,13 @@ class Panes:
     """Rows of keys, start of the pane (us), and a partial aggregate for each output, then for each time."""
 
     keys: tuple[pa.Array, ...]
-    start: Ints
+    start: Int64s
     partials: tuple[pa.Array, ...]
 
     def __len__(self) -> int:
         return len(self.start)
 
-    def take(self, rows: Ints) -> Panes:
+    def take(self, rows: Int64s) -> Panes:
         places = pa.array(rows)
         return Panes(_taken(self.keys, places), self.start[rows], _taken(self.partials, places))
 
@@ -82,13 +83,15 @@ class SlidingWindow(Processor):
     def _panes_of(self, batch: pa.RecordBatch) -> Panes:
         """One row for each key and pane of a batch."""
         keys = [batch.column(key) for key in self._keys]
-        codes = RowKeyDictionary(self._key_types).of(keys)
+        codes = RowKeyDictionary(self._key_types).encode(keys)
         start = _floor(batch.column(TIME).to_numpy(), self._pane_us)
         order = np.lexsort((start, codes))
         first, _ = groups(codes[order], start[order])
         end = np.append(first[1:], len(order))
         partials = tuple(
-            aggregated(function, None if column == "*" else Column.of(batch.column(column)).take(order), first, end)
+            aggregated(
+                function, None if column == "*" else Column.from_arrow(batch.column(column)).take(order), first, end
+            )
             for _, function, column in self._aggregates
         )
         heads = order[first]
@@ -111,7 +114,7 @@ class SlidingWindow(Processor):
 
     def _results(self, starts: range) -> Iterator[pa.RecordBatch]:
         """The results of the windows with these starts."""
-        codes = RowKeyDictionary(self._key_types).of(self._panes.keys)
+        codes = RowKeyDictionary(self._key_types).encode(self._panes.keys)
         panes = self._panes.take(np.lexsort((self._panes.start, codes)))
         codes, origin_us = np.sort(codes), int(panes.start.min())
         pane = (panes.start - origin_us) // self._pane_us
@@ -128,12 +131,12 @@ class SlidingWindow(Processor):
             held = end > first
             yield self._batch(panes, first[held], end[held], np.tile(start, keys)[held])
 
-    def _batch(self, panes: Panes, first: Ints, end: Ints, start: Ints) -> pa.RecordBatch:
+    def _batch(self, panes: Panes, first: Int64s, end: Int64s, start: Int64s) -> pa.RecordBatch:
         """A result for each window: its rows `panes[first:end]`, and its start."""
         columns: dict[str, Any] = dict(zip(self._keys, _taken(panes.keys, pa.array(first)), strict=True))
         columns |= {WINDOW_START: start, WINDOW_END: start + self._range_us, TIME: start + self._range_us - 1}
         for (name, function, _), partial in zip(self._aggregates, panes.partials, strict=True):
-            columns[name] = aggregated(REDUCED_BY[function], Column.of(partial), first, end)
+            columns[name] = aggregated(REDUCED_BY[function], Column.from_arrow(partial), first, end)
         return pa.RecordBatch.from_pydict(columns)
 
     def _forget(self, ended_us: int) -> None:
@@ -157,13 +160,13 @@ class SlidingWindow(Processor):
         self._panes = Panes(keys, saved["start"].to_numpy(), partials)
 
 
-def _of_each_key(keys: int, panes_of_key: int, pane: Ints) -> Ints:
+def _of_each_key(keys: int, panes_of_key: int, pane: Int64s) -> Int64s:
     """The place of each pane, or of the nearest one that there is, for each key in turn: shape (keys * len(pane),)."""
     within = np.clip(pane, 0, panes_of_key)
     return np.asarray((np.arange(keys)[:, None] * panes_of_key + within).ravel())
 
 
-def _floor(times_us: Ints, step_us: int) -> Ints:
+def _floor(times_us: Int64s, step_us: int) -> Int64s:
     return np.asarray(times_us // step_us * step_us)
 
 

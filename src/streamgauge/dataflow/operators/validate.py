@@ -72,7 +72,7 @@ def _by_key(node: Process, columns: Sequence[Types]) -> Sequence[Types]:
 
 def _giving_problems(node: Process, setting: str) -> Iterator[Problem]:
     if not node.gives:
-        yield Problem(setting, "must give at least one column", "none", "gives=Schema.of(name='type')")
+        yield Problem(setting, "must give at least one column", "none", "gives=Schema.from_types(name='type')")
     for name, type_ in node.gives:
         if type_ not in TYPES:
             yield Problem(setting, f"column {name} has no type of a flow", type_, f"one of {', '.join(TYPES)}")

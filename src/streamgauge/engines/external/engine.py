@@ -45,7 +45,7 @@ class ExternalEngine(Engine):
         folder.mkdir(parents=True, exist_ok=True)
         run, self._log = edges.output.token, folder / "program.log"
         self._scratch, launch = Scratch("program"), node.launch
-        settings = KafkaSettings.of(edges.transport_options)
+        settings = KafkaSettings.from_options(edges.transport_options)
         environment = ProgramEnvironment(
             brokers=settings.brokers, group=group_of(run, launch.group), run=run,
             scratch=str(self._scratch.path), parallelism=self._parallelism or len(self._cpus or cpus()),

@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.core.arrays import Int32s
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.random.distributions import (
@@ -35,7 +36,6 @@ SPREAD = 0.6
 LONGEST_S = 3600
 """The limit (exclusive) of durations."""
 
-Ints = npt.NDArray[np.int32]
 _COIN_STEPS = 2.0**32
 _NUMBER = "telephone number"
 """The kind of key of callers and callees, who have the same numbers."""
@@ -66,7 +66,7 @@ class Caller(FieldSpec):
     def partition_shares(self, partitions: int) -> npt.NDArray[np.float64]:
         return shares_of_partitions(_chances(self), partitions)
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         out = empty(last - first, np.int32)
         if bits.split > 1:
             for part, lanes in bits.blocks(first, last):
@@ -116,7 +116,7 @@ class Called(FieldSpec):
     def key_kind(self) -> str:
         return _NUMBER
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         callers = self.caller.column(replace(bits, field=self.caller_place), first, last)
         people = self.caller.subscribers
         out = empty(last - first, np.int32)
@@ -127,7 +127,7 @@ class Called(FieldSpec):
             out[part] = (by + np.where(at_random, anyone, self._near(lanes[1::2]))) % people
         return out
 
-    def _near(self, lanes: npt.NDArray[np.uint32]) -> Ints:
+    def _near(self, lanes: npt.NDArray[np.uint32]) -> Int32s:
         """The distance between the numbers of subscriber and contact: 1, -1, 2, -2, ..."""
         rank = sampler("zipf", self.contacts).drawn(lanes)
         far = rank // 2 + 1
@@ -142,7 +142,7 @@ class Duration(FieldSpec):
     caller_place: int
     spark_type: ClassVar[str] = "int"
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         callers = self.caller.column(replace(bits, field=self.caller_place), first, last)
         out = empty(last - first, np.int32)
         for part, lanes in bits.blocks(first, last):
@@ -161,7 +161,7 @@ class Established(FieldSpec):
     def __post_init__(self) -> None:
         _check_share(f"{self.name}.failed", self.failed)
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         out = empty(last - first, np.int32)
         for part, lanes in bits.blocks(first, last):
             out[part] = lanes >= self.failed * _COIN_STEPS

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from streamgauge.core.arrays import Int32s
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.random.distributions import (
@@ -25,8 +26,6 @@ from streamgauge.loadgen.random.distributions import (
 )
 from streamgauge.loadgen.random.key_hash import keys_of_partition
 from streamgauge.loadgen.random.philox import PhiloxBits
-
-Ints = npt.NDArray[np.int32]
 
 DRAWS, DRAW_LOW, DRAW_HIGH = 12, 1, 99
 """A reward is a sum of `DRAWS` uniform numbers from low to high, so it is nearly normal."""
@@ -50,7 +49,7 @@ class Turn(FieldSpec):
     def key_kind(self) -> str:
         return self.name
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         return keys_in_turn(bits, self.learners, first, last)
 
     def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
@@ -136,7 +135,7 @@ class Action(FieldSpec):
     def row_bytes(self) -> float:
         return _OFFSET_BYTES + sum(len(action.encode()) for action in self.actions) / len(self.actions)
 
-    def places(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+    def places(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         """The index of each event's action."""
         drawn = np.empty(last - first, np.int32)
         for part, lanes in bits.blocks(first, last):
@@ -168,7 +167,7 @@ class Reward(FieldSpec):
             rule = f"means must be 0 to {MEAN_MAX}, deviations 0 to {DEVIATION_MAX}"
             raise InputError(Problem(f"{self.name}.earned", rule, self.earned, "((30, 12), (60, 30), (80, 10))"))
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> Ints:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         places = self.action.places(replace(bits, field=self.action_place), first, last)
         mean, deviation = np.array(self.earned, np.int64).T
         out = np.empty(last - first, np.int32)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.core.arrays import Bools, Floats
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import FieldSpec, vocabulary
 from streamgauge.loadgen.random.distributions import Table, probabilities, sampler
@@ -31,9 +32,6 @@ _TO_SPAM, _TO_HAM, _TURN = 3, 7, 10
 """The positions of the leaning words among ten. The very first words do not lean, like `the` and `and`."""
 _OF_KIND = 2**11
 """Added to a field's number for the bits that select spam."""
-
-Bools = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.random.distributions import Uniform, partition_shares
@@ -36,7 +37,6 @@ SWING_W = 10
 WORK, LOAD = 0, 1
 """The properties of DEBS 2014: kilowatt hours, or watts."""
 
-Ints = NDArray[np.int64]
 _OF_GRID = 2**13
 """A field number that no stream has, for the bits of the plugs; the next few are used as well."""
 _JOULES_PER_KWH = 3.6e6
@@ -48,9 +48,9 @@ class Grid(NamedTuple):
     house: NDArray[np.int32]
     household: NDArray[np.int32]
     plug: NDArray[np.int32]
-    peak_w: Ints
-    phase_s: Ints
-    shift_s: Ints
+    peak_w: Int64s
+    phase_s: Int64s
+    shift_s: Int64s
     """The plug's position within its phase at the start."""
 
     @property
@@ -103,7 +103,7 @@ def _numbers_within(counts: NDArray[np.int32]) -> NDArray[np.int32]:
     return (np.arange(counts.sum()) - np.repeat(begins, counts)).astype(np.int32)
 
 
-def _places(numbers: Ints, plugs: int) -> Ints:
+def _places(numbers: Int64s, plugs: int) -> Int64s:
     """The plug of each event; two events per plug."""
     return (numbers >> 1) % max(plugs, 1)
 
@@ -184,7 +184,7 @@ class PlugValue(FieldSpec):
         ]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.float64())
 
-    def _values(self, plugs: Grid, seed: NDArray[np.uint64], numbers: Ints, lanes: Lanes) -> pa.Array:
+    def _values(self, plugs: Grid, seed: NDArray[np.uint64], numbers: Int64s, lanes: Lanes) -> pa.Array:
         places = _places(numbers, plugs.plugs)
         clock_s = numbers * self.speed // self.events_per_second
         peak_w = plugs.peak_w[places]
@@ -198,7 +198,7 @@ class PlugValue(FieldSpec):
         return pa.array(values, mask=wrong & (lanes[1::2] % 2 == 0))
 
 
-def _is_load(numbers: Ints) -> NDArray[np.bool_]:
+def _is_load(numbers: Int64s) -> NDArray[np.bool_]:
     return numbers % 2 == 0
 
 
@@ -207,7 +207,7 @@ def _check_houses(name: str, houses: int) -> None:
         raise InputError(Problem(f"{name}.houses", f"must be 1 to {HOUSES_MAX}", houses, "10"))
 
 
-def _coins(seed: NDArray[np.uint64], places: Ints, phases: Ints) -> NDArray[np.bool_]:
+def _coins(seed: NDArray[np.uint64], places: Int64s, phases: Int64s) -> NDArray[np.bool_]:
     """A fair coin per plug and phase, by the last steps of SplitMix64, which mix every bit."""
     mixed = places.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + phases.view(np.uint64)
     mixed = mixed * np.uint64(0xC2B2AE3D27D4EB4F) + seed

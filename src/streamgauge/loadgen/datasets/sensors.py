@@ -14,11 +14,10 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.core.arrays import Floats
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import FieldSpec, Key
 from streamgauge.loadgen.random.philox import PhiloxBits, empty
-
-Floats = npt.NDArray[np.float64]
 
 GRID = 1024
 """Readings are whole multiples of 1/1024, so that sums of them are exact in any order."""

@@ -16,6 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.core.arrays import Int32s
 from streamgauge.loadgen.random.key_hash import keys_of_partition, partitions_of_numbers
 from streamgauge.loadgen.random.philox import Lanes, PhiloxBits, empty
 
@@ -27,7 +28,6 @@ DOMAIN_MAX = 2**31 - 1
 TABLE_DOMAIN_MAX = 2**24
 """The largest domain of a distribution that needs a border per key (64 MiB)."""
 
-Ints = npt.NDArray[np.int32]
 _MARK = -1
 _NORMAL_SIGMAS = 6.0
 
@@ -38,10 +38,10 @@ class Sampler(ABC):
     lanes_per_event = 1
 
     @abstractmethod
-    def fill(self, lanes: Lanes, out: Ints) -> None:
+    def fill(self, lanes: Lanes, out: Int32s) -> None:
         """Writes one key per lane to `out` (same shape)."""
 
-    def drawn(self, lanes: Lanes) -> Ints:
+    def drawn(self, lanes: Lanes) -> Int32s:
         """One key per lane, in a new array; `lanes` need not be contiguous."""
         out = np.empty(len(lanes), np.int32)
         self.fill(np.ascontiguousarray(lanes), out)
@@ -54,7 +54,7 @@ class Single(Sampler):
 
     lanes_per_event = 0
 
-    def fill(self, lanes: Lanes, out: Ints) -> None:
+    def fill(self, lanes: Lanes, out: Int32s) -> None:
         out.fill(0)
 
 
@@ -65,7 +65,7 @@ class Uniform(Sampler):
     span: int
     low: int = 0
 
-    def fill(self, lanes: Lanes, out: Ints) -> None:
+    def fill(self, lanes: Lanes, out: Int32s) -> None:
         product = empty(len(lanes), np.uint64)
         np.multiply(lanes, np.uint64(self.span), out=product)
         upper_half = product.view("<i4")[1::2]
@@ -84,18 +84,18 @@ class Table(Sampler):
         self._lowest = self._lowest_keys(guide_bits)
         self._guide = self._marked()
 
-    def _lowest_keys(self, guide_bits: int) -> Ints:
+    def _lowest_keys(self, guide_bits: int) -> Int32s:
         """The key at the lower end of each cell, followed by the last key: shape (2**guide_bits + 1,)."""
         ends = (np.arange(2**guide_bits, dtype=np.uint64) << self._shift).astype(np.uint32)
         keys = np.searchsorted(self._borders, ends, side="right").astype(np.int32)
         return np.append(keys, np.int32(len(self._borders)))
 
-    def _marked(self) -> Ints:
+    def _marked(self) -> Int32s:
         """The key of each cell, or the mark if the cell contains a border: shape (2**guide_bits,)."""
         below, above = self._lowest[:-1], self._lowest[1:]
         return np.where(below == above, below, _MARK).astype(np.int32)
 
-    def fill(self, lanes: Lanes, out: Ints) -> None:
+    def fill(self, lanes: Lanes, out: Int32s) -> None:
         cells = empty(len(lanes), np.intp)
         np.right_shift(lanes, self._shift, out=cells, dtype=np.uint32, casting="unsafe")
         # Nothing wraps around, but "wrap" avoids the copy of NumPy's checking mode.
@@ -120,7 +120,7 @@ class Table(Sampler):
 class Subset(Sampler):
     """Some of the keys, with the ratios of their probabilities unchanged; `keys` ascend."""
 
-    def __init__(self, keys: Ints, probabilities: npt.NDArray[np.float64]) -> None:
+    def __init__(self, keys: Int32s, probabilities: npt.NDArray[np.float64]) -> None:
         self._keys = keys
         uniform = len(keys) and bool((probabilities == probabilities[0]).all())
         self._place: Sampler = (
@@ -128,7 +128,7 @@ class Subset(Sampler):
         )
         self.lanes_per_event = self._place.lanes_per_event
 
-    def fill(self, lanes: Lanes, out: Ints) -> None:
+    def fill(self, lanes: Lanes, out: Int32s) -> None:
         if out.size:
             self._place.fill(lanes, out)
             out[...] = self._keys[out]
@@ -189,7 +189,7 @@ def subset_of_partition(chances: npt.NDArray[np.float64], partition: int, partit
     return Subset(keys, chances[keys])
 
 
-def keys_in_turn(bits: PhiloxBits, domain: int, first: int, last: int) -> Ints:
+def keys_in_turn(bits: PhiloxBits, domain: int, first: int, last: int) -> Int32s:
     """Keys 0..domain-1 in turn, for events [first, last). If they decide partitions, only those of the partition."""
     turns = np.arange(first, last)
     if bits.split == 1:

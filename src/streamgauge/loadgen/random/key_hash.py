@@ -12,17 +12,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.core.arrays import Int32s
+
 _SEED, _M, _R = np.uint32(0x9747B28C), np.uint32(0x5BD1E995), np.uint32(24)
 _BLOCK = 2**18
 """Keys hashed at once, so that temporary arrays stay small."""
 _POSITIVE = np.int32(0x7FFFFFFF)
 
-Ints = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
 Partitions = npt.NDArray[np.int16]
 
 
-def murmur2(texts: pa.Array) -> Ints:
+def murmur2(texts: pa.Array) -> Int32s:
     """The 32-bit murmur2 of each text, as Kafka's Java client computes it, shape (n,). Nulls give the hash of ""."""
     column = texts if pa.types.is_large_string(texts.type) else pc.cast(texts, pa.large_string())
     column = pc.fill_null(column, "")
@@ -56,12 +57,12 @@ def partitions_of_numbers(domain: int, partitions: int) -> Partitions:
 
 
 @lru_cache(maxsize=64)
-def keys_of_partition(domain: int, partition: int, partitions: int) -> Ints:
+def keys_of_partition(domain: int, partition: int, partitions: int) -> Int32s:
     """The keys of 0..domain-1 that hash to a partition, ascending."""
     return np.flatnonzero(partitions_of_numbers(domain, partitions) == partition).astype(np.int32)
 
 
-def _hashes(block: pa.LargeStringArray) -> Ints:
+def _hashes(block: pa.LargeStringArray) -> Int32s:
     _, ends_buffer, data_buffer = block.buffers()
     ends = np.frombuffer(ends_buffer, np.int64)[block.offset : block.offset + len(block) + 1]
     # Padded, so that the last word of a text can be read whole; its foreign bytes are masked.

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.errors import DriverError, InputError, Problem
-from streamgauge.core.schema import arrow_type, quote
+from streamgauge.core.schema import ColumnTypes, arrow_type, quote
 from streamgauge.loadgen.replay import text as text_files
 from streamgauge.loadgen.replay.fit_sample import COMPRESSED, READERS
 from streamgauge.loadgen.replay.text import NONE_LEFT_OUT, LeftOut, quoted_path
@@ -42,9 +42,6 @@ _SQL = {
     "boolean": "BOOLEAN", "timestamp": "TIMESTAMPTZ",
 }  # fmt: skip
 
-Columns = tuple[tuple[str, str], ...]
-"""(name, Spark's name of the type)."""
-
 
 class ColumnsError(InputError):
     """A file lacks the columns `missing`."""
@@ -60,7 +57,7 @@ class File:
 
     path: str
     digest: str
-    columns: Columns
+    columns: ColumnTypes
 
 
 @dataclass(frozen=True)
@@ -130,7 +127,7 @@ def _require_same(file: File) -> None:
         raise DriverError(f"{file.path} was changed after it was checked ({was}): run again, and leave it as it is")
 
 
-def _read(path: Path, columns: Columns) -> Content:
+def _read(path: Path, columns: ColumnTypes) -> Content:
     suffixes = [suffix[1:].lower() for suffix in path.suffixes if suffix not in COMPRESSED]
     kind = suffixes[-1] if suffixes else ""
     if kind not in (*READERS, *LINES):
@@ -166,7 +163,7 @@ def _lines_of(count: int) -> str:
     return "1 line" if count == 1 else f"{count:,} lines"
 
 
-def _lines(path: Path, columns: Columns) -> Content:
+def _lines(path: Path, columns: ColumnTypes) -> Content:
     """Reads text lines, which end with LF or CR LF. Empty lines are rows."""
     if [kind for _, kind in columns] != ["string"]:
         rule = f"must have the columns {_named(columns)}"
@@ -192,7 +189,7 @@ def _decoded(line: bytes) -> str | None:
         return None
 
 
-def _table(path: Path, kind: str, columns: Columns) -> Content:
+def _table(path: Path, kind: str, columns: ColumnTypes) -> Content:
     import duckdb
 
     with duckdb.connect() as connection:
@@ -209,7 +206,7 @@ def _table(path: Path, kind: str, columns: Columns) -> Content:
             raise refuse("must be readable", _error_text(error), "correct the file, or name another one") from None
 
 
-def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: Columns) -> list[str]:
+def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: ColumnTypes) -> list[str]:
     """The columns of a file. For JSON lines, the keys of the first lines, because some lines may be no objects."""
     if READERS[kind] == "read_csv":
         of = text_files.header(path, [name for name, _ in columns])
@@ -225,7 +222,7 @@ def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns
 _NAMES_LINES = 20_480
 
 
-def _source(path: Path, kind: str, columns: Columns, typed: bool = False, rejects: bool = False) -> str:
+def _source(path: Path, kind: str, columns: ColumnTypes, typed: bool = False, rejects: bool = False) -> str:
     """A file as DuckDB SQL. It skips lines that are no rows; `rejects` stores these.
 
     `typed` declares `columns`, which must exist.
@@ -242,7 +239,7 @@ def _source(path: Path, kind: str, columns: Columns, typed: bool = False, reject
     return f"{reader}({quoted_path(path)}{options})"
 
 
-def _cast(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: Columns) -> Content:
+def _cast(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: ColumnTypes) -> Content:
     """The columns in their types."""
     source = _source(path, kind, columns, typed=True)
     relation = connection.sql(f"SELECT * FROM {source} LIMIT 0")
@@ -313,7 +310,7 @@ def _error_text(error: Exception) -> str:
     return textwrap.shorten(text.removeprefix("Invalid Input Error: "), ERROR_TEXT_MAX, placeholder=" ...")
 
 
-def _lacking(path: Path, missing: Columns, available: Sequence[str]) -> ColumnsError:
+def _lacking(path: Path, missing: ColumnTypes, available: Sequence[str]) -> ColumnsError:
     rule = f"must have {'a column' if len(missing) == 1 else 'the columns'} {_named(missing)}"
     got, names = f"{path.name} with {', '.join(available)}", [name for name, _ in missing]
     return ColumnsError(Problem(_SETTING, rule, got, "; ".join(_suggestions(names, available))), names)
@@ -326,7 +323,7 @@ def _suggestions(missing: Sequence[str], available: Sequence[str]) -> Iterator[s
         yield f"rename {lower[near[0]]} to {name}" if near else f"name one of its columns {name}"
 
 
-def _named(columns: Columns) -> str:
+def _named(columns: ColumnTypes) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns)
 
 

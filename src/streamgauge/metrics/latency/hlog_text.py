@@ -28,6 +28,6 @@ def _of_sink(latencies: SinkLatencies, tag: str, spans: TrialSpans) -> Iterator[
     for kind, seconds in by_second.items():
         yield log_lines(seconds, f"{kind}{tag}")
     for kind, histogram in latencies.histograms.items():
-        reported = latencies.latencies.of(kind)
+        reported = latencies.latencies.by_kind(kind)
         if kind not in by_second and reported is not None and reported.max is not None:
             yield log_line(histogram, f"{kind}{tag}", spans.measured_from_us / US, spans.measured_to_us / US)

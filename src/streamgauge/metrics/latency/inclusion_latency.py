@@ -17,23 +17,21 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.metrics.latency.event_latency import Kind, SinkLatencies, summary
 from streamgauge.metrics.latency.histogram import Histogram
 from streamgauge.metrics.log.ingest_times import ends_and_stamps, stamps_of
-from streamgauge.metrics.log.live_figures import Batch, Ints
+from streamgauge.metrics.log.live_figures import Batch
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import Commit
 from streamgauge.results.latency import Latency
-from streamgauge.transports.spi import Delivery
+from streamgauge.transports.spi import Delivery, StreamPartition
 
 BLOCK_EVENTS = 1 << 20
 """Looked at together: a few arrays of 8 MiB."""
 ONE_BY_ONE = "until_counted: not given, since every event gives an update of its own, which counts from it"
 NO_BATCHES = "not known: no batch of the engine names the events that it took in"
-
-Place = tuple[str, int]
-"""A stream and its partition."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def inclusion_latency(record: TrialRecord, streams: Collection[str]) -> Inclusio
         return InclusionTimes(Latency(note=NO_BATCHES))
     tally = _Tally(record.deadline_us)
     for place, event_times_us in _events(record, streams):
-        tally.add(event_times_us, times.of(place, event_times_us))
+        tally.add(event_times_us, times.times_of(place, event_times_us))
     latency = summary(tally.whole, len(tally.batches)).model_copy(update={"lower_bounds": tally.missing})
     return InclusionTimes(latency, tally.whole)
 
@@ -106,7 +104,7 @@ class InclusionLatency:
         """Whether the log names the events of any batch whose results came."""
         return any(stamps.any() for readers in self._readers.values() for _, stamps in readers)
 
-    def of(self, place: Place, event_times_us: Ints) -> Ints:
+    def times_of(self, place: StreamPartition, event_times_us: Int64s) -> Int64s:
         """When events (n,) with ascending times were included in results; 0 if never.
 
         If a query reads a stream at several places, an event is included once the last of them has read it.
@@ -117,7 +115,7 @@ class InclusionLatency:
         return np.where(np.all(found, axis=0), np.max(found, axis=0), 0)
 
 
-def _reads(trial_log: TrialLog, stream: str, partition: int, came_us: dict[Batch, int]) -> list[tuple[Ints, Ints]]:
+def _reads(trial_log: TrialLog, stream: str, partition: int, came_us: dict[Batch, int]) -> list[tuple[Int64s, Int64s]]:
     """For each reader of the sink's queries: the ends of its reads of a place, and when each was in results."""
     queries = {query for query, _ in came_us}
     readers: dict[int, list[Delivery]] = defaultdict(list)
@@ -127,7 +125,7 @@ def _reads(trial_log: TrialLog, stream: str, partition: int, came_us: dict[Batch
     return [ends_and_stamps(parts, lambda part: came_us.get((part.query, part.batch), 0)) for parts in readers.values()]
 
 
-def _events(record: TrialRecord, streams: Collection[str]) -> Iterator[tuple[Place, Ints]]:
+def _events(record: TrialRecord, streams: Collection[str]) -> Iterator[tuple[StreamPartition, Int64s]]:
     """Event times of the span's events, block by block."""
     plan, low_us = record.trial_log.plan, record.spans.measured_from_us
     high_us = max(low_us, min(record.spans.measured_to_us, record.offered_until()))
@@ -149,7 +147,7 @@ class _Tally:
     batches: set[int] = field(default_factory=set)
     missing: int = 0
 
-    def add(self, event_times_us: Ints, counted_us: Ints) -> None:
+    def add(self, event_times_us: Int64s, counted_us: Int64s) -> None:
         came = counted_us > 0
         self.whole.add(np.where(came, counted_us, self.deadline_us) - event_times_us)
         self.missing += int(np.count_nonzero(~came))

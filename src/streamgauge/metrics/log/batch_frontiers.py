@@ -12,10 +12,7 @@ from typing import NamedTuple
 
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.transports.spi import Delivery
-
-Place = tuple[str, int]
-"""A stream and its partition."""
+from streamgauge.transports.spi import Delivery, StreamPartition
 
 
 class Cuts(NamedTuple):
@@ -41,7 +38,7 @@ def read_skew_us(trial_log: TrialLog, from_us: int, to_us: int, across_streams: 
     Compared after each batch of the span, because partitions without a common frontier differ. 0 if there was none.
     `across_streams`: the earlier one may be of another stream, which a union puts under the same watermark.
     """
-    logs: dict[tuple[str, str], dict[Place, list[Delivery]]] = defaultdict(lambda: defaultdict(list))
+    logs: dict[tuple[str, str], dict[StreamPartition, list[Delivery]]] = defaultdict(lambda: defaultdict(list))
     for partition, log in enumerate(trial_log.deliveries):
         for part in log:
             logs[part.query, "" if across_streams else part.stream][part.stream, partition].append(part)
@@ -49,7 +46,7 @@ def read_skew_us(trial_log: TrialLog, from_us: int, to_us: int, across_streams: 
     return max((_skew_us(trial_log.plan, of, from_us, to_us) for of in several), default=0)
 
 
-def _skew_us(plan: Plan, logs: Mapping[Place, list[Delivery]], from_us: int, to_us: int) -> int:
+def _skew_us(plan: Plan, logs: Mapping[StreamPartition, list[Delivery]], from_us: int, to_us: int) -> int:
     ends = {
         place: {part.batch: part.to_us for part in sorted(log, key=lambda part: (part.batch, part.to_us))}
         for place, log in logs.items()

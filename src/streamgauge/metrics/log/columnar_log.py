@@ -21,7 +21,7 @@ TEXT = "s"
 """The code of text columns with few different values, in addition to the type codes of `array`."""
 
 
-class Columns(Sequence[T]):
+class ColumnarLog(Sequence[T]):
     """An append-only log: the sequence of its records.
 
     Args:
@@ -60,7 +60,7 @@ class Columns(Sequence[T]):
         return list(map(self._make, *values)) if isinstance(place, slice) else self._make(*values)
 
 
-Log = Columns[T] | list[T]
+Log = ColumnarLog[T] | list[T]
 """Tests may use a list."""
 
 
@@ -94,15 +94,15 @@ def _pair(since_us: int, until_us: int) -> BusyInterval:
     return since_us, until_us
 
 
-def chunk_log() -> Columns[Chunk]:
+def chunk_log() -> ColumnarLog[Chunk]:
     """The log of one generator's chunks."""
-    return Columns(Chunk, attrgetter("from_us", "to_us", "events", "published_us"), "qqqq")
+    return ColumnarLog(Chunk, attrgetter("from_us", "to_us", "events", "published_us"), "qqqq")
 
 
-def spent_log() -> Columns[BusyInterval]:
-    return Columns(_pair, iter, "qq")
+def spent_log() -> ColumnarLog[BusyInterval]:
+    return ColumnarLog(_pair, iter, "qq")
 
 
-def usage_log() -> Columns[Usage]:
+def usage_log() -> ColumnarLog[Usage]:
     names = ("time_us", "name", "role", "cpu_percent", "memory_bytes", "core_wait_us", "kind")
-    return Columns(Usage, attrgetter(*names), "qssdqds")
+    return ColumnarLog(Usage, attrgetter(*names), "qssdqds")

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from streamgauge.metrics.log.live_figures import Ints
+from streamgauge.core.arrays import Int64s
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.transports.spi import Delivery
 
@@ -20,7 +20,7 @@ class IngestTimes:
         self._trial_log = trial_log
 
     @cached_property
-    def _tables(self) -> dict[tuple[str, int], tuple[Ints, Ints]]:
+    def _tables(self) -> dict[tuple[str, int], tuple[Int64s, Int64s]]:
         tables = {}
         for partition, log in enumerate(self._trial_log.deliveries):
             for stream in {part.stream for part in log}:
@@ -28,19 +28,19 @@ class IngestTimes:
                 tables[stream, partition] = ends_and_stamps(firsts, attrgetter("ingest_us"))
         return tables
 
-    def of(self, stream: str, partition: int, event_times_us: Ints) -> Ints:
+    def times_of(self, stream: str, partition: int, event_times_us: Int64s) -> Int64s:
         """Ingest times for ascending event times; 0 for events that were never delivered."""
         ends, stamps = self._tables.get((stream, partition), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
         return stamps_of(ends, stamps, event_times_us)
 
 
-def ends_and_stamps(parts: Iterable[Delivery], stamp: Callable[[Delivery], int]) -> tuple[Ints, Ints]:
+def ends_and_stamps(parts: Iterable[Delivery], stamp: Callable[[Delivery], int]) -> tuple[Int64s, Int64s]:
     """The end and the stamp of each read of one place, by event time."""
     ordered = sorted(parts, key=attrgetter("from_us"))
     return np.array([part.to_us for part in ordered], np.int64), np.array([stamp(part) for part in ordered], np.int64)
 
 
-def stamps_of(ends_us: Ints, stamps: Ints, event_times_us: Ints) -> Ints:
+def stamps_of(ends_us: Int64s, stamps: Int64s, event_times_us: Int64s) -> Int64s:
     """The stamp of the read with each event, for ascending event times (n,); 0 after the last read.
 
     Reads are contiguous, with ascending ends `ends_us` (m,) and `stamps` (m,).
@@ -54,7 +54,7 @@ def stamps_of(ends_us: Ints, stamps: Ints, event_times_us: Ints) -> Ints:
     return np.repeat(np.append(stamps, 0)[first : last + 1], counts)
 
 
-def handed_over(trial_log: TrialLog, by_all: bool = True) -> Callable[[Ints], Ints]:
+def handed_over(trial_log: TrialLog, by_all: bool = True) -> Callable[[Int64s], Int64s]:
     """A function from event times to the times at which that chunk could be read.
 
     `by_all`: only once the last generator has published it; else once the first has, since no partition waits for

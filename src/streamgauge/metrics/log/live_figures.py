@@ -14,20 +14,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.records import Commit
 from streamgauge.transports.spi import Chunk, Delivery
 
-Ints = NDArray[np.int64]
-Moments = Ints | int
+Moments = Int64s | int
 
 Batch = tuple[str, int]
 """(query, its batch's number)."""
 Reader = tuple[str, int]
 """(query, number of its reader of the stream)."""
-Place = tuple[int, str, int]
+ReaderPartition = tuple[int, str, int]
 """(partition, stream, number of the query's reader): each has its own offset."""
 
 
@@ -69,7 +68,7 @@ class OnlineMetrics:
         )
         self._committed: dict[str, list[Batch]] = defaultdict(list)
         self._partitions = 1
-        self._reached: dict[str, dict[Place, _Reached]] = defaultdict(lambda: defaultdict(_Reached))
+        self._reached: dict[str, dict[ReaderPartition, _Reached]] = defaultdict(lambda: defaultdict(_Reached))
 
     def add_chunks(self, chunks: Iterable[Chunk]) -> None:
         for chunk in chunks:
@@ -103,7 +102,7 @@ class OnlineMetrics:
             batch.committed_us = max(batch.committed_us, commit.committed_us)
             batch.results_until_us = max(batch.results_until_us, commit.frontier_us)
 
-    def delivered_by(self, moments_us: Moments, stream: str | None = None) -> Ints:
+    def delivered_by(self, moments_us: Moments, stream: str | None = None) -> Int64s:
         """Events first delivered before each moment."""
         logs = (log for (name, _), log in self._delivered.items() if stream in (None, name))
         return _sum((_before(*log.columns(), moments_us) for log in logs), moments_us)
@@ -117,19 +116,19 @@ class OnlineMetrics:
         spread = (_spread(*log.columns(), self._start_us, from_us, to_us) for log in self._delivered.values())
         return float(sum(spread))
 
-    def taken_by(self, moments_us: Moments) -> Ints:
+    def taken_by(self, moments_us: Moments) -> Int64s:
         """Events that the slowest reader of their stream had read before each moment."""
         return _sum(self._of_slowest(lambda logs, _: _before(*_columns(logs), moments_us)), moments_us)
 
     def taken_events(self) -> int:
         return int(self.taken_by(FAR_FUTURE_US))
 
-    def committed_by(self, moments_us: Moments) -> Ints:
+    def committed_by(self, moments_us: Moments) -> Int64s:
         """Events that the slowest reader of their stream had committed before each moment."""
         counts = self._of_slowest(lambda logs, query: _before(*self._commits_of(logs, query), moments_us))
         return _sum(counts, moments_us)
 
-    def committed_of(self, stream: str, partition: int, moments_us: Ints) -> Ints:
+    def committed_of(self, stream: str, partition: int, moments_us: Int64s) -> Int64s:
         """Events of one partition that the slowest reader of the stream had committed before each moment."""
         counts = [
             _before(*self._commits_of([logs[partition]] if partition in logs else [], query), moments_us)
@@ -173,7 +172,7 @@ class OnlineMetrics:
         query, number = batch
         return min(place.by(number) for place in self._reached[query].values())
 
-    def starts_of(self, batch: Batch) -> dict[Place, int]:
+    def starts_of(self, batch: Batch) -> dict[ReaderPartition, int]:
         """The event time up to which each place of a batch's query was read before it; 0 for places not read yet."""
         query, number = batch
         return {place: reached.by(number - 1) for place, reached in self._reached.get(query, {}).items()}
@@ -191,7 +190,7 @@ class OnlineMetrics:
         latest = (batch for batch in reversed(self._committed[sink]) if self.batches[batch].end_us)
         return [batch for batch, _ in zip(latest, range(2), strict=False)][::-1]
 
-    def _commits_of(self, logs: Collection[_Moments], query: str) -> tuple[Ints, Ints]:
+    def _commits_of(self, logs: Collection[_Moments], query: str) -> tuple[Int64s, Int64s]:
         """Commit times of a reader's batches with their events, without uncommitted ones."""
         batches = (batch for log in logs for batch in log.batches)
         when_us = np.array([self.batches[query, batch].committed_us for batch in batches], np.int64)
@@ -216,7 +215,7 @@ class _Moments:
         if batch is not None:
             self.batches.append(batch)
 
-    def columns(self) -> tuple[Ints, Ints]:
+    def columns(self) -> tuple[Int64s, Int64s]:
         return np.array(self._when_us, np.int64), np.array(self._numbers, np.int64)
 
 
@@ -244,24 +243,24 @@ class _Reached:
         return self._ends_us[at - 1] if at else 0
 
 
-def _columns(logs: Collection[_Moments]) -> tuple[Ints, Ints]:
+def _columns(logs: Collection[_Moments]) -> tuple[Int64s, Int64s]:
     """Times and numbers of several logs, one after the other."""
     columns = [log.columns() for log in logs] or [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
     return np.concatenate([times for times, _ in columns]), np.concatenate([numbers for _, numbers in columns])
 
 
-def _sum(counts: Iterable[Ints], moments_us: Moments) -> Ints:
+def _sum(counts: Iterable[Int64s], moments_us: Moments) -> Int64s:
     return sum(counts, np.zeros_like(moments_us))
 
 
-def _before(when_us: Ints, events: Ints, moments_us: Moments) -> Ints:
+def _before(when_us: Int64s, events: Int64s, moments_us: Moments) -> Int64s:
     """The number of events before each moment."""
     order = np.argsort(when_us, kind="stable")
     reached = np.concatenate([[0], np.cumsum(events[order])])
     return np.asarray(reached[np.searchsorted(when_us[order], moments_us)], np.int64)
 
 
-def _spread(when_us: Ints, events: Ints, start_us: int, from_us: int, to_us: int) -> float:
+def _spread(when_us: Int64s, events: Int64s, start_us: int, from_us: int, to_us: int) -> float:
     """The number of events in [from_us, to_us), if those of each moment are spread evenly since the previous moment.
 
     The first moment's are spread since `start_us`. After the last moment there are no events.

@@ -15,12 +15,12 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.log.columnar_log import Log, chunk_log, spent_log, usage_log
-from streamgauge.metrics.log.live_figures import Batch, Ints, OnlineMetrics
+from streamgauge.metrics.log.live_figures import Batch, OnlineMetrics
 from streamgauge.metrics.records import Commit, Tick, Usage
 from streamgauge.transports.busy_time import BusyInterval
 from streamgauge.transports.spi import Chunk, Delivery
@@ -28,7 +28,6 @@ from streamgauge.transports.spi import Chunk, Delivery
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan
 
-Floats = NDArray[np.float64]
 
 SCHEDULE_DELAY_POINTS = 8
 """Points per chunk that represent its events, which are spread evenly over its span."""
@@ -45,7 +44,7 @@ class BatchWork:
     - `slides`: the number of slides whose windows a batch delivered.
     """
 
-    end_us: Ints
+    end_us: Int64s
     busy_s: Floats
     covered_s: Floats
     after_s: Floats
@@ -205,7 +204,7 @@ class TrialLog:
         """Events first delivered since then, in whole deliveries."""
         return int(self.running.delivered_by(FAR_FUTURE_US) - self.running.delivered_by(from_us))
 
-    def events_in_time(self, from_us: int, to_us: int, delay_us: int) -> tuple[Ints, Ints]:
+    def events_in_time(self, from_us: int, to_us: int, delay_us: int) -> tuple[Int64s, Int64s]:
         """(planned, offered in time) events by second of the plan.
 
         In time means at most `delay_us` after the second's end.
@@ -250,7 +249,7 @@ class TrialLog:
         delays_us = last_us[:, None] - (spans[0][:, None] + points * (spans[1] - spans[0])[:, None])
         return np.asarray(delays_us[due > 0].ravel(), np.float64)
 
-    def backlog_peaks(self) -> tuple[Ints, Ints]:
+    def backlog_peaks(self) -> tuple[Int64s, Int64s]:
         """(time, events) of the backlog just before each batch's first delivery: one sample per batch, at one phase.
 
         For one query; use `by_query` for several. A micro-batch takes everything available, so the backlog after a
@@ -275,7 +274,7 @@ class TrialLog:
             for number in (self.plan.number_of(stream),)
         )
 
-    def backlog_waits(self) -> tuple[Ints, Floats]:
+    def backlog_waits(self) -> tuple[Int64s, Floats]:
         """(time, age in seconds) of the oldest waiting event, at the samples of `backlog_peaks`.
 
         The trend check uses these, because a number of events shows a trend only at a constant rate.
@@ -284,7 +283,7 @@ class TrialLog:
         times, since = np.array(firsts, np.int64).reshape(-1, 2).T
         return times, np.maximum(0, times - np.maximum(since, self.plan.start_us)) / US
 
-    def work_shares(self) -> tuple[Ints, Floats]:
+    def work_shares(self) -> tuple[Int64s, Floats]:
         """(first read, share) of each batch: its duration until the commit divided by its event time. For one query."""
         shares = sorted(
             (batch.read_us, (batch.committed_us - batch.read_us) / (batch.end_us - batch.from_us))
@@ -316,7 +315,7 @@ class TrialLog:
         slides = np.diff(np.maximum.accumulate(until_us) // slide_us) if slide_us else np.zeros(ends.size)
         return BatchWork(ends, busy / US, covered / US, after / US, slides.astype(np.float64))
 
-    def output_lags(self) -> tuple[Ints, Floats]:
+    def output_lags(self) -> tuple[Int64s, Floats]:
         """(time, seconds) of the output frontier's lag behind the plan, one sample per commit. For one query.
 
         A committed batch has delivered all results of its input, so the output frontier is the end of that input. The
@@ -327,7 +326,7 @@ class TrialLog:
         moved = np.diff(frontiers) > 0
         return times[moved], (times - frontiers[1:])[moved] / US
 
-    def output_lags_at_reads(self) -> tuple[Ints, Floats] | None:
+    def output_lags_at_reads(self) -> tuple[Int64s, Floats] | None:
         """The lag just before each batch's first delivery, the phase at which the backlog is sampled.
 
         None if a batch was read before all earlier reads were committed. For engines that read only after a commit,
@@ -349,7 +348,7 @@ class TrialLog:
         committed_us, frontiers = self._output_frontier()
         return float(when_us - frontiers[np.searchsorted(committed_us, when_us)]) / US
 
-    def _output_frontier(self) -> tuple[Ints, Ints]:
+    def _output_frontier(self) -> tuple[Int64s, Int64s]:
         """(n,) ascending times of the commits, and (n + 1,) the output frontiers before them and after each."""
         commits, batches = sorted(self.commits, key=lambda one: one.committed_us), self.running.batches
         numbers = [(one.query, one.batch) for one in commits]
@@ -360,7 +359,7 @@ class TrialLog:
         times = np.array([one.committed_us for one in commits], np.int64)
         return times, np.maximum.accumulate(np.array([self.plan.start_us, *reached], np.int64))
 
-    def _chunks_between(self, from_us: int, to_us: int) -> tuple[Ints, Ints, Ints, Ints]:
+    def _chunks_between(self, from_us: int, to_us: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
         """(from, to, events, published) of the chunks that begin in the span."""
         reaching = (chunk for log in self.chunks for chunk in _reaching_into(log, from_us, to_us))
         inside = [(c.from_us, c.to_us, c.events, c.published_us) for c in reaching if c.from_us >= from_us]

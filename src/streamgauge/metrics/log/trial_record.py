@@ -69,7 +69,7 @@ class TrialRecord:
         self.disk_full = self.disk_full or disk_full
 
     def interrupt(self) -> None:
-        """Ctrl-C."""
+        """A person stopped the trial with Ctrl-C."""
         self.interrupted = True
 
     def mark_drained(self) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from streamgauge.core.arrays import Floats
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.log.batch_frontiers import read_skew_us
-from streamgauge.metrics.log.trial_log import Floats
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import RUNNER, STILL_US_MIN
 from streamgauge.metrics.summary.resources import usage_by_second

@@ -8,13 +8,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.clock import US
-from streamgauge.metrics.log.trial_log import Ints, TrialLog
+from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.results.run import Lag, LagFigures, PartitionLag
-
-Place = tuple[str, int]
-"""A stream and its partition."""
+from streamgauge.transports.spi import StreamPartition
 
 
 def lag_of(record: TrialRecord) -> Lag | None:
@@ -35,7 +34,7 @@ def lag_of(record: TrialRecord) -> Lag | None:
     )  # fmt: skip
 
 
-def lags(trial_log: TrialLog, moments_us: Ints, end_us: int) -> dict[Place, Ints]:
+def lags(trial_log: TrialLog, moments_us: Int64s, end_us: int) -> dict[StreamPartition, Int64s]:
     """The lag of each partition of each stream at ascending moments, shape (moments,). The plan ends at `end_us`."""
     plan, found = trial_log.plan, {}
     for number, stream in enumerate(plan.streams):

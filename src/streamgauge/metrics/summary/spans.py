@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.trial_spans import TrialSpans
-from streamgauge.metrics.log.trial_log import Ints
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.results.run import Phase
 
@@ -33,7 +33,7 @@ def phase_at(spans: TrialSpans, when_us: int) -> str:
     return found[-1] if found else "drain"
 
 
-def within(samples: tuple[Ints, Any], spans: TrialSpans) -> tuple[Ints, Any]:
+def within(samples: tuple[Int64s, Any], spans: TrialSpans) -> tuple[Int64s, Any]:
     """The samples of the measured span."""
     times, values = samples
     inside = (times >= spans.measured_from_us) & (times < spans.measured_to_us)

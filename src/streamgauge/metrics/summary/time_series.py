@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.latency.event_latency import LatencyBySecond, carried_percentile
 from streamgauge.metrics.latency.histogram import Histogram
-from streamgauge.metrics.log.trial_log import Floats, Ints, TrialLog
+from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary.backlog import backlog_events, due_events
 from streamgauge.metrics.summary.lag import lags
 from streamgauge.metrics.summary.resources import usage_by_second
 from streamgauge.metrics.summary.spans import phase_at
@@ -27,19 +29,17 @@ def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Tab
     """The per-second table of `artifacts.tables`, from the first planned second to the deadline."""
     spans, trial_log = record.spans, record.trial_log
     starts = np.arange(spans.start_us, max(record.deadline_us, spans.start_us + US), US)
-    last_due = [min(int(start) + US, spans.end_us) for start in starts]
-    planned = np.array([_planned(trial_log, int(low), high) for low, high in zip(starts, last_due, strict=True)])
     ends, running = np.append(starts[1:], FAR_FUTURE_US), trial_log.running
     committed = running.committed_by(ends)
-    due = np.cumsum(planned)
+    due = due_events(record, starts + US)
     columns: dict[str, Any] = {
         "time_us": starts,
         "phase": [phase_at(spans, int(start)) for start in starts],
-        "planned": planned,
+        "planned": np.diff(due, prepend=0),
         "offered": _offered(trial_log, starts),
         "handed_out": np.diff(running.delivered_by(ends), prepend=0),
         "committed": np.diff(committed, prepend=0),
-        "backlog_events": np.maximum(due - running.taken_by(ends), 0),
+        "backlog_events": backlog_events(record, starts + US, ends),
         "lag_events": np.maximum(due - committed, 0),
         **_lag_columns(trial_log, ends, spans.end_us),
         "lag_at_commit_mean": _lag_at_commits(trial_log, starts, spans.end_us),
@@ -54,11 +54,7 @@ def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Tab
     return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
 
 
-def _planned(trial_log: TrialLog, from_us: int, to_us: int) -> int:
-    return trial_log.plan.planned_events(from_us, to_us) if to_us > from_us else 0
-
-
-def _offered(trial_log: TrialLog, starts: Ints) -> Ints:
+def _offered(trial_log: TrialLog, starts: Int64s) -> Int64s:
     """Events by the second in which they became available, whatever second they were due in.
 
     A generator that stands still shows as a second without events, and a fuller one after it. A chunk becomes available
@@ -70,7 +66,7 @@ def _offered(trial_log: TrialLog, starts: Ints) -> Ints:
     return np.bincount(np.clip(when, 0, len(starts) - 1), events, len(starts)).astype(np.int64)
 
 
-def _schedule_delay_max(trial_log: TrialLog, starts: Ints) -> Floats:
+def _schedule_delay_max(trial_log: TrialLog, starts: Int64s) -> Floats:
     worst = np.full(len(starts), np.nan)
     for log in trial_log.chunks:
         for chunk in log:
@@ -79,7 +75,7 @@ def _schedule_delay_max(trial_log: TrialLog, starts: Ints) -> Floats:
     return worst
 
 
-def _frontier_lag(trial_log: TrialLog, starts: Ints) -> Floats:
+def _frontier_lag(trial_log: TrialLog, starts: Int64s) -> Floats:
     """The lag at the last commit of each second; with several queries, that of the slowest."""
     worst = np.full(len(starts), np.nan)
     for part in trial_log.by_query():
@@ -90,12 +86,12 @@ def _frontier_lag(trial_log: TrialLog, starts: Ints) -> Floats:
     return worst
 
 
-def _lag_columns(trial_log: TrialLog, ends: Ints, end_us: int) -> dict[str, Any]:
+def _lag_columns(trial_log: TrialLog, ends: Int64s, end_us: int) -> dict[str, Any]:
     by_partition = np.stack(list(lags(trial_log, ends, end_us).values()), axis=1)
     return {"lag_events_mean": by_partition.mean(axis=1), "lag_by_partition": by_partition.tolist()}
 
 
-def _lag_at_commits(trial_log: TrialLog, starts: Ints, end_us: int) -> Floats:
+def _lag_at_commits(trial_log: TrialLog, starts: Int64s, end_us: int) -> Floats:
     """The lag right after the last commit of each second, of one query: commits of several have no common phase."""
     by_query: dict[str, list[int]] = defaultdict(list)
     for (query, _), batch in trial_log.running.batches.items():
@@ -112,7 +108,7 @@ def _lag_at_commits(trial_log: TrialLog, starts: Ints, end_us: int) -> Floats:
     return found
 
 
-def _usage_columns(trial_log: TrialLog, starts: Ints) -> dict[str, Any]:
+def _usage_columns(trial_log: TrialLog, starts: Int64s) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for role in ("sut", "driver"):
         sums = usage_by_second(trial_log.usages, role)
@@ -122,12 +118,12 @@ def _usage_columns(trial_log: TrialLog, starts: Ints) -> dict[str, Any]:
     return columns
 
 
-def _of_second(samples: list[tuple[int, float]], starts: Ints) -> list[float | None]:
+def _of_second(samples: list[tuple[int, float]], starts: Int64s) -> list[float | None]:
     by_second = {when // US: value for when, value in samples}
     return [by_second.get(int(start) // US) for start in starts]
 
 
-def _loopback(trial_log: TrialLog, starts: Ints) -> list[float | None]:
+def _loopback(trial_log: TrialLog, starts: Int64s) -> list[float | None]:
     """Bytes per second over the loopback, for seconds in which its counter was read."""
     rates: dict[int, float] = {}
     for (before_us, before), (when_us, total) in pairwise(trial_log.loopback):
@@ -135,7 +131,7 @@ def _loopback(trial_log: TrialLog, starts: Ints) -> list[float | None]:
     return [rates.get(int(start) // US) for start in starts]
 
 
-def _latency_columns(latency: LatencyBySecond, starts: Ints) -> dict[str, list[float | None]]:
+def _latency_columns(latency: LatencyBySecond, starts: Int64s) -> dict[str, list[float | None]]:
     def column(by_second: dict[int, Histogram], figure: Callable[[Histogram], float | None]) -> list[float | None]:
         return [figure(by_second[second]) if second in by_second else None for second in (starts // US).tolist()]
 

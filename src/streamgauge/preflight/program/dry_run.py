@@ -75,7 +75,7 @@ def _fill(connection: Any, streams: Sequence[StreamSpec], start_us: int) -> None
 
 
 def _unit_problems(connection: Any, place: str, output: OutputTable, now_us: int) -> Iterator[Problem]:
-    """Of numbers that are times in another unit than the declared one."""
+    """Numbers that are times in another unit than the declared one."""
     relation = connection.table("_results")
     types = dict(zip(relation.columns, map(from_duckdb, relation.types), strict=True))
     for setting, name in (("time", output.time), ("window_end", output.window_end)):
@@ -94,7 +94,7 @@ def _unit_problems(connection: Any, place: str, output: OutputTable, now_us: int
 
 
 def _key_problems(connection: Any, place: str, output: OutputTable) -> Iterator[Problem]:
-    """Of keys that several rows have, in update mode."""
+    """Keys that several rows have, in update mode."""
     if output.mode != "update":
         return
     names = connection.table("_results").columns

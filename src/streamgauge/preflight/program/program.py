@@ -54,7 +54,7 @@ class Program(UserJob):
 
     without_parameters = "leave --set out, and change the values in its file"
 
-    native: ProgramNode
+    node: ProgramNode
     outputs: Mapping[str, Description]
     topics: ProgramTopics
     brokers: str = ""
@@ -103,7 +103,7 @@ def _program(path: Path, table: ProgramTable) -> Program:
         name=name, title=name.replace("_", " "), summary=table.title or "a program of the user's own",
         source=str(path), parameters=NoParameters, build=lambda parameters, rate_per_s: Job(flow, streams),
         files={file: digest(place) for file, place in _files(path, table, folder).items()}, path=path,
-        description=outputs[first], native=nodes[first], notes=(*notes, *dict.fromkeys(assumed)), outputs=outputs,
+        description=outputs[first], node=nodes[first], notes=(*notes, *dict.fromkeys(assumed)), outputs=outputs,
         topics=topics, brokers=table.brokers,
     )  # fmt: skip
 

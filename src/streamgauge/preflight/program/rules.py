@@ -65,7 +65,7 @@ def table_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
 
 
 def _placeholder_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
-    """Of words in braces that would reach the program as they are."""
+    """Words in braces that would reach the program as they are."""
     known = placeholders(table.inputs, table.by_sink)
     listed = ", ".join(f"{{{name}}}" for name in known)
     texts = {"command": table.command} | {f"environment.{name}": [text] for name, text in table.environment.items()}
@@ -77,7 +77,7 @@ def _placeholder_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
 
 
 def _start_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
-    """Of how the program is started, or found."""
+    """Problems with how the program is started, or found."""
 
     def refuse(setting: str, rule: str, got: object, way_out: str) -> Problem:
         return Problem(f"{path.name}: {setting}", rule, got, way_out)
@@ -108,7 +108,7 @@ def _start_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
 
 
 def _topic_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
-    """Of the names of topics."""
+    """Problems with the names of topics."""
     named = {f"inputs.{name}": each.topic for name, each in table.inputs.items()}
     named |= {table.setting_of(sink): each.topic for sink, each in table.by_sink.items()}
     taken: dict[str, str] = {}
@@ -173,7 +173,7 @@ def _output_problems(path: Path, setting: str, sink: str, output: OutputTable) -
 
 
 def _format_problems(path: Path, setting: str, given: InputTable | OutputTable) -> Iterator[Problem]:
-    """Of the settings of a format, and of the file of its schema."""
+    """Problems with the settings of a format, and with the file of its schema."""
     place = f"{path.name}: {setting}"
     if len(given.delimiter) != 1:
         yield Problem(f"{place}.delimiter", "must be one character", given.delimiter, 'delimiter = ";"')
@@ -233,7 +233,7 @@ def _schema_problems(
 def latency_key_problems(
     path: Path, table: ProgramTable, sink: str, columns: Mapping[str, ValueType], streams: Sequence[StreamSpec]
 ) -> Iterator[Problem]:
-    """Of an output whose latency key does not name fields of one input, each with its type."""
+    """A latency key that does not name fields of one input, each with its type."""
     key = table.by_sink[sink].latency_key
     place = f"{path.name}: {table.setting_of(sink)}.latency_key"
     if not set(key) <= columns.keys():
@@ -268,7 +268,7 @@ def message_type(type_: ValueType) -> str:
 
 
 def column_problems(path: Path, table: ProgramTable, sink: str, columns: Mapping[str, ValueType]) -> Iterator[Problem]:
-    """Of an output whose reference gives these columns."""
+    """Problems of an output whose reference gives these columns."""
     output, names = table.by_sink[sink], list(columns)
     place = f"{path.name}: {table.setting_of(sink)}"
     absent: set[str] = set()

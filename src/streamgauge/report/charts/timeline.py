@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Floats
 from streamgauge.core.clock import US
 
 POINTS_MAX = 300
@@ -26,8 +27,6 @@ _MEANS = (
     "loopback_bytes_per_s",
 )
 _SMOOTH_S = 10
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Timeline:
         return points if gaps else [point for point in points if point["v"] is not None]
 
 
-def of(series: pa.Table) -> Timeline | None:
+def from_series(series: pa.Table) -> Timeline | None:
     """The timeline of a per-second series (tables.py); None if it has no rows."""
     if series.num_rows == 0:
         return None

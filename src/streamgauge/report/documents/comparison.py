@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from streamgauge.artifacts.run_folder import Place, write_text
+from streamgauge.artifacts.run_folder import OutputLocation, write_text
 from streamgauge.core.formatting import format_percent, format_quantity, format_rate, format_signed
 from streamgauge.report.charts import difference
 from streamgauge.report.document_blocks import (
@@ -28,7 +28,7 @@ from streamgauge.report.html.render import render
 from streamgauge.results import labels
 from streamgauge.results.comparison import ComparedSide, Comparison, Difference, NotTheSame
 
-HTML = Place("--html", "--html NAME.html")
+HTML = OutputLocation("--html", "--html NAME.html")
 SAYS = {"better": "better", "worse": "worse", "no_difference": "none shown", "unknown": "unknown"}
 """B's standing by the interval of a difference. An interval around 0 shows no difference, and proves nothing."""
 SAYS_STYLES = {"better": "sustained", "worse": "not_sustained", "no_difference": "", "unknown": "undecided"}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts.run_folder import OUT, Place, RunFolder
+from streamgauge.artifacts.run_folder import OUT, OutputLocation, RunFolder
 from streamgauge.config import reproduce
 from streamgauge.core.formatting import (
     NONE,
@@ -58,7 +58,7 @@ _VERIFICATION_NOTE = (
 )
 
 
-def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, place: Place = OUT) -> Path:
+def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, place: OutputLocation = OUT) -> Path:
     """Makes report.html from the folder's files. `flow` describes the nodes (flow_graph.py); None for user jobs."""
     return folder.write_page(render(whole(folder, flow)), place)
 
@@ -66,7 +66,7 @@ def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, plac
 def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Document:
     """The whole report, with the charts that the folder has data for."""
     result = folder.read_result()
-    series = timeline.of(folder.read_series())
+    series = timeline.from_series(folder.read_series())
     batches = engine_batches.batches_of(folder.read_batches(), series.start_us if series else None)
     return replace(
         run_answer.brief(result),
@@ -120,7 +120,7 @@ def _over_time(result: Result, figure: Figure | None) -> Section | None:
 
 def _curves(folder: RunFolder, result: Result) -> dict[str, list[latency_curve.Point]]:
     histograms = latency_curve.histograms(folder.read_hlog() or "", result.slowest_sink)
-    kinds = {kind: result.latency.of(kind) for kind in latency_curve.CURVES}
+    kinds = {kind: result.latency.by_kind(kind) for kind in latency_curve.CURVES}
     return {kind: latency_curve.points(one, histograms.get(kind)) for kind, one in kinds.items() if one is not None}
 
 
@@ -143,7 +143,7 @@ def _latency_table(result: Result) -> Table | None:
     reasons = []
     for sink, among in sinks:
         for kind in LATENCY_KINDS:
-            if (one := among.of(kind)) is None:
+            if (one := among.by_kind(kind)) is None:
                 continue
             figures = [phrases.latency(one, name) for name in STATISTICS]
             name = phrases.latency_name(kind, among)

@@ -163,7 +163,7 @@ def _latency_facts(result: Result) -> list[Fact]:
             strong=_FIRST_READ,
         )
         for kind in kinds
-        if (one := result.latency.of(kind)) is not None
+        if (one := result.latency.by_kind(kind)) is not None
     ]
     if not found and result.search is None:
         found = [Fact("latency", (note,), page=False) for note in result.latency.notes]

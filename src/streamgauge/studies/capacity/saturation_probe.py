@@ -119,7 +119,7 @@ class Step:
 
     @property
     def factor(self) -> float:
-        """Of the next step's rate."""
+        """The next step's rate over this one's."""
         return STEP if self.drained_per_s >= KEPT_UP_SHARE * self.rate_per_s else STEP_WHERE_NEAR
 
     @property

@@ -130,7 +130,7 @@ class _Values:
 
 def _difference(one: Comparable, a: RunGroup, b: RunGroup, confidence: float) -> Difference:
     """One figure on both sides, with the interval of its difference, or the reason for lacking one."""
-    left, right = (_Values(side, tuple(one.of(run) for run in side.runs)) for side in (a, b))
+    left, right = (_Values(side, tuple(one.value_of(run) for run in side.runs)) for side in (a, b))
     several = max(len(left.values), len(right.values)) > 1
     base = Difference(
         name=one.name, label=(several and one.label_over_runs) or one.label, unit=one.unit, better=one.better,

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.artifacts.run_folder import STUDIES, RunFolder
+from streamgauge.core.arrays import Floats
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import flatten, format_fact
 from streamgauge.engines.registry import location_settings
@@ -23,7 +24,6 @@ from streamgauge.results import labels
 from streamgauge.results.comparison import ComparedRun, ComparedSide, NotTheSame
 from streamgauge.results.run import Result
 from streamgauge.results.search import last_that_held
-from streamgauge.stats.bootstrap import Floats
 from streamgauge.stats.ratio import Resampled
 
 Kind = Literal["run", "search"]
@@ -262,6 +262,6 @@ def _differs(one: NotTheSame) -> bool:
 def _is_redundant(name: str, names: Iterable[str]) -> bool:
     """Whether the settings in force already contain this requested option."""
     return any(
-        name.startswith(requested) and name.replace(requested, in_force, 1) in names
-        for requested, in_force in _ALIASES.items()
+        name.startswith(requested) and name.replace(requested, effective, 1) in names
+        for requested, effective in _ALIASES.items()
     )

@@ -18,7 +18,7 @@ KINDS = {kind: label for kind, label in labels.LATENCIES.items() if kind != "unc
 
 @dataclass(frozen=True)
 class Comparable:
-    """One figure: `of` gives a run's value (None: see `missing`), `within` its error within a single run.
+    """One figure: `value_of` gives a run's value (None: see `missing`), `within` its error within a single run.
 
     `share`: compared relative to A's, else as a count. `bound`: whether a run's figure is only a lower bound, for the
     reason `bound_because`. `label_over_runs`: name of its mean over several runs, if that is another kind of figure (a
@@ -29,7 +29,7 @@ class Comparable:
     label: str
     unit: str
     better: Literal["higher", "lower"]
-    of: Callable[[RunData], float | None]
+    value_of: Callable[[RunData], float | None]
     within: Callable[[RunData, float], Estimate] | None = None
     missing: Callable[[RunData], str] = lambda _: "the run has no such figure"
     bound: Callable[[RunData], bool] = lambda _: False
@@ -89,7 +89,7 @@ def _latency(kind: str, name: str) -> Comparable:
     over_runs = f"{KINDS[kind]}{labels.OF_THE_RUNS} {shown}" if name in PERCENTILES else ""
     return Comparable(
         f"{kind}_{name}", f"{KINDS[kind]} {shown}", "us", "lower",
-        of=partial(_latency_of, kind, name),
+        value_of=partial(_latency_of, kind, name),
         within=partial(_latency_within, kind, name) if kind in ("event_time", "processing_time") else None,
         missing=partial(_no_latency, kind, shown),
         bound=partial(_is_bound, kind, name),
@@ -99,7 +99,7 @@ def _latency(kind: str, name: str) -> Comparable:
 
 
 def _kind_of(kind: str, run: RunData) -> Latency | None:
-    return run.result.latency.of(kind)
+    return run.result.latency.by_kind(kind)
 
 
 def _latency_of(kind: str, statistic: str, run: RunData) -> float | None:

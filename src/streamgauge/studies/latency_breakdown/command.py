@@ -240,7 +240,7 @@ def _trial(
             result, judged = run_judged(requested, observe, evidence.probe.options, on_result)
         except (EngineError, DriverError) as error:
             failed = conditions.model_copy(update={"sentence": str(error)})
-            return BreakdownTrial.of(failed, Decomposition(reason="it did not start"))
+            return BreakdownTrial.from_parts(failed, Decomposition(reason="it did not start"))
         moved_us = Clock.fixed_now().offset_us - before.offset_us
         conditions = conditions.model_copy(update={
             "batch_window": _interval(result.settings, probe), "run": result.folder,
@@ -249,9 +249,9 @@ def _trial(
         })  # fmt: skip
         if judged is None or judged.verified is None or result.verdict.value == "invalid":
             reason = "it is invalid" if result.verdict.value == "invalid" else "its answers were not compared"
-            return BreakdownTrial.of(conditions, Decomposition(reason=reason))
+            return BreakdownTrial.from_parts(conditions, Decomposition(reason=reason))
         decomposition = decompose(judged, Path(str(result.folder)), evidence)
     if abs(moved_us) > CLOCK_MOVED_US_MAX and not decomposition.reason:
         doubt = "the machine's clock, which engine and broker use, was adjusted during the trial: run it again"
         decomposition = decomposition.model_copy(update={"doubts": (*decomposition.doubts, doubt)})
-    return BreakdownTrial.of(conditions, decomposition)
+    return BreakdownTrial.from_parts(conditions, decomposition)

@@ -33,7 +33,7 @@ class SavedResults:
         """From each event to its result."""
         return self.emission_us - self.event_us
 
-    def of(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> SavedResults:
+    def select(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> SavedResults:
         """Some of them."""
         names = self.names.filter(chosen) if chosen.dtype == np.bool_ else self.names.take(chosen)
         return SavedResults(self.event_us[chosen], self.emission_us[chosen], self.partitions[chosen], names)

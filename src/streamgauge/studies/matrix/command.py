@@ -172,7 +172,7 @@ def _read(folder: Path) -> MatrixResult:
 def _run_cell(cell: Cell, folder: Path, observers: Observers) -> MatrixCell:
     """The row of a cell."""
     figures = perform_within(folder, cell.number, cell.experiment, observers)
-    return MatrixCell.of(cell.number, dict(cell.settings), cell.repetition, figures)
+    return MatrixCell.from_figures(cell.number, dict(cell.settings), cell.repetition, figures)
 
 
 def _write(folder: Path, result: MatrixResult, cells: dict[int, Cell], on_study: OnStudy) -> None:

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Floats
 from streamgauge.core.clock import US
 from streamgauge.engines.operator_profiler import Slice
 from streamgauge.results.profile import TupleTime
 from streamgauge.stats.percentile import carries, observations_needed
 from streamgauge.stats.sign_test import positives_needed
 
-Floats = NDArray[np.float64]
-
 Q = 0.99
 CONFIDENCE = 0.95
-"""Of the sign test, two-sided, that tells an operator from only reading."""
+"""The confidence of the two-sided sign test that tells an operator from only reading."""
 
 
 class _Times(NamedTuple):

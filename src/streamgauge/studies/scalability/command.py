@@ -169,7 +169,7 @@ def _run(study: Study, result: ScaleResult, point: Point, show: Show, on_result:
     judged = judge(study.scale.criterion, figures, run, experiment.load.duration, study.resolved.interval_s)
     repetition = 1 + sum((cell.load, cell.resources) == (load, resources) for cell in result.cells)
     figures = figures.model_copy(update={"sentence": judged.sentence, "decided_by": judged.decided_by})
-    return ScaleCell.of(
+    return ScaleCell.from_figures(
         figures, number=number, resources=resources, load=load, repetition=repetition,
         outcome=judged.outcome, lag_growth=judged.lag_growth, wrong_answers=judged.wrong_answers,
     )  # fmt: skip

@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from scipy.special import stdtrit
+
+from streamgauge.core.arrays import Floats
 
 CONFIDENCE = 0.95
 COMMITS_MIN = 3
@@ -30,8 +31,6 @@ END_S_MIN = 5
 """Least seconds of each end: at any one second the lag may be off by a chunk of events."""
 _CORRELATION_MAX = 0.9
 """Greatest correlation of neighbours that is allowed for: beyond it, few commits count as one."""
-
-Floats = NDArray[np.float64]
 
 
 class Growth(NamedTuple):

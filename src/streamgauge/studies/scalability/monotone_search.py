@@ -108,7 +108,7 @@ def trials_max(grid: Grid) -> int:
 
     @cache
     def most(levels: int, loads: int) -> int:
-        """Of so many levels whose capacity is one of `loads` + 1 places."""
+        """The most points for so many levels, where each capacity is one of `loads` + 1 places."""
         if not levels or not loads:
             return 0
         below, above = levels // 2, levels - levels // 2 - 1

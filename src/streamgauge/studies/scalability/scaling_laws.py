@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
-Floats = NDArray[np.float64]
+from streamgauge.core.arrays import Floats
+
 REPLICATES = 400
 CONFIDENCE = 0.95
 _COHERENCY_MAX = 10.0

@@ -80,7 +80,7 @@ class Sizes:
     row_s: float = 3.0
     warmup_s: float = 1.0
 
-    def of(self, mode: Mode) -> tuple[float, int]:
+    def seconds_and_trials(self, mode: Mode) -> tuple[float, int]:
         """(seconds of a trial, trials on each side of the capacity)."""
         return {
             "continuous": (self.continuous_s, self.continuous_repeats),
@@ -118,7 +118,7 @@ def _capacity_bench(mode: Mode, sizes: Sizes, true_share: float, view: View) -> 
 
 def capacity(mode: Mode, sizes: Sizes, true_share: float = 1.0, view: View = SILENT) -> Iterator[CheckResult]:
     """a: the capacity is found (if the sizes ask for a search), and verdicts close to it are right. One warm engine."""
-    seconds, repeats = sizes.of(mode)
+    seconds, repeats = sizes.seconds_and_trials(mode)
     with _capacity_bench(mode, sizes, true_share, view) as bench:
         bench.trial(CAPACITY_PER_S / 2, 1.0)  # the first trial on a new engine is slower, and is not counted
         if mode == "continuous" or sizes.search_windows:

@@ -81,7 +81,7 @@ class ProgramTopics:
     starts: tuple[tuple[str, int, int], ...] = ()
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any]) -> ProgramTopics:
+    def from_plain(cls, plain: Mapping[str, Any]) -> ProgramTopics:
         """The reverse of `plain`."""
         inputs = {name: InputTopic(**_with_format(each)) for name, each in plain["inputs"].items()}
         outputs = {name: OutputTopic(**_with_format(each)) for name, each in plain["outputs"].items()}

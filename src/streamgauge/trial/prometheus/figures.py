@@ -11,6 +11,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary.backlog import backlog_events, due_events
 from streamgauge.metrics.summary.lag import lags
 from streamgauge.results.latency import LATENCY_KINDS, PERCENTILES, Latencies
 
@@ -46,15 +47,13 @@ class LoadFigures:
 def load_figures(record: TrialRecord, now_us: int) -> LoadFigures:
     """The figures now. Their definitions are those of the series of a result."""
     trial_log = record.trial_log
-    running = trial_log.running
-    due = trial_log.plan.planned_events(trial_log.plan.start_us, min(now_us, record.spans.end_us))
     cpu_cores, memory_bytes = _usage(trial_log)
     return LoadFigures(
-        due=due,
+        due=int(due_events(record, now_us)),
         offered=trial_log.offered_events(),
-        ingested=int(running.delivered_by(FAR_FUTURE_US)),
+        ingested=int(trial_log.running.delivered_by(FAR_FUTURE_US)),
         committed=trial_log.committed_events(),
-        backlog=max(0, due - running.taken_events()),
+        backlog=int(backlog_events(record, now_us)),
         lag=_lag_by_partition(record, now_us),
         batch_latency_s=_batch_latencies(trial_log),
         cpu_cores=cpu_cores,
@@ -64,7 +63,7 @@ def load_figures(record: TrialRecord, now_us: int) -> LoadFigures:
 
 def latency_figures(latencies: Latencies) -> Values:
     """Seconds of every known percentile, by kind of latency and quantile."""
-    known = {kind: latencies.of(kind) for kind in LATENCY_KINDS}
+    known = {kind: latencies.by_kind(kind) for kind in LATENCY_KINDS}
     return {
         (kind, f"{share:g}"): value / US
         for kind, latency in known.items()

@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 import rbloom
 
-from streamgauge.dataflow.operators.grouped_arrays import Bools, Ints, groups
+from streamgauge.core.arrays import Bools, Int64s
+from streamgauge.dataflow.operators.grouped_arrays import groups
 from streamgauge.workloads.helpers.decayed_sums import SHARDS, WORD
 
 MULTIPLIER = 47026247687942121848144207491837418733
@@ -96,7 +97,7 @@ class RecentKeysInBloom:
         self._memory_us, self._size = memory_us, size
         self._shards: dict[int, _FilterPair] = {}
 
-    def add(self, keys: Ints, times_us: Ints) -> Bools:
+    def add(self, keys: Int64s, times_us: Int64s) -> Bools:
         """Adds rows in order of time; keys are `first * WORD + second`. Returns whether each is new, shape (rows,)."""
         new = np.zeros(len(keys), np.bool_)
         if not len(keys):

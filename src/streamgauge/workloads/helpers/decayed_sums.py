@@ -21,14 +21,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgauge.dataflow.operators.grouped_arrays import Bools, Floats, Ints, groups
+from streamgauge.core.arrays import Bools, Floats, Int64s
+from streamgauge.dataflow.operators.grouped_arrays import groups
 from streamgauge.loadgen.random.philox import PhiloxBits
 
 SHARDS = 64
 """The number of filters; more than the usual parallelism."""
 HASHES_MAX = 8
 WORD = 2**32
-MULTIPLIERS: Ints = (PhiloxBits(seed=2011, stream=0, partition=0, field=0).lanes(0, HASHES_MAX) | 1).astype(np.int64)
+MULTIPLIERS: Int64s = (PhiloxBits(seed=2011, stream=0, partition=0, field=0).lanes(0, HASHES_MAX) | 1).astype(np.int64)
 """Odd 32-bit numbers. Hashing is multiply, shift, multiply within 63 bits, which SQL can restate."""
 MIXER, MIXED_BITS = 0x7FEB352D, 16
 """The second hashing step: without it, consecutive keys would spread more evenly than random keys."""
@@ -40,7 +41,7 @@ BLOCK_DECAYS = 500
 class Exact:
     """One cell per key; keys are from 0 to 2**31 - 1."""
 
-    def addresses(self, shards: Ints, key: Ints) -> Ints:
+    def addresses(self, shards: Int64s, key: Int64s) -> Int64s:
         """The cell of each row's key, shape (1, rows); `shards` is not used."""
         return key[None, :]
 
@@ -56,7 +57,7 @@ class Filter:
     hashes: int
     width: int
 
-    def addresses(self, shards: Ints, key: Ints) -> Ints:
+    def addresses(self, shards: Int64s, key: Int64s) -> Int64s:
         """The cells of each row's key in the filter of its shard, shape (hashes, rows)."""
         hashed_word = key * MULTIPLIERS[: self.hashes, None] % WORD
         hashed = (hashed_word ^ (hashed_word >> MIXED_BITS)) * MIXER % WORD
@@ -82,7 +83,7 @@ class _GroupedRows:
     `begins`, `ends`: first and last row of each address. `rank`: the index of each row within its address, from 0.
     """
 
-    def __init__(self, addresses: Ints) -> None:
+    def __init__(self, addresses: Int64s) -> None:
         self.order = np.argsort(addresses, kind="stable")
         grouped_addresses = addresses[self.order]
         self.begins, group = groups(grouped_addresses)
@@ -104,12 +105,12 @@ class _SortedStore:
         self.addresses = np.empty(0, np.int64)
         self.numbers = np.empty((width, 0))
 
-    def stored(self, addresses: Ints) -> tuple[Bools, Floats]:
+    def stored(self, addresses: Int64s) -> tuple[Bools, Floats]:
         """Which of `addresses` (sorted, unique) are stored, and their numbers."""
         at, is_stored = self._find(addresses)
         return is_stored, self.numbers[:, at[is_stored]]
 
-    def put(self, addresses: Ints, numbers: Floats) -> None:
+    def put(self, addresses: Int64s, numbers: Floats) -> None:
         at, is_stored = self._find(addresses)
         self.numbers[:, at[is_stored]] = numbers[:, is_stored]
         self.addresses = np.insert(self.addresses, at[~is_stored], addresses[~is_stored])
@@ -119,7 +120,7 @@ class _SortedStore:
         if not mask.all():
             self.addresses, self.numbers = self.addresses[mask], self.numbers[:, mask]
 
-    def _find(self, addresses: Ints) -> tuple[Ints, Bools]:
+    def _find(self, addresses: Int64s) -> tuple[Int64s, Bools]:
         at = np.searchsorted(self.addresses, addresses)
         is_stored = np.zeros(len(addresses), np.bool_)
         inside = np.flatnonzero(at < len(self.addresses))
@@ -142,7 +143,7 @@ class DecayedSums:
         self._decays = np.array(decays_us, np.float64)[:, None]
         self._last = _SortedStore(1 + len(decays_us))
 
-    def add(self, addresses: Ints, times_us: Ints, amounts: Floats) -> Floats:
+    def add(self, addresses: Int64s, times_us: Int64s, amounts: Floats) -> Floats:
         """Adds rows in order of time: addresses (cells, rows), times (rows,), amounts (sums, rows).
 
         Returns the sums of each row's key including the row, the minimum over its cells, shape (sums, rows).
@@ -161,7 +162,7 @@ class DecayedSums:
         result: Floats = grouped.back(sums).reshape(len(sums), cells, rows)
         return result.min(axis=1)
 
-    def _run(self, rank: Ints, times: Floats, sums: Floats) -> None:
+    def _run(self, rank: Int64s, times: Floats, sums: Floats) -> None:
         """Running sums per key, in place, by doubling: after each step a row includes its last 2, 4, 8, ... rows.
 
         It needs log2(rows of the longest key) steps. Unlike differences of running sums, or powers of a reference time,
@@ -194,7 +195,7 @@ class RecentKeys:
         self._memory_us = memory_us
         self._last = _SortedStore(1)
 
-    def add(self, keys: Ints, times_us: Ints) -> Bools:
+    def add(self, keys: Int64s, times_us: Int64s) -> Bools:
         """Adds rows in order of time. Returns whether each key is new, shape (rows,)."""
         if not len(keys):
             return np.zeros(0, np.bool_)

@@ -119,7 +119,7 @@ def find_places(addresses: Stream, database: str) -> Stream:
     check_database(database)
     return addresses.process(
         GeoFinder,
-        gives=Schema.of(country="string", city="string"),
+        gives=Schema.from_types(country="string", city="string"),
         parameters={"database": database},
         truth=None if database else truth(),
         name="geo_finder",

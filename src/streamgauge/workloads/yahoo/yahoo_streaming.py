@@ -20,7 +20,7 @@ from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, u
 
 EVENT_TYPES = ("view", "click", "purchase")
 AD_TYPES = ("banner", "modal", "sponsored-search", "mail", "mobile")
-_ADS = Schema.of(ad_id="int", campaign_id="int")
+_ADS = Schema.from_types(ad_id="int", campaign_id="int")
 UNKNOWN_ADS = 0.01
 """The share of additional ads in events that belong to no campaign."""
 

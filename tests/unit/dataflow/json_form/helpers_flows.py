@@ -13,9 +13,9 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import ROW, Processor
 from tests.unit.dataflow.helpers_totals import with_totals
 
-A = source("a", Schema.of(k="int", v="int", text="string"))
-B = source("b", Schema.of(k="int", w="int"))
-NAMES = table("names", {"k": [1, 2], "title": ["x", None]}, Schema.of(k="int", title="string"))
+A = source("a", Schema.from_types(k="int", v="int", text="string"))
+B = source("b", Schema.from_types(k="int", w="int"))
+NAMES = table("names", {"k": [1, 2], "title": ["x", None]}, Schema.from_types(k="int", title="string"))
 
 
 def every_node() -> Flow:
@@ -52,5 +52,5 @@ class Picky(Processor):
 
 
 def picky(rule: Any) -> Flow:
-    gives = Schema.of(k="int")
+    gives = Schema.from_types(k="int")
     return A.process(Picky, reads="k", gives=gives, parameters={"rule": rule}).sink("out")

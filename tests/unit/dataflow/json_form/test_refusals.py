@@ -22,8 +22,8 @@ from streamgauge.dataflow.program import ProgramNode
 from streamgauge.workloads.registry import get
 from tests.unit.dataflow.json_form.helpers_flows import every_node, picky
 
-A = source("a", Schema.of(k="int", v="int"))
-NAMES = table("names", {"k": [1, 2], "title": ["x", "y"]}, Schema.of(k="int", title="string"))
+A = source("a", Schema.from_types(k="int", v="int"))
+NAMES = table("names", {"k": [1, 2], "title": ["x", "y"]}, Schema.from_types(k="int", title="string"))
 SUMS = A.lookup(NAMES, on="k").where("v > 5").window(hop("8s", "4s"), keys="k").aggregate(total="sum(v)").sink("sums")
 LOOKUP, WHERE, AGGREGATE = 0, 1, 2
 
@@ -73,7 +73,7 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
     "unknown kind": (
         put("nodes.1.kind", "wehre"), "nodes[1].kind: must be a kind of node; got 'wehre'", "try: where (select"
     ),
-    "user job": (put("nodes.1.kind", "native_job"), "nodes[1].kind: must be a kind of node", "got 'native_job'"),
+    "user job": (put("nodes.1.kind", "user_job"), "nodes[1].kind: must be a kind of node", "got 'user_job'"),
     "no kind": (drop("nodes.1.kind"), "nodes[1].kind: must be given", "window_aggregate"),
     "missing field": (drop(f"{WINDOW}.slide_us"), "nodes[2].window.slide_us: must be given", "flow.schema.json"),
     "missing part": (drop("sinks"), "sinks: must be given", "flow.schema.json"),
@@ -183,7 +183,7 @@ def test_a_wrong_process_is_refused(change: Change, rule: str) -> None:
     assert rule in refusal(change, picky(3))
 
 
-@pytest.mark.parametrize("value", [math.inf, 1 + 2j, frozenset({1}), np.float64(1.5), b"x", Schema.of])
+@pytest.mark.parametrize("value", [math.inf, 1 + 2j, frozenset({1}), np.float64(1.5), b"x", Schema.from_types])
 def test_a_parameter_without_a_json_form_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match="parameter 'rule': has no JSON form") as refused:
         to_json(picky(value))
@@ -198,7 +198,7 @@ def test_a_class_that_cannot_be_imported_is_refused() -> None:
             return batch
 
     with pytest.raises(InputError, match="cannot be imported by its name"):
-        to_json(A.process(Local, gives=Schema.of(k="int")).sink("out"))
+        to_json(A.process(Local, gives=Schema.from_types(k="int")).sink("out"))
 
 
 def test_a_user_job_is_refused() -> None:

@@ -25,7 +25,7 @@ from streamgauge.workloads import registry
 from tests.unit.dataflow.helpers_random_flows import flows
 from tests.unit.dataflow.json_form.helpers_flows import Rule, every_node, picky
 
-A = source("a", Schema.of(k="int", v="int", text="string"))
+A = source("a", Schema.from_types(k="int", v="int", text="string"))
 
 
 def back(document: dict[str, Any]) -> Flow:
@@ -105,7 +105,7 @@ def test_what_a_document_says() -> None:
     assert (updates["mode"], updates["keys"]) == ("update", ["k"])
 
 
-TYPES = Schema.of(
+TYPES = Schema.from_types(
     id="bigint", whole="int", real="double", flag="boolean", text="string", bits="binary", time="timestamp"
 )
 VALUES = {
@@ -123,7 +123,7 @@ VALUES = {
 def test_a_static_table_comes_back(rows: int) -> None:
     """Every type with its edges: nulls, numbers that JSON lacks, bytes, times before 1970."""
     held = table("held", pa.table(VALUES).slice(0, rows), TYPES)
-    stream = source("a", Schema.of(id="bigint")).lookup(held, on="id")
+    stream = source("a", Schema.from_types(id="bigint")).lookup(held, on="id")
     check_round_trip(stream.sink("out"))
 
 

@@ -18,9 +18,9 @@ from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle import Oracle
 from tests.unit.helpers_duckdb import duckdb_session
 
-EVENTS = source("events", Schema.of(key="int", value="int", unused="string"))
-OTHERS = source("others", Schema.of(key="int", name="string"))
-GIVES = Schema.of(key="int", value="int")
+EVENTS = source("events", Schema.from_types(key="int", value="int", unused="string"))
+OTHERS = source("others", Schema.from_types(key="int", name="string"))
+GIVES = Schema.from_types(key="int", value="int")
 TRUTH = "SELECT key, value, _row FROM input"
 
 
@@ -129,10 +129,10 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: keyed(reads="valu"), "column 'valu' must be one of its input"),
     (lambda: keyed(EVENTS, OTHERS, keys="value"), "key 'value' must be in every input"),
     (lambda: keyed(EVENTS, OTHERS.select(key="key", value="name")), "must have one type in all inputs"),
-    (lambda: keyed(gives=Schema.of()), "must give at least one column"),
-    (lambda: keyed(gives=Schema.of(key="integer")), "column key has no type of a flow"),
-    (lambda: keyed(gives=Schema.of(event_time="int")), "a column name that streamgauge reserves"),
-    (lambda: keyed(gives=Schema.of(_row="int")), "a column name that streamgauge reserves"),
+    (lambda: keyed(gives=Schema.from_types()), "must give at least one column"),
+    (lambda: keyed(gives=Schema.from_types(key="integer")), "column key has no type of a flow"),
+    (lambda: keyed(gives=Schema.from_types(event_time="int")), "a column name that streamgauge reserves"),
+    (lambda: keyed(gives=Schema.from_types(_row="int")), "a column name that streamgauge reserves"),
     (lambda: keyed(identity="other"), "identity 'other' must be a column it gives"),
     (lambda: keyed(identity="key", several=True), "so several does not apply"),
     (lambda: EVENTS.process(Keyed, gives=GIVES, identity="key"), "so it must have keys"),

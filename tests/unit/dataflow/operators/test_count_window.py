@@ -22,7 +22,7 @@ from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from tests.unit.workloads.helpers_cuts import BOTH, answered, whole_and_in_parts, without_truth
 
-READINGS = source("readings", Schema.of(k="int", room="string", x="double", n="int"))
+READINGS = source("readings", Schema.from_types(k="int", room="string", x="double", n="int"))
 ALL = {
     "rows": "count(*)", "there": "count(x)", "total": "sum(x)", "mean": "avg(x)", "least": "min(x)", "most": "max(x)",
     "n_total": "sum(n)", "n_mean": "AVG( n )", "n_least": "min(n)", "n_most": "max(n)", "last_room": "last(room)",

@@ -92,31 +92,31 @@ def test_sql_adds_up_in_the_same_order(readings: list[tuple[int, float]], size: 
 def test_codes_are_given_in_the_order_of_meeting() -> None:
     """Strings and null are keys; a restored book goes on where it ended."""
     book = KeyDictionary(pa.string())
-    assert book.of(pa.array(["b", "a", None, "b"])).tolist() == [0, 1, 2, 0]
+    assert book.encode(pa.array(["b", "a", None, "b"])).tolist() == [0, 1, 2, 0]
     again = KeyDictionary(pa.string())
     again.restore(load(save(keys=book.keys))["keys"])
-    assert again.of(pa.array(["c", None, "a"])).tolist() == [3, 2, 1]
+    assert again.encode(pa.array(["c", None, "a"])).tolist() == [3, 2, 1]
     assert len(again) == 4
 
 
 def test_no_number_is_one_key() -> None:
     """NaN equals nothing, itself neither; it has one code all the same, in a later batch and after a restart too."""
     codes = KeyDictionary(pa.float64())
-    assert codes.of(pa.array([math.nan, 1.0, math.nan])).tolist() == [0, 1, 0]
-    assert codes.of(pa.array([1.0, math.nan])).tolist() == [1, 0]
+    assert codes.encode(pa.array([math.nan, 1.0, math.nan])).tolist() == [0, 1, 0]
+    assert codes.encode(pa.array([1.0, math.nan])).tolist() == [1, 0]
     again = KeyDictionary(pa.float64())
     again.restore(codes.keys)
-    assert again.of(pa.array([math.nan, 1.0, 2.0])).tolist() == [0, 1, 2]
+    assert again.encode(pa.array([math.nan, 1.0, 2.0])).tolist() == [0, 1, 2]
 
 
 def test_codes_of_rows_tell_every_column() -> None:
     """Equal only where all columns are, null included; a restored book goes on where it ended."""
     book = RowKeyDictionary([pa.string(), pa.int32(), pa.int32()])
     columns = [pa.array(["a", "a", None, "a", None]), pa.array([1, 2, 1, 1, 1]), pa.array([0, 0, 0, 0, 0])]
-    assert book.of(columns).tolist() == [0, 1, 2, 0, 2]
+    assert book.encode(columns).tolist() == [0, 1, 2, 0, 2]
     again = RowKeyDictionary([pa.string(), pa.int32(), pa.int32()])
     again.restore(load(save(**book.state)))
-    assert again.of([pa.array(["a", "a"]), pa.array([2, 1]), pa.array([0, 7])]).tolist() == [1, 3]
+    assert again.encode([pa.array(["a", "a"]), pa.array([2, 1]), pa.array([0, 7])]).tolist() == [1, 3]
     assert len(again) == 4
 
 

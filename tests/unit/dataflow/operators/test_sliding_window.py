@@ -19,7 +19,7 @@ from streamgauge.dataflow.operators import sliding_window
 from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.engines.spark.lowering.sliding import sliding
 
-READINGS = source("readings", Schema.of(k="int", room="string", n="int", x="double"))
+READINGS = source("readings", Schema.from_types(k="int", room="string", n="int", x="double"))
 ALL = {
     "rows": "count(*)",
     "some": "count(n)",

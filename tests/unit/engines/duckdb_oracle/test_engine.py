@@ -11,7 +11,7 @@ from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.engines.duckdb_oracle import Oracle
 from streamgauge.engines.duckdb_oracle.plugin import OraclePlugin
 
-FLOW = with_lineage(source("a", Schema.of(v="int")).where("v > 1").sink("out"))
+FLOW = with_lineage(source("a", Schema.from_types(v="int")).where("v > 1").sink("out"))
 ROWS = pa.table({"v": pa.array([1, 2], pa.int32()), "event_time": [5, 6], "ingest_time": [7, 8], "event_id": [0, 1]})
 
 
@@ -26,7 +26,7 @@ def test_answers_tables_readers_and_relations(kind: str) -> None:
 
 def test_columns_that_nothing_reads_may_be_missing() -> None:
     """The input needs only the fields that the flow reads."""
-    flow = source("a", Schema.of(v="int", unread="string")).select(v="v").sink("out")
+    flow = source("a", Schema.from_types(v="int", unread="string")).select(v="v").sink("out")
     with duckdb.connect() as con:
         assert Oracle().answer(flow, {"a": ROWS}, con).fetchall() == [(1,), (2,)]
 
@@ -39,7 +39,7 @@ def test_missing_stream_is_named() -> None:
 
 def test_answer_has_the_columns_of_the_flow() -> None:
     """Names and order are the flow's own; windows are timestamps."""
-    flow = source("a", Schema.of(v="int")).window(tumble(1), keys="v").aggregate(n="count(*)").sink("out")
+    flow = source("a", Schema.from_types(v="int")).window(tumble(1), keys="v").aggregate(n="count(*)").sink("out")
     with duckdb.connect() as con:
         found = Oracle().answer(flow, {"a": ROWS}, con).to_arrow_table().schema
     assert found.names == ["v", "window_start", "window_end", "n"]

@@ -21,8 +21,8 @@ from streamgauge.engines.duckdb_oracle.lower import Relations
 from tests.helpers_times import us_of
 from tests.unit.helpers_duckdb import duckdb_session
 
-LEFT = Schema.of(k="int", v="int")
-RIGHT = Schema.of(k="int")
+LEFT = Schema.from_types(k="int", v="int")
+RIGHT = Schema.from_types(k="int")
 A, B = source("a", LEFT), source("b", RIGHT)
 S = 1_000_000
 

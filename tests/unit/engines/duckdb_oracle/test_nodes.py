@@ -19,9 +19,9 @@ from streamgauge.engines.duckdb_oracle import lower
 from tests.helpers_times import us_of
 from tests.unit.helpers_duckdb import duckdb_session
 
-LEFT, RIGHT = Schema.of(k="int", v="int", text="string"), Schema.of(k="int", w="int")
+LEFT, RIGHT = Schema.from_types(k="int", v="int", text="string"), Schema.from_types(k="int", w="int")
 A, B = source("a", LEFT), source("b", RIGHT)
-KINDS = table("kinds", {"k": [0, 1], "kind": ["none", None]}, Schema.of(k="int", kind="string"))
+KINDS = table("kinds", {"k": [0, 1], "kind": ["none", None]}, Schema.from_types(k="int", kind="string"))
 B_ID = event_id_base(1, 0)
 
 Row = tuple[Any, ...]

@@ -56,7 +56,7 @@ def test_a_keyed_process_gets_rocksdb_and_hadoops_own_local_files() -> None:
 
 def test_which_flows_keep_their_state_in_rocksdb() -> None:
     """Those whose state Spark's usual store would copy whole in every batch, or cannot keep."""
-    rows = source("rows", Schema.of(who="string"))
+    rows = source("rows", Schema.from_types(who="string"))
     assert options.needs_rocksdb(rows.distinct(keys="who").sink("firsts"))
     assert not options.needs_rocksdb(rows.distinct(keys="who").sink("firsts"), tuned=False)
     assert not options.needs_rocksdb(rows.distinct(keys="who", window=tumble(1)).sink("firsts"))
@@ -67,7 +67,7 @@ def test_which_flows_keep_their_state_in_rocksdb() -> None:
 
 def test_which_flows_spark_is_not_to_check() -> None:
     """Those that put rows of a batch in order, and no other: its refusals are worth having."""
-    rows = source("rows", Schema.of(who="string"))
+    rows = source("rows", Schema.from_types(who="string"))
     assert options.keeps_first_rows(rows.distinct(keys="who").sink("firsts"))
     assert not options.keeps_first_rows(rows.distinct(keys="who", window=tumble(1)).sink("firsts"))
     assert not options.keeps_first_rows(rows.running(keys="who", n="count(*)").sink("counts"))

@@ -15,7 +15,7 @@ from streamgauge.engines.spark.parallelism import parallelism_problems
 from streamgauge.engines.spark.validate import check
 from streamgauge.engines.spi import StartRequest
 
-BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
+BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
 REVENUE = BOUGHT.window(hop(2, 1), keys="pack").aggregate(revenue="sum(price)").sink("revenue")
 NAMED = BOUGHT.window(hop(2, 1), keys="pack").aggregate(revenue="sum(price)", name="per_pack").sink("revenue")
 PLAIN = BOUGHT.sink("all")

@@ -39,7 +39,7 @@ def test_it_waits_where_partitions_come_apart(
 
 def test_it_waits_for_streams_that_a_union_brings_together() -> None:
     """Of one partition each. A join has a watermark for each of its streams, and waits for the least."""
-    (one, other), window = (source(name, Schema.of(k="int")) for name in ("one", "other")), tumble("2s")
+    (one, other), window = (source(name, Schema.from_types(k="int")) for name in ("one", "other")), tumble("2s")
     united = one.union(other).window(window, keys="k").aggregate(n="count(*)").sink("n")
     joined = one.join(other, window=window, on="k").sink("pairs")
     alone = one.union(one.select(k="k + 1")).window(window, keys="k").aggregate(n="count(*)").sink("n")

@@ -18,7 +18,7 @@ from tests.unit.helpers_duckdb import duckdb_session
 
 SECOND = 1_000_000
 END = 40 * SECOND
-SOURCE = Source("purchases", Schema.of(pack="int", price="int"))
+SOURCE = Source("purchases", Schema.from_types(pack="int", price="int"))
 
 
 def _events(count: int, seed: int) -> pa.Table:

@@ -35,7 +35,7 @@ def test_instances_follow_the_law(options: dict[str, str], capacities: list[floa
 @pytest.mark.parametrize("instances", [1, 4])
 def test_an_engine_has_the_capacity_of_its_instances(instances: int) -> None:
     """The option states that of one: 100 events take one of them a second."""
-    purchases = Source("purchases", Schema.of(price="int"))
+    purchases = Source("purchases", Schema.from_types(price="int"))
     edges = Edges((), Edge("grpc://127.0.0.1:1", "token"), {"purchases": ("price",)})
     flow = Flow((Sink(purchases, "out", "append"),))
     pace = Sut(SyntheticJob(flow, edges, {"capacity": "100"}, instances))._pace

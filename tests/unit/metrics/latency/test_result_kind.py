@@ -10,9 +10,9 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.metrics.latency.event_latency import Kind
 from streamgauge.metrics.latency.result_kind import has_matches, kind_of, latencies_of
 
-A = source("a", Schema.of(k="int", v="int"))
-B = source("b", Schema.of(k="int", w="int"))
-NAMES = table("names", {"k": [1, 2], "name": ["one", "two"]}, Schema.of(k="int", name="string"))
+A = source("a", Schema.from_types(k="int", v="int"))
+B = source("b", Schema.from_types(k="int", w="int"))
+NAMES = table("names", {"k": [1, 2], "name": ["one", "two"]}, Schema.from_types(k="int", name="string"))
 JOINED = A.join(B, window=tumble(3), on="k")
 COUNTED = A.window(tumble(3), keys="k").aggregate(n="count(*)")
 WINDOW = {"window_start": "window_start", "window_end": "window_end"}

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
-from streamgauge.metrics.log.columnar_log import Columns, chunk_log, spent_log, usage_log
+from streamgauge.metrics.log.columnar_log import ColumnarLog, chunk_log, spent_log, usage_log
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.records import Usage
 from streamgauge.transports.spi import Chunk
@@ -33,7 +33,9 @@ LOGS = st.one_of(
 
 
 @given(LOGS, st.slices(8))
-def test_a_log_is_a_sequence_of_what_was_added(made: tuple[Callable[[], Columns[Any]], list[Any]], part: slice) -> None:
+def test_a_log_is_a_sequence_of_what_was_added(
+    made: tuple[Callable[[], ColumnarLog[Any]], list[Any]], part: slice
+) -> None:
     """Every record is as it was, whichever way it is asked for."""
     make, records = made
     log = make()

@@ -313,7 +313,7 @@ def test_ingest_times_are_those_of_the_first_hand_out(make: Any) -> None:
     ingest = IngestTimes(trial_log)
 
     def seconds(stream: str, partition: int) -> list[float]:
-        found = ingest.of(stream, partition, times)
+        found = ingest.times_of(stream, partition, times)
         return [(one - START) / US if one else 0.0 for one in found.tolist()]
 
     assert seconds("purchases", 0) == [1.1, 1.1, 2.2, 2.2, 0.0]
@@ -331,7 +331,7 @@ def test_ingest_times_agree_with_a_plain_search(make: Any, widths: list[int], ev
         Delivery("purchases", START + int(low), START + int(high), 0, 1000 + index, index, False)
         for index, (low, high) in enumerate(pairwise(cuts))
     ]
-    found = IngestTimes(journal_of(make, log)).of("purchases", 0, START + np.array(events, np.int64))
+    found = IngestTimes(journal_of(make, log)).times_of("purchases", 0, START + np.array(events, np.int64))
     for event, stamp in zip(events, found.tolist(), strict=True):
         holders = [one.ingest_us for one in log if one.from_us <= START + event < one.to_us]
         assert stamp == (holders[0] if holders else 0)

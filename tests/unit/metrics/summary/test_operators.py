@@ -16,7 +16,7 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import operators
 from streamgauge.results.run import Operator
 
-PURCHASES = source("purchases", Schema.of(user_id="int", price="int"))
+PURCHASES = source("purchases", Schema.from_types(user_id="int", price="int"))
 HALVES = PURCHASES.where("price > 50", name="half").where("price > 75", name="quarter").sink("dear")
 BATCHES = range(20)
 
@@ -160,7 +160,7 @@ def test_a_source_that_stands_still_has_idle_seconds(make: Any) -> None:
 
 def test_a_stream_that_a_batch_did_not_read_gave_nothing(make: Any) -> None:
     """Beside another one that it did read."""
-    other = source("ads", Schema.of(user_id="int")).select(user_id="user_id", name="seen")
+    other = source("ads", Schema.from_types(user_id="int")).select(user_id="user_id", name="seen")
     both = PURCHASES.select(user_id="user_id", name="bought").union(other, name="all").sink("dear")
     record = trial(make)
     assert summed(both, [], record)["ads"].rows_out == 0

@@ -40,7 +40,7 @@ def test_the_page_says_what_was_found() -> None:
 
 def test_a_job_that_the_thesis_does_not_have_is_not_compared_with_it() -> None:
     """No column of dashes for a user job, in the page or the terminal; the formula is said in a clause."""
-    own = profiled_operator("dear", "native_job", tuple_time(2.0, 9.5), None, 9, thesis=())
+    own = profiled_operator("dear", "user_job", tuple_time(2.0, 9.5), None, 9, thesis=())
     found = operator_profile(operators=(own,), thesis=())
     assert ">thesis</th>" in render(operator_profile())
     assert ">thesis</th>" not in render(found)

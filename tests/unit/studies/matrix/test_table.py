@@ -18,7 +18,7 @@ from streamgauge.studies.matrix.table import TABLES, cells_table, write_tables
 def written(folder: Path, matrix: dict[str, Any], *figures: CellFigures) -> tuple[pa.Table, list[dict[str, str]]]:
     cells = expand(build({"workload": "windowed_aggregation", "matrix": matrix}))
     rows = [
-        MatrixCell.of(cell.number, dict(cell.settings), cell.repetition, one)
+        MatrixCell.from_figures(cell.number, dict(cell.settings), cell.repetition, one)
         for cell, one in zip(cells, figures, strict=False)
     ]
     result = MatrixResult(

@@ -94,7 +94,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[[Spark], None]:
 
 
 READY: Any = SimpleNamespace(engine_options={}, experiment=SimpleNamespace(engine="spark"))
-NODE = source("numbers", Schema.of(value="int")).node
+NODE = source("numbers", Schema.from_types(value="int")).node
 GOOD, BREAKS = (IsolatedOperator(name, NODE, {}, "__slice") for name in ("good", "breaks"))
 
 

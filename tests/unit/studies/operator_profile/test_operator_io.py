@@ -27,8 +27,8 @@ from streamgauge.studies.operator_profile.operator_io import OperatorIO, Span, m
 from streamgauge.workloads.dspbench.text.word_count import WORDS
 
 SPAN = Span(0, 20, 10)
-TEXTS = source("lines", Schema.of(text="string"))
-NUMBERS = source("numbers", Schema.of(key="int", value="int"))
+TEXTS = source("lines", Schema.from_types(text="string"))
+NUMBERS = source("numbers", Schema.from_types(key="int", value="int"))
 
 
 class Given:
@@ -159,7 +159,7 @@ def graph_sources(one: OperatorIO) -> list[Source]:
 ])  # fmt: skip
 def test_bytes_of_each_type(connection: Any, type_: str, value: Any, size: float) -> None:
     """As Arrow has them; letters count by their bytes, and a null text takes its offset alone."""
-    given = source("s", Schema.of(v=type_))
+    given = source("s", Schema.from_types(v=type_))
     kinds = {"int": pa.int32(), "binary": pa.binary()}
     rows = pa.table({"v": pa.array([value, value], kinds.get(type_)), EVENT_TIME: [0, 1]})
     found = counted(connection, given.sink("out"), Given(s=rows))
@@ -187,7 +187,7 @@ class Even(Processor):
 
 
 def even(keys: str | tuple[str, ...], truth: str | None = None) -> Stream:
-    return NUMBERS.process(Even, keys=keys, gives=Schema.of(value="int"), truth=truth, name="even")
+    return NUMBERS.process(Even, keys=keys, gives=Schema.from_types(value="int"), truth=truth, name="even")
 
 
 @pytest.mark.parametrize("truth", [None, "SELECT value, _row FROM input WHERE value % 2 = 0"])
@@ -252,7 +252,7 @@ def test_a_ranking_gets_the_ends_of_its_windows(connection: Any, tmp_path: Path)
 
 def test_both_inputs_are_cut_at_the_same_times(connection: Any, tmp_path: Path) -> None:
     """Parts are of both sides' rows together, or pairs would be torn apart: 2 and 4 rows in two parts."""
-    other = source("others", Schema.of(key="int"))
+    other = source("others", Schema.from_types(key="int"))
     flow = NUMBERS.join(other, window=tumble(1), on="key", name="join").sink("out")
     ours = numbers([1, 1], [1, 1], [0, 10])
     theirs = pa.table({"key": pa.array([1] * 4, pa.int32()), EVENT_TIME: [1, 2, 11, 12]})

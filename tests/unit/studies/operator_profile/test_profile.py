@@ -24,7 +24,7 @@ from streamgauge.workloads.registry import get, names
 from tests.helpers_study_results import operator_profile, profiled_operator, tuple_time
 from tests.unit.studies.operator_profile.helpers_profile import by_name
 
-NUMBERS = source("numbers", Schema.of(key="int", value="int"))
+NUMBERS = source("numbers", Schema.from_types(key="int", value="int"))
 FLOW = (
     NUMBERS.where("value > 1", name="dear").select(key="key", name="key").running(keys="key", n="count(*)").sink("out")
 )
@@ -164,7 +164,7 @@ def test_few_slices_advise_nothing() -> None:
 
 def test_an_operator_of_two_inputs_works_for_both() -> None:
     """0.2 and 0.8 of the events come in, each tuple takes 2 us: 2 us an event; of sources the immediate weight is 1."""
-    other = source("others", Schema.of(key="int"))
+    other = source("others", Schema.from_types(key="int"))
     flow = NUMBERS.join(other, window=tumble(1), on="key", name="join").sink("out")
     rows = by_name(
         profile_figures(

@@ -22,7 +22,7 @@ LATE_GENERATORS = {"offered_per_s": np.full(60, RATE / 2), "schedule_delay_us_p9
 @pytest.mark.parametrize("beside", [CUT_BY_MEMORY, LATE_GENERATORS, {"background_share": 0.85}, {"batches_ever": 0}])
 def test_a_system_that_takes_a_hundredth_of_the_load_is_not_sustained(beside: dict[str, Any]) -> None:
     """Neither a small queue, nor late generators, nor what others used of the machine make a hundred of one."""
-    verdict = judge(evidence(ingested_share=0.01, backlog=(Samples.of([], []),), **beside))
+    verdict = judge(evidence(ingested_share=0.01, backlog=(Samples.from_values([], []),), **beside))
     assert (verdict.value, verdict.decided_by) == ("not_sustained", ("backlog_trend",))
     assert "the system read only 1.00% of the offered events" in verdict.sentence
 

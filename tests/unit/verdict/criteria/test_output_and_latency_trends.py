@@ -56,7 +56,7 @@ def test_latency_whose_growth_is_not_sure_is_not_shown_to_fail() -> None:
     [
         ({"latency": (), "steady": False}, Cause.RATE_VARIES, "the rate varies"),
         ({"latency": ()}, Cause.NO_LATENCY, "no latencies were counted"),
-        ({"latency": (Samples.of([], []),)}, Cause.NO_LATENCY, "no latencies were counted"),
+        ({"latency": (Samples.from_values([], []),)}, Cause.NO_LATENCY, "no latencies were counted"),
     ],
 )
 def test_a_latency_trend_without_latencies_is_not_judged(changes: dict[str, Any], code: Cause, why: str) -> None:

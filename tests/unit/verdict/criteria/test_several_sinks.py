@@ -23,7 +23,11 @@ TREND_PAIRS: list[tuple[str, str, dict[str, Any]]] = [
     ("backlog_trend", "failed", {"backlog": (about(ramp(0.0), "dear"), about(ramp(0.05), "counts"))}),
     ("backlog_trend", "undecided", {"backlog": (about(ramp(0.0), "dear"), about(ramp(0.01), "counts"))}),
     ("output_trend", "failed", {"output_lag": (about(lag(0.03), "counts"), about(lag(0.0), "dear"))}),
-    ("output_trend", "undecided", {"output_lag": (about(lag(0.0), "dear"), about(Samples.of([], []), "counts"))}),
+    (
+        "output_trend",
+        "undecided",
+        {"output_lag": (about(lag(0.0), "dear"), about(Samples.from_values([], []), "counts"))},
+    ),
 ]
 
 

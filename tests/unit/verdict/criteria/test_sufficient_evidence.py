@@ -25,7 +25,7 @@ SHORT = {
     "windows_closed": 4,
     "window_gap_s": 10.0,
     "span_s": 40.0,
-    "output_lag": Samples.of([3, 13, 23, 33], [1, 1, 1, 1]),
+    "output_lag": Samples.from_values([3, 13, 23, 33], [1, 1, 1, 1]),
 }
 
 

@@ -21,7 +21,7 @@ from streamgauge.workloads.helpers.places import MADE, find_places, networks, pl
 from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import without_truth
 
-LINES = source("lines", Schema.of(address="string"))
+LINES = source("lines", Schema.from_types(address="string"))
 FLOW = find_places(LINES, "").sink("places")
 
 

@@ -47,7 +47,7 @@ CLIENTS = {TUNED: ClientSettings(READING, WRITING), "kafka": ClientSettings(WHOL
 """By the values of the option `kafka_clients`."""
 
 
-def in_force(clients: ClientSettings) -> dict[str, str]:
+def effective_settings(clients: ClientSettings) -> dict[str, str]:
     """The options of Spark's source and sink, as settings for the result."""
 
     def joined(options: Mapping[str, str]) -> str:
@@ -62,7 +62,7 @@ def read(
 ) -> DataFrame:
     """A source's streaming frame with the needed columns."""
     types = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
-    request = KafkaSettings.of(edges.transport_options)
+    request = KafkaSettings.from_options(edges.transport_options)
     columns = tuple((name, types[name]) for name in edges.columns[source.name] if name != INGEST_TIME)
     layout = encoding(request.encoding, columns)
     reader = session.readStream.format("kafka").options(**reading, **brokers(request))
@@ -79,7 +79,7 @@ class Marks:
     def __init__(self, edges: Edges) -> None:
         from confluent_kafka import Producer
 
-        self._topic, request = results_of(edges.output.token), KafkaSettings.of(edges.transport_options)
+        self._topic, request = results_of(edges.output.token), KafkaSettings.from_options(edges.transport_options)
         client_settings = {
             "bootstrap.servers": request.brokers,
             "linger.ms": 0,
@@ -149,7 +149,7 @@ def messages(frame: DataFrame, sinks: dict[str, Types], query: str, batch: int) 
 
 def to(edges: Edges) -> dict[str, str]:
     """Options of Spark's sink: brokers and topic."""
-    return {**brokers(KafkaSettings.of(edges.transport_options)), "topic": results_of(edges.output.token)}
+    return {**brokers(KafkaSettings.from_options(edges.transport_options)), "topic": results_of(edges.output.token)}
 
 
 def brokers(request: KafkaSettings) -> dict[str, str]:

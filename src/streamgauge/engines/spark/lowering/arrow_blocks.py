@@ -15,6 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Int64s
+
 BUCKET, SIDE, SERIAL, TIME, BLOCK, ROWS = "_bucket", "_side", "_serial", "_time", "_block", "_rows"
 """`_rows`: the number of rows that a process gave."""
 PACKED = f"{BUCKET} int, {SIDE} int, {SERIAL} bigint, {TIME} timestamp, {BLOCK} binary"
@@ -23,7 +25,6 @@ ROWS_A_BLOCK = 131_072
 ONE_PANE_US = 2**62
 """A pane width for splitting by bucket only."""
 
-Ints = NDArray[np.int64]
 Part = tuple[int, int, bytes]
 """(bucket, largest time in microseconds, block)."""
 
@@ -41,7 +42,7 @@ class Packing:
     buckets: int
     pane_us: int
 
-    def bucket_of(self, table: pa.Table) -> Ints:
+    def bucket_of(self, table: pa.Table) -> Int64s:
         """The bucket of each row from integer keys, shape (rows,); equal on both sides of a join."""
         return bucket_of([table.column(key) for key in self.keys], self.buckets, table.num_rows)
 
@@ -57,7 +58,7 @@ class Packing:
             serial += len(parts)
 
 
-def bucket_of(keys: Sequence[pa.ChunkedArray], buckets: int, rows: int | None = None) -> Ints:
+def bucket_of(keys: Sequence[pa.ChunkedArray], buckets: int, rows: int | None = None) -> Int64s:
     """The bucket of each row by its keys (integers or strings), shape (rows,). It is the same in every process.
 
     `rows` is the number of rows, needed if there may be no keys.
@@ -92,7 +93,7 @@ def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(retained)
 
 
-def cut(rows: pa.Table, times_us: Ints, bucket: Ints, buckets: int, pane_us: int) -> Iterator[Part]:
+def cut(rows: pa.Table, times_us: Int64s, bucket: Int64s, buckets: int, pane_us: int) -> Iterator[Part]:
     """The rows split by (pane, bucket), each non-empty part as a block."""
     panes = times_us // pane_us
     codes = (panes - panes.min()) * buckets + bucket

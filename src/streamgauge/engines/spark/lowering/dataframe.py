@@ -234,9 +234,9 @@ class Lowering:
     def _(self, node: Lookup) -> DataFrame:
         frame = self.lower(node.input)
         table = frame.sparkSession.createDataFrame(node.table.to_arrow())
-        merged_aggregates = frame.join(F.broadcast(table), list(node.keys), node.how)
+        joined = frame.join(F.broadcast(table), list(node.keys), node.how)
         added = [name for name in table.columns if name not in node.keys]
-        return merged_aggregates.select(*columns([*frame.columns, *added]))
+        return joined.select(*columns([*frame.columns, *added]))
 
     @_lowered.register
     def _(self, node: Union) -> DataFrame:
@@ -284,9 +284,9 @@ class Lowering:
 
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))
-        merged_aggregates = left.join(right, [WINDOW, *node.keys], "inner")
-        retained_columns = columns(name for name in merged_aggregates.columns if name not in (WINDOW, TIME))
-        return merged_aggregates.select(*retained_columns, *_borders(), *_window_time())
+        joined = left.join(right, [WINDOW, *node.keys], "inner")
+        retained_columns = columns(name for name in joined.columns if name not in (WINDOW, TIME))
+        return joined.select(*retained_columns, *_borders(), *_window_time())
 
     def _windowed(self, node: Node, window: Window) -> DataFrame:
         return self._marked(node).withColumn(WINDOW, window_of(window)).drop(TIME)

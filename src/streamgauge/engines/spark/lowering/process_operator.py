@@ -69,7 +69,7 @@ def process(
     lower: Callable[[Node], DataFrame],
     read_packed: Callable[[Source, Packing], DataFrame] | None,
     buckets: int,
-    given: DataFrame | None = None,
+    chained_blocks: DataFrame | None = None,
     chain: ChainSpec | None = None,
     uneven: str | None = None,
 ) -> DataFrame:
@@ -81,8 +81,8 @@ def process(
     """
     if not node.keys:
         return _stateless(node, lower(node.inputs[0]))
-    if given is not None:
-        packed, held = _as_packed(given), False
+    if chained_blocks is not None:
+        packed, held = _as_packed(chained_blocks), False
     else:
         packed, held = _packed_inputs(node, lower, read_packed, buckets, uneven)
     spread = F.element_at(F.array(*map(F.lit, _bucket_ids(packed, buckets))), F.col(BUCKET) + 1)

@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from streamgauge.core.schema import StreamColumns
 from streamgauge.dataflow.lineage import needed_columns, pruned
 from streamgauge.dataflow.nodes import Flow, Mode, Node, Process, RunningAggregate, Select, Sink, Where
 from streamgauge.engines.spark.lowering.partial_aggregation import aggregated, parts_of
-
-Columns = dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Query:
     def mode(self) -> Mode:
         return self.sinks[0].mode
 
-    def columns(self, flow: Flow, available: Columns) -> Columns:
+    def columns(self, flow: Flow, available: StreamColumns) -> dict[str, tuple[str, ...]]:
         """The columns of each stream that this query reads, out of those that the transport offers.
 
         Columns that only other sinks need are omitted. Columns that no sink needs (payload) are read.

@@ -154,7 +154,7 @@ class BatchProbe:
     def break_down(self, trial: TrialTimes) -> Breakdown | str:
         results, sample = trial.results, trial.sample
         batches = self.batches(trial.batch_table.to_pylist(), trial)
-        sampled = results if sample is None else results.of(sample.places)
+        sampled = results if sample is None else results.select(sample.places)
         times, of_batch, known = self.stage_times(batches, sampled, sample)
         if not known.any():
             return "no batch of a result is known"
@@ -218,7 +218,7 @@ def stage_times_of(
     if sample is not None:
         moments, last = [*moments, sample.result_in_broker(last)], latency_probe.CONSUMED
     return (
-        stage_times.stage_times(results.event_us, moments, results.emission_us, last).of(known),
+        stage_times.stage_times(results.event_us, moments, results.emission_us, last).select(known),
         of_batch[known],
         known,
     )
@@ -239,7 +239,7 @@ def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[st
 
 def _firsts(batches: Mapping[int, Batch], results: ResultTimes) -> Times:
     """Latencies of the results whose event came first in a batch."""
-    known = results.of(np.isin(results.batches, np.array(list(batches), np.int64)))
+    known = results.select(np.isin(results.batches, np.array(list(batches), np.int64)))
     return known.latencies_us[stage_times.first_of_each(known.batches, known.event_us)]
 
 

@@ -78,7 +78,7 @@ class TopicToTopic:
 
 def stage_times_of(results: ResultTimes, sample: Sample) -> tuple[StageTimes, np.ndarray]:
     """Stage times of the sampled results whose chunk is known, and their places in the sample."""
-    sampled = results.of(sample.places)
+    sampled = results.select(sample.places)
     known = sampled.offered_us >= 0
     moments = [
         Timestamp("generated", sampled.offered_us),
@@ -86,7 +86,7 @@ def stage_times_of(results: ResultTimes, sample: Sample) -> tuple[StageTimes, np
         sample.result_in_broker(READ_AND_PROCESSED),
     ]
     times = stage_times.stage_times(sampled.event_us, moments, sampled.emission_us, latency_probe.CONSUMED)
-    return times.of(known), known
+    return times.select(known), known
 
 
 def consistency_fields(times: StageTimes) -> tuple[dict[str, int], tuple[str, ...]]:

@@ -56,7 +56,7 @@ class Blocks:
     started_us: Times
     reported_us: Times
 
-    def of(self, sequences: Times) -> tuple[Times, NDArray[np.bool_]]:
+    def places_of(self, sequences: Times) -> tuple[Times, NDArray[np.bool_]]:
         """The place of the block with each line, and whether there is one."""
         places = np.searchsorted(self.ends, sequences, side="right")
         return np.minimum(places, len(self.ends) - 1), places < len(self.ends)
@@ -131,7 +131,7 @@ def stage_times_of(
         Timestamp("scheduled", at("launched_us"), within_us=TOLERANCE_US),
     ]
     times = stage_times.stage_times(results.event_us, moments, results.emission_us, READ)
-    return times.of(known), of_batch[known], known
+    return times.select(known), of_batch[known], known
 
 
 def _in_blocks(results: ResultTimes, blocks: Mapping[int, Blocks]) -> tuple[Times, Times, Times]:
@@ -140,13 +140,13 @@ def _in_blocks(results: ResultTimes, blocks: Mapping[int, Blocks]) -> tuple[Time
     -1 without a block.
     """
     started_us, reported_us, in_batch = np.full((3, len(results.event_us)), -1, np.int64)
-    for partition, of in blocks.items():
+    for partition, partition_blocks in blocks.items():
         of_partition = np.flatnonzero(results.partitions == partition)
-        places, in_block = of.of(results.sequences[of_partition])
+        places, in_block = partition_blocks.places_of(results.sequences[of_partition])
         of_partition, places = of_partition[in_block], places[in_block]
         started_us[of_partition], reported_us[of_partition], in_batch[of_partition] = (
-            of.started_us[places],
-            of.reported_us[places],
-            of.batches[places],
+            partition_blocks.started_us[places],
+            partition_blocks.reported_us[places],
+            partition_blocks.batches[places],
         )
     return started_us, reported_us, in_batch

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 
 _STREAMING = "_LEGACY_ERROR_TEMP_3102"
-"""Of the checker of streaming queries: its message is the whole reason."""
+"""The error class of Spark's checker of streaming queries, whose message is the whole reason."""
 _NO_ACTION = "leave actions (collect, show, write) and writeStream out, and return the DataFrame before them"
 _WATERMARK = 'put withWatermark("{time}", "0 seconds") before that operator, on each stream that it reads'
 _APPEND = 'use append mode, which is the default: take mode="update" and its keys out of @job'

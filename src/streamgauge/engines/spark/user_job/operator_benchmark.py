@@ -137,15 +137,15 @@ class SparkTimer:
 class UserJobTimer(SparkTimer):
     """A user job's function in batch instead of an operator's lowering."""
 
-    def __init__(self, session: Any, operator: IsolatedOperator, native: PySparkJob, clock: Clock) -> None:
+    def __init__(self, session: Any, operator: IsolatedOperator, job: PySparkJob, clock: Clock) -> None:
         super().__init__(session, operator, {}, 1, clock)
-        self._native = native
+        self._job = job
 
     def _runs(self, frames: dict[str, DataFrame], prefix: str) -> dict[str, Any]:
         inputs = [frames[source.name] for source in graph.inputs(self._operator.node)]
         return {
             f"{prefix}reading": _planned(_united(inputs)),
-            f"{prefix}operator": _planned(self._native.batch(self._session, inputs)),
+            f"{prefix}operator": _planned(self._job.batch(self._session, inputs)),
         }
 
 
@@ -232,7 +232,7 @@ class Timing:
     def __init__(self, job: IsolatedJob, clock: Clock = time.perf_counter) -> None:
         self._job, self._clock = job, clock
         self._own_options, self._users = split(job.options)
-        self._natives: dict[str, PySparkJob] = {}
+        self._user_jobs: dict[str, PySparkJob] = {}
         self._timed: dict[str, SliceTimer] = {}
 
     def start(self) -> dict[str, str]:
@@ -246,7 +246,7 @@ class Timing:
             "spark.driver.memory": self._own_options["driver_memory"],
             **self._users,
         }
-        self._natives = {each.name: load(each.job) for each in self._job.operators if each.job is not None}
+        self._user_jobs = {each.name: load(each.job) for each in self._job.operators if each.job is not None}
         try:
             options = (*JVM_OPTIONS[self._own_options["jit"]], SMALL_INITIAL_HEAP)
             local = LocalSession(unix_sockets=self._own_options["python_workers"] != UNCHANGED)
@@ -262,8 +262,8 @@ class Timing:
     def _of(self, session: Any, operator: IsolatedOperator) -> SliceTimer:
         if method_of(operator.node) == CLASS_ONLY:
             return PythonTimer(operator, self._clock)
-        if operator.name in self._natives:
-            return UserJobTimer(session, operator, self._natives[operator.name], self._clock)
+        if operator.name in self._user_jobs:
+            return UserJobTimer(session, operator, self._user_jobs[operator.name], self._clock)
         choices = lowerings_in_force([operator.node], self._own_options, packs=True)
         if isinstance(operator.node, WindowAggregate) and lowering_of(operator.node, choices) == "sliding":
             choices = {operator.node.name: "panes"}  # a process keeps state, which batches do not have

@@ -18,6 +18,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.datasets.traffic.road_map import BOX, METRES_NORTH, STREETS_MAX, STREETS_MIN, VERTICES, roads
 from streamgauge.loadgen.datasets.traffic.road_map_file import read_roads
@@ -42,8 +43,6 @@ OUTSIDE_DEGREES = 1.0
 ROAD_LOG_EVENTS, SLOW_LOG_EVENTS = 14, 15
 """log2 of a generator's events in which an average taxi passes a road, and for which a road stays slow."""
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Routes = tuple[npt.NDArray[np.int32], Floats, Floats]
 """For each taxi: its street, its start on the way up and down, and its speed in roads."""
 
@@ -80,7 +79,7 @@ class Taxis:
         box = read_roads(self.file).box if self.file else BOX
         return {"lat": (box.south, METRES_NORTH), "lon": (box.west, box.metres_east)}
 
-    def places(self, road: Ints, along: Floats, axis: int) -> Floats:
+    def places(self, road: Int64s, along: Floats, axis: int) -> Floats:
         """Metres from the map's corner, to the east (0) or to the north (1)."""
         if self.file:
             parts = read_roads(self.file).parts
@@ -93,7 +92,7 @@ class Taxis:
         before, after = vertices[road, part], vertices[road, part + 1]
         return before + (thirds - part) * (after - before)
 
-    def on_roads(self, bits: PhiloxBits, first: int, last: int) -> tuple[Ints, Floats]:
+    def on_roads(self, bits: PhiloxBits, first: int, last: int) -> tuple[Int64s, Floats]:
         """The road of each event's taxi, and its position along the road from 0 to 1."""
         taxis = self.taxi.column(replace(bits, field=self.taxi_place), first, last)
         streets, longest = self.streets_and_roads
@@ -158,7 +157,7 @@ class Speed(FieldSpec):
             np.divide(np.rint(usual[road] * share * SPEED_GRID), SPEED_GRID, out=out[part])
         return out
 
-    def _pace(self, bits: PhiloxBits, road: Ints, first: int) -> Floats:
+    def _pace(self, bits: PhiloxBits, road: Int64s, first: int) -> Floats:
         """The share of the usual speed on each event's road, for events from `first`."""
         cells = np.arange(first, first + len(road)) >> SLOW_LOG_EVENTS
         low, high = int(cells[0]), int(cells[-1])
@@ -167,7 +166,7 @@ class Speed(FieldSpec):
         return np.where(slow[cells - low, road], SLOW, 1.0)
 
 
-def _blocks(taxis: Taxis, bits: PhiloxBits, first: int, last: int) -> Iterator[tuple[slice, Lanes, Ints, Floats]]:
+def _blocks(taxis: Taxis, bits: PhiloxBits, first: int, last: int) -> Iterator[tuple[slice, Lanes, Int64s, Floats]]:
     """The events in pieces: slice, two lanes per event, road and position along it."""
     for part, lanes in bits.blocks(first, last, width=2):
         yield part, lanes, *taxis.on_roads(bits, first + part.start, first + part.stop)

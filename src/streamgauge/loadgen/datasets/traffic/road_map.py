@@ -16,7 +16,8 @@ from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
+
+from streamgauge.core.arrays import Floats, Int64s
 
 METRES_NORTH = 111_200
 """Metres per degree of latitude, as in Bordin 2017."""
@@ -30,9 +31,7 @@ CROSSING_X, CROSSING_Y, BEND_X, BEND_Y = range(4)
 FACTORS, PRIME = (7_919, 104_729, 1_299_709, 12_345), 2**31 - 1
 """Constants of `mixed`. The square of a number below the prime fits into 64 bits."""
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Number = TypeVar("Number", int, Ints)
+Number = TypeVar("Number", int, Int64s)
 
 
 @dataclass(frozen=True)
@@ -101,13 +100,13 @@ def bend_most(step: int) -> int:
     return step // 20
 
 
-def _crossings(step: int, i: Ints, j: Ints) -> Ints:
+def _crossings(step: int, i: Int64s, j: Int64s) -> Int64s:
     """The i-th crossing from the west and j-th from the south, shape (len(i), 2)."""
     east = i * step + step // 2 + _off(i, j, CROSSING_X, crossing_most(step))
     north = j * step + step // 2 + _off(i, j, CROSSING_Y, crossing_most(step))
     return np.stack([east, north], axis=1)
 
 
-def _off(first: Ints, second: Ints, kind: int, most: int) -> Ints:
+def _off(first: Int64s, second: Int64s, kind: int, most: int) -> Int64s:
     """A pseudo-random whole number of -most..most."""
     return mixed(first, second, kind) % (2 * most + 1) - most

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.datasets.traffic.road_map import Box
 
@@ -24,8 +24,6 @@ DEGREES_MAX = 2.0
 SETTING = "set map_matcher_shapefile"
 WAY_OUT = "a GeoJSON file of lines in degrees, such as ogr2ogr -f GeoJSON roads.geojson roads.shp writes"
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Line = list[tuple[float, float]]
 
 
@@ -35,10 +33,10 @@ class Parts:
 
     start: Floats
     way: Floats
-    road: Ints
+    road: Int64s
 
     @cached_property
-    def first(self) -> Ints:
+    def first(self) -> Int64s:
         """The index of each road's first part, followed by the number of parts. Roads without parts are left out."""
         return np.append(np.flatnonzero(np.diff(self.road, prepend=-1)), len(self.road))
 

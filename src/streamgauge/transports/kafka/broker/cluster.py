@@ -36,12 +36,12 @@ class KafkaCluster:
         self._stack = ExitStack()
         self._broker: Broker | None = None
         options, self._run = dict(request.options), request.run
-        self._program = ProgramTopics.of(request.program) if request.program else None
+        self._program = ProgramTopics.from_plain(request.program) if request.program else None
         if not options.get("brokers"):
             self._broker = self._stack.enter_context(Broker(request.folder, request.log, request.host, request.cpus))
             options["brokers"] = self._broker.location
         try:
-            self._prepare(request, KafkaSettings.of(options))
+            self._prepare(request, KafkaSettings.from_options(options))
         except BaseException:
             self._stack.close()
             raise

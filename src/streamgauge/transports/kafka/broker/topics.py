@@ -11,7 +11,7 @@ from typing import Any
 from streamgauge.core.errors import DriverError, InputError, Problem
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker.partition_log import PartitionLog
-from streamgauge.transports.kafka.client.group_offsets import Place, ends_of
+from streamgauge.transports.kafka.client.group_offsets import TopicPartition, ends_of
 
 REQUEST_TIMEOUT_S = 15.0
 ANSWER_TIMEOUT_S = 5.0
@@ -84,7 +84,7 @@ class Topics:
                 "another topic, remove it, or measure a program that runs already: attach = true in its file"
             )
 
-    def whole_ends(self, streams: Iterable[str], outputs: Iterable[str], partitions: int) -> dict[Place, int]:
+    def whole_ends(self, streams: Iterable[str], outputs: Iterable[str], partitions: int) -> dict[TopicPartition, int]:
         """The ends of all partitions of existing topics.
 
         Raises:

@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import ColumnTypes
 from streamgauge.transports.kafka.client.producer import Producer
 from streamgauge.transports.kafka.client.settings import KafkaSettings
-from streamgauge.transports.kafka.codecs.api import Columns, Encoding, columns_of, encoding
+from streamgauge.transports.kafka.codecs.api import Encoding, columns_of, encoding
 from streamgauge.transports.kafka.formats.api import ProgramFormat
 from streamgauge.transports.kafka.formats.choice import format_of
 from streamgauge.transports.kafka.program_topics import ProgramTopics
@@ -36,8 +37,8 @@ class KafkaOutlet(WriteOnlyOutlet):
 
     def __init__(self, at: EndpointConfig, config: OutletConfig) -> None:
         super().__init__(config)
-        self._settings, self._run = KafkaSettings.of(at.options), at.token
-        self._program = ProgramTopics.of(at.program) if at.program else None
+        self._settings, self._run = KafkaSettings.from_options(at.options), at.token
+        self._program = ProgramTopics.from_plain(at.program) if at.program else None
         self._planned = self._program.planned if self._program is not None else frozenset()
         self._producer: Producer | None = None
         self._encodings: dict[str, Encoding | ProgramFormat] = {}
@@ -99,7 +100,7 @@ class KafkaOutlet(WriteOnlyOutlet):
             unkept = f"{self._producer.pending} of the {self._unread.events} events that wait to be read"
             raise DriverError(f"the broker has not kept {unkept}")
 
-    def _encoding(self, stream: str, columns: Columns) -> Encoding | ProgramFormat:
+    def _encoding(self, stream: str, columns: ColumnTypes) -> Encoding | ProgramFormat:
         if self._program is not None:
             return format_of(self._program.inputs[stream].format, columns)
         return encoding(self._settings.encoding, columns)

@@ -8,7 +8,7 @@ from typing import Any
 from streamgauge.core.errors import DriverError
 
 REQUEST_TIMEOUT_S = 5.0
-Place = tuple[str, int]
+TopicPartition = tuple[str, int]
 """A topic and its partition."""
 
 
@@ -21,22 +21,22 @@ class GroupOffsets:
         places: the partitions to ask about.
     """
 
-    def __init__(self, settings: Mapping[str, Any], group: str, places: Sequence[Place]) -> None:
+    def __init__(self, settings: Mapping[str, Any], group: str, places: Sequence[TopicPartition]) -> None:
         from confluent_kafka.admin import AdminClient
 
         self._group, self._places = group, tuple(places)
         self._admin: Any = AdminClient({**settings, "log_level": 0, "error_cb": lambda _: None})
 
-    def committed(self) -> dict[Place, int]:
+    def committed(self) -> dict[TopicPartition, int]:
         """The committed offset of each partition that has one. Raises DriverError if the broker does not answer."""
         return committed_of(self._admin, self._group, self._places)
 
-    def ends(self) -> dict[Place, int]:
+    def ends(self) -> dict[TopicPartition, int]:
         """The offset after the last message of each partition. Raises DriverError if the broker does not answer."""
         return ends_of(self._admin, self._places)
 
 
-def committed_of(admin: Any, group: str, places: Iterable[Place] | None = None) -> dict[Place, int]:
+def committed_of(admin: Any, group: str, places: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
     """The committed offset of each partition that has one, of all partitions for None. Raises DriverError."""
     from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
@@ -50,7 +50,7 @@ def committed_of(admin: Any, group: str, places: Iterable[Place] | None = None) 
     return {(each.topic, each.partition): each.offset for each in answer.topic_partitions if each.offset >= 0}
 
 
-def ends_of(admin: Any, places: Iterable[Place]) -> dict[Place, int]:
+def ends_of(admin: Any, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """The offset after the last message of each partition, by one request. Raises DriverError."""
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec

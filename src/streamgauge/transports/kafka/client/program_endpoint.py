@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from streamgauge.core.errors import DriverError
 from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.transports.kafka.client.group_offsets import GroupOffsets, Place
+from streamgauge.transports.kafka.client.group_offsets import GroupOffsets, TopicPartition
 from streamgauge.transports.kafka.client.program_results import Parsed, ResultParser
 from streamgauge.transports.kafka.client.results_consumer import ResultsConsumer
 from streamgauge.transports.kafka.client.results_endpoint import SLICE_US
@@ -89,8 +89,8 @@ class ProgramInlet:
     """
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
-        settings, self._receiver = KafkaSettings.of(at.options), receiver
-        self._topics = ProgramTopics.of(at.program)
+        settings, self._receiver = KafkaSettings.from_options(at.options), receiver
+        self._topics = ProgramTopics.from_plain(at.program)
         self._group_id = group_of(at.token, self._topics.group)
         self._streams = {topic: stream for stream, topic in self._topics.input_topics(at.token).items()}
         self._outputs = {
@@ -101,10 +101,10 @@ class ProgramInlet:
         self._group = GroupOffsets(settings.of_client, self._group_id, list(self._firsts))
         self._begun_us, self._batch = 0, 0
         self._last_result_s, self._first_result_s, self._first_event_s = time.monotonic(), 0.0, 0.0
-        self._offsets: dict[Place, int] = {}
+        self._offsets: dict[TopicPartition, int] = {}
         self._moves_s: list[float] = []
-        self._ends: tuple[dict[Place, int], float] = ({}, 0.0)
-        self._inferred: dict[Place, int] = {}
+        self._ends: tuple[dict[TopicPartition, int], float] = ({}, 0.0)
+        self._inferred: dict[TopicPartition, int] = {}
         self._lock = threading.Lock()
         self._consumer = ResultsConsumer(settings, f"streamgauge-{at.token}-results", receiver)
         places = [place for place in self._topics.starts if place[0] in self._outputs]
@@ -201,11 +201,11 @@ class ProgramInlet:
             if self._never_commits:
                 self._infer(ends)
 
-    def _since_start(self, offsets: Mapping[Place, int]) -> dict[Place, int]:
+    def _since_start(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Offsets as numbers of the run's own events."""
         return {place: max(0, offset - self._firsts[place]) for place, offset in offsets.items()}
 
-    def _report(self, committed: dict[Place, int]) -> None:
+    def _report(self, committed: dict[TopicPartition, int]) -> None:
         """Reports committed offsets as the reads of a batch without results."""
         if not self._offsets:  # one that commits seldom may have been taken as one that never does
             self._receiver.remark(NEVER_COMMITTED, 0, "")
@@ -219,19 +219,19 @@ class ProgramInlet:
             text = f"progress is that of the committed offsets of group {self._group_id}, which moved every"
             self._receiver.remark(COMMITS, len(self._moves_s), f"{text} {gap_s:.2g} s, so the backlog contains that")
 
-    def _read(self, positions: Mapping[Place, int]) -> None:
+    def _read(self, positions: Mapping[TopicPartition, int]) -> None:
         self._batch += 1
         places = [(self._streams[topic], 0, partition, offset) for (topic, partition), offset in positions.items()]
         self._receiver.read(QUERY, self._batch, places)
         self._receiver.commit(QUERY, self._batch, [], self._sinks)
 
-    def _note_ends(self, ends: dict[Place, int]) -> None:
+    def _note_ends(self, ends: dict[TopicPartition, int]) -> None:
         if any(ends.values()) and not self._first_event_s:
             self._first_event_s = time.monotonic()
         if ends != self._ends[0]:
             self._ends = (ends, time.monotonic())
 
-    def _infer(self, ends: dict[Place, int]) -> None:
+    def _infer(self, ends: dict[TopicPartition, int]) -> None:
         """Progress of a program that never commits: what its results show, and everything once all is quiet."""
         text = f"group {self._group_id} has committed no offset, so how far it had read is not known"
         self._receiver.remark(NEVER_COMMITTED, 1, f"{text}; progress is inferred from its results, and lag is null")
@@ -250,9 +250,9 @@ class ProgramInlet:
         for output in self._outputs.values():
             if output.results or not output.foreign:
                 continue
-            timeout_s, beyond_reach_s = self._topics.timeout_s, self._waited_s - output.parser.of.reach_s
+            timeout_s, beyond_reach_s = self._topics.timeout_s, self._waited_s - output.parser.topic.reach_s
             if beyond_reach_s > (min(FOREIGN_S, timeout_s) if output.foreign >= FOREIGN_MIN else timeout_s):
-                fields = ", ".join(f"{name} {kind}" for name, kind in output.parser.of.types.items())
+                fields = ", ".join(f"{name} {kind}" for name, kind in output.parser.topic.types.items())
                 return (
                     f"{output.foreign_in_words}. A result must be {output.parser.format.words} with these "
                     f"fields: {fields}. Correct what the program writes, or its output and reference in its file"

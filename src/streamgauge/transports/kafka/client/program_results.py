@@ -53,15 +53,17 @@ class _Sorted:
 class ResultParser:
     """Parses the messages of one topic."""
 
-    def __init__(self, of: OutputTopic) -> None:
-        self.of = of
-        self._fields = pa.schema([(name, arrow_type(_wired(kind))) for name, kind in of.types.items()])
-        columns = {name: arrow_type(kind) for name, kind in of.types.items()}
-        columns |= {EVENT_TIME: pa.int64()} | ({WINDOW_END: arrow_type("timestamp")} if of.window_end else {})
+    def __init__(self, topic: OutputTopic) -> None:
+        self.topic = topic
+        self._fields = pa.schema([(name, arrow_type(_wired(kind))) for name, kind in topic.types.items()])
+        columns = {name: arrow_type(kind) for name, kind in topic.types.items()}
+        columns |= {EVENT_TIME: pa.int64()} | ({WINDOW_END: arrow_type("timestamp")} if topic.window_end else {})
         self.schema = pa.schema([*columns.items(), (EMISSION_TIME, pa.int64())])
         """The columns of parsed results."""
-        self.format: ProgramFormat = format_of(of.format, tuple((n, _wired(kind)) for n, kind in of.types.items()))
-        self._times = [*([EVENT_TIME] if of.time else []), *([WINDOW_END] if of.window_end else [])]
+        self.format: ProgramFormat = format_of(
+            topic.format, tuple((n, _wired(kind)) for n, kind in topic.types.items())
+        )
+        self._times = [*([EVENT_TIME] if topic.time else []), *([WINDOW_END] if topic.window_end else [])]
 
     def parse(self, values: Sequence[bytes | None], received_us: Sequence[int], now_us: int) -> Parsed:
         """Parses messages in order of arrival, shape (messages,). `now_us`: the run's clock."""
@@ -78,8 +80,8 @@ class ResultParser:
         """The fields of all messages; None unless every message surely is a result."""
         present = [value for value in values if value is not None]
         table = self.format.table(present, self._fields) if len(present) == len(values) else None
-        if table is None or any(table.column(name).null_count for name in self.of.required):  # a missing field is null
-            return None
+        if table is None or any(table.column(name).null_count for name in self.topic.required):
+            return None  # a missing field is null
         return table
 
     def _one_by_one(self, values: Sequence[bytes | None], received_us: Sequence[int], now_us: int) -> _Sorted:
@@ -98,25 +100,25 @@ class ResultParser:
         """The declared fields of a result. Raises Foreign."""
         if value is None:
             raise Foreign("it has no value: a tombstone")
-        row, of = self.format.fields(value), self.of
-        for name in of.required:
+        row, topic = self.format.fields(value), self.topic
+        for name in topic.required:
             if row.get(name) is None:
                 raise Foreign(f"it has no field {name}" if name not in row else f"its {name} is null")
-        for name, kind in of.types.items():
+        for name, kind in topic.types.items():
             if reason := _type_reason(row.get(name), kind):
                 raise Foreign(f"its {name} is {reason}")
-        for name in filter(None, (of.time, of.window_end)):
-            if reason := _time_reason(name, row[name], of.unit_us, now_us):
+        for name in filter(None, (topic.time, topic.window_end)):
+            if reason := _time_reason(name, row[name], topic.unit_us, now_us):
                 raise Foreign(reason)
-        return {name: _exact(row.get(name), kind) for name, kind in of.types.items()}
+        return {name: _exact(row.get(name), kind) for name, kind in topic.types.items()}
 
     def _with_times(self, table: pa.Table, received_us: Sequence[int]) -> pa.Table:
         """The results with timestamps restored, their event time and the end of their window."""
-        of = self.of
-        columns = {name: self._restored(table.column(name), kind) for name, kind in of.types.items()}
-        ends = self._micros(table.column(of.window_end)) if of.window_end else None
-        if of.time:
-            columns[EVENT_TIME] = self._micros(table.column(of.time))
+        topic = self.topic
+        columns = {name: self._restored(table.column(name), kind) for name, kind in topic.types.items()}
+        ends = self._micros(table.column(topic.window_end)) if topic.window_end else None
+        if topic.time:
+            columns[EVENT_TIME] = self._micros(table.column(topic.time))
         else:
             columns[EVENT_TIME] = pa.nulls(table.num_rows, pa.int64()) if ends is None else pc.subtract(ends, 1)
         if ends is not None:
@@ -128,7 +130,7 @@ class ResultParser:
         return pc.cast(self._micros(column), arrow_type(kind)) if kind == "timestamp" else column
 
     def _micros(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        return pc.multiply(pc.cast(column, pa.int64()), self.of.unit_us)
+        return pc.multiply(pc.cast(column, pa.int64()), self.topic.unit_us)
 
 
 def _type_reason(value: Any, kind: str) -> str:

@@ -42,7 +42,7 @@ class KafkaInlet:
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
         self._receiver = receiver
-        self._consumer = ResultsConsumer(KafkaSettings.of(at.options), f"streamgauge-{at.token}", receiver)
+        self._consumer = ResultsConsumer(KafkaSettings.from_options(at.options), f"streamgauge-{at.token}", receiver)
         self._batches: dict[tuple[str, int], _Batch] = {}
         self._attempts, self._mark_us = 0, 0
         self._consumer.start([(results_of(at.token), 0, 0)], self._sort, self._go_on)

@@ -65,7 +65,7 @@ class KafkaSettings:
     batch: str = "1MB"
 
     @classmethod
-    def of(cls, options: Mapping[str, str]) -> KafkaSettings:
+    def from_options(cls, options: Mapping[str, str]) -> KafkaSettings:
         return cls(**options)
 
     @cached_property
@@ -96,7 +96,7 @@ class KafkaSettings:
         }
 
     @property
-    def in_force(self) -> str:
+    def effective_settings(self) -> str:
         """The producer's settings for the result."""
         names = ("encoding", "acks", "compression", "linger", "batch")
         return " ".join(f"{name}={getattr(self, name)}" for name in names)

@@ -6,13 +6,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from streamgauge.core.schema import TYPES, arrow_type
+from streamgauge.core.schema import TYPES, ColumnTypes, arrow_type
 from streamgauge.transports.kafka.codecs.avro import Avro
 from streamgauge.transports.kafka.codecs.compact import Compact
 from streamgauge.transports.kafka.codecs.json import JsonObjects
 
-Columns = tuple[tuple[str, str], ...]
-"""(name, Spark SQL type) of each column of a stream, in order."""
 _KINDS = {arrow_type(kind): kind for kind in TYPES}
 
 
@@ -32,13 +30,13 @@ class Encoding(Protocol):
         """Column to Spark SQL that extracts it from the parsed column `opened`."""
 
 
-def encoding(name: str, columns: Columns) -> Encoding:
+def encoding(name: str, columns: ColumnTypes) -> Encoding:
     """The encoding of a stream; `name` is one of `settings.ENCODINGS`."""
     if name == "json":
         return JsonObjects(columns)
     return Avro(columns) if name == "avro" else Compact(columns)
 
 
-def columns_of(schema: pa.Schema) -> Columns:
+def columns_of(schema: pa.Schema) -> ColumnTypes:
     """The columns of a schema with their Spark SQL types."""
     return tuple((field.name, _KINDS[field.type]) for field in schema)

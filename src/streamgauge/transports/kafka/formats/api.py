@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-Columns = tuple[tuple[str, str], ...]
-"""(name, Spark SQL type) of each field, in order. Dots in a name are levels of nesting."""
+from streamgauge.core.schema import ColumnTypes
 
 
 class Foreign(Exception):
@@ -20,13 +19,14 @@ class ProgramFormat(ABC):
     """Writes events and reads results.
 
     Args:
-        columns: the fields; those of results have no timestamps, which are numbers in messages.
+        columns: the fields; dots in a name are levels of nesting. Those of results have no timestamps, which are
+            numbers in messages.
     """
 
     words: str
     """What a message is, for people."""
 
-    def __init__(self, columns: Columns) -> None:
+    def __init__(self, columns: ColumnTypes) -> None:
         self.columns = columns
 
     @property

@@ -15,12 +15,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.core.arrays import Int64s
+from streamgauge.core.schema import ColumnTypes
 from streamgauge.transports.kafka.codecs.avro import joined, pieces
-from streamgauge.transports.kafka.formats.api import Columns, Foreign, ProgramFormat
+from streamgauge.transports.kafka.formats.api import Foreign, ProgramFormat
 from streamgauge.transports.kafka.formats.avro_schema import Leaf, leaves
 
 Mask = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 _HEADER = struct.Struct(">bI")
 """Confluent's: a zero byte and the id of the schema."""
@@ -38,7 +39,7 @@ class Avro(ProgramFormat):
         schema_id: that of Confluent's header; None for messages without one.
     """
 
-    def __init__(self, columns: Columns, schema: str, schema_id: int | None = None) -> None:
+    def __init__(self, columns: ColumnTypes, schema: str, schema_id: int | None = None) -> None:
         super().__init__(columns)
         self._leaves = leaves(schema)
         self.words = "Avro of the declared schema" + (" in Confluent's framing" if schema_id is not None else "")
@@ -129,12 +130,12 @@ class _Reader:
         numbers = np.ascontiguousarray(self._fixed(wide, present)).view(f"<f{wide}")[:, 0]
         return pa.array(numbers.astype(np.float64), mask=missing)
 
-    def _advance(self, lengths: Ints) -> None:
+    def _advance(self, lengths: Int64s) -> None:
         reached = self._at + lengths
         self._right &= reached <= self._ends
         self._at = np.minimum(reached, self._ends)
 
-    def _varint(self, where: Mask) -> Ints:
+    def _varint(self, where: Mask) -> Int64s:
         """Zigzag varints: seven bits per byte, lowest first; the highest bit marks continuation."""
         whole, lengths = np.zeros(len(where), np.uint64), np.zeros(len(where), np.int64)
         going = where & self._right

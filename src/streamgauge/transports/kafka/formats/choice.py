@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from streamgauge.transports.kafka.formats.api import Columns, ProgramFormat
+from streamgauge.core.schema import ColumnTypes
+from streamgauge.transports.kafka.formats.api import ProgramFormat
 from streamgauge.transports.kafka.formats.avro import Avro
 from streamgauge.transports.kafka.formats.csv import Csv
 from streamgauge.transports.kafka.formats.json import NestedJson
@@ -10,7 +11,7 @@ from streamgauge.transports.kafka.formats.text import Text
 from streamgauge.transports.kafka.program_topics import MessageFormat
 
 
-def format_of(declared: MessageFormat, columns: Columns) -> ProgramFormat:
+def format_of(declared: MessageFormat, columns: ColumnTypes) -> ProgramFormat:
     """The format of messages with these fields."""
     match declared.kind:
         case "json":

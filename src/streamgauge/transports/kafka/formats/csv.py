@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from streamgauge.transports.kafka.formats.api import Columns, Foreign, ProgramFormat, any_marked, unmarked_text_of
+from streamgauge.core.schema import ColumnTypes
+from streamgauge.transports.kafka.formats.api import Foreign, ProgramFormat, any_marked, unmarked_text_of
 
 _BOOLEANS = {"true": True, "false": False}
 
@@ -31,7 +32,7 @@ class Csv(ProgramFormat):
 
     words = "a line of CSV"
 
-    def __init__(self, columns: Columns, delimiter: str = ",") -> None:
+    def __init__(self, columns: ColumnTypes, delimiter: str = ",") -> None:
         super().__init__(columns)
         self._delimiter = delimiter
 

@@ -37,6 +37,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
@@ -60,8 +61,6 @@ from streamgauge.workloads.features import Feature
 from streamgauge.workloads.registry import FINITE_MAX, TIE, Job, Parameters, Workload, double, unless
 
 MEAN_PRICE, SIZE_MAX = 20.0, 1000
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 Period = Literal["", "minutely", "hourly", "daily", "weekly", "monthly"]
 UNITS = {"minutely": "minute", "hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month"}
@@ -90,7 +89,7 @@ class Averages(ABC):
     """The volume weighted average price of each stock, trade by trade."""
 
     @abstractmethod
-    def add(self, codes: Ints, times: Ints, price: Floats, size: Floats) -> Floats:
+    def add(self, codes: Int64s, times: Int64s, price: Floats, size: Floats) -> Floats:
         """Takes new trades in time order, with stocks as codes; returns the average at each."""
 
     @property
@@ -109,7 +108,7 @@ class LastTrades(Averages):
     def __init__(self, window: int) -> None:
         self._turnover, self._volume = Recent(window), Recent(window)
 
-    def add(self, codes: Ints, times: Ints, price: Floats, size: Floats) -> Floats:
+    def add(self, codes: Int64s, times: Int64s, price: Floats, size: Floats) -> Floats:
         return self._turnover.add(codes, price * size).sums / self._volume.add(codes, size).sums
 
     @property
@@ -130,7 +129,7 @@ class SinceBeginning(Averages):
         self._codes, self._periods = np.empty(0, np.int64), np.empty(0, np.int64)
         self._turnover, self._volume = np.empty(0), np.empty(0)
 
-    def add(self, codes: Ints, times: Ints, price: Floats, size: Floats) -> Floats:
+    def add(self, codes: Int64s, times: Int64s, price: Floats, size: Floats) -> Floats:
         old = len(self._codes)
         codes = np.concatenate((self._codes, codes))
         periods = np.concatenate((self._periods, numbered(times, self._period)))
@@ -154,7 +153,7 @@ class SinceBeginning(Averages):
         self._turnover, self._volume = saved["turnover"].to_numpy(), saved["volume"].to_numpy()
 
 
-def numbered(times_us: Ints, period: Period) -> Ints:
+def numbered(times_us: Int64s, period: Period) -> Int64s:
     """The number of each time's period, in order."""
     if period == "monthly":
         return times_us.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
@@ -163,7 +162,7 @@ def numbered(times_us: Ints, period: Period) -> Ints:
     return times_us // LENGTHS_US[period]
 
 
-def _running_sums(values: Floats, *groups_by: Ints) -> Floats:
+def _running_sums(values: Floats, *groups_by: Int64s) -> Floats:
     """Running sums within each group."""
     first, group = groups(*groups_by)
     return sliding_reduce(np.add, values, first[group], np.arange(len(values)) + 1, 0.0)
@@ -188,7 +187,7 @@ class BargainIndex(Processor):
         rows = np.flatnonzero(sound & valid_mask(batch.column("stock")))
         price, size = price[rows], size[rows]
         stocks = batch.column("stock").take(pa.array(rows))
-        codes = self._stocks.of(stocks)
+        codes = self._stocks.encode(stocks)
         quotes = batch.column("quote").to_numpy(zero_copy_only=False)[rows] == 1
         trades = np.flatnonzero(~quotes)
         times = batch.column(TIME).to_numpy()[rows]
@@ -204,7 +203,7 @@ class BargainIndex(Processor):
         columns[2] = columns[2].cast(pa.int32())
         return pa.RecordBatch.from_arrays(columns, names=["stock", "ask_price", "ask_size", "bargain_index", ROW])
 
-    def _vwap_before(self, codes: Ints, averages: Floats) -> Floats:
+    def _vwap_before(self, codes: Int64s, averages: Floats) -> Floats:
         """The average at the last trade of each row's stock up to that row; nan before the first trade.
 
         `known` has the averages at trades, and nan at quotes.
@@ -263,7 +262,7 @@ def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
     bargains = source("market", market.schema).process(
         BargainIndex,
         keys="stock",
-        gives=Schema.of(stock="int", ask_price="double", ask_size="int", bargain_index="double"),
+        gives=Schema.from_types(stock="int", ask_price="double", ask_size="int", bargain_index="double"),
         parameters={"window": window, "threshold": threshold, "period": period},
         truth=truth(window, threshold, period),
         name="bargain_index",

@@ -32,10 +32,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.dataflow.operators.grouped_arrays import Floats, Ints, KeyDictionary, Recent, load, save, valid_mask
+from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, load, save, valid_mask
 from streamgauge.loadgen.datasets.transactions import STATES, State, shares
 from streamgauge.loadgen.fields import Key, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
@@ -108,7 +109,7 @@ class SequenceScore(Processor):
         states = pc.index_in(batch.column("state"), pa.array(STATES)).to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(np.isfinite(states) & valid_mask(batch.column("customer")))
         customers = batch.column("customer").take(pa.array(rows))
-        windows = self._states.add(self._customers.of(customers), states[rows].astype(np.float64))
+        windows = self._states.add(self._customers.encode(customers), states[rows].astype(np.float64))
         whole = np.flatnonzero(windows.counts == self._window)
         sequences = windows.values.astype(np.int64)[windows.end[whole, None] - self._window + np.arange(self._window)]
         before, after = sequences[:, :-1], sequences[:, 1:]
@@ -132,7 +133,7 @@ class SequenceScore(Processor):
         self._states.restore(**saved)
 
 
-def _joined(sequences: Ints) -> pa.Array:
+def _joined(sequences: Int64s) -> pa.Array:
     """Sequences of states, shape (n, window), as comma-separated text."""
     ends = np.arange(0, sequences.size + 1, sequences.shape[1], dtype=np.int32)
     return pc.binary_join(
@@ -173,7 +174,7 @@ def build(parameters: FraudDetectionParameters, rate_per_s: float) -> Job:
     outliers = source("transactions", transactions.schema).process(
         SequenceScore,
         keys="customer",
-        gives=Schema.of(customer="int", score="double", states="string"),
+        gives=Schema.from_types(customer="int", score="double", states="string"),
         parameters={"window": window, "threshold": threshold, "algorithm": algorithm},
         truth=truth(window, threshold, algorithm),
         name="predictor",

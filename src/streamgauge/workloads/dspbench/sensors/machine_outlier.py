@@ -44,19 +44,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
-from streamgauge.dataflow.operators.grouped_arrays import Floats, Ints, KeyDictionary, Recent, groups, load, save
+from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, groups, load, save
 from streamgauge.loadgen.datasets.machines import Cluster, InTurn, Usage
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.workloads.features import Feature
 from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, unless
 
-Columns = dict[str, NDArray[Any]]
+ColumnArrays = dict[str, NDArray[Any]]
 
 MEANS = {"cpu": 0.4, "memory": 0.5}
 """Ordinary use of each metric, as a share."""
@@ -67,12 +68,12 @@ METRIC_GRID, GRID = 2**10, 2**20
 SUM_MARGIN, SCORE_MARGIN = 2 * math.sqrt(2), 0.1
 """Least distance of an abnormal sum and score above the batch's least ones. Two readings are at most sqrt(2) apart."""
 
-SCORED = Schema.of(
+SCORED = Schema.from_types(
     cluster="int", machine="int", batch="bigint", reading="int", cpu="double", memory="double", score="double"
 )
 """`batch` is its start in microseconds."""
-SUMMED = Schema.of(**SCORED.types(), stream_score="double")
-ALERTS = Schema.of(
+SUMMED = Schema.from_types(**SCORED.types(), stream_score="double")
+ALERTS = Schema.from_types(
     cluster="int", machine="int", window_start="timestamp", window_end="timestamp", reading="int",
     cpu="double", memory="double", score="double", stream_score="double",
 )  # fmt: skip
@@ -155,7 +156,7 @@ class AnomalyScorer(Processor):
         self._machines = KeyDictionary(schema.field("machine").type)
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        machines = self._machines.of(batch.column("machine"))
+        machines = self._machines.encode(batch.column("machine"))
         sums = self._recent.add(machines, batch.column("score").to_numpy()).sums
         columns = [*map(batch.column, SCORED.names), pa.array(sums), pa.array(np.arange(batch.num_rows))]
         return pa.RecordBatch.from_arrays(columns, names=[*SUMMED.names, ROW])
@@ -181,14 +182,14 @@ class AlertTrigger(OverBatches):
         return _record_batch({**abnormal, **borders, TIME: start + self._interval_us - 1})
 
 
-def _sorted(rows: pa.Table, *names: str) -> Columns:
+def _sorted(rows: pa.Table, *names: str) -> ColumnArrays:
     """The columns of rows, in a stable sort by some of them."""
     columns = {name: rows.column(name).to_numpy() for name in rows.column_names}
     order = np.lexsort(tuple(columns[name] for name in reversed(names)))
     return {name: column[order] for name, column in columns.items()}
 
 
-def _scores(metrics: list[Floats], batch_of: Ints) -> Floats:
+def _scores(metrics: list[Floats], batch_of: Int64s) -> Floats:
     """1 plus the distance from the batch's means, truncated to a multiple of 1/GRID."""
     counts = np.bincount(batch_of)
     squares = np.zeros(len(batch_of))
@@ -198,7 +199,7 @@ def _scores(metrics: list[Floats], batch_of: Ints) -> Floats:
     return 1 + np.floor(np.sqrt(squares) * GRID) / GRID
 
 
-def _abnormal(rows: Columns) -> Columns:
+def _abnormal(rows: ColumnArrays) -> ColumnArrays:
     """The rows, sorted by batch and sum, that meet all three conditions."""
     first, batch_of = groups(rows["batch"], rows["cluster"])
     sums, scores = rows["stream_score"], rows["score"]
@@ -211,7 +212,7 @@ def _abnormal(rows: Columns) -> Columns:
     return {name: column[far] for name, column in rows.items()}
 
 
-def _record_batch(columns: Columns) -> pa.RecordBatch:
+def _record_batch(columns: ColumnArrays) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(column) for column in columns.values()], names=list(columns))
 
 

@@ -37,6 +37,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import Schema
@@ -44,7 +45,6 @@ from streamgauge.dataflow.builder import Stream, flow, hop, source, tumble
 from streamgauge.dataflow.nodes import Flow, Window
 from streamgauge.dataflow.operators import grouped_arrays
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
-from streamgauge.dataflow.operators.grouped_arrays import Floats, Ints
 from streamgauge.dataflow.schema import seconds
 from streamgauge.loadgen.datasets.plugs import HOUSES_MAX, LOAD, WORK, PlugId, PlugProperty, PlugValue
 from streamgauge.loadgen.fields import StreamSpec
@@ -130,7 +130,7 @@ class LoadPrediction(Processor):
         columns[ROW] = pa.array(np.arange(batch.num_rows))
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
-    def _history_of_last(self, count: int) -> tuple[Floats, Ints, Ints]:
+    def _history_of_last(self, count: int) -> tuple[Floats, Int64s, Int64s]:
         """Average loads, and the range [low, high) of each of the last `count` rows' history among them.
 
         Rows are ordered by key, time of day and day. So a history is contiguous, and ends before the predicted slice's
@@ -156,7 +156,7 @@ class LoadPrediction(Processor):
         self._past = {name: array.to_numpy() for name, array in grouped_arrays.load(state).items()}
 
 
-def group_numbers(*columns: NDArray[Any]) -> Ints:
+def group_numbers(*columns: NDArray[Any]) -> Int64s:
     """Consecutive numbers from 0; rows equal in all columns share one. Shape (rows,)."""
     numbers = np.zeros(len(columns[0]), np.int64)
     for column in columns:
@@ -165,7 +165,7 @@ def group_numbers(*columns: NDArray[Any]) -> Ints:
     return numbers
 
 
-def twice_the_medians(groups: Ints, values: Ints, counts: Ints) -> Ints:
+def twice_the_medians(groups: Int64s, values: Int64s, counts: Int64s) -> Int64s:
     """For each group 0, 1, ..., the sum of its two middle values, weighted by `counts`. Shape (groups,)."""
     order = np.lexsort((values, groups))
     upto = np.cumsum(counts[order])
@@ -173,11 +173,11 @@ def twice_the_medians(groups: Ints, values: Ints, counts: Ints) -> Ints:
     before = np.concatenate(([0], ends))[:-1]
     total = ends - before
     lower, upper = np.searchsorted(upto, before + (total + 1) // 2), np.searchsorted(upto, before + total // 2 + 1)
-    middle: Ints = values[order][lower] + values[order][upper]
+    middle: Int64s = values[order][lower] + values[order][upper]
     return middle
 
 
-def medians_between(values: Floats, low: Ints, high: Ints) -> Floats:
+def medians_between(values: Floats, low: Int64s, high: Int64s) -> Floats:
     """The median of each slice `values[low:high]`; NaN if empty. Shape (slices,)."""
     lengths = high - low
     begins = np.cumsum(lengths) - lengths
@@ -291,7 +291,7 @@ def _outliers(loads: Stream, window: Window, prefix: str = "") -> Flow:
         Medians,
         keys="window_start",
         reads=(*PLUG, "load_mw", "readings"),
-        gives=Schema.of(house="int", lowest="int", plug_median="double", global_median="double"),
+        gives=Schema.from_types(house="int", lowest="int", plug_median="double", global_median="double"),
         reach="0s",
         truth=truth_of_medians(),
         name=f"{prefix}medians",
@@ -316,7 +316,7 @@ def _predicted(averages: Stream, by: tuple[str, ...], slice_us: int, slices_per_
     predictions = averages.process(
         LoadPrediction,
         keys=by,
-        gives=Schema.of(
+        gives=Schema.from_types(
             **ids, window_start="timestamp", window_end="timestamp", avg_load="double", predicted_load="double"
         ),
         parameters={"by": by, "slice_us": slice_us, "slices_per_day": slices_per_day},

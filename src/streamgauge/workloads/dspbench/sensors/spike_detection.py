@@ -72,7 +72,7 @@ class MovingAverage(Processor):
         values = batch.column("value").to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(np.isfinite(values) & valid_mask(batch.column("device")))
         devices = batch.column("device").take(pa.array(rows))
-        windows = self._recent.add(self._devices.of(devices), values[rows])
+        windows = self._recent.add(self._devices.encode(devices), values[rows])
         columns = [devices, pa.array(windows.sums / windows.counts), pa.array(values[rows]), pa.array(rows)]
         return pa.RecordBatch.from_arrays(columns, names=["device", "avg", "value", ROW])
 
@@ -104,7 +104,7 @@ def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
         .process(
             MovingAverage,
             keys="device",
-            gives=Schema.of(device="int", avg="double", value="double"),
+            gives=Schema.from_types(device="int", avg="double", value="double"),
             parameters={"window": parameters.moving_average_window},
             truth=truth(parameters.moving_average_window),
             name="moving_average",

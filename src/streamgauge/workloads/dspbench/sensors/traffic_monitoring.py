@@ -38,21 +38,12 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from streamgauge.core.arrays import Bools, Floats, Int64s
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.dataflow.operators.grouped_arrays import (
-    Bools,
-    Floats,
-    Ints,
-    KeyDictionary,
-    group_by_key,
-    group_starts,
-    groups,
-    load,
-    save,
-)
+from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, group_by_key, group_starts, groups, load, save
 from streamgauge.loadgen.datasets.traffic.gps_traces import SPEED_GRID, Coordinate, Speed, Taxis
 from streamgauge.loadgen.datasets.traffic.road_map import (
     BEND_X,
@@ -126,7 +117,7 @@ class RoadIndex:
         ends = np.stack([self._start, self._start + self._way], axis=1)
         self._points, self._tree = shapely.points, shapely.STRtree(shapely.linestrings(ends))
 
-    def nearest(self, east: Floats, north: Floats, radius: float) -> tuple[Ints, Ints]:
+    def nearest(self, east: Floats, north: Floats, radius: float) -> tuple[Int64s, Int64s]:
         """(index, road) of each position with a road closer than `radius`, in order."""
         reach = radius + MARGIN_METRES
         point, part = self._tree.query(self._points(east, north), predicate="dwithin", distance=reach)
@@ -195,7 +186,7 @@ class SpeedCalculator(Processor):
         self._roads = KeyDictionary(schema.field("road_id").type)
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        codes = self._roads.of(batch.column("road_id"))
+        codes = self._roads.encode(batch.column("road_id"))
         self._grow(len(self._roads) - len(self._recent_speeds))
         speeds = np.floor(batch.column("speed").to_numpy(zero_copy_only=False) * SPEED_GRID + 0.5).astype(np.int64)
         sums, counts = np.zeros(len(codes), np.int64), np.zeros(len(codes), np.int64)
@@ -207,7 +198,7 @@ class SpeedCalculator(Processor):
         columns = [batch.column("road_id").take(pa.array(rows)), pa.array(average), numbers, pa.array(rows)]
         return pa.RecordBatch.from_arrays(columns, names=["road_id", "average_speed", "count", ROW])
 
-    def _judge(self, codes: Ints, speeds: Ints) -> tuple[Ints, Ints]:
+    def _judge(self, codes: Int64s, speeds: Int64s) -> tuple[Int64s, Int64s]:
         """(sum, number) of the speeds in the average at each of these, one per road; 0, 0 for rejected ones."""
         before = self._accepted[codes]
         place = before % (self._window + 1)
@@ -241,7 +232,9 @@ class SpeedCalculator(Processor):
         self._sums, self._squares = kept.sum(axis=1), (kept * kept).sum(axis=1)
 
 
-def is_near(speed: Ints, recent: Ints, recent_sum: Ints, recent_squares: Ints, known: Ints, known_sum: Ints) -> Bools:
+def is_near(
+    speed: Int64s, recent: Int64s, recent_sum: Int64s, recent_squares: Int64s, known: Int64s, known_sum: Int64s
+) -> Bools:
     """(speed - c)**2 <= 4 sigma**2 in whole numbers: both sides times recent * (recent + 1)**2 * known**2.
 
     `recent` judging speeds have the given sum and sum of squares; `known` speeds made the average.
@@ -252,7 +245,7 @@ def is_near(speed: Ints, recent: Ints, recent_sum: Ints, recent_squares: Ints, k
     return recent * known * known * off * off <= 4 * (recent + 1) * (recent + 1) * spread
 
 
-def turns(codes: Ints) -> Iterator[Ints]:
+def turns(codes: Int64s) -> Iterator[Int64s]:
     """The first row of each code, then the second rows, and so on."""
     order = group_by_key(codes)
     first, code_of = groups(codes[order])
@@ -399,7 +392,7 @@ def match_roads(traces: Stream, streets: int, radius: float, file: str = "") -> 
     return traces.process(
         MapMatcher,
         reads=("lat", "lon", "speed"),
-        gives=Schema.of(road_id="int", speed="double"),
+        gives=Schema.from_types(road_id="int", speed="double"),
         parameters={"streets": streets, "radius": radius, "file": file},
         truth=matcher_truth(streets, radius, file),
         name="map_matcher",
@@ -411,7 +404,7 @@ def average_speeds(speeds: Stream, window: int) -> Stream:
     return speeds.process(
         SpeedCalculator,
         keys="road_id",
-        gives=Schema.of(road_id="int", average_speed="double", count="int"),
+        gives=Schema.from_types(road_id="int", average_speed="double", count="int"),
         parameters={"window": window},
         truth=calculator_truth(window),
         name="speed_calculator",

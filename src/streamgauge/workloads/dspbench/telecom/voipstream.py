@@ -75,7 +75,7 @@ DAY_S = 86_400
 WHOLE = f"calling >= 0 AND called >= 0 AND calling <> called AND duration >= 0 AND duration <= {DAY_S}"
 SOUND = f"established = 1 AND {WHOLE}"
 RATES = ("ecr", "rcr", "encr", "ecr24", "ct24")
-RATED = Schema.of(calling="int", gacd="double", **dict.fromkeys(RATES, "double"))
+RATED = Schema.from_types(calling="int", gacd="double", **dict.fromkeys(RATES, "double"))
 
 
 def _decay(default: float, description: str) -> Any:
@@ -210,7 +210,7 @@ def global_acd(calls: Stream, parameters: VoipStream) -> Stream:
     return calls.process(
         GlobalAcd,
         keys="network",
-        gives=Schema.of(calling="int", called="int", duration="int", gacd="double"),
+        gives=Schema.from_types(calling="int", called="int", duration="int", gacd="double"),
         parameters={"decay_us": decay_us},
         truth=f"SELECT calling, called, duration, total / calls AS gacd, _row FROM ({sums})",
         name="global_acd",

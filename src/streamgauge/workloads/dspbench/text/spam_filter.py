@@ -38,20 +38,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from streamgauge.core.arrays import Bools, Floats, Int64s
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
-from streamgauge.dataflow.operators.grouped_arrays import (
-    Bools,
-    Floats,
-    Ints,
-    KeyDictionary,
-    group_by_key,
-    group_starts,
-    groups,
-    load,
-    save,
-)
+from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, group_by_key, group_starts, groups, load, save
 from streamgauge.dataflow.static_table import Table, table
 from streamgauge.loadgen.datasets.mails import VOCABULARY_MAX, VOCABULARY_MIN, WORDS_MAX, IsSpam, Message, shares, words
 from streamgauge.loadgen.fields import OwnNumber, StreamSpec
@@ -93,7 +84,7 @@ class SpamFilter(Parameters):
     )
 
 
-def probability(bad: Ints, good: Ints, spam_total: Ints | int, ham_total: Ints | int) -> Floats:
+def probability(bad: Int64s, good: Int64s, spam_total: Int64s | int, ham_total: Int64s | int) -> Floats:
     """The probability that a mail with a word is spam: rate in spam / (rate in spam + twice the rate in ham).
 
     Both rates are multiplied by both totals, so that only the quotient is rounded and words of equal counts are equal.
@@ -182,7 +173,7 @@ class WordProbability(Processor):
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         word = batch.column("word")
-        codes = self._words.of(word)
+        codes = self._words.encode(word)
         is_spam, is_ham = _labels(batch.column("spam"))
         rows = np.flatnonzero(~(is_spam | is_ham))
         order = group_by_key(codes)
@@ -205,7 +196,7 @@ class WordProbability(Processor):
         self._bad, self._good = saved["bad"].to_numpy(), saved["good"].to_numpy()
 
 
-def _word_counts(before: Ints, words: int, codes: Ints, order: Ints, counts: Bools) -> tuple[Ints, Ints]:
+def _word_counts(before: Int64s, words: int, codes: Int64s, order: Int64s, counts: Bools) -> tuple[Int64s, Int64s]:
     """The counting rows of each of `words` words in total, and for each row those of its word so far.
 
     `before`: the totals before the batch, for the words known then; `order` groups equal `codes`.
@@ -244,7 +235,7 @@ class BayesRule(Processor):
         first, mail_of = groups(mail, time)
         new_word = group_starts(word, mail, time)
         distinct = np.cumsum(new_word)
-        position: Ints = distinct - distinct[first][mail_of]
+        position: Int64s = distinct - distinct[first][mail_of]
         chosen = new_word & (position < INTERESTING)
         # A mail's first row is always chosen, so its index starts the mail's chosen rows.
         starts = (np.cumsum(chosen) - 1)[first]
@@ -259,7 +250,7 @@ class BayesRule(Processor):
         """There is no state."""
 
 
-def _alphabetical(words: pa.Array) -> Ints:
+def _alphabetical(words: pa.Array) -> Int64s:
     """Numbers that order and equal each other as the words do."""
     encoded = pc.dictionary_encode(words)
     position = np.empty(len(encoded.dictionary), np.int64)
@@ -284,7 +275,7 @@ def training_sum(mails: Stream) -> Stream:
         TrainingSum,
         keys="mailbox",
         reads=("id", "words", "spam"),
-        gives=Schema.of(id="bigint", words="string", spam="boolean", spam_total="bigint", ham_total="bigint"),
+        gives=Schema.from_types(id="bigint", words="string", spam="boolean", spam_total="bigint", ham_total="bigint"),
         truth=SUM_TRUTH,
         name="training_sum",
     )
@@ -295,7 +286,7 @@ def each_word(summed: Stream) -> Stream:
     return summed.process(
         EachWord,
         keys="id",
-        gives=Schema.of(id="bigint", word="string", spam="boolean", spam_total="bigint", ham_total="bigint"),
+        gives=Schema.from_types(id="bigint", word="string", spam="boolean", spam_total="bigint", ham_total="bigint"),
         several=True,
         reach="0s",
         truth=EACH_TRUTH,
@@ -308,7 +299,7 @@ def word_probability(words_of_mails: Stream) -> Stream:
     return words_of_mails.process(
         WordProbability,
         keys="word",
-        gives=Schema.of(id="bigint", word="string", p_spam="double"),
+        gives=Schema.from_types(id="bigint", word="string", p_spam="double"),
         truth=WORD_TRUTH,
         name="word_probability",
     )
@@ -319,7 +310,7 @@ def bayes_rule(words_with_probability: Stream) -> Stream:
     return words_with_probability.process(
         BayesRule,
         keys="id",
-        gives=Schema.of(id="bigint", spam_probability="double"),
+        gives=Schema.from_types(id="bigint", spam_probability="double"),
         reach="0s",
         truth=BAYES_TRUTH,
         name="bayes_rule",
@@ -333,7 +324,7 @@ def word_map(mean_words: int, vocabulary: int) -> Table:
     learned_words = np.flatnonzero(bad + good)
     likely = probability(bad, good, int(bad.sum()), int(good.sum()))[learned_words]
     rows = pa.table({"word": words(vocabulary).take(pa.array(learned_words)), "p_spam": pa.array(likely)})
-    return table("word_map", rows, Schema.of(word="string", p_spam="double"))
+    return table("word_map", rows, Schema.from_types(word="string", p_spam="double"))
 
 
 def _learning(training: Stream, addressed: Stream) -> Stream:

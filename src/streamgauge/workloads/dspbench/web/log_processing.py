@@ -18,12 +18,13 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, flow, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.dataflow.operators.grouped_arrays import Ints, group_by_key, groups, load, save
+from streamgauge.dataflow.operators.grouped_arrays import group_by_key, groups, load, save
 from streamgauge.loadgen.datasets.access_log import ADDRESSES_MAX, AccessLine
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.workloads.features import Feature
@@ -85,7 +86,7 @@ class VolumeCounter(Processor):
             [batch.column("minute").take(row_numbers), counts, row_numbers], ["minute", "count", ROW]
         )
 
-    def _counts_of(self, minutes: Ints) -> Ints:
+    def _counts_of(self, minutes: Int64s) -> Int64s:
         """The count of each line's minute, that line included; drops minutes that are too old to return."""
         all_minutes, codes = np.unique(np.concatenate((self._minutes, minutes)), return_inverse=True)
         totals = np.zeros(len(all_minutes), np.int64)
@@ -130,7 +131,7 @@ def count_minutes(parsed: Stream, remembered: int) -> Flow:
     counts = minutes.process(
         VolumeCounter,
         keys="log",
-        gives=Schema.of(minute="timestamp", count="bigint"),
+        gives=Schema.from_types(minute="timestamp", count="bigint"),
         parameters={"minutes": remembered},
         truth=volume_truth(remembered),
         name="volume_counter",

@@ -50,11 +50,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import INPUT, ROW, Processor
-from streamgauge.dataflow.operators.grouped_arrays import Ints, group_by_key, group_starts, load, save
+from streamgauge.dataflow.operators.grouped_arrays import group_by_key, group_starts, load, save
 from streamgauge.loadgen.datasets.leads import DEVIATION_MAX, MEAN_MAX, Action, Owner, Reward, Round, Turn
 from streamgauge.loadgen.fields import INT_MAX, Integer, StreamSpec
 from streamgauge.workloads.features import Feature
@@ -110,13 +111,13 @@ class Rule:
 class Histogram:
     """The rewards of one action: the `counts` of the non-empty `bins` in ascending order, and the sum."""
 
-    def __init__(self, width: int, bins: Ints | None = None, counts: Ints | None = None, total: int = 0) -> None:
+    def __init__(self, width: int, bins: Int64s | None = None, counts: Int64s | None = None, total: int = 0) -> None:
         self._width = width
         self.bins = np.empty(0, np.int64) if bins is None else bins
         self.counts = np.empty(0, np.int64) if counts is None else counts
         self.count, self.total = int(self.counts.sum()), total
 
-    def add(self, rewards: Ints) -> None:
+    def add(self, rewards: Int64s) -> None:
         new, counts = np.unique(rewards // self._width, return_counts=True)
         bins = np.union1d(self.bins, new)
         merged = np.zeros(len(bins), np.int64)
@@ -125,7 +126,7 @@ class Histogram:
         self.bins, self.counts = bins, merged
         self.count, self.total = self.count + len(rewards), self.total + int(rewards.sum())
 
-    def uppers(self, new: Ints, taken: Ints, limits: Ints) -> Ints:
+    def uppers(self, new: Int64s, taken: Int64s, limits: Int64s) -> Int64s:
         """The upper bound at each of some moments, shape (len(taken),).
 
         At each, the first `taken` of the `new` rewards (ascending) had come, and the confidence limit was `limits`.
@@ -137,7 +138,7 @@ class Histogram:
         # With wide bins, a bound is the middle of its bin, truncated to a whole number.
         return edge if self._width == 1 else (2 * edge + 1) * self._width // 2
 
-    def _offsets(self, new: Ints, taken: Ints, centre: Ints, needed: Ints) -> Ints:
+    def _offsets(self, new: Int64s, taken: Int64s, centre: Int64s, needed: Int64s) -> Int64s:
         """The number of bins on both sides of each centre that hold the needed rewards; at least one."""
         bins = np.union1d(self.bins, new)
         up_to = np.zeros(len(bins) + 1, np.int64)
@@ -153,7 +154,7 @@ class Histogram:
         return offsets
 
 
-def _table(up_to: Ints, bins: Ints, new: Ints) -> Ints:
+def _table(up_to: Int64s, bins: Int64s, new: Int64s) -> Int64s:
     """Cumulative rewards before each bin, and the total: a row before each of the `new` rewards, and one after them."""
     table = np.zeros((len(new) + 1, len(bins) + 1), np.int64)
     np.cumsum(new[:, None] <= bins, axis=0, out=table[1:, 1:])
@@ -161,7 +162,7 @@ def _table(up_to: Ints, bins: Ints, new: Ints) -> Ints:
     return table
 
 
-def _reaching(table: Ints, rows: Ints, bins: Ints, centre: Ints, needed: Ints) -> Ints:
+def _reaching(table: Int64s, rows: Int64s, bins: Int64s, centre: Int64s, needed: Int64s) -> Int64s:
     """`Histogram._offsets` for some rows of a table, by bisection between 1 and the farthest bin."""
     low = np.ones(len(rows), np.int64)
     high = np.maximum(np.maximum(bins[-1] - centre, centre - bins[0]), 1)
@@ -182,7 +183,7 @@ class Learner:
         self.histograms = [Histogram(rule.bin_width) for _ in rule.actions]
         self.limit, self.last_round = rule.confidence_limit, NEVER
 
-    def learn(self, places: Ints, rewards: Ints, before: Ints, rounds: Ints) -> Ints:
+    def learn(self, places: Int64s, rewards: Int64s, before: Int64s, rounds: Int64s) -> Int64s:
         """Takes new rewards (of the actions at `places`), and returns the indices of the chosen actions.
 
         For each event: `before` is the number of new rewards before it, then comes its round. The first events get
@@ -195,7 +196,7 @@ class Learner:
             histogram.add(rewards[at])
         return chosen
 
-    def _sample_complete(self, own: list[Ints], new: int) -> int:
+    def _sample_complete(self, own: list[Int64s], new: int) -> int:
         """The number of new rewards until every action has its sample; one more than all if too few."""
         taken = 0
         for histogram, at in zip(self.histograms, own, strict=True):
@@ -206,7 +207,7 @@ class Learner:
                 taken = max(taken, int(at[missing - 1]) + 1)
         return taken
 
-    def _best(self, rewards: Ints, own: list[Ints], before: Ints, rounds: Ints) -> Ints:
+    def _best(self, rewards: Int64s, own: list[Int64s], before: Int64s, rounds: Int64s) -> Int64s:
         """The index of the action with the greatest bound at each event; bounds change only with rewards and limits."""
         if not len(before):
             return before
@@ -219,7 +220,7 @@ class Learner:
         best = np.argmax(np.stack(uppers), axis=0)  # ties: the first action
         return np.repeat(best, np.diff(moments, append=len(before)))
 
-    def _limits(self, rounds: Ints) -> Ints:
+    def _limits(self, rounds: Int64s) -> Int64s:
         """The confidence limit at each event after random choice.
 
         The loop has one step for each fall, fewer than a hundred in a learner's life.
@@ -272,7 +273,7 @@ class IntervalEstimator(Processor):
             self._learners[number] = Learner(self._rule)
         return self._learners[number]
 
-    def _random(self, session: Ints) -> Ints:
+    def _random(self, session: Int64s) -> Int64s:
         mixed = (session + self._rule.random_seed) % HASHED * MULTIPLIER % HASHED
         return (mixed >> 16) % len(self._actions)
 
@@ -306,13 +307,13 @@ class IntervalEstimator(Processor):
             first += each
 
 
-def _whole(batch: pa.RecordBatch, name: str) -> Ints:
+def _whole(batch: pa.RecordBatch, name: str) -> Int64s:
     """A column of whole numbers, with -1 for null, because negative numbers are malformed here."""
-    numbers: Ints = pc.fill_null(batch.column(name), -1).to_numpy().astype(np.int64, copy=False)
+    numbers: Int64s = pc.fill_null(batch.column(name), -1).to_numpy().astype(np.int64, copy=False)
     return numbers
 
 
-def _by_learner(learner: Ints, rows: Ints) -> Iterator[Ints]:
+def _by_learner(learner: Int64s, rows: Int64s) -> Iterator[Int64s]:
     """The rows of each learner, in order."""
     if not len(rows):
         return
@@ -405,7 +406,7 @@ def build(parameters: ReinforcementLearnerParameters, rate_per_s: float) -> Job:
         IntervalEstimator,
         source("rewards", rewards.schema),
         keys="learner",
-        gives=Schema.of(learner="int", session="int", round="bigint", action="string"),
+        gives=Schema.from_types(learner="int", session="int", round="bigint", action="string"),
         parameters={"rule": rule},
         truth=truth(rule),
         name="learner",

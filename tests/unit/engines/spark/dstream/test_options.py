@@ -17,12 +17,12 @@ from streamgauge.engines.spark.options import CAPABILITIES as MICRO_BATCH
 from streamgauge.engines.spi import StartRequest
 from streamgauge.preflight.validate import check
 
-BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
+BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
 PLAIN = BOUGHT.sink("all")
-BOUGHTS = source("others", Schema.of(user_id="int", pack="int", price="int"))
+BOUGHTS = source("others", Schema.from_types(user_id="int", pack="int", price="int"))
 COUNTED = BOUGHT.running(keys="pack", n="count(*)").sink("n")
 NULLS = source("logs", Schema((Field("line", "string", nullable=True),))).sink("all")
-STAMPS = source("logs", Schema.of(at="timestamp")).sink("all")
+STAMPS = source("logs", Schema.from_types(at="timestamp")).sink("all")
 MEANS = BOUGHT.running(keys="pack", mean="avg(price)").sink("means")
 
 

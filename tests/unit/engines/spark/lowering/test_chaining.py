@@ -22,7 +22,7 @@ from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, ROWS, TIME
 from streamgauge.engines.spark.lowering.chaining import ChainSpec, chained_operators
 
-FIELDS = Schema.of(k="int", s="string", d="double")
+FIELDS = Schema.from_types(k="int", s="string", d="double")
 LINES, OTHERS = source("lines", FIELDS), source("others", FIELDS)
 
 

@@ -10,8 +10,8 @@ from streamgauge.dataflow.nodes import Window, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.lowering.dataframe import Lowering, lowering_of
 from streamgauge.engines.spark.options import CAPABILITIES
 
-BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
-ADS = source("ads", Schema.of(user_id="int", pack="int"))
+BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
+ADS = source("ads", Schema.from_types(user_id="int", pack="int"))
 
 
 def test_what_spark_says_it_runs_is_what_is_lowered() -> None:

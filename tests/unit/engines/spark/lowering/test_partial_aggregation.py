@@ -14,7 +14,7 @@ from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.nodes import RunningAggregate
 from streamgauge.engines.spark.lowering import partial_aggregation
 
-ROWS = source("rows", Schema.of(who="string", n="int", big="bigint", share="double", at="timestamp"))
+ROWS = source("rows", Schema.from_types(who="string", n="int", big="bigint", share="double", at="timestamp"))
 
 
 def node(keys: str | tuple[str, ...] = "who", **aggregates: str) -> RunningAggregate:

@@ -19,9 +19,9 @@ from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, TIME
 from streamgauge.engines.spark.lowering.process_operator import LATE, Bucket
 from streamgauge.workloads.dspbench.sensors.spike_detection import MovingAverage, truth
 
-READINGS = source("sensors", Schema.of(device="int", value="double"))
+READINGS = source("sensors", Schema.from_types(device="int", value="double"))
 AVERAGES = READINGS.process(
-    MovingAverage, keys="device", gives=Schema.of(device="int", avg="double", value="double"),
+    MovingAverage, keys="device", gives=Schema.from_types(device="int", avg="double", value="double"),
     parameters={"window": 5}, truth=truth(5), name="average",
 )  # fmt: skip
 DELAY = 50

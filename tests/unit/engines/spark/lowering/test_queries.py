@@ -13,8 +13,8 @@ from streamgauge.dataflow.operators.api import Processor
 from streamgauge.engines.spark.io.flight_source import _split_by_sink
 from streamgauge.engines.spark.lowering.queries import operator_of, queries
 
-BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int", note="string"))
-ADS = source("ads", Schema.of(user_id="int", pack="int"))
+BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int", note="string"))
+ADS = source("ads", Schema.from_types(user_id="int", pack="int"))
 DEAR = BOUGHT.where("price > 90")
 REVENUE = BOUGHT.window(hop(2, 1), keys="pack").aggregate(revenue="sum(price)")
 COUNTS = BOUGHT.running(keys="user_id", count="count(*)")
@@ -29,7 +29,11 @@ class Saying(Processor):
 
 def noted(name: str) -> Stream:
     return DEAR.process(
-        Saying, reads="note", gives=Schema.of(said="string"), truth="SELECT note AS said, _row FROM input", name=name
+        Saying,
+        reads="note",
+        gives=Schema.from_types(said="string"),
+        truth="SELECT note AS said, _row FROM input",
+        name=name,
     )
 
 

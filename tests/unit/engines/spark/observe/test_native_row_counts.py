@@ -9,9 +9,9 @@ from streamgauge.dataflow.builder import Stream, flow, source, table, tumble
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.observe.native_row_counts import natively_counted
 
-LINES = source("lines", Schema.of(k="int", text="string"))
+LINES = source("lines", Schema.from_types(k="int", text="string"))
 WORDS = LINES.explode(word="split(text, ' ')", name="words")
-KINDS = table("kinds", {"k": [1]}, Schema.of(k="int"))
+KINDS = table("kinds", {"k": [1]}, Schema.from_types(k="int"))
 
 
 def of(made: Flow) -> list[str]:

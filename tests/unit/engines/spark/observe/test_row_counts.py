@@ -316,7 +316,7 @@ def test_where_nothing_is_probed_nothing_is_asked(monkeypatch: pytest.MonkeyPatc
 
 def test_what_the_rewrite_adds_is_not_probed() -> None:
     """A probe costs something, and nobody asks for `join.left`."""
-    left, right = source("a", Schema.of(k="int", x="int")), source("b", Schema.of(k="int", y="int"))
+    left, right = source("a", Schema.from_types(k="int", x="int")), source("b", Schema.from_types(k="int", y="int"))
     flow = with_lineage(left.join(right, window=hop(2, 1), on="k").sink("out"))
     names = [node.name for node in graph.operators(flow)]
     found = probed(Store([]), operators=names, without=added(flow))

@@ -17,14 +17,14 @@ from streamgauge.engines.spark.structured.realtime import CAPABILITIES, UNSUPPOR
 from streamgauge.engines.spi import StartRequest
 from streamgauge.preflight.validate import check
 
-BOUGHT = source("purchases", Schema.of(user_id="int", pack="int", price="int"))
+BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
 PLAIN = BOUGHT.sink("all")
 COUNTED = BOUGHT.running(keys="pack", count="count(*)").sink("count")
 FIRSTS = BOUGHT.distinct(keys="pack", name="firsts").sink("out")
 COUNTED_FIRSTS = BOUGHT.distinct(keys="pack").running(keys="price", n="count(*)").sink("out")
 OF_WINDOWS = BOUGHT.distinct(keys="pack", window=tumble(1), name="firsts").sink("out")
 FILTERED = BOUGHT.where("price > 5", name="dear").sink("dear")
-TEXTS = source("texts", Schema.of(text="string"))
+TEXTS = source("texts", Schema.from_types(text="string"))
 WORDS = TEXTS.explode(word="split(text, ' ')", name="each_word").running(keys="word", n="count(*)").sink("n")
 
 

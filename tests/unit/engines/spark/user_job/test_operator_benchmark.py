@@ -22,7 +22,7 @@ from streamgauge.engines.spark.parallelism import parallelism_options
 from streamgauge.engines.spark.user_job.operator_benchmark import PythonTimer, SparkTimer, Timing
 from streamgauge.engines.spark.user_job.timing_methods import CLASS_ONLY, DIFFERENCE, method_of
 
-NUMBERS = source("numbers", Schema.of(key="int", value="int"))
+NUMBERS = source("numbers", Schema.from_types(key="int", value="int"))
 SEEN: list[tuple[int, int, int]] = []
 """(rows before, rows of the batch, watermark) of each call of `Counting`."""
 
@@ -47,7 +47,7 @@ class Counting(Processor):
 
 
 def counting(keys: str | tuple[str, ...]) -> Node:
-    return NUMBERS.process(Counting, keys=keys, gives=Schema.of(value="int"), name="counting").node
+    return NUMBERS.process(Counting, keys=keys, gives=Schema.from_types(value="int"), name="counting").node
 
 
 @pytest.fixture
@@ -99,8 +99,8 @@ def test_one_that_fails_is_told_once_and_ends_nothing() -> None:
 
 def test_instances_are_chosen_after_exchanges_alone() -> None:
     """Everything by key or window; nothing that is fused with what it reads."""
-    other = source("others", Schema.of(key="int"))
-    names = table("names", {"key": [1], "title": ["x"]}, Schema.of(key="int", title="string"))
+    other = source("others", Schema.from_types(key="int"))
+    names = table("names", {"key": [1], "title": ["x"]}, Schema.from_types(key="int", title="string"))
     keys = NUMBERS.select(key="key")
     windows = NUMBERS.window(hop(2, 1), keys="key").aggregate(n="count(*)")
     acting = [
@@ -189,12 +189,12 @@ def test_the_watermark_is_that_of_the_input_that_has_come_farthest(
     folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Of two inputs with rows up to 2 and up to 5, all have come by 5; one without rows says nothing."""
-    others = source("others", Schema.of(key="int", value="int"))
+    others = source("others", Schema.from_types(key="int", value="int"))
     there = tmp_path_factory.mktemp("others") / "__slice=0"
     there.mkdir()
     ones = pa.array([1, 1], pa.int32())
     pq.write_table(pa.table({"key": ones, "value": ones, EVENT_TIME: [4, 5]}), there / "data_0.parquet")
-    node = NUMBERS.process(Counting, others, keys="key", gives=Schema.of(value="int"), name="counting").node
+    node = NUMBERS.process(Counting, others, keys="key", gives=Schema.from_types(value="int"), name="counting").node
     folders = {"numbers": str(folder), "others": str(there.parent)}
     alone = PythonTimer(IsolatedOperator("counting", node, folders, "__slice"), lambda: 0.0)
     reached: list[int] = []

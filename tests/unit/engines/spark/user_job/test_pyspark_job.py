@@ -43,12 +43,12 @@ def test_a_batch_frame_is_told_as_that(tmp_path: Path) -> None:
 
 def test_a_window_of_event_time_is_pointed_to_the_timestamp() -> None:
     """By the name that the job has for it; any other refusal of Spark is the user's to mend."""
-    native = PySparkJob(UserJobNode((), ("ts",), "my_job.py", "mine"), lambda spark, inputs: BatchFrame())
-    advised = native._advice(AnalysisException(MISMATCH))
+    user_job = PySparkJob(UserJobNode((), ("ts",), "my_job.py", "mine"), lambda spark, inputs: BatchFrame())
+    advised = user_job._advice(AnalysisException(MISMATCH))
     assert advised is not None
     assert advised.startswith('F.window("ts", ...)')
-    assert native._advice(AnalysisException("column prize cannot be resolved")) is None
-    assert native._advice(ValueError(MISMATCH)) is None
+    assert user_job._advice(AnalysisException("column prize cannot be resolved")) is None
+    assert user_job._advice(ValueError(MISMATCH)) is None
 
 
 @pytest.mark.parametrize(
@@ -56,5 +56,5 @@ def test_a_window_of_event_time_is_pointed_to_the_timestamp() -> None:
 )
 def test_an_action_on_a_stream_is_advised_to_be_left_out(text: str) -> None:
     """Spark's own advice, writeStream.start(), would be refused next."""
-    native = PySparkJob(UserJobNode((), ("ts",), "my_job.py", "mine"), lambda spark, inputs: BatchFrame())
-    assert "leave actions (collect, show, write) and writeStream out" in str(native._advice(AnalysisException(text)))
+    user_job = PySparkJob(UserJobNode((), ("ts",), "my_job.py", "mine"), lambda spark, inputs: BatchFrame())
+    assert "leave actions (collect, show, write) and writeStream out" in str(user_job._advice(AnalysisException(text)))

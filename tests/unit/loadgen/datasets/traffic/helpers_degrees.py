@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from streamgauge.loadgen.datasets.traffic.road_map import BOX, METRES_NORTH, Floats
+from streamgauge.core.arrays import Floats
+from streamgauge.loadgen.datasets.traffic.road_map import BOX, METRES_NORTH
 
 
 def to_degrees(east: Floats, north: Floats) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.transports.kafka.client import program_endpoint
-from streamgauge.transports.kafka.client.group_offsets import Place
+from streamgauge.transports.kafka.client.group_offsets import TopicPartition
 from streamgauge.transports.kafka.client.program_endpoint import (
     COMMITS_S,
     FOREIGN_MIN,
@@ -32,7 +32,7 @@ NOW_US = 1_800_000_000 * US
 OF = OutputTopic({"ts": "bigint"}, ("ts",), "ts", reach_s=20.0)
 HEARTBEAT = b'{"alive": true}'
 TIMEOUT_S = 40.0
-ORDERS: Place = ("orders", 0)
+ORDERS: TopicPartition = ("orders", 0)
 FIRST = 500
 """The offset of the run's first event."""
 
@@ -71,7 +71,7 @@ class Followed:
         ProgramInlet(EndpointConfig("", 0, "run", {"brokers": "b:1"}, topics.plain()), receiver)
 
     def group(self) -> SimpleNamespace:
-        def committed() -> dict[Place, int]:
+        def committed() -> dict[TopicPartition, int]:
             if not self.answers:
                 raise DriverError("no answer")
             return {} if self.committed is None else {ORDERS: FIRST + self.committed}

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.transports.kafka.formats.api import Columns, Foreign, ProgramFormat
+from streamgauge.core.schema import ColumnTypes
+from streamgauge.transports.kafka.formats.api import Foreign, ProgramFormat
 from streamgauge.transports.kafka.formats.avro import Avro
 from streamgauge.transports.kafka.formats.avro_schema import leaves
 from streamgauge.transports.kafka.formats.choice import format_of
 from streamgauge.transports.kafka.program_topics import InputTopic, MessageFormat, OutputTopic, ProgramTopics
 
 ARROW = {"bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
-COLUMNS: Columns = (("user.id", "bigint"), ("user.city", "string"), ("dear", "boolean"), ("price", "double"))
+COLUMNS: ColumnTypes = (("user.id", "bigint"), ("user.city", "string"), ("dear", "boolean"), ("price", "double"))
 SCHEMA = json.dumps({
     "type": "record", "name": "purchase", "fields": [
         {"name": "user", "type": {"type": "record", "name": "user", "fields": [
@@ -37,7 +38,7 @@ FORMATS = {
 ROW = {"user.id": 7, "user.city": "Ulm", "dear": True, "price": 1.5}
 
 
-def schema_of(columns: Columns) -> pa.Schema:
+def schema_of(columns: ColumnTypes) -> pa.Schema:
     return pa.schema([(name, ARROW[kind]) for name, kind in columns])
 
 
@@ -139,7 +140,7 @@ def test_topics_are_plain_data() -> None:
         {"totals": OutputTopic({"n": "bigint"}, ("n",), "ts"), "other": OutputTopic({"n": "bigint"})},
         group="mine", starts=(("orders", 0, 5),),
     )  # fmt: skip
-    assert ProgramTopics.of(json.loads(json.dumps(topics.plain()))) == topics
+    assert ProgramTopics.from_plain(json.loads(json.dumps(topics.plain()))) == topics
     assert topics.input_topics("r") == {"purchases": "orders"}
     assert topics.planned == set()
     outputs = {"totals": "streamgauge-r.results-totals", "other": "streamgauge-r.results-other"}

@@ -39,7 +39,7 @@ from tests.unit.loadgen.datasets.traffic.helpers_degrees import to_degrees
 from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 WORKLOAD = registry.get("traffic_monitoring")
-Place = tuple[float, float]
+Point = tuple[float, float]
 """Metres east and north of the box's corner."""
 Reading = tuple[int, float]
 """(road, speed); the n-th has event time and event id n."""
@@ -50,12 +50,12 @@ def flow_of(**parameters: Any) -> Flow:
 
 
 def matcher(streets: int, radius: float) -> Flow:
-    traces = source("traces", Schema.of(lat="double", lon="double", speed="double"))
+    traces = source("traces", Schema.from_types(lat="double", lon="double", speed="double"))
     return match_roads(traces, streets, radius).sink("roads")
 
 
 def calculator(window: int = 30) -> Flow:
-    return average_speeds(source("readings", Schema.of(road_id="int", speed="double")), window).sink("speeds")
+    return average_speeds(source("readings", Schema.from_types(road_id="int", speed="double")), window).sink("speeds")
 
 
 def answer(flow: Flow, stream: str, rows: pa.Table) -> list[dict[str, Any]]:
@@ -66,14 +66,14 @@ def answer(flow: Flow, stream: str, rows: pa.Table) -> list[dict[str, Any]]:
     return answered(flow, {stream: rows}).to_pylist()
 
 
-def traces_at(places: list[Place]) -> pa.Table:
+def traces_at(places: list[Point]) -> pa.Table:
     """Traces of 50 km/h at places of the plane."""
     metres = np.array(places, np.float64).reshape(-1, 2)
     lat, lon = to_degrees(metres[:, 0], metres[:, 1])
     return pa.table({"lat": lat, "lon": lon, "speed": np.full(len(places), 50.0)})
 
 
-def roads_of(flow: Flow, places: list[Place]) -> dict[int, int]:
+def roads_of(flow: Flow, places: list[Point]) -> dict[int, int]:
     """Number of a place to its road, of those that have one."""
     return {row["event_id"]: row["road_id"] for row in answer(flow, "traces", traces_at(places))}
 
@@ -111,7 +111,7 @@ def test_a_trace_belongs_to_the_nearest_road_within_the_radius(way: Any) -> None
     assert roads(2)[[0, 2], 0].tolist() == [crossing.tolist()] * 2
     (east_to, north_to) = roads(2)[0, 1] - crossing, roads(2)[2, 1] - crossing
 
-    def beside(way_: Any, along: float, off: float) -> Place:
+    def beside(way_: Any, along: float, off: float) -> Point:
         """`along` metres along the way and `off` to its left."""
         unit = way_ / math.hypot(*way_)
         return tuple(crossing + along * unit + off * np.array([-unit[1], unit[0]]))

@@ -47,7 +47,7 @@ def lines(*each: Any) -> dict[str, Any]:
 
 
 def matcher(file: str) -> Flow:
-    traces = source("traces", Schema.of(lat="double", lon="double", speed="double"))
+    traces = source("traces", Schema.from_types(lat="double", lon="double", speed="double"))
     return match_roads(traces, 50, 20.0, file).sink("roads")
 
 

@@ -176,7 +176,7 @@ def test_class_and_truth_agree(
     assert_alike(answer(without_truth(flow), calls, times), answer(flow, calls, times))
 
 
-RATED = Schema.of(party="int", calling="int", called="int", duration="int", gacd="double")
+RATED = Schema.from_types(party="int", calling="int", called="int", duration="int", gacd="double")
 
 
 def rows_of(calls: list[tuple[int, int, int]], times: list[int]) -> tuple[pa.Table, list[int]]:
@@ -224,7 +224,7 @@ def test_the_average_does_not_depend_on_where_batches_end(
         "network": pa.array(["all"] * len(durations), pa.string()), "calling": numbers, "called": numbers,
         "duration": pa.array(durations, pa.int32()),
     })  # fmt: skip
-    schema = Schema.of(network="string", calling="int", called="int", duration="int")
+    schema = Schema.from_types(network="string", calling="int", called="int", duration="int")
     parameters: Any = WORKLOAD.read(SHORT)
     flow = global_acd(source("rows", schema), parameters).sink("averages")
     whole, parts = whole_and_in_parts(flow, rows, list(itertools.accumulate(steps[: len(durations)])), cuts)

@@ -196,7 +196,7 @@ def columns(rows: list[tuple[Any, ...]], **types: pa.DataType) -> pa.Table:
 @given(st.lists(st.tuples(st.sampled_from(["", "a", "a b", "a b a"]), LABELS, STEPS), max_size=40), CUTS)
 def test_sums_do_not_depend_on_where_batches_end(rows: list[tuple[str, bool | None, int]], cuts: list[int]) -> None:
     """With a snapshot into a fresh instance at every cut, as engines do."""
-    mails = source("mails", Schema.of(id="bigint", words="string", spam="boolean", mailbox="int"))
+    mails = source("mails", Schema.from_types(id="bigint", words="string", spam="boolean", mailbox="int"))
     given_ = [(number, text, spam, 0) for number, (text, spam, _) in enumerate(rows)]
     kinds = {"id": pa.int64(), "words": pa.string(), "spam": pa.bool_(), "mailbox": pa.int32()}
     times = list(itertools.accumulate(step for *_, step in rows))
@@ -210,7 +210,8 @@ def test_each_word_comes_in_its_place_with_its_mail(texts: list[str], cuts: list
     kinds = {"id": pa.int64(), "words": pa.string(), "spam": pa.bool_(), "spam_total": pa.int64(),
              "ham_total": pa.int64()}  # fmt: skip
     summed = source(
-        "summed", Schema.of(id="bigint", words="string", spam="boolean", spam_total="bigint", ham_total="bigint")
+        "summed",
+        Schema.from_types(id="bigint", words="string", spam="boolean", spam_total="bigint", ham_total="bigint"),
     )
     given_ = [(number, text, None, 10 * number, 7) for number, text in enumerate(texts)]
     times = list(range(len(texts)))
@@ -227,7 +228,7 @@ def test_words_do_not_depend_on_where_batches_end(rows: list[tuple[str, bool | N
     kinds = {"id": pa.int64(), "word": pa.string(), "spam": pa.bool_(), "spam_total": pa.int64(),
              "ham_total": pa.int64()}  # fmt: skip
     found = source(
-        "found", Schema.of(id="bigint", word="string", spam="boolean", spam_total="bigint", ham_total="bigint")
+        "found", Schema.from_types(id="bigint", word="string", spam="boolean", spam_total="bigint", ham_total="bigint")
     )
     given_ = [(number, word, spam, 7, 9) for number, (word, spam, _) in enumerate(rows)]
     times = list(itertools.accumulate(step for *_, step in rows))
@@ -238,7 +239,7 @@ def test_words_do_not_depend_on_where_batches_end(rows: list[tuple[str, bool | N
 @given(st.lists(st.tuples(st.lists(st.integers(0, 30), min_size=1, max_size=25), STEPS), max_size=10), CUTS)
 def test_mails_do_not_depend_on_where_batches_end(mails: list[tuple[list[int], int]], cuts: list[int]) -> None:
     """Several of them at one time; ids fall as time goes on, and one of four has that of another."""
-    known = source("known", Schema.of(id="bigint", word="string", p_spam="double"))
+    known = source("known", Schema.from_types(id="bigint", word="string", p_spam="double"))
     kinds = {"id": pa.int64(), "word": pa.string(), "p_spam": pa.float64()}
     ends = list(itertools.accumulate(step for _, step in mails))
     rows = [(-(n - n // 4), f"w{w}", (w + 1) / 32) for n, (words, _) in enumerate(mails) for w in words]
@@ -249,7 +250,7 @@ def test_mails_do_not_depend_on_where_batches_end(mails: list[tuple[list[int], i
 
 def test_a_result_is_of_the_first_word_of_its_mail() -> None:
     """Words of two mails of one time, the later of which begins first."""
-    known = source("known", Schema.of(id="bigint", word="string", p_spam="double"))
+    known = source("known", Schema.from_types(id="bigint", word="string", p_spam="double"))
     rows = [(2, "b", 0.2), (1, "a", 0.9), (1, "b", 0.2), (2, "a", 0.9)]
     kinds = {"id": pa.int64(), "word": pa.string(), "p_spam": pa.float64()}
     whole, _ = whole_and_in_parts(bayes_rule(known).sink("out"), columns(rows, **kinds), [5, 5, 5, 5], [])
