@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 
-class Stage:
-    """The current step, set by the worker or read from a process that works for it."""
+class ProgressText:
+    """The current step as text, set by the worker or read from a process that works for it."""
 
     def __init__(self, text: str) -> None:
         self._read: Callable[[], str] = lambda: text

@@ -14,7 +14,7 @@ from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.core.plugin_options import TUNED, Setting, problems_of
-from streamgauge.core.progress_step import Stage
+from streamgauge.core.progress_step import ProgressText
 from streamgauge.dataflow.nodes import Flow, UserJobNode
 from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.local_cluster import LocalCluster
@@ -197,7 +197,7 @@ class BatchRequest:
     options: dict[str, str]
     folder: Path
     log: Path
-    stage: Stage | None = None
+    stage: ProgressText | None = None
     order: str = EVENT_TIME
 
 

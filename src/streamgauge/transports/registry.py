@@ -36,7 +36,7 @@ class Transport:
     - `stamps`: whether it observes every delivery, so that events carry an ingest time.
     - `settings`: its options. `files`: those that name user files.
     - `problems`: additional validation of options.
-    - `in_force`: settings for the result.
+    - `effective_settings`: settings for the result.
     - `require`: raises MachineError if this machine lacks what it needs and cannot get it, and InputError if named
       brokers do not answer.
     """
@@ -48,7 +48,7 @@ class Transport:
     settings: tuple[Setting, ...] = ()
     files: tuple[str, ...] = ()
     problems: Callable[[Options], Iterable[Problem]] | None = None
-    in_force: Callable[[Options], dict[str, str]] = lambda _: {}
+    effective_settings: Callable[[Options], dict[str, str]] = lambda _: {}
     require: Callable[[Options], None] = lambda _: None
 
 
@@ -89,8 +89,8 @@ def _kafka() -> Transport:
 
         return KafkaCluster(request)
 
-    def in_force(options: Options) -> dict[str, str]:
-        return {"producer": KafkaSettings.from_options(options).in_force}
+    def effective_settings(options: Options) -> dict[str, str]:
+        return {"producer": KafkaSettings.from_options(options).effective_settings}
 
     def require(options: Options) -> None:
         if options.get("brokers"):
@@ -105,8 +105,8 @@ def _kafka() -> Transport:
 
     # The driver does not observe a broker's deliveries: no `stamps`.
     return Transport(
-        outlet, inlet, broker, settings=SETTINGS, files=(CLIENT_FILE,), problems=problems, in_force=in_force,
-        require=require,
+        outlet, inlet, broker, settings=SETTINGS, files=(CLIENT_FILE,), problems=problems,
+        effective_settings=effective_settings, require=require,
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import DriverError, is_full
 from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.core.progress_step import Stage
+from streamgauge.core.progress_step import ProgressText
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.latency.hlog_text import hlog_text
 from streamgauge.metrics.log.trial_record import TrialRecord
@@ -132,7 +132,7 @@ class Conclusion:
 
     def _verified(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord) -> VerificationResult:
         keep_in = folder if trial.keep_results else None
-        stage = Stage(COMPARING)
+        stage = ProgressText(COMPARING)
         with every_second(lambda elapsed_s: self._observe(Verifying(elapsed_s, stage()))):
             verified = _verified(self._resolved, self._testbed, record, keep_in, stage)
             if trial.recheck_missing and verified.verification.missing:
@@ -230,7 +230,7 @@ def _unverified(error: BaseException, reported: bool) -> Verification:
 
 
 def _verified(
-    resolved: ResolvedExperiment, testbed: TestBed, record: TrialRecord, keep_in: RunFolder | None, stage: Stage
+    resolved: ResolvedExperiment, testbed: TestBed, record: TrialRecord, keep_in: RunFolder | None, stage: ProgressText
 ) -> VerificationResult:
     if isinstance(resolved.workload, UserJob):
         return verify_user_job(resolved, record, testbed.folder / "engine" / "batch.log", keep_in, stage)

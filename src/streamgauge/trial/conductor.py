@@ -67,7 +67,7 @@ def testbed_settings(resolved: ResolvedExperiment) -> TestBedSettings:
     )  # fmt: skip
 
 
-def probes(experiment: Experiment) -> bool:
+def stores_engine_progress(experiment: Experiment) -> bool:
     """Whether the run folder stores the engine's own progress; `--option probes=off` turns it off."""
     return experiment.options.get("probes") != "off"
 

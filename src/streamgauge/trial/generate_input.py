@@ -62,12 +62,12 @@ def _planned(experiment: Experiment) -> _Part:
     resolved, load = check(experiment), experiment.load
     begin = start_us(experiment)
     if begin is None:
-        return _asked_for(resolved, int(time.time()) * US)
+        return _profile_part(resolved, int(time.time()) * US)
     spans = resolved.spans(begin, True, load.duration)
     return _Part(resolved.workload, resolved.trial_plan(spans, load.rate, fresh=True), begin, spans.end_us)
 
 
-def _asked_for(resolved: ResolvedExperiment, begin_us: int) -> _Part:
+def _profile_part(resolved: ResolvedExperiment, begin_us: int) -> _Part:
     """The profile from its first moment to its last, without what a trial puts before and after it."""
     load = resolved.experiment.load
     plan = resolved.plan(begin_us, load.rate, load.duration, parse_profile(load.profile, load.rate, load.duration))
@@ -80,7 +80,7 @@ def _offered(experiment: Experiment, of: str) -> _Part:
     if problems := list(_problems(experiment, result, of)):
         raise InputError(problems)
     assert result.input is not None
-    resolved = check(_asked_of(result, result.input))
+    resolved = check(_settings_of(result, result.input))
     way_out = "the file as it was then, or a run of the job as it is now"
     if problems := list(changed_files(resolved.workload, result.job_files, way_out)):
         raise InputError(problems)
@@ -94,14 +94,14 @@ def _offered(experiment: Experiment, of: str) -> _Part:
     return _Part(resolved.workload, plan, result.input.start_us, result.input.end_us)
 
 
-def _asked_of(result: Result, offered: Input) -> Experiment:
+def _settings_of(result: Result, offered: Input) -> Experiment:
     """What decides the values of a run's events; nothing that has to do with the machine it ran on."""
-    asked = result.experiment
-    load = {"rate": asked["load"]["rate"], "seed": asked["load"]["seed"], "generators": 1}
+    settings = result.experiment
+    load = {"rate": settings["load"]["rate"], "seed": settings["load"]["seed"], "generators": 1}
     partitions = offered.partitions or offered.generators
     names = ("workload", "engine", "parameters", "transport")
-    kept: dict[str, Any] = {name: asked[name] for name in names if name in asked}
-    return build({"command": "generate", "load": load, "partitions": partitions, **kept})
+    others: dict[str, Any] = {name: settings[name] for name in names if name in settings}
+    return build({"command": "generate", "load": load, "partitions": partitions, **others})
 
 
 def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Problem]:
@@ -111,13 +111,15 @@ def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Probl
     elif result.input is None:
         rule = "must be a run that was offered something, by a version that wrote down what"
         yield Problem("load.of", rule, of, "--start with its start_time, and the arguments of the run")
-    asked, theirs = with_absolute_paths(experiment), result.experiment
-    if theirs:
+    own, run_settings = with_absolute_paths(experiment), result.experiment
+    if run_settings:
         workload, parameters = (
-            user_job.absolute_path(theirs["workload"]),
-            absolute_paths(theirs["workload"], theirs["parameters"]),
+            user_job.absolute_path(run_settings["workload"]),
+            absolute_paths(run_settings["workload"], run_settings["parameters"]),
         )
-        theirs = {**theirs, "workload": workload, "parameters": parameters}
-    if theirs and asked.workload != theirs["workload"]:
+        run_settings = {**run_settings, "workload": workload, "parameters": parameters}
+    if run_settings and own.workload != run_settings["workload"]:
         yield Problem("workload", "must be the run's own with --of", experiment.workload, "leave WORKLOAD out")
-    yield from reproduce.contradictions(asked.model_dump(mode="json"), theirs, "must be the run's own with --of", _OWN)
+    yield from reproduce.contradictions(
+        own.model_dump(mode="json"), run_settings, "must be the run's own with --of", _OWN
+    )

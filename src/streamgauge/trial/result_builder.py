@@ -63,7 +63,7 @@ def build_result(
             "sut_cpus": list(sut_cpus),
             "shared_cpus": sorted(set(driver_cpus) & set(sut_cpus)),
         },
-        settings={**settings, **transport(experiment.transport).in_force(resolved.transport_options)},
+        settings={**settings, **transport(experiment.transport).effective_settings(resolved.transport_options)},
         changed_settings=tuple(name for name, value in settings.items() if not is_own_default(name, value)),
         verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before its verdict."),
         rate=rates.rates_of(record, ceiling_per_s, SCHEDULE_DELAY_US_MAX),
@@ -84,8 +84,8 @@ def build_result(
 
 def _sut_cpus(resolved: ResolvedExperiment, testbed: TestBed) -> tuple[int, ...]:
     """The processors that the SUT's processes may use; as planned, if they have ended."""
-    in_force = allowed_cpus(pid for _, role, pid in testbed.processes() if role == "sut")
-    return in_force or resolved.sut_cpus or tuple(cpus())
+    allowed = allowed_cpus(pid for _, role, pid in testbed.processes() if role == "sut")
+    return allowed or resolved.sut_cpus or tuple(cpus())
 
 
 def _shared_cores(driver_cpus: Collection[int], sut_cpus: Collection[int]) -> Iterator[Caution]:

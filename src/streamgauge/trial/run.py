@@ -24,7 +24,7 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.system import machine
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
-from streamgauge.trial.conductor import TrialConductor, probes
+from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
 from streamgauge.trial.events import Observer, unobserved
 from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.observers import OnResult, ignore
@@ -132,7 +132,7 @@ def _conducted(
     experiment, load = resolved.experiment, resolved.experiment.load
     trial = JudgedTrial(
         resolved, load.rate, fresh=True, duration_s=load.duration, may_extend=may_extend(load),
-        keep_results=experiment.keep_results, probe_batches=probes(experiment),
+        keep_results=experiment.keep_results, probe_batches=stores_engine_progress(experiment),
         recheck_missing=not isinstance(resolved.workload, UserJob),
     )  # fmt: skip
     engine = starter_of(experiment.engine, resolved.sut_cpus, experiment.parallelism)

@@ -75,7 +75,7 @@ def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
     assert build_result(resolved, testbed, folder, record, 1000.0, None).job_files == {"job.py": "a" * 64}
 
 
-@pytest.mark.parametrize(("asked", "in_force", "expected", "warned"), [
+@pytest.mark.parametrize(("asked", "allowed", "expected", "warned"), [
     ({}, {}, ([0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3]), "share cores 0-3,"),
     ({"cpus": {"driver": "0", "sut": "1-3"}}, {}, ([0], [1, 2, 3], []), ""),
     ({"cpus": {"driver": "0", "sut": "1-3"}}, {7: {1, 2}, 8: {3}}, ([0], [1, 2, 3], []), ""),
@@ -83,13 +83,13 @@ def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
     ({"cpus": {"driver": "0-1", "sut": "1-3"}}, {7: {1, 2, 3}}, ([0, 1], [1, 2, 3], [1]), "share core 1,"),
 ])  # fmt: skip
 def test_a_result_says_which_cores_both_sides_share(
-    asked: dict[str, Any], in_force: dict[int, set[int]], expected: Any, warned: str, make: Any, tmp_path: Path,
+    asked: dict[str, Any], allowed: dict[int, set[int]], expected: Any, warned: str, make: Any, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """As the system has them in force, executors of a cluster included; as planned, if the processes have ended."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: in_force.get(pid, {0, 1, 2, 3}))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: allowed.get(pid, {0, 1, 2, 3}))
     resolved = check(build({"workload": "filter", "engine": "known", **asked}))
-    processes = [("runner", "driver", 1), *(("sut", "sut", pid) for pid in in_force)]
+    processes = [("runner", "driver", 1), *(("sut", "sut", pid) for pid in allowed)]
     testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), processes=lambda: processes)
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     result = build_result(resolved, testbed, folder, make.story().record(engine_failed="gone"), 1000.0, None)
@@ -101,8 +101,8 @@ def test_a_result_says_its_profile_and_what_is_not_the_engines_own(make: Any, tm
     """Of the engine's settings; those of the transport are its own."""
     asked = {"workload": "filter", "tuning": "idiomatic", "transport": "kafka", "load": {"generators": 1}}
     resolved = check(build(asked))
-    in_force = {"source": "rows", "trigger": "2 seconds", "spark.ui.enabled": "false"}
-    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=lambda: in_force), processes=list)
+    settings = {"source": "rows", "trigger": "2 seconds", "spark.ui.enabled": "false"}
+    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=lambda: settings), processes=list)
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     result = build_result(resolved, testbed, folder, make.story().record(engine_failed="gone"), 1000.0, None)
     assert (result.tuning, result.changed_settings) == ("idiomatic", ("trigger", "spark.ui.enabled"))

@@ -11,7 +11,7 @@ import cloudpickle
 
 from streamgauge.core.errors import EngineError, InputError, JobError, MachineError, Problem, SettingError
 from streamgauge.engines.spark.session import python_workers, spark_home
-from streamgauge.engines.spark.session.environment import environment_of, in_force
+from streamgauge.engines.spark.session.environment import environment_note, environment_of
 from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import LOG_LEVEL
 from streamgauge.engines.spark.user_job.user_function import RUNNING
@@ -85,7 +85,7 @@ def started(child: Child, master: str = "local", options: Mapping[str, str] = _N
             rule = f"the function must return its DataFrame within {START_TIMEOUT_S:g} s"
             way_out = "remove calls that wait, and move slow work into functions that Spark's workers call"
             raise JobError(Problem("job", rule, child.stage, way_out)) from None
-        reason = f"spark did not start: {error}{_jvm_message(child.log)}{in_force(master)}"
+        reason = f"spark did not start: {error}{_jvm_message(child.log)}{environment_note(master)}"
         raise EngineError(reason, str(child.log)) from None
     return {**settings, **_done_for_workers(options), "log level": LOG_LEVEL}
 

@@ -31,7 +31,7 @@ from streamgauge.studies.capacity.trial_outcome import outcome_of, outcome_of_ov
 from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind, warm_up
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.system.machine import cpus
-from streamgauge.trial.conductor import TrialConductor, probes
+from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
 from streamgauge.trial.events import Observer
 from streamgauge.trial.extension_policy import SearchTrial
 from streamgauge.trial.observers import OnResult, ignore
@@ -150,7 +150,7 @@ class Sustain:
         }), self.resolved.workload.files)  # fmt: skip
         trial = SearchTrial(
             self.resolved, request.rate_per_s, fresh=fresh and not warmed, duration_s=experiment.load.duration,
-            keep_results=experiment.keep_results, probe_batches=probes(experiment),
+            keep_results=experiment.keep_results, probe_batches=stores_engine_progress(experiment),
         )  # fmt: skip
         judged = conductor.run(folder, trial)
         self.on_result(folder, describe(self.resolved.flow))

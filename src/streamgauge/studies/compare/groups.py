@@ -262,6 +262,6 @@ def _differs(one: NotTheSame) -> bool:
 def _is_redundant(name: str, names: Iterable[str]) -> bool:
     """Whether the settings in force already contain this requested option."""
     return any(
-        name.startswith(requested) and name.replace(requested, in_force, 1) in names
-        for requested, in_force in _ALIASES.items()
+        name.startswith(requested) and name.replace(requested, effective, 1) in names
+        for requested, effective in _ALIASES.items()
     )

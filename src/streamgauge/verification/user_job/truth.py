@@ -22,7 +22,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.delivery_guarantee import Delivery
 from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
-from streamgauge.core.progress_step import Stage
+from streamgauge.core.progress_step import ProgressText
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.diff import compare as answers
 from streamgauge.engines.registry import entry
@@ -75,7 +75,7 @@ def verify_user_job(
     record: TrialRecord,
     log: Path,
     results_folder: RunFolder | None = None,
-    stage: Stage | None = None,
+    stage: ProgressText | None = None,
 ) -> VerificationResult:
     """Compares every result of a user job's trial and computes latencies, for each of its sinks.
 
@@ -87,7 +87,7 @@ def verify_user_job(
         name = one.flow.sink.name
         of_sink = replace(record, trial_log=record.trial_log.of_sink(name)) if several else record
         path = results_folder.path / results_file(name, several) if results_folder is not None else None
-        sink, of_its = _verify_sink(one, of_sink, log, path, stage or Stage(""))
+        sink, of_its = _verify_sink(one, of_sink, log, path, stage or ProgressText(""))
         sinks.append(sink)
         notes += [f"{name}: {note}" for note in of_its] if several else of_its
     verification = of_all(sinks, record) if several else sinks[0].verification
@@ -95,7 +95,7 @@ def verify_user_job(
 
 
 def _verify_sink(
-    resolved: ResolvedExperiment, record: TrialRecord, log: Path, results_path: Path | None, stage: Stage
+    resolved: ResolvedExperiment, record: TrialRecord, log: Path, results_path: Path | None, stage: ProgressText
 ) -> tuple[SinkDiff, list[str]]:
     """(the verification of the only sink, notes on the result)."""
     received, is_judged, delivery = ReceivedResults(record), True, _described(resolved).delivery
@@ -198,7 +198,7 @@ def _compare(
     received: ReceivedResults,
     compared: Comparison,
     log: Path,
-    stage: Stage,
+    stage: ProgressText,
 ) -> _Compared:
     described = _described(resolved)
     with Scratch("truth") as folder:
@@ -292,8 +292,8 @@ def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path
 
 @contextmanager
 def _truth(
-    resolved: ResolvedExperiment, connection: Any, inputs: dict[str, Path], folder: Path, log: Path, stage: Stage,
-    order: str,
+    resolved: ResolvedExperiment, connection: Any, inputs: dict[str, Path], folder: Path, log: Path,
+    stage: ProgressText, order: str,
 ) -> Iterator[AnswerBefore]:  # fmt: skip
     job, described = _job(resolved), _described(resolved)
     if described.reference is not None:

@@ -107,11 +107,11 @@ def test_state_is_kept_as_spark_does_unless_an_operator_needs_rocksdb() -> None:
     for flow, chosen, found in ((keyed, {}, tuned), (firsts, {}, tuned), (keyed, PLAIN, options.ROCKSDB)):
         conf = settings(flow, **chosen).configuration()
         assert {name: value for name, value in conf.items() if "stateStore" in name} == found
-        assert "state_store" in settings(flow, **chosen).in_force()
+        assert "state_store" in settings(flow, **chosen).effective_settings()
     assert not any("stateStore" in name for name in settings(firsts, **PLAIN).configuration())
-    assert is_own_default("state_store", settings(keyed, **PLAIN).in_force()["state_store"])
-    assert not is_own_default("state_store", settings(keyed).in_force()["state_store"])
-    assert "state_store" not in settings().in_force()
+    assert is_own_default("state_store", settings(keyed, **PLAIN).effective_settings()["state_store"])
+    assert not is_own_default("state_store", settings(keyed).effective_settings()["state_store"])
+    assert "state_store" not in settings().effective_settings()
 
 
 class FakeReader:
@@ -168,25 +168,25 @@ def test_the_source_gives_the_columns_that_are_asked_for(
 
 def test_what_is_in_force_says_what_ran() -> None:
     """Each operator has its own lowering there, so the option for all of them is left out."""
-    found = settings(**PLAIN).in_force()
+    found = settings(**PLAIN).effective_settings()
     assert (found["lowering.aggregate"], found["trigger"], found["source"]) == ("window", "0 seconds", "rows")
     assert (found["columns"], found["nullable"], found["worker_start"]) == ("all", "all", "zip")
     assert found["driver_memory"] == options.split({})[0]["driver_memory"]
     assert "lowering" not in found
     assert "kafka_clients" not in found
-    over_kafka = settings(transport="kafka", **PLAIN).in_force()
+    over_kafka = settings(transport="kafka", **PLAIN).effective_settings()
     assert over_kafka["columns"] == "all"
     assert "nullable" not in over_kafka
     assert over_kafka["source"] == "Spark's own for Kafka: startingOffsets=earliest failOnDataLoss=true"
     assert over_kafka["sink"] == "Spark's own for Kafka: Kafka's own defaults"
-    assert "kafka.linger.ms=50" in settings(transport="kafka").in_force()["sink"]
+    assert "kafka.linger.ms=50" in settings(transport="kafka").effective_settings()["sink"]
 
 
 def test_settings_that_are_not_sparks_own_are_known() -> None:
     """Those of `tuned` are found as such, and those that `idiomatic` leaves to Spark are not."""
     assert not any(is_own_default(*item) for item in options.TUNED_SETTINGS.items())
-    changed = {name for name, value in settings().in_force().items() if not is_own_default(name, value)}
-    left = {name for name, value in settings(**PLAIN).in_force().items() if not is_own_default(name, value)}
+    changed = {name for name, value in settings().effective_settings().items() if not is_own_default(name, value)}
+    left = {name for name, value in settings(**PLAIN).effective_settings().items() if not is_own_default(name, value)}
     assert left == {"driver_memory", "watermark_delay"}
     assert changed - left == BY_SPARK.keys() - {"lowering", "kafka_clients", "state_store"} | {"lowering.aggregate"}
     assert is_own_default("lowering.means", "window (auto)")

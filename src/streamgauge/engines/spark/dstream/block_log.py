@@ -13,7 +13,7 @@ from pathlib import Path
 from streamgauge.core.errors import Problem
 from streamgauge.engines.spark.observe.event_log import MS
 
-COUNTED = "spark.streamgauge.blocks"
+BLOCKS_REPORTED = "spark.streamgauge.blocks"
 """If set, the SUT reports the blocks of each batch and their number of lines."""
 JAVA = "spark.driver.extraJavaOptions"
 _SPARKS_OWN = "classpath:org/apache/spark/log4j2-defaults.properties"
@@ -25,12 +25,12 @@ def options(folder: Path) -> dict[str, str]:
     """Spark options to write this log into a folder. Other logging does not change."""
     config = folder / "log4j2.properties"
     config.write_text(_log4j_config(folder / "blocks.log"), encoding="utf-8")
-    return {COUNTED: "told", JAVA: f"-Dlog4j2.configurationFile={_SPARKS_OWN},{config.resolve().as_uri()}"}
+    return {BLOCKS_REPORTED: "on", JAVA: f"-Dlog4j2.configurationFile={_SPARKS_OWN},{config.resolve().as_uri()}"}
 
 
 def conflicts(options_: Mapping[str, str]) -> Iterator[Problem]:
     """Problems of user options that the block log needs."""
-    for name in (COUNTED, JAVA):
+    for name in (BLOCKS_REPORTED, JAVA):
         if name in options_:
             yield Problem(f"option {name}", "is set by anatomy itself", options_[name], "leave it out")
 

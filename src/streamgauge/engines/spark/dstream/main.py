@@ -9,7 +9,7 @@ from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Source, WindowAggregate, WindowJoin
-from streamgauge.engines.spark.dstream.block_log import COUNTED
+from streamgauge.engines.spark.dstream.block_log import BLOCKS_REPORTED
 from streamgauge.engines.spark.dstream.lowering import BatchLowering
 from streamgauge.engines.spark.dstream.options import BATCH, BLOCK, PRESSURE, RECEIVERS, SETTINGS, receiving, seconds
 from streamgauge.engines.spark.dstream.queue_receiver import QueueReceiver
@@ -39,9 +39,9 @@ class DStreamSettings(JobSettings):
     def configuration(self) -> dict[str, str]:
         return {**super().configuration(), **receiving(self.options, self.job.edges.transport), **self.users}
 
-    def in_force(self) -> dict[str, str]:
+    def effective_settings(self) -> dict[str, str]:
         """The settings in force, without those that do not apply to this transport."""
-        settings = super().in_force()
+        settings = super().effective_settings()
         if self.job.edges.transport == RECEIVERS:
             count = len(self.job.edges.inputs)
             return {**settings, "receiver": f"Spark's own for sockets, {count}, blocks in memory and on disk, one copy"}
@@ -91,7 +91,7 @@ class DStreamQueries:
             return QueueReceiver(edges, query.name, lambda more: self._reading(query, columns, more))
         ((stream, columns_needed),) = columns.items()
         timed = any(isinstance(node, WindowAggregate | WindowJoin) for node in graph.operators(self._job.flow))
-        blocks = COUNTED in self._settings.users
+        blocks = BLOCKS_REPORTED in self._settings.users
         return SocketReceiver(self._session, edges, query.name, stream, columns_needed, timed, tells=blocks)
 
     def _reading(

@@ -34,7 +34,7 @@ class FlightAdapter:
         """Empty: Spark reads queues as it is."""
         return {}
 
-    def in_force(self, settings: dict[str, str]) -> dict[str, str]:
+    def effective_settings(self, settings: dict[str, str]) -> dict[str, str]:
         return {name: value for name, value in settings.items() if name != "kafka_clients"}
 
     def carries(self, kind: str) -> bool:

@@ -47,7 +47,7 @@ CLIENTS = {TUNED: ClientSettings(READING, WRITING), "kafka": ClientSettings(WHOL
 """By the values of the option `kafka_clients`."""
 
 
-def in_force(clients: ClientSettings) -> dict[str, str]:
+def effective_settings(clients: ClientSettings) -> dict[str, str]:
     """The options of Spark's source and sink, as settings for the result."""
 
     def joined(options: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from streamgauge.core.plugin_options import CLIENT_FILE, TUNED
 from streamgauge.dataflow.nodes import Source
-from streamgauge.engines.spark.io.kafka import CLIENTS, ClientSettings, Writer, in_force, read
+from streamgauge.engines.spark.io.kafka import CLIENTS, ClientSettings, Writer, effective_settings, read
 from streamgauge.engines.spark.io.spi import QueryStart, Reader
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.dataframe import Probe
@@ -32,9 +32,9 @@ class KafkaAdapter:
         """Hides credentials where clients log in."""
         return REDACTION if CLIENT_FILE in self._edges.transport_options else {}
 
-    def in_force(self, settings: dict[str, str]) -> dict[str, str]:
+    def effective_settings(self, settings: dict[str, str]) -> dict[str, str]:
         settings = {name: value for name, value in settings.items() if name != "nullable"}
-        return settings | in_force(self._clients)
+        return settings | effective_settings(self._clients)
 
     def carries(self, kind: str) -> bool:
         return is_carried(kind)

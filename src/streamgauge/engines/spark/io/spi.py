@@ -70,7 +70,7 @@ class TransportAdapter(Protocol):
     def configuration(self) -> dict[str, str]:
         """Spark settings that the transport needs."""
 
-    def in_force(self, settings: dict[str, str]) -> dict[str, str]:
+    def effective_settings(self, settings: dict[str, str]) -> dict[str, str]:
         """The settings for the result: with the transport's own, without those that do not apply to it."""
 
     def carries(self, kind: str) -> bool:

@@ -69,7 +69,7 @@ def recorded(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     return {f"{name} (set aside)": value for name, value in aside.items()}
 
 
-def in_force(master: str, environment: Mapping[str, str] = os.environ) -> str:
+def environment_note(master: str, environment: Mapping[str, str] = os.environ) -> str:
     """The variables with configuration that a Spark with this master reads, for the message of a start that failed."""
     if is_local(master):
         return ""

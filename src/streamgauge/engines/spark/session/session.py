@@ -116,11 +116,11 @@ def inherited_settings(session: Any) -> dict[str, str]:
     conf = dict(session.sparkContext.getConf().getAll())
     retained = {name: value for name, value in conf.items() if not (_SET_PER_RUN.match(name) or _EXTRA.fullmatch(name))}
     with_java_options = retained | _java_options(session, conf)
-    in_force = (
+    effective = (
         with_java_options | {name: os.environ[name] for name in _ENVIRONMENT if os.environ.get(name)} | recorded()
     )
-    hidden = {name for name, value in in_force.items() if _SECRET.search(name) or _SECRET.search(value)}
-    return {name: "(not shown)" if name in hidden else value for name, value in sorted(in_force.items())}
+    hidden = {name for name, value in effective.items() if _SECRET.search(name) or _SECRET.search(value)}
+    return {name: "(not shown)" if name in hidden else value for name, value in sorted(effective.items())}
 
 
 def _java_options(session: Any, conf: Mapping[str, str]) -> dict[str, str]:

@@ -133,7 +133,7 @@ class JobSettings:
             conf["spark.jars"] = ",".join(self.job.jars)
         return {**conf, **self.users}
 
-    def in_force(self) -> dict[str, str]:
+    def effective_settings(self) -> dict[str, str]:
         """The options in force. Values chosen by streamgauge are marked `(auto)`."""
         settings = {name: value for name, value in self.options.items() if not name.startswith(LOWERING)}
         settings.pop("lowering", None)  # each operator's own follows
@@ -144,7 +144,7 @@ class JobSettings:
             settings["jit"] = " ".join((settings["jit"], *JVM_OPTIONS[settings["jit"]]))
         else:
             settings["jit"] = "jvm (remote executors are started with their own options)"
-        settings = self.adapter.in_force(settings)
+        settings = self.adapter.effective_settings(settings)
         if "trigger" in self.options:
             settings["trigger"] = _with_choice(self._triggers(), self.options["trigger"])
         if "watermark_delay" in self.options:

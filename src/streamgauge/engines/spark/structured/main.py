@@ -80,7 +80,7 @@ class Sut:
             raise
         except Exception as error:
             raise EngineError(error_message(str(error))) from None
-        return {**settings.in_force(), **inherited_settings(session), **conf}
+        return {**settings.effective_settings(), **inherited_settings(session), **conf}
 
     def status(self) -> dict[str, Any]:
         """Whether all queries are alive, as `EngineStatus`. Raises EngineError if the JVM has ended."""

@@ -96,7 +96,7 @@ class KafkaSettings:
         }
 
     @property
-    def in_force(self) -> str:
+    def effective_settings(self) -> str:
         """The producer's settings for the result."""
         names = ("encoding", "acks", "compression", "linger", "batch")
         return " ".join(f"{name}={getattr(self, name)}" for name in names)

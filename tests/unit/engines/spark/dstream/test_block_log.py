@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamgauge.engines.spark.dstream.block_log import COUNTED, JAVA, blocks_stored, conflicts, options
+from streamgauge.engines.spark.dstream.block_log import BLOCKS_REPORTED, JAVA, blocks_stored, conflicts, options
 
 
 def test_a_block_was_told_of_at_the_time_of_its_line(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_a_block_was_told_of_at_the_time_of_its_line(tmp_path: Path) -> None:
 def test_spark_is_told_where_it_finds_how(tmp_path: Path) -> None:
     """Beside its own configuration, in the folder that takes the log."""
     asked = options(tmp_path)
-    assert asked[COUNTED]
+    assert asked[BLOCKS_REPORTED]
     own, ours = asked[JAVA].removeprefix("-Dlog4j2.configurationFile=").split(",")
     assert own.endswith("log4j2-defaults.properties")
     how = Path(ours.removeprefix("file://")).read_text()
@@ -32,4 +32,4 @@ def test_spark_is_told_where_it_finds_how(tmp_path: Path) -> None:
 def test_what_it_sets_is_not_to_be_given(tmp_path: Path) -> None:
     """Each by name, and nothing else."""
     given = {**options(tmp_path), "spark.driver.memory": "1g"}
-    assert {problem.setting for problem in conflicts(given)} == {f"option {COUNTED}", f"option {JAVA}"}
+    assert {problem.setting for problem in conflicts(given)} == {f"option {BLOCKS_REPORTED}", f"option {JAVA}"}

@@ -14,7 +14,7 @@ from streamgauge.engines import registry
 from streamgauge.engines.spark import launch
 from streamgauge.engines.spark.launch import started
 from streamgauge.engines.spark.session import environment
-from streamgauge.engines.spark.session.environment import environment_of, in_force, recorded
+from streamgauge.engines.spark.session.environment import environment_note, environment_of, recorded
 from streamgauge.system.child_processes import ChildFailed
 
 HOSTILE = {
@@ -52,8 +52,8 @@ def test_a_cluster_keeps_its_configuration() -> None:
     changes = environment_of(HOME, "yarn", HOSTILE)
     assert not {"SPARK_CONF_DIR", "HADOOP_CONF_DIR", "SPARK_LOCAL_IP", "SPARK_LOCAL_HOSTNAME"} & {*changes}
     assert changes["PYSPARK_SUBMIT_ARGS"] is None
-    assert "SPARK_CONF_DIR=/etc/other-spark, HADOOP_CONF_DIR=/etc/hadoop" in in_force("yarn", HOSTILE)
-    assert in_force("local[2]", HOSTILE) == in_force("yarn", {}) == ""
+    assert "SPARK_CONF_DIR=/etc/other-spark, HADOOP_CONF_DIR=/etc/hadoop" in environment_note("yarn", HOSTILE)
+    assert environment_note("local[2]", HOSTILE) == environment_note("yarn", {}) == ""
 
 
 def test_the_process_of_spark_is_started_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

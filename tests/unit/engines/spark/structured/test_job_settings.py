@@ -24,20 +24,25 @@ COMPUTED = BOUGHT.select(pack="pack + 1", price="price").join(ADS.select(pack="p
 PACKED = {"trigger": "1400 milliseconds (auto)", "lowering.join": "packed (auto)"}
 
 
-def in_force(flow: Flow, edges: Edges | None = None, **options: str) -> dict[str, str]:
+def effective_settings(flow: Flow, edges: Edges | None = None, **options: str) -> dict[str, str]:
     settings = JobSettings(SparkJob(flow, edges or Edges((), Edge("", ""), {}), options, "local[1]", "", ""))
-    return {name: value for name, value in settings.in_force().items() if name.startswith(("lowering", "trigger"))}
+    return {
+        name: value for name, value in settings.effective_settings().items() if name.startswith(("lowering", "trigger"))
+    }
 
 
 def test_what_was_left_to_the_engine_stands_as_what_ran() -> None:
     """With a word that it was the engine's choice; only operators that the flow has are listed."""
-    assert in_force(REVENUE.sink("out")) == {
+    assert effective_settings(REVENUE.sink("out")) == {
         "trigger": "1400 milliseconds (auto)",
         "lowering.aggregate": "panes (auto)",
     }
-    assert in_force(MEAN.sink("out")) == {"trigger": "1400 milliseconds (auto)", "lowering.means": "window (auto)"}
-    assert in_force(MATCHES.sink("out")) == PACKED
-    assert in_force(BOUGHT.sink("out")) == {"trigger": "0 seconds (auto)"}
+    assert effective_settings(MEAN.sink("out")) == {
+        "trigger": "1400 milliseconds (auto)",
+        "lowering.means": "window (auto)",
+    }
+    assert effective_settings(MATCHES.sink("out")) == PACKED
+    assert effective_settings(BOUGHT.sink("out")) == {"trigger": "0 seconds (auto)"}
 
 
 @pytest.mark.parametrize(
@@ -54,7 +59,7 @@ def test_a_join_is_sparks_own_where_it_cannot_be_packed(
     edges: dict[str, str], options: dict[str, str], join: Stream
 ) -> None:
     """Over a broker, without a common event time, with a delay, by keys that are texts, or of computed columns."""
-    found = in_force(join.sink("out"), Edges((), Edge("", ""), {}, **edges), **options)
+    found = effective_settings(join.sink("out"), Edges((), Edge("", ""), {}, **edges), **options)
     assert found == {"trigger": "2 seconds (auto)", "lowering.join": "stream_stream (auto)"}
 
 
@@ -72,15 +77,18 @@ def test_a_query_reads_unevenly_by_its_own_streams(transport: str, partitions: i
 
 def test_a_plain_join_is_sparks_own() -> None:
     """The idiomatic profile asks for it."""
-    assert in_force(MATCHES.sink("out"), lowering="plain")["lowering.join"] == "stream_stream"
+    assert effective_settings(MATCHES.sink("out"), lowering="plain")["lowering.join"] == "stream_stream"
 
 
 def test_what_was_asked_for_stands_as_it_was_asked() -> None:
     """Without that word."""
     asked = {"trigger": "2 seconds", "lowering.aggregate": "window"}
-    assert in_force(REVENUE.sink("out"), **asked) == asked
+    assert effective_settings(REVENUE.sink("out"), **asked) == asked
     packed = {"trigger": "auto", "lowering.join": "packed"}
-    assert in_force(MATCHES.sink("out"), **packed) == {"trigger": "1400 milliseconds (auto)", "lowering.join": "packed"}
+    assert effective_settings(MATCHES.sink("out"), **packed) == {
+        "trigger": "1400 milliseconds (auto)",
+        "lowering.join": "packed",
+    }
 
 
 @pytest.mark.parametrize(
@@ -94,7 +102,7 @@ def test_what_was_asked_for_stands_as_it_was_asked() -> None:
 def test_how_the_jvm_compiles_stands_with_what_it_was_told(master: str, options: dict[str, str], stands: str) -> None:
     """A result that hides a JVM's options cannot be made again."""
     settings = JobSettings(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), options, master, "", ""))
-    assert settings.in_force()["jit"].startswith(stands)
+    assert settings.effective_settings()["jit"].startswith(stands)
 
 
 @pytest.mark.parametrize(

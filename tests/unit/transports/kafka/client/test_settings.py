@@ -114,11 +114,11 @@ def test_keys_are_given_to_java_by_their_text(tmp_path: Path) -> None:
     settings = KafkaSettings.from_options(
         client(tmp_path, "\n".join(["security.protocol=SSL", "ssl.endpoint.identification.algorithm=none", *lines]))
     )
-    in_force = settings.java()
-    assert in_force["kafka.ssl.truststore.location"] == str(tmp_path / "ca")
-    assert in_force["kafka.ssl.keystore.key"] == "PEM of key"
-    assert in_force["kafka.ssl.keystore.certificate.chain"] == "PEM of certificate"
-    assert in_force["kafka.ssl.endpoint.identification.algorithm"] == ""
+    java = settings.java()
+    assert java["kafka.ssl.truststore.location"] == str(tmp_path / "ca")
+    assert java["kafka.ssl.keystore.key"] == "PEM of key"
+    assert java["kafka.ssl.keystore.certificate.chain"] == "PEM of certificate"
+    assert java["kafka.ssl.endpoint.identification.algorithm"] == ""
 
 
 def test_without_a_log_in_nothing_is_told() -> None:
@@ -135,8 +135,8 @@ def test_what_may_come_twice_is_not_sent_twice() -> None:
 
 def test_a_result_tells_how_events_were_sent() -> None:
     """What was asked for, and nothing of the log-in."""
-    in_force = KafkaSettings(brokers="one:1", client="/a/file", encoding="json").in_force
-    assert in_force == "encoding=json acks=all compression=lz4 linger=1ms batch=1MB"
+    settings = KafkaSettings(brokers="one:1", client="/a/file", encoding="json")
+    assert settings.effective_settings == "encoding=json acks=all compression=lz4 linger=1ms batch=1MB"
 
 
 def test_a_clock_is_ours_on_this_machine_alone() -> None:
