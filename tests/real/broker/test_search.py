@@ -10,10 +10,13 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
+from streamgauge.core.clock import US
 from streamgauge.studies.capacity import command, saturation_probe, saved_search
 from tests.helpers_broker_trials import WINDOW, on_a_broker, require_jars
 
-SHORT = {"FIRST_RATE_PER_S": 1000.0, "FIRST_S": 5.0, "LAST_S": 5.0, "PACE_S": 1.0, "FRESH_WARMUP_S": 0.0}
+SHORT = {
+    "FIRST_RATE_PER_S": 1000.0, "FIRST_S": 5.0, "LAST_S": 5.0, "FRESH_WARMUP_S": 0.0, "pace_us": lambda *_: US // 2
+}  # fmt: skip
 """A short overload trial. The gap after a drain is longer than this pace."""
 APPROACH_PER_S = 3000.0
 
