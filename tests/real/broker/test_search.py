@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bench.kafka import kafka_searches
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
@@ -57,3 +58,12 @@ def test_a_search_over_a_broker_ends_with_a_rate(tmp_path: Path, monkeypatch: py
     assert judged
     assert len(drained) >= 3
     assert all(drained)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", kafka_searches.CASES)
+@on_a_broker
+def test_each_search_of_the_bench_ends_with_a_rate(name: str) -> None:
+    """As a user types it, over both encodings, one and two partitions, a job, a program and real-time mode."""
+    assert kafka_searches.measured(name)["value"] > 0
