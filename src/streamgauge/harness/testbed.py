@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
@@ -22,7 +23,6 @@ from streamgauge.harness.broker_timestamps import AppendTimes, append_times
 from streamgauge.harness.generator import GeneratorSettings
 from streamgauge.harness.offset_tracker import Offsets
 from streamgauge.harness.recorder import RecorderSettings
-from streamgauge.metrics.log.live_figures import OnlineMetrics
 from streamgauge.metrics.records import RUNNER, GeneratorReport, RecorderReport, Role, Tick
 from streamgauge.system.child_processes import Child, stop_all
 from streamgauge.system.scratch import Scratch, sweep
@@ -88,7 +88,9 @@ class TestBed:
         self.trials = 0
         self.reached_us = 0
         """The latest event time that any generator has offered."""
-        self._metrics = OnlineMetrics()
+        self._offered_events = 0
+        self._taken_events: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
+        """Events of each stream that each of its readers (query, number) has taken."""
         self.engine: Engine = make_engine()
         self._stage = self._rejected = ""
 
@@ -199,13 +201,13 @@ class TestBed:
         return tick
 
     def waiting_events(self) -> int:
-        """Events of all trials on this test bed that were offered and not read by every reader."""
-        return self._metrics.offered_events - self._metrics.taken_events()
+        """Events of all trials on this test bed that were offered and not read by every reader of their stream."""
+        return self._offered_events - sum(min(readers.values()) for readers in self._taken_events.values())
 
     def _count(self, tick: Tick) -> None:
-        for partition, (chunks, deliveries) in enumerate(zip(tick.chunks, tick.deliveries, strict=True)):
-            self._metrics.add_chunks(chunks)
-            self._metrics.add_reads(deliveries, partition)
+        self._offered_events += sum(chunk.events for chunks in tick.chunks for chunk in chunks)
+        for part in (part for parts in tick.deliveries for part in parts if not part.again):
+            self._taken_events[part.stream][part.query, part.reader] += part.events
 
     def _with_reads(self, tick: Tick, reads: list[ReadPosition]) -> Tick:
         """Adds deliveries that the transport did not observe, and reports them to the outlets."""

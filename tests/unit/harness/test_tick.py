@@ -83,3 +83,23 @@ def test_every_process_that_failed_is_named(tmp_path: Path) -> None:
         testbed_of(tmp_path, [full, generator(5, failed="out of memory")], failed).tick()
     assert raised.value.disk_full
     assert testbed_of(tmp_path, [full], QUIET).tick().overflowed
+
+
+def tick_with(chunks: list[list[Chunk]], deliveries: list[list[Delivery]]) -> Any:
+    return SimpleNamespace(chunks=chunks, deliveries=deliveries)
+
+
+def read(query: str, events: int, again: bool = False) -> Delivery:
+    return Delivery("ads", 0, 5, events, 7, 1, again, query)
+
+
+def test_events_wait_until_the_slowest_reader_has_them(tmp_path: Path) -> None:
+    """Of all trials: each stream by its slowest reader, and a redelivery takes nothing."""
+    nothing: Any = SimpleNamespace()
+    bed = TestBed(nothing, lambda: nothing, tmp_path, nothing)
+    bed._count(tick_with([[Chunk(0, 5, 100, 5)], [Chunk(0, 5, 20, 5)]], [[], []]))
+    assert bed.waiting_events() == 120
+    bed._count(tick_with([[], []], [[read("q0", 100), read("q1", 40)], [read("q0", 20), read("q0", 20, again=True)]]))
+    assert bed.waiting_events() == 80
+    bed._count(tick_with([[], []], [[read("q1", 80)], []]))
+    assert bed.waiting_events() == 0

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from streamgauge.core.arrays import Int64s
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.records import Commit
 from streamgauge.transports.spi import Chunk, Delivery
+
+if TYPE_CHECKING:
+    from streamgauge.loadgen.plan import Plan
 
 Moments = Int64s | int
 
@@ -48,14 +51,10 @@ class BatchTimes:
 
 
 class OnlineMetrics:
-    """Sums and columns of all records so far. They only grow.
+    """Sums and columns of all records so far. They only grow."""
 
-    Args:
-        start_us: since when the first delivery of a span counts, in `delivered_between` and `committed_between`.
-    """
-
-    def __init__(self, start_us: int = 0) -> None:
-        self._start_us = start_us
+    def __init__(self, plan: Plan) -> None:
+        self._start_us = plan.start_us
         self.offered_events = 0
         self.chunk_us_max = 0
         self.reread_events = 0

@@ -384,7 +384,7 @@ class _Fed:
     def __init__(self, trial_log: TrialLog, logs: list[Sequence[Any]]) -> None:
         self._logs = logs
         self._taken = [0] * len(logs)
-        self.running = OnlineMetrics(trial_log.plan.start_us)
+        self.running = OnlineMetrics(trial_log.plan)
         self.of_query: dict[str, TrialLog] = {}
 
     def goes_on(self, logs: list[Sequence[Any]]) -> bool:
