@@ -95,8 +95,7 @@ def read(query: str, events: int, again: bool = False) -> Delivery:
 
 def test_events_wait_until_the_slowest_reader_has_them(tmp_path: Path) -> None:
     """Of all trials: each stream by its slowest reader, and a redelivery takes nothing."""
-    nothing: Any = SimpleNamespace()
-    bed = TestBed(nothing, lambda: nothing, tmp_path, nothing)
+    bed = testbed_of(tmp_path, [generator(5), generator(5)], QUIET)
     bed._count(tick_with([[Chunk(0, 5, 100, 5)], [Chunk(0, 5, 20, 5)]], [[], []]))
     assert bed.waiting_events() == 120
     bed._count(tick_with([[], []], [[read("q0", 100), read("q1", 40)], [read("q0", 20), read("q0", 20, again=True)]]))
