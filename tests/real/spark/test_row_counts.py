@@ -20,7 +20,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import flow, source, table, tumble, union
 from streamgauge.dataflow.lineage import added, needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow, Source
-from streamgauge.engines.duckdb_oracle import lower
+from streamgauge.engines.duckdb_oracle import lowering as lower
 from streamgauge.engines.spark.io.event_batching import pack, packed_schema, unpack
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import queries

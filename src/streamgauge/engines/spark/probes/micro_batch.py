@@ -18,12 +18,22 @@ from numpy.typing import NDArray
 
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import Problem
-from streamgauge.engines import latency_probe, stage_times
-from streamgauge.engines.latency_probe import DOUBT_SHARE, Breakdown, ProbeRequest, ResultTimes, Sample, TrialTimes
+from streamgauge.engines import latency_probe
+from streamgauge.engines import latency_probe as stage_times
+from streamgauge.engines.latency_probe import (
+    DOUBT_SHARE,
+    Breakdown,
+    ProbeRequest,
+    ResultTimes,
+    Sample,
+    StageTimes,
+    Times,
+    Timestamp,
+    TrialTimes,
+)
 from streamgauge.engines.spark.batch_interval import seconds
 from streamgauge.engines.spark.observe import event_log
 from streamgauge.engines.spark.observe.event_log import BatchWork
-from streamgauge.engines.stage_times import StageTimes, Times, Timestamp
 from streamgauge.transports.registry import STAMPS
 
 PROBES = "probes"

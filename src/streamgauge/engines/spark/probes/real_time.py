@@ -18,9 +18,18 @@ import numpy as np
 
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import Problem
-from streamgauge.engines import latency_probe, stage_times
-from streamgauge.engines.latency_probe import DOUBT_SHARE, Breakdown, ProbeRequest, ResultTimes, Sample, TrialTimes
-from streamgauge.engines.stage_times import StageTimes, Timestamp
+from streamgauge.engines import latency_probe
+from streamgauge.engines import latency_probe as stage_times
+from streamgauge.engines.latency_probe import (
+    DOUBT_SHARE,
+    Breakdown,
+    ProbeRequest,
+    ResultTimes,
+    Sample,
+    StageTimes,
+    Timestamp,
+    TrialTimes,
+)
 
 READ_AND_PROCESSED = "read and processed"
 STAGES = {

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
-from streamgauge.engines import stage_times
-from streamgauge.engines.latency_probe import ResultTimes, Sample
+from streamgauge.engines import latency_probe as stage_times
+from streamgauge.engines.latency_probe import ResultTimes, Sample, StageTimes, Times, Timestamp
 from streamgauge.engines.spark.dstream import block_log
 from streamgauge.engines.spark.dstream.progress import DStreamProgress
 from streamgauge.engines.spark.observe import event_log
@@ -35,7 +35,6 @@ from streamgauge.engines.spark.probes.micro_batch import (
     ReadVisibility,
     timestamps_of,
 )
-from streamgauge.engines.stage_times import StageTimes, Times, Timestamp
 
 RECEIVED, IN_BLOCK, ANNOUNCED, IN_BATCH = "received", "in a block", "stored and announced", "in a batch"
 STAGES = {

@@ -1,7 +1,13 @@
-"""The options of the synthetic engine: its capacity, batches and planted faults."""
+"""The options of the synthetic engine: its capacity, how instances add up, batches and planted faults.
+
+Capacity follows the Universal Scalability Law, so that a scalability study can be tried on it: n instances have
+n / (1 + contention (n - 1) + coherency n (n - 1)) times the capacity of one. Both at 0 it is linear. Instances beyond a
+knee add nothing. With noise, each start has a capacity of its own.
+"""
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,7 +17,6 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.plugin_options import Setting, problems_of
 from streamgauge.core.units import parse_duration, parse_rate
-from streamgauge.engines.synthetic.scaling import ScalingOptions
 
 FAULTS = ("none", "drop", "double", "alter", "late", "invent", "untime")
 
@@ -129,3 +134,20 @@ def _knee(text: str) -> int:
 def _clock_skew(text: str) -> int:
     sign = -1 if text.startswith("-") else 1
     return sign * _time_us("lie", text.removeprefix("-"), "5s")
+
+
+@dataclass(frozen=True)
+class ScalingOptions:
+    """`knee` 0: none; `noise`: the standard deviation of a start's capacity, as a share of it."""
+
+    contention: float = 0.0
+    coherency: float = 0.0
+    knee: int = 0
+    noise: float = 0.0
+
+    def capacity(self, of_one_per_s: float, instances: int, chance: random.Random | None = None) -> float:
+        """Events per second of so many instances; `chance` draws the noise of this start."""
+        n = min(instances, self.knee) if self.knee else instances
+        capacity = of_one_per_s * n / (1 + self.contention * (n - 1) + self.coherency * n * (n - 1))
+        noise = (chance or random.Random()).gauss(0.0, self.noise) if self.noise else 0.0
+        return capacity * max(0.1, 1 + noise)

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import sqlglot
+from sqlglot import exp
 
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
@@ -23,8 +25,7 @@ from streamgauge.core.schema import arrow_type, quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import Flow, Node, Source, Where, WindowAggregate
 from streamgauge.dataflow.reach import reach_us
-from streamgauge.engines.duckdb_oracle import lower
-from streamgauge.engines.synthetic.predicate import where
+from streamgauge.engines.duckdb_oracle import lowering as oracle
 
 _AGGREGATE = re.compile(r"\s*(sum|count|max|min)\s*\(\s*(\*|\w+)\s*\)\s*$", re.IGNORECASE)
 _MERGE = {"sum": "sum", "count": "sum", "max": "max", "min": "min"}
@@ -129,8 +130,8 @@ class ByReference:
     def __init__(self, flow: Flow, result: pa.Schema) -> None:
         import duckdb
 
-        rows = lower.lower(flow.sink.input, {source_of(flow).name: "rows"})
-        self._due = f"SELECT {quoted(result.names)} FROM ({rows}) WHERE {lower.TIME} >= ? AND {lower.TIME} < ?"
+        rows = oracle.lower(flow.sink.input, {source_of(flow).name: "rows"})
+        self._due = f"SELECT {quoted(result.names)} FROM ({rows}) WHERE {oracle.TIME} >= ? AND {oracle.TIME} < ?"
         slides = (node.window.slide_us for node in graph.operators(flow) if isinstance(node, WindowAggregate))
         self._step_us, self._reach_us = math.gcd(*slides) or 1, reach_us(flow) or 0
         self._result, self._done_us = result, 0
@@ -157,3 +158,52 @@ def _aggregate(text: str) -> tuple[str, str]:
         rule = "must be sum, count, max or min of a column on the engine known"
         raise InputError(Problem("aggregate", rule, text, "another workload, or another --engine"))
     return match.group(1).lower(), match.group(2)
+
+
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    exp.GT: pc.greater,
+    exp.GTE: pc.greater_equal,
+    exp.LT: pc.less,
+    exp.LTE: pc.less_equal,
+    exp.EQ: pc.equal,
+    exp.NEQ: pc.not_equal,
+    exp.And: pc.and_kleene,
+    exp.Or: pc.or_kleene,
+}
+
+
+def where(text: str) -> Callable[[pa.Table], pa.Table]:
+    """A function that filters rows by comparisons of columns and numbers with and, or, not.
+
+    It is independent of DuckDB, because otherwise the oracle would be compared with itself. Raises InputError for any
+    other predicate.
+    """
+    tree = sqlglot.parse_one(text, dialect="spark")
+    _check(tree, text)
+    return lambda rows: rows.filter(_value(tree, rows))
+
+
+def _check(node: Any, text: str) -> None:
+    inner: tuple[Any, ...] = ()
+    if isinstance(node, exp.Paren | exp.Not):
+        inner = (node.this,)
+    elif type(node) in _BINARY:
+        inner = (node.left, node.right)
+    elif not isinstance(node, exp.Column | exp.Literal) or (isinstance(node, exp.Literal) and node.is_string):
+        rule = "must be comparisons of columns and numbers on the engine known"
+        raise InputError(Problem("where", rule, text, "another workload, or another --engine"))
+    for each in inner:
+        _check(each, text)
+
+
+def _value(node: Any, rows: pa.Table) -> Any:
+    match node:
+        case exp.Column():
+            return rows.column(node.name)
+        case exp.Literal():
+            return pa.scalar(float(node.this) if "." in node.this else int(node.this))
+        case exp.Paren():
+            return _value(node.this, rows)
+        case exp.Not():
+            return pc.invert(_value(node.this, rows))
+    return _BINARY[type(node)](_value(node.left, rows), _value(node.right, rows))

@@ -16,8 +16,8 @@ from streamgauge.core.schema import Schema, arrow_type
 from streamgauge.dataflow.builder import Stream, hop, source, tumble, union
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Source, Window
-from streamgauge.engines.duckdb_oracle import lower
-from streamgauge.engines.duckdb_oracle.lower import Relations
+from streamgauge.engines.duckdb_oracle import lowering
+from streamgauge.engines.duckdb_oracle.lowering import Relations
 from tests.helpers_times import us_of
 from tests.unit.helpers_duckdb import duckdb_session
 
@@ -61,7 +61,7 @@ def _answer(
     flow: Flow,
     a: list[Row],
     b: list[Row] | None = None,
-    text: Callable[[Flow, Relations], str] = lower.sql,
+    text: Callable[[Flow, Relations], str] = lowering.sql,
 ) -> list[Row]:
     """The flow's rows, sorted; window borders as microseconds."""
     con.register("a_rows", _input(LEFT, a))
@@ -81,7 +81,7 @@ def test_behind_rows_that_are_kept_nothing_is_read(con: duckdb.DuckDBPyConnectio
     flow = with_lineage(union(known.select(k="k"), known.where("v > 2").select(k="k")).sink("out"))
     con.register("kept_rows", _input(LEFT, [(1, 2, 0), (2, 3, 1)]))
     kept = "(SELECT *, event_time AS __time FROM kept_rows)"
-    rows = con.execute(lower.sql(flow, {"@known": kept})).fetchall()
+    rows = con.execute(lowering.sql(flow, {"@known": kept})).fetchall()
     assert sorted(row[0] for row in rows) == [1, 2, 2]
 
 
@@ -136,7 +136,7 @@ def test_every_aggregate_in_panes_and_expanded(con: duckdb.DuckDBPyConnection) -
 def _at(con: duckdb.DuckDBPyConnection, flow: Flow, rows: list[Row], points: list[Row]) -> list[Row]:
     keys, times = pa.array([point[0] for point in points], pa.int32()), pa.array([point[1] for point in points])
     con.register("asked", pa.table({"k": keys, "event_time": times.cast(pa.int64())}))
-    return _answer(con, flow, rows, text=lambda flow, relations: lower.at_points(flow, relations, "asked"))
+    return _answer(con, flow, rows, text=lambda flow, relations: lowering.at_points(flow, relations, "asked"))
 
 
 def test_running_at_asked_times(con: duckdb.DuckDBPyConnection) -> None:
@@ -205,13 +205,13 @@ def test_kinds_are_all_the_nodes_there_are() -> None:
 
     from streamgauge.dataflow.nodes import Node, UserJobNode
 
-    assert set(lower.kinds()) == set(get_args(Node)) - {UserJobNode}
+    assert set(lowering.kinds()) == set(get_args(Node)) - {UserJobNode}
 
 
 def test_unknown_node_is_named() -> None:
     """What has no lowering is said by its name."""
     with pytest.raises(TypeError, match="SimpleNamespace"):
-        lower.lower(SimpleNamespace(name="nonsense"), {})
+        lowering.lower(SimpleNamespace(name="nonsense"), {})
     assert isinstance(A.node, Source)
 
 
@@ -259,7 +259,7 @@ def test_window_aggregate_is_its_plain_statement(window: Window, rows: list[Row]
             if inside:
                 wanted.append((key, start, start + window.range_us, total, len(inside), low, last, last + 7))
     assert Counter(_shared(_windowed(A, window), rows)) == Counter(wanted)
-    with mock.patch.object(lower, "PANES_MAX", 0):  # as for windows that overlap many times
+    with mock.patch.object(lowering, "PANES_MAX", 0):  # as for windows that overlap many times
         assert Counter(_shared(_windowed(A, window), rows)) == Counter(wanted)
 
 
@@ -303,8 +303,8 @@ def test_running_values_are_those_at_every_event_time(
     flow = with_lineage(A.running(keys="k", **parts).sink("out"))
     every = _answer(OPEN[0], flow, rows)
     last = {(row[0], sum(cut <= row[-2] for cut in cuts)): row for row in sorted(every, key=lambda row: row[-2])}
-    number = lower.span_number(sorted(cuts))
-    by_spans = _answer(OPEN[0], flow, rows, text=lambda flow, relations: lower.by_spans(flow, relations, number))
+    number = lowering.span_number(sorted(cuts))
+    by_spans = _answer(OPEN[0], flow, rows, text=lambda flow, relations: lowering.by_spans(flow, relations, number))
     assert {(row[0], row[-1]): row[:-1] for row in by_spans} == last
     assert len(by_spans) == len(last)
     assert _at(OPEN[0], flow, rows, asked) == [row for row in every if (row[0], row[-2]) in asked]

@@ -12,8 +12,8 @@ from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Explode, Flow, Node, Select, Sink, Source, Where, Window, WindowAggregate
-from streamgauge.engines.duckdb_oracle.lower import sql
-from streamgauge.engines.synthetic.answers import build
+from streamgauge.engines.duckdb_oracle.lowering import sql
+from streamgauge.engines.synthetic.lowering import build
 from tests.unit.helpers_duckdb import duckdb_session
 
 SECOND = 1_000_000

@@ -7,8 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.engines.synthetic.consumer_capacity import Pace
-from streamgauge.engines.synthetic.main import degradation_us
+from streamgauge.engines.synthetic.main import Pace, degradation_us
 
 
 class FakeClock:

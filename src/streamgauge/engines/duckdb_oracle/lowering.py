@@ -13,7 +13,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import singledispatch
+from functools import cache, lru_cache, singledispatch
+from pathlib import Path
 
 from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.core.schema import quote, quoted
@@ -42,7 +43,8 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 from streamgauge.dataflow.operators import reference_sql
-from streamgauge.engines.duckdb_oracle.static_table import relation_of
+from streamgauge.dataflow.static_table import Table
+from streamgauge.system.scratch import Scratch
 
 TIME, SPAN = "__time", "__span"
 Relations = Mapping[str, str]
@@ -449,3 +451,22 @@ def _running_at(node: RunningAggregate, relations: Relations, points: str) -> st
 
 def _same_keys(node: RunningAggregate) -> str:
     return " AND ".join(f"__rows.{quote(key)} IS NOT DISTINCT FROM __asked.{quote(key)}" for key in node.keys)
+
+
+@lru_cache(maxsize=64)
+def relation_of(table: Table) -> str:
+    """A relation with the table's rows, as SQL. Timestamps are UTC without a zone."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = table.to_arrow()
+    naive = [pa.timestamp("us") if pa.types.is_timestamp(field.type) else field.type for field in rows.schema]
+    path = Path(_folder().name) / f"{len(list(Path(_folder().name).iterdir()))}.parquet"
+    pq.write_table(rows.cast(pa.schema(list(zip(rows.column_names, naive, strict=True)))), path)
+    return f"read_parquet('{path}')"
+
+
+@cache
+def _folder() -> Scratch:
+    """Removed when the process ends."""
+    return Scratch("tables")
