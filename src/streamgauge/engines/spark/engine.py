@@ -16,8 +16,8 @@ from streamgauge.engines.spark.cluster.master import settings_of
 from streamgauge.engines.spark.cluster.state import cluster_at
 from streamgauge.engines.spark.execution_modes import MICRO_BATCH, ExecutionMode
 from streamgauge.engines.spark.launch import spark_process, started
-from streamgauge.engines.spark.session.connectors import jars_for
-from streamgauge.engines.spark.session.local_master import is_local
+from streamgauge.engines.spark.session.environment import jars_for
+from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.structured.job import SparkJob
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed

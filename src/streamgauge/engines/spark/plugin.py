@@ -11,9 +11,9 @@ from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.engines.spark import batch_interval, options, tuning, validate, watermark
 from streamgauge.engines.spark.cluster.master import require_master
 from streamgauge.engines.spark.dstream import options as dstream
-from streamgauge.engines.spark.probes.dstream import DStream
-from streamgauge.engines.spark.probes.micro_batch import MicroBatch
-from streamgauge.engines.spark.probes.real_time import RealTime
+from streamgauge.engines.spark.latency_probe import MicroBatch
+from streamgauge.engines.spark.latency_probe_dstream import DStream
+from streamgauge.engines.spark.latency_probe_realtime import RealTime
 from streamgauge.engines.spark.session import environment
 from streamgauge.engines.spark.structured import realtime
 from streamgauge.engines.spark.user_job.operator_profiler import SparkOperatorProfiler

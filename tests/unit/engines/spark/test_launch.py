@@ -13,10 +13,10 @@ from streamgauge.engines.spark import engine, launch
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.engines.spark.launch import started
 from streamgauge.engines.spark.session import python_workers
-from streamgauge.engines.spark.session.spark_home import NOTICE, view_of_spark_home
+from streamgauge.engines.spark.session.python_workers import NOTICE, view_of_spark_home
+from streamgauge.engines.spark.session.session import RUNNING, UP
 from streamgauge.engines.spark.user_job import operator_benchmark as operator_benchmark
 from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedJob, Timing
-from streamgauge.engines.spark.user_job.user_function import RUNNING, UP
 from streamgauge.engines.spi import Edges
 from streamgauge.system.child_processes import ChildFailed, ChildSilent
 from streamgauge.transports.spi import Edge

@@ -9,7 +9,6 @@ from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Source, WindowAggregate, WindowJoin
-from streamgauge.engines.spark.dstream.block_log import BLOCKS_REPORTED
 from streamgauge.engines.spark.dstream.lowering import BatchLowering
 from streamgauge.engines.spark.dstream.options import BATCH, BLOCK, PRESSURE, RECEIVERS, SETTINGS, receiving, seconds
 from streamgauge.engines.spark.dstream.queue_receiver import QueueReceiver
@@ -20,6 +19,7 @@ from streamgauge.engines.spark.io.flight import FlightAdapter
 from streamgauge.engines.spark.io.spi import Reader, numbered_readers
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.queries import Query
+from streamgauge.engines.spark.session.logs import BLOCKS_REPORTED
 from streamgauge.engines.spark.structured.job_settings import JobSettings
 from streamgauge.engines.spark.structured.main import Queries, Sut, run
 from streamgauge.engines.spi import Edges

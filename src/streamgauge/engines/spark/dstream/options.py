@@ -18,7 +18,7 @@ from streamgauge.engines.spark.lowering.mergeable import non_mergeable
 from streamgauge.engines.spark.options import LOWERING, RULES, WAREHOUSE
 from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
 from streamgauge.engines.spark.parallelism import requested_master
-from streamgauge.engines.spark.session.local_master import local_slots
+from streamgauge.engines.spark.session.masters import local_slots
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
 
 RECEIVERS = "socket"

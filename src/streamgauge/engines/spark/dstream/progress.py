@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamgauge.core.batch_progress import ADD_BATCH, BatchProgress
-from streamgauge.engines.spark.observe.event_log import MS
+from streamgauge.engines.spark.session.logs import MS
 
 Block = Sequence[int]
 """A received block: partition, Spark's stream, block number, lines."""

@@ -9,7 +9,7 @@ from typing import Any
 from streamgauge.core import batch_progress as steps
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
-from streamgauge.engines.spark.observe.event_log import MS
+from streamgauge.engines.spark.session.logs import MS
 
 _DURATIONS = {
     steps.LATEST_OFFSET: "latestOffset", steps.WAL_COMMIT: "walCommit", steps.QUERY_PLANNING: "queryPlanning",

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamgauge.core.errors import MachineError
-from streamgauge.engines.spark.session.connectors import jars_for
-from streamgauge.engines.spark.session.local_master import is_local
+from streamgauge.engines.spark.session.masters import is_local
+from streamgauge.system.jars import JarSet, resolved
 from streamgauge.system.java import OPTION_VARIABLES
 from streamgauge.system.python_path import VARIABLE as PYTHONPATH
 from streamgauge.system.python_path import removed_entries
@@ -106,3 +106,31 @@ def require_loadable_state(provider: str, folder: Path) -> None:
             "folder is mounted noexec\n  set TMPDIR to a folder on a file system that allows programs, for instance "
             "TMPDIR=/var/tmp"
         )
+
+
+_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13"
+KAFKA = (
+    (JarSet("spark-kafka-4.3.0", (f"{_CONNECTOR}:4.3.0",)),),
+    # Fallback for mirrors without the exact version; tested with Spark 4.3.0. The token provider is only for
+    # delegation tokens.
+    (
+        JarSet("spark-kafka-4.2.0", (f"{_CONNECTOR}:4.2.0",), (_TOKENS,)),
+        JarSet("spark-kafka-tokens-4.0.0", (f"{_TOKENS}:4.0.0",)),
+    ),
+)
+"""Tested jars for Spark's Kafka source and sink, the exact version first."""
+AVRO = tuple(
+    (JarSet(f"spark-avro-{version}", (f"org.apache.spark:spark-avro_2.13:{version}",)),)
+    for version in ("4.3.0", "4.2.0", "4.1.1")
+)
+"""Tested jars for `from_avro`; the last one is a fallback, tested with Spark 4.3.0."""
+CONNECTORS = {"kafka": KAFKA}
+"""The jars of a transport that Spark reads by a connector of its own."""
+
+
+def jars_for(transport: str, options: Mapping[str, str]) -> list[Path]:
+    """Jars for Spark's class path, without duplicates. Raises MachineError if they cannot be downloaded."""
+    jars = resolved(CONNECTORS[transport]) if transport in CONNECTORS else []
+    jars += resolved(AVRO) if options.get("encoding") == "avro" else []
+    return list({path.name: path for path in jars}.values())

@@ -31,7 +31,7 @@ from streamgauge.engines.spark.options import (
     with_rocksdb,
 )
 from streamgauge.engines.spark.parallelism import executor_cores, tasks_unless_set
-from streamgauge.engines.spark.session.local_master import is_local
+from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
 from streamgauge.engines.spark.structured.job import SparkJob
 from streamgauge.engines.spark.watermark import NONE, delay_of

@@ -20,14 +20,15 @@ import cloudpickle
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.dataflow.lineage import added
-from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.lowering.queries import Query, queries
 from streamgauge.engines.spark.observe.row_counts import RowCounters
 from streamgauge.engines.spark.options import JVM_OPTIONS
 from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import (
+    UP,
     LocalSession,
     end_session,
+    error_message,
     inherited_settings,
     jvm_ended,
     open_checked,
@@ -38,7 +39,6 @@ from streamgauge.engines.spark.structured.query_builder import QueryBuilder
 from streamgauge.engines.spark.structured.row_counting import RowCounting
 from streamgauge.engines.spark.structured.streaming_queries import StreamingQueries
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
-from streamgauge.engines.spark.user_job.user_function import UP
 from streamgauge.system.child_processes import announce, serve
 
 

@@ -17,7 +17,7 @@ from streamgauge.engines.spark.batch_interval import seconds
 from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
 from streamgauge.engines.spark.options import WAREHOUSE
 from streamgauge.engines.spark.parallelism import SETTING, requested_master
-from streamgauge.engines.spark.session.local_master import local_slots
+from streamgauge.engines.spark.session.masters import local_slots
 from streamgauge.engines.spi import Capabilities, StartRequest
 
 INSTANCES = "1"

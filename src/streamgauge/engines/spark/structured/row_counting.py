@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.observe.row_counts import RowCounters
+from streamgauge.engines.spark.session.session import error_message
 
 
 class RowCounting:

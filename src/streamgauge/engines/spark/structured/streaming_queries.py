@@ -7,9 +7,9 @@ from typing import Any
 
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import is_full
-from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.observe import query_progress
+from streamgauge.engines.spark.session.session import error_message
 from streamgauge.engines.spark.structured.query_builder import QueryBuilder
 from streamgauge.engines.spark.structured.row_counting import RowCounting
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob

@@ -10,7 +10,7 @@ from pathlib import Path
 from streamgauge.core.errors import EngineError
 from streamgauge.engines.spark.options import defaults, split
 from streamgauge.engines.spark.session.environment import environment_of
-from streamgauge.engines.spark.session.spark_home import view_of_spark_home
+from streamgauge.engines.spark.session.python_workers import view_of_spark_home
 from streamgauge.engines.spark.user_job.batch_main import BatchJob
 from streamgauge.engines.spi import BatchAnswer, BatchRequest
 from streamgauge.system.child_processes import Child, ChildFailed

@@ -38,12 +38,11 @@ from streamgauge.dataflow.nodes import Node, Process, Source, WindowAggregate
 from streamgauge.engines.operator_profiler import IsolatedOperator, Slice
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
 from streamgauge.engines.spark.columns import column, ddl
-from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering, lowering_of
 from streamgauge.engines.spark.options import JVM_OPTIONS, defaults, lowerings_in_force, split
 from streamgauge.engines.spark.session.python_workers import UNCHANGED
-from streamgauge.engines.spark.session.session import LocalSession, end_session, open_checked
+from streamgauge.engines.spark.session.session import LocalSession, end_session, error_message, open_checked
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
 from streamgauge.engines.spark.user_job.timing_methods import CLASS_ONLY, method_of
 from streamgauge.system.child_processes import serve

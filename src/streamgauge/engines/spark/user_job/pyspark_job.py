@@ -22,7 +22,7 @@ from streamgauge.core.errors import JobError, Problem
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.columns import column
-from streamgauge.engines.spark.session.local_master import is_local
+from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.user_job import result_types as result_types
 from streamgauge.engines.spark.user_job.error_advice import advice_for
 from streamgauge.engines.spark.user_job.user_function import no_query, reported

@@ -13,11 +13,10 @@ from typing import Any
 from pyspark.sql.streaming import DataStreamWriter, StreamingQueryManager
 
 from streamgauge.core.errors import JobError
+from streamgauge.engines.spark.session.session import RUNNING, UP
 from streamgauge.system.child_processes import announce
 from streamgauge.system.user_code import NO_QUERY, WITHOUT_SINK, own_frames
 
-UP = "spark is up, its query is starting"
-RUNNING = "spark is up, your function is running"
 REPORT_S = 1.0
 _QUERY_CALLS = (
     (DataStreamWriter, "start"), (DataStreamWriter, "toTable"), (StreamingQueryManager, "awaitAnyTermination"),

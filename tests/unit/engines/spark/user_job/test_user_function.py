@@ -12,8 +12,9 @@ import pytest
 from pyspark.sql.streaming import DataStreamWriter
 
 from streamgauge.core.errors import JobError, Problem
+from streamgauge.engines.spark.session.session import RUNNING, UP
 from streamgauge.engines.spark.user_job import user_function as user_function
-from streamgauge.engines.spark.user_job.user_function import NO_QUERY, RUNNING, UP, no_query, reported
+from streamgauge.engines.spark.user_job.user_function import NO_QUERY, no_query, reported
 
 STARTING = """
 def starts(writer):

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import Problem
 from streamgauge.engines import latency_probe
-from streamgauge.engines import latency_probe as stage_times
 from streamgauge.engines.latency_probe import (
     DOUBT_SHARE,
     Breakdown,
@@ -32,8 +31,8 @@ from streamgauge.engines.latency_probe import (
     TrialTimes,
 )
 from streamgauge.engines.spark.batch_interval import seconds
-from streamgauge.engines.spark.observe import event_log
-from streamgauge.engines.spark.observe.event_log import BatchWork
+from streamgauge.engines.spark.session import logs
+from streamgauge.engines.spark.session.logs import BatchWork
 from streamgauge.transports.registry import STAMPS
 
 PROBES = "probes"
@@ -79,7 +78,7 @@ class MicroBatch:
         return milliseconds(interval_s)
 
     def problems(self, request: ProbeRequest) -> Iterator[Problem]:
-        yield from event_log.conflicts(request.options)
+        yield from logs.conflicts(request.options, logs.event_log_options(Path()))
         if request.options.get(PROBES) == "off":
             rule = "must be progress or on: batches are known by it"
             yield Problem(f"option {PROBES}", rule, "off", "leave it out")
@@ -146,14 +145,14 @@ class BatchProbe:
 
     @property
     def options(self) -> Mapping[str, str]:
-        return event_log.options(self.logs)
+        return logs.event_log_options(self.logs)
 
     def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
         """Nothing: the table of batches has the engine's report."""
 
     def batches(self, progress: list[dict[str, Any]], times: TrialTimes) -> dict[int, Batch]:
         """The batches with all timestamps known; `progress`: rows of the table of batches."""
-        return batches_of(progress, event_log.work(self.logs), times.read_us, times.committed_us)
+        return batches_of(progress, logs.work(self.logs), times.read_us, times.committed_us)
 
     def stage_times(
         self, batches: Mapping[int, Batch], results: ResultTimes, sample: Sample | None
@@ -228,7 +227,7 @@ def stage_times_of(
     if sample is not None:
         moments, last = [*moments, sample.result_in_broker(last)], latency_probe.CONSUMED
     return (
-        stage_times.stage_times(results.event_us, moments, results.emission_us, last).select(known),
+        latency_probe.stage_times(results.event_us, moments, results.emission_us, last).select(known),
         of_batch[known],
         known,
     )
@@ -250,7 +249,7 @@ def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[st
 def _firsts(batches: Mapping[int, Batch], results: ResultTimes) -> Times:
     """Latencies of the results whose event came first in a batch."""
     known = results.select(np.isin(results.batches, np.array(list(batches), np.int64)))
-    return known.latencies_us[stage_times.first_of_each(known.batches, known.event_us)]
+    return known.latencies_us[latency_probe.first_of_each(known.batches, known.event_us)]
 
 
 def microseconds(ms: float | None) -> int:

@@ -1,8 +1,11 @@
-"""The latency probe of DStreams over Spark's own receivers: through a socket, a block and a batch.
+"""The latency probe of DStreams, whose batches are made at fixed times and may wait for their turn.
 
-A block's name says when its interval began, and so when it was cut. Spark's log says when its driver learned of the
-block, and the SUT reports its batch and its number of lines. A receiver keeps the order of its generator, so these
-numbers say in which block every event is.
+With a queue, stages and checks are those of micro-batches except for the wait: a batch's input is fixed when the batch
+is made. So it waits for the batch before it, not for its events.
+
+Spark's own receivers make blocks first. A block's name says when its interval began, and so when it was cut. Spark's
+log says when its driver learned of the block, and the SUT reports its batch and its number of lines. A receiver keeps
+the order of its generator, so these numbers say in which block every event is.
 
 A receiver stamps no line. An event can be received as soon as the interval of its block has begun, and not before:
 there `received` ends. The time on the wire, less than an interval, is in the stage after it.
@@ -13,31 +16,61 @@ were offered, and before the recorder knew that a batch with it begins.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
-from streamgauge.engines import latency_probe as stage_times
-from streamgauge.engines.latency_probe import ResultTimes, Sample, StageTimes, Times, Timestamp
-from streamgauge.engines.spark.dstream import block_log
+from streamgauge.core.errors import Problem
+from streamgauge.engines import latency_probe
+from streamgauge.engines.latency_probe import (
+    ProbeRequest,
+    ResultTimes,
+    Sample,
+    StageTimes,
+    Times,
+    Timestamp,
+    TrialTimes,
+)
+from streamgauge.engines.spark.dstream.options import BATCH, BLOCK, RECEIVERS, requested_value, seconds
 from streamgauge.engines.spark.dstream.progress import DStreamProgress
-from streamgauge.engines.spark.observe import event_log
-from streamgauge.engines.spark.probes.intervals import QUEUED, IntervalProbe
-from streamgauge.engines.spark.probes.micro_batch import (
+from streamgauge.engines.spark.latency_probe import (
     READ,
     TOLERANCE_US,
+    WRITTEN,
     Batch,
+    BatchProbe,
     ReadVisibility,
+    batches_of,
+    milliseconds,
     timestamps_of,
 )
+from streamgauge.engines.spark.latency_probe import STAGES as OF_MICRO_BATCHES
+from streamgauge.engines.spark.session import logs
+
+QUEUED = "queued"
+
+
+@dataclass(frozen=True)
+class IntervalProbe(BatchProbe):
+    """Implements `ProbeInput`."""
+
+    def batches(self, progress: list[dict[str, Any]], times: TrialTimes) -> dict[int, Batch]:
+        """As for micro-batches, with the time at which each batch was made instead of its start."""
+        made_us = logs.batch_times(self.logs)
+        found = batches_of(progress, logs.work(self.logs), times.read_us, times.committed_us)
+        return {
+            number: replace(batch, started_us=made_us[number]) for number, batch in found.items() if number in made_us
+        }
+
 
 RECEIVED, IN_BLOCK, ANNOUNCED, IN_BATCH = "received", "in a block", "stored and announced", "in a batch"
-STAGES = {
+RECEIVER_STAGES = {
     RECEIVED: "over sockets: until the interval of the block that has it had begun; so long it lay between both ends",
     IN_BLOCK: "over sockets: until that interval was over, the wire's part of it included",
     ANNOUNCED: "over sockets: until the block was stored, and Spark's driver knew of it",
@@ -73,7 +106,7 @@ def blocks_of(progress: Iterable[DStreamProgress], reported_us: Mapping[tuple[in
             if (stream, number) not in reported_us:
                 silent.add(partition)
             if partition not in silent:
-                row = (lines, batch.batch, number * event_log.MS, reported_us[stream, number])
+                row = (lines, batch.batch, number * logs.MS, reported_us[stream, number])
                 rows.setdefault(partition, []).append(row)
     found = {}
     for partition, of in rows.items():
@@ -93,7 +126,7 @@ class ReceiverProbe(IntervalProbe):
     @property
     def options(self) -> Mapping[str, str]:
         self.logs.mkdir(exist_ok=True)
-        return {**event_log.options(self.logs), **block_log.options(self.private)}
+        return {**logs.event_log_options(self.logs), **logs.block_log_options(self.private)}
 
     def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
         self.progress.extend(one for one in batch_progress() if isinstance(one, DStreamProgress))
@@ -101,7 +134,7 @@ class ReceiverProbe(IntervalProbe):
     def stage_times(
         self, batches: Mapping[int, Batch], results: ResultTimes, _: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-        blocks = blocks_of(self.progress, block_log.blocks_stored(self.private))
+        blocks = blocks_of(self.progress, logs.blocks_stored(self.private))
         return stage_times_of(batches, results, blocks, round(self.interval_s * US))
 
 
@@ -129,7 +162,7 @@ def stage_times_of(
         Timestamp(QUEUED, at("fixed_us"), within_us=TOLERANCE_US),
         Timestamp("scheduled", at("launched_us"), within_us=TOLERANCE_US),
     ]
-    times = stage_times.stage_times(results.event_us, moments, results.emission_us, READ)
+    times = latency_probe.stage_times(results.event_us, moments, results.emission_us, READ)
     return times.select(known), of_batch[known], known
 
 
@@ -149,3 +182,41 @@ def _in_blocks(results: ResultTimes, blocks: Mapping[int, Blocks]) -> tuple[Time
             partition_blocks.batches[places],
         )
     return started_us, reported_us, in_batch
+
+
+STAGES = {
+    "generated": OF_MICRO_BATCHES["generated"],
+    **RECEIVER_STAGES,
+    "waiting": "until the time of the next batch, which is made then and knows what it reads",
+    QUEUED: "until Spark began to work on the batch",
+    **{name: OF_MICRO_BATCHES[name] for name in ("scheduled", "read", WRITTEN)},
+    READ: "over sockets, which hide reads: until the recorder had the result",
+}
+
+
+@dataclass(frozen=True)
+class DStream:
+    """Implements `LatencyProbe`."""
+
+    stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
+    interval: str | None = BATCH
+
+    def seconds(self, interval: str) -> float:
+        return seconds(interval)
+
+    def option_value(self, interval_s: float) -> str:
+        return milliseconds(interval_s)
+
+    def problems(self, request: ProbeRequest) -> Iterator[Problem]:
+        yield from logs.conflicts(request.options, logs.event_log_options(Path()))
+        if request.transport == RECEIVERS:
+            yield from logs.conflicts(request.options, logs.BLOCK_LOG_NEEDS)
+
+    def evidence(self, request: ProbeRequest, private: Path) -> IntervalProbe:
+        between = {QUEUED: "fixed_us"}
+        if request.transport != RECEIVERS:
+            return IntervalProbe(
+                private, ReadVisibility(True, request.frontier == "common"), stages_before_tasks=between
+            )
+        interval_s = seconds(requested_value(request.options, BLOCK))
+        return ReceiverProbe(private / "events", READ_KNOWN_BEFORE_START, private=private, interval_s=interval_s)

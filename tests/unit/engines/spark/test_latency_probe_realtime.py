@@ -13,7 +13,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.latency_probe import Breakdown, ProbeRequest, Sample, StageTimes
-from streamgauge.engines.spark.probes.real_time import (
+from streamgauge.engines.spark.latency_probe_realtime import (
     STAGES,
     RealTime,
     TopicToTopic,

@@ -1,8 +1,13 @@
-"""Reads from Spark's event log when the tasks of each batch ran (to the millisecond). No verdict depends on it."""
+"""Spark's logs, to the millisecond: when the tasks of each batch ran, and when received blocks were reported.
+
+The event log has the tasks, but lists blocks without a time. Spark's block tracker logs each block at debug level.
+Debug logs of receivers would have more, but one line per record. No verdict depends on either log.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +24,7 @@ BATCH_ID, BATCH_TIME = "streaming.sql.batchId", "spark.streaming.internal.batchT
 _JOB, _END = "SparkListenerJobStart", "SparkListenerTaskEnd"
 
 
-def options(folder: Path) -> dict[str, str]:
+def event_log_options(folder: Path) -> dict[str, str]:
     """Spark options to write its event log into a folder as one file."""
     return {
         "spark.eventLog.enabled": "true",
@@ -29,9 +34,9 @@ def options(folder: Path) -> dict[str, str]:
     }
 
 
-def conflicts(user_options: Mapping[str, str]) -> Iterator[Problem]:
-    """Problems of user options that the event log needs."""
-    for name in options(Path()):
+def conflicts(user_options: Mapping[str, str], needed: Iterable[str]) -> Iterator[Problem]:
+    """Problems of user options that a log needs."""
+    for name in needed:
         if name in user_options:
             yield Problem(f"option {name}", "is set by anatomy itself", user_options[name], "leave it out")
 
@@ -95,3 +100,44 @@ def _together(one: BatchWork, other: BatchWork) -> BatchWork:
         max(one.finished_us, other.finished_us),
         one.run_us + other.run_us,
     )
+
+
+BLOCKS_REPORTED = "spark.streamgauge.blocks"
+"""If set, the SUT reports the blocks of each batch and their number of lines."""
+JAVA = "spark.driver.extraJavaOptions"
+BLOCK_LOG_NEEDS = (BLOCKS_REPORTED, JAVA)
+_SPARKS_OWN = "classpath:org/apache/spark/log4j2-defaults.properties"
+_TRACKER = "org.apache.spark.streaming.scheduler.ReceivedBlockTracker"
+_LINE = re.compile(r"(\d+) Stream \d+ received block input-(\d+)-(\d+)")
+
+
+def block_log_options(folder: Path) -> dict[str, str]:
+    """Spark options to write this log into a folder. Other logging does not change."""
+    config = folder / "log4j2.properties"
+    config.write_text(_log4j_config(folder / "blocks.log"), encoding="utf-8")
+    return {BLOCKS_REPORTED: "on", JAVA: f"-Dlog4j2.configurationFile={_SPARKS_OWN},{config.resolve().as_uri()}"}
+
+
+def blocks_stored(folder: Path) -> dict[tuple[int, int], int]:
+    """(stream, block number) to the time of its report, microseconds since the epoch; empty without a log."""
+    path = folder / "blocks.log"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    matches = (_LINE.fullmatch(line) for line in lines)
+    return {(int(one[2]), int(one[3])): int(one[1]) * MS for one in matches if one}
+
+
+def _log4j_config(log: Path) -> str:
+    """Added to Spark's logging configuration: the tracker logs to a file, and only warnings to the console."""
+    return f"""
+appender.blocks.type = File
+appender.blocks.name = blocks
+appender.blocks.fileName = {log.resolve()}
+appender.blocks.layout.type = PatternLayout
+appender.blocks.layout.pattern = %d{{UNIX_MILLIS}} %m%n
+logger.tracker.name = {_TRACKER}
+logger.tracker.level = debug
+logger.tracker.additivity = false
+logger.tracker.appenderRef.console.ref = console
+logger.tracker.appenderRef.console.level = warn
+logger.tracker.appenderRef.blocks.ref = blocks
+"""

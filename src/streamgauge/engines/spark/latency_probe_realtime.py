@@ -19,7 +19,6 @@ import numpy as np
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.errors import Problem
 from streamgauge.engines import latency_probe
-from streamgauge.engines import latency_probe as stage_times
 from streamgauge.engines.latency_probe import (
     DOUBT_SHARE,
     Breakdown,
@@ -94,7 +93,7 @@ def stage_times_of(results: ResultTimes, sample: Sample) -> tuple[StageTimes, np
         sample.event_in_broker(),
         sample.result_in_broker(READ_AND_PROCESSED),
     ]
-    times = stage_times.stage_times(sampled.event_us, moments, sampled.emission_us, latency_probe.CONSUMED)
+    times = latency_probe.stage_times(sampled.event_us, moments, sampled.emission_us, latency_probe.CONSUMED)
     return times.select(known), known
 
 

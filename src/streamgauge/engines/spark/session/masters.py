@@ -1,4 +1,7 @@
-"""Masters of a Spark on this machine alone. Does not load Spark."""
+"""Masters as Spark names them, local ones and standalone clusters, and its settings of executors' cores.
+
+Does not load Spark.
+"""
 
 from __future__ import annotations
 
@@ -22,3 +25,20 @@ def local_slots(master: str) -> int | None:
     """The tasks that it runs at once, N of `local[N]`; None where that is not stated, and for every other master."""
     match = _LOCAL.fullmatch(master)
     return int(match[1] or 1) if match is not None and match[1] != "*" else None
+
+
+SCHEME = "spark://"
+HOST = "127.0.0.1"
+"""The address on which this machine's cluster listens."""
+ALL_CORES, EXECUTOR_CORES = "spark.cores.max", "spark.executor.cores"
+"""Spark's settings of the cores of all executors of a job, and of each executor."""
+
+
+def is_standalone(master: str | None) -> bool:
+    """Whether it is the address of a standalone master, and not of another kind of cluster or a local Spark."""
+    return master is not None and master.startswith(SCHEME)
+
+
+def places(master: str) -> list[str]:
+    """The HOST:PORT of each of its masters: a standby master has the next one."""
+    return master.removeprefix(SCHEME).split(",")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamgauge.engines.spark.session.local_master import is_local, is_valid_local, local_slots
+from streamgauge.engines.spark.session.masters import is_local, is_valid_local, local_slots
 
 
 @pytest.mark.parametrize(
