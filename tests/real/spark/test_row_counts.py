@@ -70,7 +70,7 @@ def test_every_operator_is_counted_as_the_oracle_has_it(spark: Any, name: str) -
     made = with_lineage(FLOWS[name])
     probes, run = RowCounters(spark, added(made)), f"{next(RUNS):x}"
     (query,) = queries(made)
-    frame = Lowering(lambda node: opened(spark, made, node, probes), _never, {}, 1, probe=probes).output(query)
+    frame = Lowering(lambda node: opened(spark, made, node, probes), _never, {}, 1, counter=probes).output(query)
     expected = {node.name: rows_of(made, node) for node in graph.operators(made) if node.name not in added(made)}
     if len(made.sinks) > 1:
         expected = {operator: expected[operator] for operator in ("a", "words")}

@@ -13,11 +13,11 @@ from streamgauge.core.clock import US
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Source, Union
 from streamgauge.engines.spark.batch_interval import seconds
+from streamgauge.engines.spark.lowering.windows import NO_DELAY
 from streamgauge.engines.spark.options import split
 from streamgauge.engines.spi import StartRequest
 from streamgauge.transports.registry import BROKERED
 
-NONE = "0 seconds"
 BROKER_DELAY = "1 second"
 """About a hundred times the skew observed between generators on one machine."""
 
@@ -27,7 +27,7 @@ def delay_of(requested: str, transport: str, partitions: int, flow: Flow | None 
     if requested != "auto":
         return requested
     uneven = partitions > 1 or (flow is not None and _unites_streams(flow))
-    return BROKER_DELAY if transport in BROKERED and uneven else NONE
+    return BROKER_DELAY if transport in BROKERED and uneven else NO_DELAY
 
 
 def _unites_streams(flow: Flow) -> bool:

@@ -14,7 +14,7 @@ from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Source
 from streamgauge.engines.spark import validate
-from streamgauge.engines.spark.lowering.mergeable import non_mergeable
+from streamgauge.engines.spark.lowering.windows import non_mergeable
 from streamgauge.engines.spark.options import LOWERING, RULES, WAREHOUSE
 from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
 from streamgauge.engines.spark.parallelism import requested_master

@@ -12,8 +12,8 @@ from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.io.kafka import CLIENTS, ClientSettings, Writer, effective_settings, read
 from streamgauge.engines.spark.io.spi import QueryStart, Reader
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
-from streamgauge.engines.spark.lowering.dataframe import Probe
 from streamgauge.engines.spark.lowering.queries import Query
+from streamgauge.engines.spark.lowering.row_counter import RowCounter
 from streamgauge.engines.spark.options import REDACTION
 from streamgauge.engines.spi import Edges
 from streamgauge.transports.kafka.client.result_messages import is_carried
@@ -49,7 +49,7 @@ class KafkaAdapter:
         columns: Sequence[str],
         reader: Reader,
         packing: Packing | None = None,
-        probe: Probe | None = None,
+        counter: RowCounter | None = None,
     ) -> DataFrame:
         """Always rows: lowerings that read packed blocks are refused before the start."""
         return read(session, source, columns, self._edges, self._clients.reading)

@@ -132,8 +132,7 @@ def first_serial(task_attempt: int) -> int:
 
 def block(rows: pa.Table) -> bytes:
     """Rows as one Arrow IPC stream."""
-    batch = rows.combine_chunks().to_batches()[0]
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows.combine_chunks())
     return bytes(sink.getvalue().to_pybytes())

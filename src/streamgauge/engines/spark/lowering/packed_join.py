@@ -24,10 +24,11 @@ from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_STAR
 from streamgauge.core.schema import arrow_type
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Source, WindowJoin
-from streamgauge.engines.spark.columns import columns, ddl
 from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, PACKED, SERIAL, SIDE, TIME, Packing
-from streamgauge.engines.spark.lowering.panes import MARK
+from streamgauge.engines.spark.lowering.columns import columns, ddl
+from streamgauge.engines.spark.lowering.operators import MARK
+from streamgauge.engines.spark.lowering.windows import NO_DELAY
 
 WINDOW = "_window"
 Batches = Iterator[pa.RecordBatch]
@@ -44,7 +45,7 @@ def packed_join(
     left, right = _sides(node, lower, read_packed, buckets)
     stored_blocks = (
         left.unionByName(right)
-        .withWatermark(TIME, "0 seconds")
+        .withWatermark(TIME, NO_DELAY)
         .groupBy(window.alias(WINDOW), BUCKET, SIDE, SERIAL)
         .agg(F.first(BLOCK).alias(BLOCK))
     )

@@ -9,14 +9,16 @@
 4. Unpack blocks to rows, or chain: the process splits its results by the keys of the next process.
 
 If all sources of a batch are cut at one event time (the common frontier), sorting within a batch is sufficient.
-Otherwise each bucket holds rows until the watermark passes them (`held_rows`), and its state includes them. A class
+Otherwise each bucket holds rows until the watermark passes them (`HeldRows`), and its state includes them. A class
 that states times itself uses Spark's watermark, which lags one batch, as windows do. A timer per bucket fires when that
 watermark moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -30,7 +32,6 @@ from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Process, Source
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
-from streamgauge.engines.spark.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import (
     BLOCK,
@@ -43,10 +44,10 @@ from streamgauge.engines.spark.lowering.arrow_blocks import (
     Packing,
 )
 from streamgauge.engines.spark.lowering.chaining import CHAINED, ChainSpec
-from streamgauge.engines.spark.lowering.held_rows import HeldRows
-from streamgauge.engines.spark.lowering.panes import MARK
-from streamgauge.engines.spark.observe.query_progress import LATE_ROWS_OF
-from streamgauge.engines.spark.watermark import NONE
+from streamgauge.engines.spark.lowering.columns import column, columns, ddl
+from streamgauge.engines.spark.lowering.operators import MARK
+from streamgauge.engines.spark.lowering.row_counter import LATE_ROWS_OF
+from streamgauge.engines.spark.lowering.windows import NO_DELAY
 
 Batches = Iterator[pa.RecordBatch]
 PackedSource = tuple[Source, Packing]
@@ -156,10 +157,10 @@ def _packed_inputs(
         united = frames[0]
         for frame in frames[1:]:
             united = united.unionByName(frame)
-        return united.withWatermark(TIME, NONE), False
+        return united.withWatermark(TIME, NO_DELAY), False
     frames = [lower(input_) for input_ in node.inputs]
     held = uneven is not None and not all(_is_marked(frame) for frame in frames)
-    packed = [_packed(frame, number, node, buckets, uneven or NONE, held) for number, frame in enumerate(frames)]
+    packed = [_packed(frame, number, node, buckets, uneven or NO_DELAY, held) for number, frame in enumerate(frames)]
     united = packed[0]
     for frame in packed[1:]:
         united = united.unionByName(frame)
@@ -318,3 +319,55 @@ def _unpack(batches: Iterable[pa.RecordBatch]) -> Batches:
     for batch in batches:
         for block in batch.column(BLOCK):
             yield from pa.ipc.open_stream(block.as_buffer()).read_all().to_batches()
+
+
+_HEADER = struct.Struct("<qI")
+
+
+class HeldRows:
+    """The rows of one bucket that wait for the watermark, by input of its process. `schemas` are those of the inputs.
+
+    If a batch reads each partition up to its own offset, a row of a later batch may be earlier than rows of this one.
+    So a bucket holds its rows until the watermark has passed them, and passes them on in order. A row that comes after
+    that is late, and is dropped as Spark drops rows.
+    """
+
+    def __init__(self, schemas: Sequence[pa.Schema]) -> None:
+        self._rows = [schema.empty_table() for schema in schemas]
+        self._released_us: int | None = None
+        self.late = 0
+        """The rows of the last batch that were dropped because they came too late."""
+
+    def __len__(self) -> int:
+        return sum(len(rows) for rows in self._rows)
+
+    def release(self, sides: Sequence[pa.Table], watermark_us: int) -> list[pa.Table]:
+        """Holds the rows of a batch. Returns those before the watermark, by input, with rows held earlier."""
+        released, self.late = [], 0
+        for number, fresh in enumerate(sides):
+            times = fresh.column(TIME).to_numpy()
+            if self._released_us is not None and (in_time := times >= self._released_us).sum() < len(times):
+                self.late += int(len(times) - in_time.sum())
+                fresh = fresh.filter(pa.array(in_time))
+            rows = pa.concat_tables([self._rows[number], fresh])
+            due = rows.column(TIME).to_numpy() < watermark_us
+            released.append(rows.filter(pa.array(due)))
+            self._rows[number] = rows.filter(pa.array(~due))
+        self._released_us = watermark_us if self._released_us is None else max(self._released_us, watermark_us)
+        return released
+
+    def to_bytes(self) -> bytes:
+        """The held rows, and how far rows were released."""
+        blocks = [arrow_blocks.block(rows) for rows in self._rows]
+        released_us = -(2**63) if self._released_us is None else self._released_us
+        sizes = json.dumps([len(block) for block in blocks]).encode()
+        return b"".join([_HEADER.pack(released_us, len(sizes)), sizes, *blocks])
+
+    def restore(self, state: bytes) -> None:
+        released_us, header = _HEADER.unpack_from(state)
+        start = _HEADER.size + header
+        sizes = json.loads(state[_HEADER.size : start])
+        self._released_us = None if released_us == -(2**63) else released_us
+        for number, size in enumerate(sizes):
+            self._rows[number] = pa.ipc.open_stream(state[start : start + size]).read_all()
+            start += size

@@ -9,6 +9,7 @@ from typing import Any
 from streamgauge.core import batch_progress as steps
 from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
+from streamgauge.engines.spark.lowering.row_counter import LATE_ROWS_OF
 from streamgauge.engines.spark.session.logs import MS
 
 _DURATIONS = {
@@ -17,8 +18,6 @@ _DURATIONS = {
 }  # fmt: skip
 _DROPPED = "numRowsDroppedByWatermark"
 _WHOLE = "triggerExecution"
-LATE_ROWS_OF = "late rows of "
-"""The beginning of the names of observed metrics with late rows that operators in Python dropped."""
 
 
 def batch_progress(report: Mapping[str, Any]) -> BatchProgress:

@@ -11,8 +11,8 @@ from streamgauge.engines.spark.batch_interval import interval_of
 from streamgauge.engines.spark.cluster.master import executor_defaults
 from streamgauge.engines.spark.io.registry import adapter_for
 from streamgauge.engines.spark.io.spi import TransportAdapter
-from streamgauge.engines.spark.lowering.dataframe import lowering_of
 from streamgauge.engines.spark.lowering.queries import Query, queries
+from streamgauge.engines.spark.lowering.windows import NO_DELAY, lowering_of
 from streamgauge.engines.spark.options import (
     JVM_OPTIONS,
     LOOPBACK,
@@ -34,7 +34,7 @@ from streamgauge.engines.spark.parallelism import executor_cores, tasks_unless_s
 from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
 from streamgauge.engines.spark.structured.job import SparkJob
-from streamgauge.engines.spark.watermark import NONE, delay_of
+from streamgauge.engines.spark.watermark import delay_of
 from streamgauge.engines.spi import Edges
 
 
@@ -79,7 +79,7 @@ class JobSettings:
     @property
     def watermark_delay(self) -> str:
         """In Spark's format."""
-        requested = self.options.get("watermark_delay", NONE)
+        requested = self.options.get("watermark_delay", NO_DELAY)
         return delay_of(requested, self.job.edges.transport, len(self.job.edges.inputs), self.job.flow)
 
     def is_uneven(self, query: Query) -> bool:

@@ -37,9 +37,10 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Node, Process, Source, WindowAggregate
 from streamgauge.engines.operator_profiler import IsolatedOperator, Slice
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
-from streamgauge.engines.spark.columns import column, ddl
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
-from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering, lowering_of
+from streamgauge.engines.spark.lowering.columns import column, ddl
+from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering
+from streamgauge.engines.spark.lowering.windows import lowering_of
 from streamgauge.engines.spark.options import JVM_OPTIONS, defaults, lowerings_in_force, split
 from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import LocalSession, end_session, error_message, open_checked

@@ -21,7 +21,7 @@ from pyspark.sql.types import LongType, StructType, TimestampType
 from streamgauge.core.errors import JobError, Problem
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow.nodes import UserJobNode
-from streamgauge.engines.spark.columns import column
+from streamgauge.engines.spark.lowering.columns import column
 from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.user_job import result_types as result_types
 from streamgauge.engines.spark.user_job.error_advice import advice_for

@@ -1,4 +1,4 @@
-"""Operators whose rows Spark's plan already counts, so that they need no probe. Does not load Spark.
+"""The interface by which lowerings have the rows of operators counted, and what Spark's plan counts by itself.
 
 Spark explodes an array by a separate node (`Generate`), which counts its rows. The count is right unless Spark moves a
 later condition before the node.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import (
@@ -21,8 +22,42 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
 )
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+LATE_ROWS_OF = "late rows of "
+"""The beginning of the names of observed metrics with late rows that operators in Python dropped."""
 _BARRIERS = (Process, RunningAggregate, SessionAggregate, WindowAggregate)
 """They take every row, and what counts theirs lets no condition through."""
+
+
+class RowCounter(Protocol):
+    """Counts the rows that leave operators; implemented by `row_counts.RowCounters`."""
+
+    def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
+        """The frame with a counter. `rows` names a column with the number of rows, if not the rows of the frame.
+
+        An operator for which `column` was called is not counted again.
+        """
+
+    def column(self, operator: str) -> str:
+        """The name of a column that marks an operator's rows in the plan; empty if not needed."""
+
+    def alike(self, operator: str, before: str) -> None:
+        """States that an operator gives one row for each row of the operator `before`."""
+
+
+class Uncounted:
+    """Counts nothing."""
+
+    def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
+        return frame
+
+    def column(self, operator: str) -> str:
+        return ""
+
+    def alike(self, operator: str, before: str) -> None:
+        """Not counted."""
 
 
 def natively_counted(inputs: Sequence[Node]) -> frozenset[Node]:

@@ -7,7 +7,7 @@ import pytest
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, flow, source, table, tumble
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.spark.observe.native_row_counts import natively_counted
+from streamgauge.engines.spark.lowering.row_counter import natively_counted
 
 LINES = source("lines", Schema.from_types(k="int", text="string"))
 WORDS = LINES.explode(word="split(text, ' ')", name="words")
