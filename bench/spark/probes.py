@@ -43,8 +43,8 @@ from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import Query, queries
 from streamgauge.engines.spark.lowering.row_counter import RowCounter, Uncounted
-from streamgauge.engines.spark.observe.row_counts import RowCounters
 from streamgauge.engines.spark.options import JVM_OPTIONS, PROBE_SETTINGS, defaults
+from streamgauge.engines.spark.row_counts import RowCounters
 from streamgauge.engines.spark.session.session import end_session, open_session
 from streamgauge.loadgen.export import write_input
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment

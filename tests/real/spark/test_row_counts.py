@@ -24,7 +24,7 @@ from streamgauge.engines.duckdb_oracle import lowering as lower
 from streamgauge.engines.spark.io.event_batching import pack, packed_schema, unpack
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import queries
-from streamgauge.engines.spark.observe.row_counts import WORKED, RowCounters
+from streamgauge.engines.spark.row_counts import WORKED, RowCounters
 
 pytestmark = pytest.mark.spark
 

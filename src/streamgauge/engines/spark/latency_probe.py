@@ -30,7 +30,7 @@ from streamgauge.engines.latency_probe import (
     Timestamp,
     TrialTimes,
 )
-from streamgauge.engines.spark.batch_interval import seconds
+from streamgauge.engines.spark.intervals import seconds
 from streamgauge.engines.spark.session import logs
 from streamgauge.engines.spark.session.logs import BatchWork
 from streamgauge.transports.registry import STAMPS

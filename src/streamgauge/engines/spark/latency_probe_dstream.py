@@ -37,8 +37,6 @@ from streamgauge.engines.latency_probe import (
     Timestamp,
     TrialTimes,
 )
-from streamgauge.engines.spark.dstream.options import BATCH, BLOCK, RECEIVERS, requested_value, seconds
-from streamgauge.engines.spark.dstream.progress import DStreamProgress
 from streamgauge.engines.spark.latency_probe import (
     READ,
     TOLERANCE_US,
@@ -51,7 +49,9 @@ from streamgauge.engines.spark.latency_probe import (
     timestamps_of,
 )
 from streamgauge.engines.spark.latency_probe import STAGES as OF_MICRO_BATCHES
+from streamgauge.engines.spark.options_dstream import BATCH, BLOCK, RECEIVERS, requested_value, seconds
 from streamgauge.engines.spark.session import logs
+from streamgauge.engines.spark.session.progress import DStreamProgress
 
 QUEUED = "queued"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import cloudpickle
 
 from streamgauge.core.errors import EngineError, InputError, JobError, MachineError, Problem, SettingError
+from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.session.environment import environment_note, environment_of
 from streamgauge.engines.spark.session.python_workers import (
     HOME_NOTICE,
@@ -20,6 +22,7 @@ from streamgauge.engines.spark.session.python_workers import (
     view_of_spark_home,
 )
 from streamgauge.engines.spark.session.session import LOG_LEVEL, RUNNING
+from streamgauge.engines.spi import Edges
 from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent
 
 START_TIMEOUT_S = 180.0
@@ -98,3 +101,18 @@ def _jvm_message(log: Path) -> str:
         if line.startswith(_JVM_ERROR_PREFIXES):
             return f"\n  {': '.join(one.strip() for one in lines[index : index + 2])[:300]}"
     return ""
+
+
+@dataclass(frozen=True)
+class SparkJob:
+    """The driver's request, passed by file. `mode`: the name of an execution mode."""
+
+    flow: Flow
+    edges: Edges
+    options: dict[str, str]
+    master: str
+    folder: str
+    checkpoint: str
+    jars: tuple[str, ...] = ()
+    parallelism: int | None = None
+    mode: str = "micro-batch"

@@ -13,7 +13,6 @@ import pytest
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.core.lineage_columns import EVENT_ID, event_id_base
-from streamgauge.engines.spark.dstream.progress import DStreamProgress
 from streamgauge.engines.spark.latency_probe import STAGES as OF_MICRO_BATCHES
 from streamgauge.engines.spark.latency_probe import Batch
 from streamgauge.engines.spark.latency_probe_dstream import (
@@ -24,6 +23,7 @@ from streamgauge.engines.spark.latency_probe_dstream import (
     stage_times_of,
 )
 from streamgauge.engines.spark.session.logs import BATCH_ID, BATCH_TIME, batch_times
+from streamgauge.engines.spark.session.progress import DStreamProgress
 from streamgauge.studies.latency_breakdown import stages
 from streamgauge.studies.latency_breakdown.command import check_trials
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults

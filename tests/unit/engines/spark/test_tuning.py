@@ -18,13 +18,13 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.engines.spark import options
 from streamgauge.engines.spark.io import flight
+from streamgauge.engines.spark.job_settings import JobSettings
+from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import queries
+from streamgauge.engines.spark.row_counts import RowCounting
 from streamgauge.engines.spark.session import session
 from streamgauge.engines.spark.session.environment import recorded
-from streamgauge.engines.spark.structured.job import SparkJob
-from streamgauge.engines.spark.structured.job_settings import JobSettings
-from streamgauge.engines.spark.structured.query_builder import QueryBuilder
-from streamgauge.engines.spark.structured.row_counting import RowCounting
+from streamgauge.engines.spark.streaming_queries import QueryBuilder
 from streamgauge.engines.spark.tuning import BY_SPARK, OF_SPARK, PROFILES, is_own_default
 from streamgauge.engines.spi import Edge, Edges, EnginePlugin
 from streamgauge.workloads.registry import get

@@ -80,7 +80,10 @@ LEFT, RIGHT = "_left_time", "_right_time"
 
 
 def interval_join(left: DataFrame, right: DataFrame, node: IntervalJoin, time: str) -> DataFrame:
-    """Pairs of two frames with a watermark each, by a stream-stream join; `time` becomes the greater of both, with the watermark."""
+    """Pairs of two frames with a watermark each, by a stream-stream join.
+
+    `time` becomes the greater of both, with the watermark.
+    """
     left_side = left.withColumnRenamed(time, LEFT)
     right_side = right.withColumnsRenamed({time: RIGHT} | {key: f"_right_{key}" for key in node.keys})
     bounds = f"{RIGHT} >= {LEFT} + {_interval(node.earliest_us)} AND {RIGHT} <= {LEFT} + {_interval(node.latest_us)}"

@@ -46,8 +46,8 @@ from streamgauge.engines.spark.lowering.arrow_blocks import (
 from streamgauge.engines.spark.lowering.chaining import CHAINED, ChainSpec
 from streamgauge.engines.spark.lowering.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering.operators import MARK
-from streamgauge.engines.spark.lowering.row_counter import LATE_ROWS_OF
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
+from streamgauge.engines.spark.session.progress import LATE_ROWS_OF
 
 Batches = Iterator[pa.RecordBatch]
 PackedSource = tuple[Source, Packing]

@@ -25,8 +25,6 @@ from streamgauge.dataflow.nodes import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LATE_ROWS_OF = "late rows of "
-"""The beginning of the names of observed metrics with late rows that operators in Python dropped."""
 _BARRIERS = (Process, RunningAggregate, SessionAggregate, WindowAggregate)
 """They take every row, and what counts theirs lets no condition through."""
 
