@@ -42,6 +42,7 @@ from streamgauge.engines.spark.lowering.operators import (
     first_of_all,
     first_of_each_window,
     interval_join,
+    is_marked,
     top_n,
     tumbling_by_panes,
 )
@@ -255,7 +256,7 @@ class Lowering:
     def _marked(self, node: Node) -> DataFrame:
         """The input with a watermark. It is set here, not at the source, because it cannot be set twice."""
         frame = self.lower(node)
-        return frame if _is_marked(frame) else frame.withWatermark(TIME, self._delay)
+        return frame if is_marked(frame, TIME) else frame.withWatermark(TIME, self._delay)
 
 
 def aggregated(frame: DataFrame, node: WindowAggregate | RunningAggregate, *more: Any) -> DataFrame:
@@ -289,10 +290,6 @@ def _borders() -> list[Any]:
 
 def _window_time() -> list[Any]:
     return [F.window_time(F.col(WINDOW)).alias(TIME)]
-
-
-def _is_marked(frame: DataFrame) -> bool:
-    return "spark.watermarkDelayMs" in frame.schema[TIME].metadata
 
 
 def _time_of(frame: DataFrame) -> list[Any]:

@@ -5,8 +5,6 @@ A function for each takes frames with a watermark (`marked`) and gives a frame w
 
 from __future__ import annotations
 
-from math import gcd
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -18,10 +16,16 @@ from streamgauge.dataflow import schema
 from streamgauge.dataflow.expressions import check as expressions
 from streamgauge.dataflow.nodes import Distinct, IntervalJoin, RunningAggregate, TopN, WindowAggregate
 from streamgauge.engines.spark.lowering.columns import column, columns
-from streamgauge.engines.spark.lowering.windows import merge_functions, non_mergeable
+from streamgauge.engines.spark.lowering.windows import merge_functions, non_mergeable, pane_width_us
 
-MARK = {"spark.watermarkDelayMs": 0}
+_DELAY = "spark.watermarkDelayMs"
+MARK = {_DELAY: 0}
 """Spark's metadata of a column with a watermark. A computed column loses it, so it is set again."""
+
+
+def is_marked(frame: DataFrame, time: str) -> bool:
+    """Whether a frame has a watermark on `time`, so that its rows come in its order."""
+    return _DELAY in frame.schema[time].metadata
 
 
 def by_panes(marked: DataFrame, node: WindowAggregate, time: str, window: str) -> DataFrame:
@@ -53,7 +57,7 @@ def tumbling_by_panes(marked: DataFrame, node: WindowAggregate, time: str) -> Da
 
 def panes_of(marked: DataFrame, node: WindowAggregate, time: str) -> DataFrame:
     """Keys and the aggregates of each pane; `time` becomes its end."""
-    pane_us = gcd(node.window.range_us, node.window.slide_us)
+    pane_us = pane_width_us(node.window)
     micros = F.unix_micros(time)
     end = F.timestamp_micros(micros - F.pmod(micros, F.lit(pane_us)) + F.lit(pane_us))
     return (

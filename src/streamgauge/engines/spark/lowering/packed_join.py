@@ -12,7 +12,6 @@ The result equals that of Spark's stream-stream join, without a state read and w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, PACKED, SERIAL, SIDE, TIME, Packing
 from streamgauge.engines.spark.lowering.columns import columns, ddl
 from streamgauge.engines.spark.lowering.operators import MARK
-from streamgauge.engines.spark.lowering.windows import NO_DELAY
+from streamgauge.engines.spark.lowering.windows import NO_DELAY, pane_width_us
 
 WINDOW = "_window"
 Batches = Iterator[pa.RecordBatch]
@@ -85,17 +84,16 @@ def _packing(side: Node, number: int, node: WindowJoin, buckets: int) -> tuple[S
     source, columns = source_columns
     names = dict(columns)
     keys = tuple(names[key] for key in node.keys)
-    return source, Packing(number, columns, keys, EVENT_TIME, buckets, gcd(node.window.range_us, node.window.slide_us))
+    return source, Packing(number, columns, keys, EVENT_TIME, buckets, pane_width_us(node.window))
 
 
 def _packed(frame: DataFrame, side: int, node: WindowJoin, buckets: int) -> DataFrame:
-    pane_us = gcd(node.window.range_us, node.window.slide_us)
     keyed = frame.select(
         *columns(name for name in frame.columns if name != TIME),
         F.unix_micros(TIME).alias(TIME),
         F.pmod(F.hash(*columns(node.keys)), F.lit(buckets)).alias(BUCKET),
     )
-    return keyed.mapInArrow(_packer(side, buckets, pane_us), PACKED)
+    return keyed.mapInArrow(_packer(side, buckets, pane_width_us(node.window)), PACKED)
 
 
 def _packer(side: int, buckets: int, pane_us: int) -> Callable[[Iterable[pa.RecordBatch]], Batches]:

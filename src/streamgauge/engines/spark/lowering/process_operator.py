@@ -45,7 +45,7 @@ from streamgauge.engines.spark.lowering.arrow_blocks import (
 )
 from streamgauge.engines.spark.lowering.chaining import CHAINED, ChainSpec
 from streamgauge.engines.spark.lowering.columns import column, columns, ddl
-from streamgauge.engines.spark.lowering.operators import MARK
+from streamgauge.engines.spark.lowering.operators import MARK, is_marked
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
 from streamgauge.engines.spark.session.progress import LATE_ROWS_OF
 
@@ -108,7 +108,7 @@ def _with_late_rows_counted(results: DataFrame, node: Process) -> DataFrame:
 
 
 def _stateless(node: Process, frame: DataFrame) -> DataFrame:
-    marked = _is_marked(frame)
+    marked = is_marked(frame, TIME)
     wanted = column_layouts(node)
 
     def each(batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -159,17 +159,12 @@ def _packed_inputs(
             united = united.unionByName(frame)
         return united.withWatermark(TIME, NO_DELAY), False
     frames = [lower(input_) for input_ in node.inputs]
-    held = uneven is not None and not all(_is_marked(frame) for frame in frames)
+    held = uneven is not None and not all(is_marked(frame, TIME) for frame in frames)
     packed = [_packed(frame, number, node, buckets, uneven or NO_DELAY, held) for number, frame in enumerate(frames)]
     united = packed[0]
     for frame in packed[1:]:
         united = united.unionByName(frame)
     return united.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK)), held
-
-
-def _is_marked(frame: DataFrame) -> bool:
-    """Whether rows come in the order of a watermark, as an operator before released them."""
-    return "spark.watermarkDelayMs" in frame.schema[TIME].metadata
 
 
 def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
@@ -190,7 +185,7 @@ def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
 
 def _packed(frame: DataFrame, number: int, node: Process, buckets: int, delay: str, held: bool) -> DataFrame:
     """The rows of an input as blocks. If they are held, their watermark is that of rows, and no block is late."""
-    marked = _is_marked(frame)
+    marked = is_marked(frame, TIME)
     frame = frame.withWatermark(TIME, delay) if held and not marked else frame
     by_key = F.pmod(F.hash(*columns(node.keys)), F.lit(buckets))
     bucket = (F.lit(0) if node.is_broadcast(number) else by_key).alias(BUCKET)

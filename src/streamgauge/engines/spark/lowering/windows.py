@@ -12,12 +12,13 @@ Partials of panes, batches or stored state can be merged only if every aggregate
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.lineage_columns import WINDOW_END, WINDOW_START
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.expressions import check
-from streamgauge.dataflow.nodes import Process, RunningAggregate, WindowAggregate, WindowJoin
+from streamgauge.dataflow.nodes import Process, RunningAggregate, Window, WindowAggregate, WindowJoin
 from streamgauge.dataflow.operators import count_window
 from streamgauge.dataflow.operators.sliding_window import REDUCED_BY, TIMES, SlidingWindow
 
@@ -41,6 +42,11 @@ def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str], 
     if structured and node.window.panes >= WINDOWS_FROM and sliding(node) is not None:
         return "sliding"
     return "panes" if is_mergeable(node) or (structured and node.window.panes == 1) else "window"
+
+
+def pane_width_us(window: Window) -> int:
+    """The longest time span that lies in a window either whole or not at all."""
+    return gcd(window.range_us, window.slide_us)
 
 
 def merge_functions(node: WindowAggregate | RunningAggregate) -> dict[str, str | None]:
