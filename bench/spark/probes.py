@@ -43,7 +43,7 @@ from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import Query, queries
 from streamgauge.engines.spark.lowering.row_counter import RowCounter, Uncounted
-from streamgauge.engines.spark.options import JVM_OPTIONS, PROBE_SETTINGS, defaults
+from streamgauge.engines.spark.options import JVM_OPTIONS, ROW_COUNT_SETTINGS, defaults
 from streamgauge.engines.spark.row_counts import RowCounters
 from streamgauge.engines.spark.session.session import end_session, open_session
 from streamgauge.loadgen.export import write_input
@@ -129,7 +129,7 @@ def _nothing_packed(source: Source, packing: Packing) -> Any:
 @contextmanager
 def spark(folder: Path) -> Iterator[Any]:
     """A Spark as in a run with probes, except for the settings of streams."""
-    conf = {**defaults(2, local_checkpoint=True), **PROBE_SETTINGS, "spark.driver.memory": "4g"}
+    conf = {**defaults(2, local_checkpoint=True), **ROW_COUNT_SETTINGS, "spark.driver.memory": "4g"}
     try:
         yield open_session("local[2]", conf, folder, JVM_OPTIONS["late"])
     finally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
+from typing import ClassVar
 
 from streamgauge.core.plugin_options import TUNED, Setting
 from streamgauge.dataflow import graph
@@ -34,32 +36,9 @@ from streamgauge.engines.spark.options import (
 from streamgauge.engines.spark.parallelism import SETTING, executor_cores, tasks_unless_set
 from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
-from streamgauge.engines.spi import Edges
 
 SHUFFLE = {"spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1"}
 """The longest time that a row waits in an exchange buffer; Spark's default is 50 ms."""
-Options = Mapping[str, str]
-
-
-def _flight(edges: Edges, options: Options) -> TransportAdapter:
-    from streamgauge.engines.spark.io.flight import FlightAdapter
-
-    return FlightAdapter(edges, options)
-
-
-def _kafka(edges: Edges, options: Options) -> TransportAdapter:
-    from streamgauge.engines.spark.io.kafka import KafkaAdapter
-
-    return KafkaAdapter(edges, options)
-
-
-ADAPTERS: Mapping[str, Callable[[Edges, Options], TransportAdapter]] = {"flight": _flight, "kafka": _kafka}
-"""Those of micro-batch mode, by transport. Sockets have only DStream's receivers."""
-
-
-def adapter_for(edges: Edges, options: Options) -> TransportAdapter:
-    """The adapter of the job's transport. `options` are the engine's."""
-    return ADAPTERS[edges.transport](edges, options)
 
 
 class JobSettings:
@@ -69,6 +48,8 @@ class JobSettings:
     """
 
     declared: tuple[Setting, ...] = SETTINGS
+    adapters: ClassVar[Mapping[str, str]] = {"flight": "flight:FlightAdapter", "kafka": "kafka:KafkaAdapter"}
+    """Transport to its adapter, as module of `io` and class."""
     in_order = False
     """Whether one task per operator gets all rows in event order."""
     packs = True
@@ -80,10 +61,9 @@ class JobSettings:
         self.job = job
         self.packs = self.packs and reads_blocks(job.edges.transport, job.edges.frontier)
         self.options, self.users = split(job.options, self.declared)
-        self.adapter = self._adapter(job.edges, self.options)
-
-    def _adapter(self, edges: Edges, options: Mapping[str, str]) -> TransportAdapter:
-        return adapter_for(edges, options)
+        module, _, adapter = self.adapters[job.edges.transport].partition(":")
+        made = getattr(import_module(f"streamgauge.engines.spark.io.{module}"), adapter)
+        self.adapter: TransportAdapter = made(job.edges, self.options)
 
     @property
     def local(self) -> bool:
@@ -204,12 +184,8 @@ class RealTimeSettings(JobSettings):
     """The settings of one job in real-time mode."""
 
     declared = options_realtime.SETTINGS
+    adapters: ClassVar[Mapping[str, str]] = {"kafka": "kafka:RealTimeKafkaAdapter"}
     in_order = True
-
-    def _adapter(self, edges: Edges, options: Mapping[str, str]) -> TransportAdapter:
-        from streamgauge.engines.spark.io.kafka import RealTimeKafkaAdapter
-
-        return RealTimeKafkaAdapter(edges, options)
 
     def configuration(self) -> dict[str, str]:
         conf = super().configuration() | SHUFFLE | {SETTING: options_realtime.INSTANCES}
@@ -228,12 +204,12 @@ class DStreamSettings(JobSettings):
     """The settings of one job with DStreams."""
 
     declared = options_dstream.SETTINGS
+    adapters: ClassVar[Mapping[str, str]] = {
+        "flight": "flight:FlightAdapter",
+        options_dstream.RECEIVERS: "flight:FlightAdapter",  # only the input comes from sockets
+    }
     packs = False
     structured = False
-
-    def _adapter(self, edges: Edges, options: Mapping[str, str]) -> TransportAdapter:
-        """Flight's over a socket too: only the input comes from sockets."""
-        return _flight(edges, options)
 
     def configuration(self) -> dict[str, str]:
         return {

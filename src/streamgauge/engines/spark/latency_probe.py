@@ -171,7 +171,9 @@ class BatchProbe:
         fields = _consistency_fields(
             {batch: batches[batch] for batch in np.unique(of_batch).tolist()}, self.visibility, written
         )
-        fields["commit_after_us"] = _commit_after(batches, of_batch, sampled.emission_us[known])
+        # Mean time from a result to the commit of its batch, which is not part of a latency.
+        committed_us = timestamps_of(batches, of_batch)("committed_us")
+        fields["commit_after_us"] = float((committed_us - sampled.emission_us[known]).mean())
         latencies_us = times.latencies_us if sample is None else results.latencies_us
         count = len(np.unique(of_batch))
         contradictory = fields["contradicting_batches"] > DOUBT_SHARE * count
@@ -279,8 +281,3 @@ def _consistency_fields(
         "contradiction_us_max": max(contradictions_us),
         "tasks_share": sum(batch.run_us for batch in batches.values()) / whole_us if whole_us else None,
     }
-
-
-def _commit_after(batches: Mapping[int, Batch], of_batch: Times, emission_us: Times) -> float:
-    """Mean time from a result to the commit of its batch, which is not part of a latency."""
-    return float((timestamps_of(batches, of_batch)("committed_us") - emission_us).mean())

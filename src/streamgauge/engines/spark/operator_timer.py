@@ -266,16 +266,11 @@ class Timing:
             try:
                 sample = timed.sample(number)
             except Exception as error:
-                samples[name] = _reason(str(error)) or type(error).__name__
+                samples[name] = error_message(str(error)).splitlines()[-1] or type(error).__name__
                 del self._timed[name]
             else:
                 samples[name] = list(sample) if sample else None
         return samples
-
-
-def _reason(text: str) -> str:
-    """The innermost reason of an error."""
-    return error_message(text).splitlines()[-1]
 
 
 def main() -> None:

@@ -7,12 +7,13 @@ import pytest
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, hop, source
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.spark.io.flight import FlightAdapter
-from streamgauge.engines.spark.io.kafka import KafkaAdapter
-from streamgauge.engines.spark.job_settings import ADAPTERS, JobSettings, adapter_for
+from streamgauge.engines.spark import options_dstream, options_realtime
+from streamgauge.engines.spark.io.kafka import REDACTION
+from streamgauge.engines.spark.io.spi import TransportAdapter
+from streamgauge.engines.spark.job_settings import SETTINGS_BY_MODE, JobSettings
 from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import Query
-from streamgauge.engines.spark.options import CAPABILITIES, REDACTION
+from streamgauge.engines.spark.options import CAPABILITIES
 from streamgauge.engines.spi import Edge, Edges
 
 BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
@@ -155,10 +156,23 @@ def edges(transport: str, **options: str) -> Edges:
     return Edges((), Edge("", ""), {}, transport=transport, transport_options=options)
 
 
-def test_every_transport_that_the_engine_claims_has_an_adapter() -> None:
-    assert set(ADAPTERS) == set(CAPABILITIES.transports)
-    assert type(adapter_for(edges("flight"), {})) is FlightAdapter
-    assert type(adapter_for(edges("kafka"), {})) is KafkaAdapter
+def adapter(transport: str, mode: str = "micro-batch", **options: str) -> TransportAdapter:
+    job = SparkJob(BOUGHT.sink("out"), edges(transport, **options), {}, "local[1]", "", "", mode=mode)
+    return SETTINGS_BY_MODE[mode](job).adapter
+
+
+@pytest.mark.parametrize(
+    ("mode", "claimed"),
+    [
+        ("micro-batch", CAPABILITIES.transports),
+        ("real-time", options_realtime.CAPABILITIES.transports),
+        ("dstream", options_dstream.CAPABILITIES.transports),
+    ],
+)
+def test_every_transport_that_a_mode_claims_has_an_adapter(mode: str, claimed: tuple[str, ...]) -> None:
+    """Only a broker's partitions are not cut at one event time."""
+    assert set(SETTINGS_BY_MODE[mode].adapters) == set(claimed)
+    assert {each: adapter(each, mode).reads_evenly for each in claimed} == {each: each != "kafka" for each in claimed}
 
 
 @pytest.mark.parametrize(
@@ -168,4 +182,4 @@ def test_every_transport_that_the_engine_claims_has_an_adapter() -> None:
 def test_credentials_are_hidden_where_clients_log_in(
     transport: str, options: dict[str, str], expected: dict[str, str]
 ) -> None:
-    assert adapter_for(edges(transport, **options), {}).configuration() == expected
+    assert adapter(transport, **options).configuration() == expected

@@ -143,13 +143,12 @@ class Writer:
         """Writes the rows of a batch between its marks."""
         # Cached, because asking a frame for its schema is a call to the JVM.
         self._types = self._types or types_of(frame, self._sinks)
-        self._marks.send(Mark(self._query, batch, True, self._types, tuple(self._positions(batch))))
+        log = (self._checkpoint / "offsets" / str(batch)).read_text()
+        positions = tuple(positions_in(log, self._edges.inputs[0].token))
+        self._marks.send(Mark(self._query, batch, True, self._types, positions))
         rows = messages(frame, self._types, self._query, batch)
         rows.write.format("kafka").options(**self._to).mode("append").save()
         self._marks.send(Mark(self._query, batch, False))
-
-    def _positions(self, batch: int) -> Iterable[Position]:
-        return positions_in((self._checkpoint / "offsets" / str(batch)).read_text(), self._edges.inputs[0].token)
 
 
 def messages(frame: DataFrame, sinks: dict[str, Types], query: str, batch: int) -> DataFrame:

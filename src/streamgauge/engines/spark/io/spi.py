@@ -1,6 +1,6 @@
 """The interface of a transport to Spark's queries: how they read streams and write results.
 
-To add a transport, implement `TransportAdapter` in a module and name it in `job_settings.ADAPTERS`.
+To add a transport, implement `TransportAdapter` in a module and name it in `job_settings`.
 """
 
 from __future__ import annotations

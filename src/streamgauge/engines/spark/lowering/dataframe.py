@@ -134,7 +134,8 @@ class Lowering:
     @_lowered.register
     def _(self, node: Select) -> DataFrame:
         frame = self.lower(node.input)
-        return frame.select(*[F.expr(text).alias(name) for name, text in node.columns], *_time_of(frame))
+        time = [F.col(TIME)] if TIME in frame.columns else []
+        return frame.select(*[F.expr(text).alias(name) for name, text in node.columns], *time)
 
     @_lowered.register
     def _(self, node: Where) -> DataFrame:
@@ -290,7 +291,3 @@ def _borders() -> list[Any]:
 
 def _window_time() -> list[Any]:
     return [F.window_time(F.col(WINDOW)).alias(TIME)]
-
-
-def _time_of(frame: DataFrame) -> list[Any]:
-    return [F.col(TIME)] if TIME in frame.columns else []

@@ -56,7 +56,8 @@ def packed_join(
     gathered = stored_blocks.select(*borders, BUCKET, SIDE, BLOCK).repartitionById(
         tasks, F.pmod(F.col(BUCKET), F.lit(tasks))
     )
-    opened = gathered.mapInArrow(_opener(node), _ddl(node))
+    joined_columns = schema.columns(node) | {WINDOW_START: "bigint", WINDOW_END: "bigint"}
+    opened = gathered.mapInArrow(_opener(node), ddl(joined_columns))
     inside = F.timestamp_micros(F.col(WINDOW_END) - 1).alias(TIME, metadata=MARK)
     borders_ = {name: F.timestamp_micros(name) for name in (WINDOW_START, WINDOW_END)}
     return opened.withColumn(TIME, inside).withColumns(borders_)
@@ -136,11 +137,6 @@ def _with_window(joined: pa.Table, start_us: int, end_us: int, names: list[str])
     for name, value in ((WINDOW_START, start_us), (WINDOW_END, end_us)):
         joined = joined.append_column(name, pa.array(np.full(count, value, np.int64)))
     yield from joined.select(names).combine_chunks().to_batches()
-
-
-def _ddl(node: WindowJoin) -> str:
-    """The columns of joined rows, with window borders in microseconds."""
-    return ddl(schema.columns(node) | {WINDOW_START: "bigint", WINDOW_END: "bigint"})
 
 
 def _arrow_schema(kinds: dict[str, str]) -> pa.Schema:

@@ -83,7 +83,8 @@ def process(
     if not node.keys:
         return _stateless(node, lower(node.inputs[0]))
     if chained_blocks is not None:
-        packed, held = _as_packed(chained_blocks), False
+        packed = _timed(chained_blocks.select(BUCKET, F.lit(0).alias(SIDE), TIME, BLOCK), marked=True)
+        held = False
     else:
         packed, held = _packed_inputs(node, lower, read_packed, buckets, uneven)
     spread = F.element_at(F.array(*map(F.lit, _bucket_ids(packed, buckets))), F.col(BUCKET) + 1)
@@ -196,11 +197,6 @@ def _packed(frame: DataFrame, number: int, node: Process, buckets: int, delay: s
     if marked:
         return packed.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK))
     return packed.withWatermark(TIME, delay)
-
-
-def _as_packed(blocks: DataFrame) -> DataFrame:
-    """Blocks of a chained process in the format of packed rows."""
-    return _timed(blocks.select(BUCKET, F.lit(0).alias(SIDE), TIME, BLOCK), marked=True)
 
 
 def _spread_broadcast(packed: DataFrame, node: Process, number: int, buckets: int) -> DataFrame:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.engines.spark.session.logs import (
+    BLOCK_LOG_NEEDS,
     BLOCKS_REPORTED,
     JAVA,
     BatchWork,
+    block_log_options,
     blocks_stored,
     conflicts,
-    options,
     work,
 )
 
@@ -60,7 +61,7 @@ def test_a_block_was_told_of_at_the_time_of_its_line(tmp_path: Path) -> None:
 
 def test_spark_is_told_where_it_finds_how(tmp_path: Path) -> None:
     """Beside its own configuration, in the folder that takes the log."""
-    asked = options(tmp_path)
+    asked = block_log_options(tmp_path)
     assert asked[BLOCKS_REPORTED]
     own, ours = asked[JAVA].removeprefix("-Dlog4j2.configurationFile=").split(",")
     assert own.endswith("log4j2-defaults.properties")
@@ -70,5 +71,8 @@ def test_spark_is_told_where_it_finds_how(tmp_path: Path) -> None:
 
 def test_what_it_sets_is_not_to_be_given(tmp_path: Path) -> None:
     """Each by name, and nothing else."""
-    given = {**options(tmp_path), "spark.driver.memory": "1g"}
-    assert {problem.setting for problem in conflicts(given)} == {f"option {BLOCKS_REPORTED}", f"option {JAVA}"}
+    given = {**block_log_options(tmp_path), "spark.driver.memory": "1g"}
+    assert {problem.setting for problem in conflicts(given, BLOCK_LOG_NEEDS)} == {
+        f"option {BLOCKS_REPORTED}",
+        f"option {JAVA}",
+    }
