@@ -65,7 +65,7 @@ def test_what_is_done_to_every_start_stands_among_the_settings(tmp_path: Path) -
     assert found == {
         "spark.x": "1",
         "spark home": HOME_NOTICE,
-        "python workers": python_workers.HOME_NOTICE,
+        "python workers": python_workers.WORKERS_NOTICE,
         "log level": "WARN",
     }
     assert "without pyspark.zip" in HOME_NOTICE

@@ -12,8 +12,7 @@ from streamgauge.core.schema import Field, Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark import options_dstream
-from streamgauge.engines.spark.options import CAPABILITIES as MICRO_BATCH
-from streamgauge.engines.spark.options_dstream import CAPABILITIES, UNSUPPORTED_REASONS, interval
+from streamgauge.engines.spark.options_dstream import interval
 from streamgauge.engines.spi import StartRequest
 from streamgauge.preflight.validate import check
 
@@ -24,12 +23,6 @@ COUNTED = BOUGHT.running(keys="pack", n="count(*)").sink("n")
 NULLS = source("logs", Schema((Field("line", "string", nullable=True),))).sink("all")
 STAMPS = source("logs", Schema.from_types(at="timestamp")).sink("all")
 MEANS = BOUGHT.running(keys="pack", mean="avg(price)").sink("means")
-
-
-def test_each_node_is_done_or_has_its_rule() -> None:
-    """Of all that micro-batches do."""
-    assert set(CAPABILITIES.nodes) | set(UNSUPPORTED_REASONS) == set(MICRO_BATCH.nodes)
-    assert not set(CAPABILITIES.nodes) & set(UNSUPPORTED_REASONS)
 
 
 def test_how_far_apart_batches_are() -> None:

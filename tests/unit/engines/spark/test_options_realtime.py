@@ -12,8 +12,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark import options_realtime
-from streamgauge.engines.spark.options import CAPABILITIES as MICRO_BATCH
-from streamgauge.engines.spark.options_realtime import CAPABILITIES, UNSUPPORTED_REASONS, master_for, slots, trigger
+from streamgauge.engines.spark.options_realtime import master_for, slots, trigger
 from streamgauge.engines.spi import StartRequest
 from streamgauge.preflight.validate import check
 
@@ -26,12 +25,6 @@ OF_WINDOWS = BOUGHT.distinct(keys="pack", window=tumble(1), name="firsts").sink(
 FILTERED = BOUGHT.where("price > 5", name="dear").sink("dear")
 TEXTS = source("texts", Schema.from_types(text="string"))
 WORDS = TEXTS.explode(word="split(text, ' ')", name="each_word").running(keys="word", n="count(*)").sink("n")
-
-
-def test_each_node_is_done_or_has_its_rule() -> None:
-    """Of all that micro-batches do."""
-    assert set(CAPABILITIES.nodes) - {"InWindows"} | set(UNSUPPORTED_REASONS) == set(MICRO_BATCH.nodes)
-    assert not set(CAPABILITIES.nodes) & set(UNSUPPORTED_REASONS)
 
 
 def test_all_tasks_of_a_query_run_at_once() -> None:
