@@ -21,6 +21,14 @@ from streamgauge.core.errors import Problem
 
 Times = NDArray[np.int64]
 """Microseconds since the epoch (n,)."""
+DOUBT_SHARE = 0.02
+"""The largest share of a latency, or of compared figures, that may disagree. With more, stages are doubtful."""
+HALF_MS = 500
+"""Microseconds."""
+IN_KAFKA = "in Kafka"
+MEANING = "until the broker had the event"
+CONSUMED = "consumed"
+CONSUMED_MEANING = "until the recorder had the result"
 
 
 @dataclass(frozen=True)
@@ -80,16 +88,6 @@ def first_of_each(batches: NDArray[np.int64], event_us: Times) -> NDArray[np.int
     _, places = np.unique(batches[order], return_index=True)
     firsts: NDArray[np.int64] = order[places]
     return firsts
-
-
-DOUBT_SHARE = 0.02
-"""The largest share of a latency, or of compared figures, that may disagree. With more, stages are doubtful."""
-HALF_MS = 500
-"""Microseconds."""
-IN_KAFKA = "in Kafka"
-MEANING = "until the broker had the event"
-CONSUMED = "consumed"
-CONSUMED_MEANING = "until the recorder had the result"
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ from streamgauge.transports.kafka.topic_names import group_of, input_topics, out
 
 REQUEST_S = 20.0
 STOP_S = 4.0
+PREFIX = "STREAMGAUGE_"
+_BRACES = re.compile(f"{ESCAPED.pattern}|{PLACEHOLDER.pattern}")
 
 
 class ExternalEngine(Engine):
@@ -148,10 +150,6 @@ def ended_by_itself(code: int, when: str) -> str:
 def _end_in_words(code: int) -> str:
     """The end of the program in words; a negative code is that of a signal."""
     return f"the program was killed by signal {-code}" if code < 0 else f"the program ended with exit code {code}"
-
-
-PREFIX = "STREAMGAUGE_"
-_BRACES = re.compile(f"{ESCAPED.pattern}|{PLACEHOLDER.pattern}")
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from streamgauge.engines.spi import BatchInterval, StartRequest
 from streamgauge.transports.registry import BROKERED
 
 _SECONDS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0}
+BROKER_DELAY = "1 second"
+"""About a hundred times the skew observed between generators on one machine."""
 
 
 def interval_of(sinks: Iterable[Sink], options: Mapping[str, str], packs: bool) -> str:
@@ -51,10 +53,6 @@ def seconds(interval: str) -> float:
     """`1400 milliseconds` as 1.4; 0 if it is not in Spark's format."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?) (millisecond|second|minute)s?", interval)
     return float(match.group(1)) * _SECONDS[match.group(2)] if match else 0.0
-
-
-BROKER_DELAY = "1 second"
-"""About a hundred times the skew observed between generators on one machine."""
 
 
 def delay_of(requested: str, transport: str, partitions: int, flow: Flow | None = None) -> str:

@@ -54,6 +54,13 @@ from streamgauge.engines.spark.session import logs
 from streamgauge.engines.spark.session.progress import DStreamProgress
 
 QUEUED = "queued"
+RECEIVED, IN_BLOCK, ANNOUNCED, IN_BATCH = "received", "in a block", "stored and announced", "in a batch"
+RECEIVER_STAGES = {
+    RECEIVED: "over sockets: until the interval of the block that has it had begun; so long it lay between both ends",
+    IN_BLOCK: "over sockets: until that interval was over, the wire's part of it included",
+    ANNOUNCED: "over sockets: until the block was stored, and Spark's driver knew of it",
+    IN_BATCH: "over sockets: until the time of the next batch, which is made of the blocks that are known then",
+}
 
 
 @dataclass(frozen=True)
@@ -69,13 +76,6 @@ class IntervalProbe(BatchProbe):
         }
 
 
-RECEIVED, IN_BLOCK, ANNOUNCED, IN_BATCH = "received", "in a block", "stored and announced", "in a batch"
-RECEIVER_STAGES = {
-    RECEIVED: "over sockets: until the interval of the block that has it had begun; so long it lay between both ends",
-    IN_BLOCK: "over sockets: until that interval was over, the wire's part of it included",
-    ANNOUNCED: "over sockets: until the block was stored, and Spark's driver knew of it",
-    IN_BATCH: "over sockets: until the time of the next batch, which is made of the blocks that are known then",
-}
 READ_KNOWN_BEFORE_START = ReadVisibility(False, False, known_before_start=True)
 
 

@@ -29,6 +29,7 @@ from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
 
 BATCH_UNDER_WAY = ("Processing new data", "No new data but cleaning up state")
 """A query's status messages during a batch. It is also active while it looks for data."""
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 
 
 class StreamingQueries:
@@ -70,9 +71,6 @@ def _in_batch(handle: Any) -> bool:
     """Whether a batch is in progress. Spark shows it only in a status message."""
     query_status = handle.status
     return query_status["isTriggerActive"] and query_status["message"].startswith(BATCH_UNDER_WAY)
-
-
-STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 
 
 class QueryBuilder:

@@ -29,6 +29,16 @@ from streamgauge.engines.duckdb_oracle import lowering as oracle
 
 _AGGREGATE = re.compile(r"\s*(sum|count|max|min)\s*\(\s*(\*|\w+)\s*\)\s*$", re.IGNORECASE)
 _MERGE = {"sum": "sum", "count": "sum", "max": "max", "min": "min"}
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    exp.GT: pc.greater,
+    exp.GTE: pc.greater_equal,
+    exp.LT: pc.less,
+    exp.LTE: pc.less_equal,
+    exp.EQ: pc.equal,
+    exp.NEQ: pc.not_equal,
+    exp.And: pc.and_kleene,
+    exp.Or: pc.or_kleene,
+}
 
 
 class Operator(Protocol):
@@ -158,18 +168,6 @@ def _aggregate(text: str) -> tuple[str, str]:
         rule = "must be sum, count, max or min of a column on the engine known"
         raise InputError(Problem("aggregate", rule, text, "another workload, or another --engine"))
     return match.group(1).lower(), match.group(2)
-
-
-_BINARY: dict[type, Callable[[Any, Any], Any]] = {
-    exp.GT: pc.greater,
-    exp.GTE: pc.greater_equal,
-    exp.LT: pc.less,
-    exp.LTE: pc.less_equal,
-    exp.EQ: pc.equal,
-    exp.NEQ: pc.not_equal,
-    exp.And: pc.and_kleene,
-    exp.Or: pc.or_kleene,
-}
 
 
 def where(text: str) -> Callable[[pa.Table], pa.Table]:

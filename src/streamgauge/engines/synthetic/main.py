@@ -38,6 +38,7 @@ REST_US = 6 * US
 """Rows that are held back are sent after this idle time: after the deadline of any trial, so that they are late."""
 PHASE_US = 30_000
 """The phase of micro-batches against multiples of their interval, at which chunks end; it avoids a race with them."""
+_SEED = 1
 
 
 @dataclass(frozen=True)
@@ -202,9 +203,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-
-_SEED = 1
 
 
 class Pace:

@@ -36,6 +36,15 @@ MEMORY_SHARE = 0.5
 """Greatest share of this machine's memory for all workers, unless stated: the driver needs the rest."""
 WORKERS_MAX = 64
 _OTHER_PORT = "--port with another one, or leave it out for a free one"
+STARTED_S, ENDED_S = 90.0, 10.0
+"""Most seconds for one daemon to start, and for all to end before they are killed."""
+_MASTER_READY = re.compile(rf"Starting Spark master at ({SCHEME}\S+)")
+_WORKER_READY = re.compile(r"Successfully registered with master (\S+)")
+_HEAP = "512m"
+"""A daemon's own heap; executors have the worker's memory."""
+_OPTIONS = "-Dspark.master.rest.enabled=false -Dspark.port.maxRetries=0 -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""No second endpoint, no other port than the one asked for, and half of the CPU time until ready."""
+_LAST_LINES = 3
 
 
 def start(request: ClusterRequest, report: Report) -> Cluster:
@@ -201,17 +210,6 @@ def _clear(at: Path) -> None:
         else:
             with suppress(OSError):
                 entry.unlink(missing_ok=True)
-
-
-STARTED_S, ENDED_S = 90.0, 10.0
-"""Most seconds for one daemon to start, and for all to end before they are killed."""
-_MASTER_READY = re.compile(rf"Starting Spark master at ({SCHEME}\S+)")
-_WORKER_READY = re.compile(r"Successfully registered with master (\S+)")
-_HEAP = "512m"
-"""A daemon's own heap; executors have the worker's memory."""
-_OPTIONS = "-Dspark.master.rest.enabled=false -Dspark.port.maxRetries=0 -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""No second endpoint, no other port than the one asked for, and half of the CPU time until ready."""
-_LAST_LINES = 3
 
 
 class Daemons:

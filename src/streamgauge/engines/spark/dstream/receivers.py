@@ -20,6 +20,11 @@ from streamgauge.engines.spi import Edges
 from streamgauge.transports.flight import client
 from streamgauge.transports.socket.lines import SEPARATOR
 
+_BLOCK = re.compile(r"\(input-\d+-(\d+),Some\((\d+)\)\)")
+"""Spark's text for a stored block: its number and its number of records."""
+STORED = StorageLevel.MEMORY_AND_DISK
+"""The storage of blocks. Spark's default adds a second copy on another machine, and there is only one."""
+
 
 class QueueReceiver:
     """Cuts the queues of all generators at one event time."""
@@ -53,12 +58,6 @@ class QueueReceiver:
     def reading(self, batch: Batch, _: Any) -> Callable[..., Any]:
         """A function that reads a source's rows of a batch."""
         return self._reading({"from_us": str(batch.from_us), "to_us": str(batch.to_us), "batch": str(batch.number)})
-
-
-_BLOCK = re.compile(r"\(input-\d+-(\d+),Some\((\d+)\)\)")
-"""Spark's text for a stored block: its number and its number of records."""
-STORED = StorageLevel.MEMORY_AND_DISK
-"""The storage of blocks. Spark's default adds a second copy on another machine, and there is only one."""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,11 @@ WRITING = {"kafka.linger.ms": "50", "kafka.batch.size": "262144", "kafka.compres
 FLUSH_S = 30.0
 REDACTION = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
 """Spark's default redaction pattern, extended by the names of client credentials."""
+REALTIME_WRITING = {"kafka.linger.ms": "2", "kafka.compression.type": "none", "kafka.acks": "all"}
+"""Two milliseconds of linger reduce thousands of requests per second to hundreds, without added latency."""
+ALL = 0
+"""The batch number of all results."""
+POLL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -250,13 +255,6 @@ class KafkaAdapter:
         sinks = [sink.name for sink in start.query.sinks]
         writer = Writer(self._edges, start.query.name, sinks, start.checkpoint, self._clients.writing)
         return start.by_batch(frame, writer.write)
-
-
-REALTIME_WRITING = {"kafka.linger.ms": "2", "kafka.compression.type": "none", "kafka.acks": "all"}
-"""Two milliseconds of linger reduce thousands of requests per second to hundreds, without added latency."""
-ALL = 0
-"""The batch number of all results."""
-POLL_S = 0.5
 
 
 class RealTimeKafkaAdapter(KafkaAdapter):

@@ -21,6 +21,9 @@ from streamgauge.engines.spark.lowering.windows import merge_functions, non_merg
 _DELAY = "spark.watermarkDelayMs"
 MARK = {_DELAY: 0}
 """Spark's metadata of a column with a watermark. A computed column loses it, so it is set again."""
+LEFT, RIGHT = "_left_time", "_right_time"
+FIRST = "_first"
+ROWS, ROW, POSITION, ORDER = "_rows", "_row", "_place", "_order"
 
 
 def is_marked(frame: DataFrame, time: str) -> bool:
@@ -80,9 +83,6 @@ def merged_aggregates(node: WindowAggregate | RunningAggregate) -> list[Column]:
     return [F.expr(f"{how}({backquote(name)})").alias(name) for name, how in merge_functions(node).items()]
 
 
-LEFT, RIGHT = "_left_time", "_right_time"
-
-
 def interval_join(left: DataFrame, right: DataFrame, node: IntervalJoin, time: str) -> DataFrame:
     """Pairs of two frames with a watermark each, by a stream-stream join.
 
@@ -101,9 +101,6 @@ def interval_join(left: DataFrame, right: DataFrame, node: IntervalJoin, time: s
 def _interval(us: int) -> str:
     whole, part = divmod(abs(us), US)
     return f"INTERVAL '{'-' if us < 0 else ''}{whole}.{part:06d}' SECOND"
-
-
-FIRST = "_first"
 
 
 def first_of_all(frame: DataFrame, node: Distinct, time: str, sorted_already: bool = False) -> DataFrame:
@@ -129,9 +126,6 @@ def first_of_each_window(marked: DataFrame, node: Distinct, time: str, window: C
     picked = {name: F.col(f"{FIRST}.{backquote(name)}").alias(name) for name in of_first}
     selected = [picked.get(name, column(name)) for name in marked.columns if name != time]
     return grouped.select(*selected, *columns(name for name in grouped.columns if name not in (FIRST, *node.keys)))
-
-
-ROWS, ROW, POSITION, ORDER = "_rows", "_row", "_place", "_order"
 
 
 def top_n(marked: DataFrame, node: TopN, time: str) -> DataFrame:

@@ -63,6 +63,7 @@ _OBSERVED = count(1)
 """Numbers for unique names, because a query may read a process twice."""
 IDS_TRIED = 16
 """Candidate ids per bucket, to find one that Spark's hash sends to the intended partition."""
+_HEADER = struct.Struct("<qI")
 
 
 def process(
@@ -310,9 +311,6 @@ def _unpack(batches: Iterable[pa.RecordBatch]) -> Batches:
     for batch in batches:
         for block in batch.column(BLOCK):
             yield from pa.ipc.open_stream(block.as_buffer()).read_all().to_batches()
-
-
-_HEADER = struct.Struct("<qI")
 
 
 class HeldRows:

@@ -22,6 +22,13 @@ BATCH_ID, BATCH_TIME = "streaming.sql.batchId", "spark.streaming.internal.batchT
 """Job properties that identify its batch: by number (set for queries and by our DStreams), and for DStreams by time
 (ms)."""
 _JOB, _END = "SparkListenerJobStart", "SparkListenerTaskEnd"
+BLOCKS_REPORTED = "spark.streamgauge.blocks"
+"""If set, the SUT reports the blocks of each batch and their number of lines."""
+JAVA = "spark.driver.extraJavaOptions"
+BLOCK_LOG_NEEDS = (BLOCKS_REPORTED, JAVA)
+_SPARKS_OWN = "classpath:org/apache/spark/log4j2-defaults.properties"
+_TRACKER = "org.apache.spark.streaming.scheduler.ReceivedBlockTracker"
+_LINE = re.compile(r"(\d+) Stream \d+ received block input-(\d+)-(\d+)")
 
 
 def event_log_options(folder: Path) -> dict[str, str]:
@@ -100,15 +107,6 @@ def _together(one: BatchWork, other: BatchWork) -> BatchWork:
         max(one.finished_us, other.finished_us),
         one.run_us + other.run_us,
     )
-
-
-BLOCKS_REPORTED = "spark.streamgauge.blocks"
-"""If set, the SUT reports the blocks of each batch and their number of lines."""
-JAVA = "spark.driver.extraJavaOptions"
-BLOCK_LOG_NEEDS = (BLOCKS_REPORTED, JAVA)
-_SPARKS_OWN = "classpath:org/apache/spark/log4j2-defaults.properties"
-_TRACKER = "org.apache.spark.streaming.scheduler.ReceivedBlockTracker"
-_LINE = re.compile(r"(\d+) Stream \d+ received block input-(\d+)-(\d+)")
 
 
 def block_log_options(folder: Path) -> dict[str, str]:

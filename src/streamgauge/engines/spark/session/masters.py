@@ -9,6 +9,11 @@ import re
 
 _LOCAL = re.compile(r"local(?:\[([1-9][0-9]*|\*)(?:,\s*[1-9][0-9]*)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*[0-9]+\s*,\s*[0-9]+\s*,\s*[0-9]+\s*\]")
+SCHEME = "spark://"
+HOST = "127.0.0.1"
+"""The address on which this machine's cluster listens."""
+ALL_CORES, EXECUTOR_CORES = "spark.cores.max", "spark.executor.cores"
+"""Spark's settings of the cores of all executors of a job, and of each executor."""
 
 
 def is_local(master: str) -> bool:
@@ -25,13 +30,6 @@ def local_slots(master: str) -> int | None:
     """The tasks that it runs at once, N of `local[N]`; None where that is not stated, and for every other master."""
     match = _LOCAL.fullmatch(master)
     return int(match[1] or 1) if match is not None and match[1] != "*" else None
-
-
-SCHEME = "spark://"
-HOST = "127.0.0.1"
-"""The address on which this machine's cluster listens."""
-ALL_CORES, EXECUTOR_CORES = "spark.cores.max", "spark.executor.cores"
-"""Spark's settings of the cores of all executors of a job, and of each executor."""
 
 
 def is_standalone(master: str | None) -> bool:

@@ -18,6 +18,8 @@ WORKERS_NOTICE = (
 )
 """Listed among the settings in force."""
 _is_frozen = False
+HOME_NOTICE = "a view without pyspark.zip: Python workers of this JVM import the package beside the interpreter"
+"""Listed among the settings in force."""
 
 
 def freeze_gc() -> None:
@@ -30,10 +32,6 @@ def freeze_gc() -> None:
     if not _is_frozen and os.environ.get(VARIABLE) != UNCHANGED:
         _is_frozen = True
         gc.freeze()
-
-
-HOME_NOTICE = "a view without pyspark.zip: Python workers of this JVM import the package beside the interpreter"
-"""Listed among the settings in force."""
 
 
 def installed_spark_home() -> Path:

@@ -44,6 +44,10 @@ from streamgauge.system.user_code import (
 
 WINDOW = "window"
 """Spark's name for a window column, which is split into window_start and window_end."""
+REPORT_S = 1.0
+_QUERY_CALLS = (
+    (DataStreamWriter, "start"), (DataStreamWriter, "toTable"), (StreamingQueryManager, "awaitAnyTermination"),
+)  # fmt: skip
 
 
 def load(job: UserJobNode) -> PySparkJob:
@@ -208,12 +212,6 @@ def _ship(session: SparkSession, path: Path, folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
     session.sparkContext.addPyFile(shutil.make_archive(str(folder / "job"), "zip", folder / "job"))
-
-
-REPORT_S = 1.0
-_QUERY_CALLS = (
-    (DataStreamWriter, "start"), (DataStreamWriter, "toTable"), (StreamingQueryManager, "awaitAnyTermination"),
-)  # fmt: skip
 
 
 @contextmanager
