@@ -36,7 +36,7 @@ from streamgauge.engines.spark.session.session import (
     jvm_ended,
     open_checked,
 )
-from streamgauge.engines.spark.streaming_queries import QueryBuilder, StreamingQueries
+from streamgauge.engines.spark.streaming_queries import StreamingQueries
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
 from streamgauge.system.child_processes import announce, serve
 
@@ -109,8 +109,7 @@ class Sut:
             from streamgauge.engines.spark.dstream_queries import DStreamQueries
 
             return DStreamQueries(session, self._settings)
-        builder = QueryBuilder(session, self._settings, self._counting, self._user_job)
-        return StreamingQueries(builder, self._counting, self._user_job)
+        return StreamingQueries(session, self._settings, self._counting, self._user_job)
 
 
 def checked_jvm(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -33,15 +33,18 @@ STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 
 
 class StreamingQueries:
-    """The started queries of one session."""
+    """The queries of one session, built and started. `user_job` replaces the lowering, if there is one."""
 
-    def __init__(self, builder: QueryBuilder, counting: RowCounting, user_job: PySparkJob | None = None) -> None:
-        self._builder, self._counting, self._user_job = builder, counting, user_job
+    def __init__(
+        self, session: SparkSession, settings: JobSettings, counting: RowCounting, user_job: PySparkJob | None = None
+    ) -> None:
+        self._session, self._settings, self._counting, self._user_job = session, settings, counting, user_job
+        self._job, self._adapter = settings.job, settings.adapter
         self._handles: dict[Query, Any] = {}
 
     def start(self, query: Query) -> None:
         """Starts a query."""
-        handle = self._handles[query] = self._builder.start(query)
+        handle = self._handles[query] = self._start(query)
         self._counting.started(query.name, handle)
 
     def status(self) -> dict[str, Any]:
@@ -61,28 +64,16 @@ class StreamingQueries:
         reports = (json.loads(one.json) for handle in self._handles.values() for one in handle.recentProgress)
         return [batch_progress(each) for each in reports]
 
+    def reading(self, query: Query) -> Callable[..., DataFrame]:
+        """A function that reads a source for a query."""
+        return numbered_readers(query.name, self._settings.columns(query), self._read)
+
     def _reason(self, text: str) -> str:
         """Why the query ended: the user's lines if a user job raised, else Spark's reason."""
         trace = self._user_job.trace_in(text) if self._user_job is not None else None
         return trace or error_message(text)
 
-
-def _in_batch(handle: Any) -> bool:
-    """Whether a batch is in progress. Spark shows it only in a status message."""
-    query_status = handle.status
-    return query_status["isTriggerActive"] and query_status["message"].startswith(BATCH_UNDER_WAY)
-
-
-class QueryBuilder:
-    """Builds and starts the queries of one session. `user_job` replaces the lowering, if there is one."""
-
-    def __init__(
-        self, session: SparkSession, settings: JobSettings, counting: RowCounting, user_job: PySparkJob | None = None
-    ) -> None:
-        self._session, self._settings, self._counting, self._user_job = session, settings, counting, user_job
-        self._job, self._adapter = settings.job, settings.adapter
-
-    def start(self, query: Query) -> Any:
+    def _start(self, query: Query) -> Any:
         """Starts a query, and returns Spark's handle of it."""
         self._adapter.prepare(self._session, query)
         frame = self._frame(query)
@@ -95,10 +86,6 @@ class QueryBuilder:
         )
         with self._user_job.refusals() if self._user_job is not None else contextlib.nullcontext():
             return self._adapter.start(frame, start)
-
-    def reading(self, query: Query) -> Callable[..., DataFrame]:
-        """A function that reads a source for a query."""
-        return numbered_readers(query.name, self._settings.columns(query), self._read)
 
     def _frame(self, query: Query) -> DataFrame:
         """The results of a query."""
@@ -124,3 +111,9 @@ class QueryBuilder:
 
     def _read(self, source: Source, columns: tuple[str, ...], reader: Reader, packing: Packing | None) -> DataFrame:
         return self._adapter.read(self._session, source, columns, reader, packing, self._counting.counters)
+
+
+def _in_batch(handle: Any) -> bool:
+    """Whether a batch is in progress. Spark shows it only in a status message."""
+    query_status = handle.status
+    return query_status["isTriggerActive"] and query_status["message"].startswith(BATCH_UNDER_WAY)

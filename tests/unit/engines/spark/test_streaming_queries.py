@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +19,8 @@ from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.engines.spark import row_counts
 from streamgauge.engines.spark.io.flight import FlightAdapter
 from streamgauge.engines.spark.io.spi import QueryStart
+from streamgauge.engines.spark.job_settings import JobSettings
+from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.row_counts import RowCounting
 from streamgauge.engines.spark.streaming_queries import StreamingQueries
@@ -56,8 +58,9 @@ RUNNING = SimpleNamespace(exception=lambda: None, isActive=True, status=WAITING)
 
 def started(handle: Any, counting: RowCounting | None = None) -> StreamingQueries:
     """One query, which Spark runs by this handle."""
-    builder: Any = SimpleNamespace(start=lambda _: handle)
-    streaming = StreamingQueries(builder, counting or RowCounting())
+    job = SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {}, "local[1]", "", "")
+    streaming = StreamingQueries(cast(Any, None), JobSettings(job), counting or RowCounting())
+    streaming._start = lambda _: handle  # type: ignore[method-assign]
     streaming.start(*QUERIES)
     return streaming
 

@@ -13,7 +13,7 @@ from streamgauge.engines.spark.job_settings import JobSettings
 from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.row_counts import RowCounting
-from streamgauge.engines.spark.streaming_queries import QueryBuilder
+from streamgauge.engines.spark.streaming_queries import StreamingQueries
 from streamgauge.engines.spi import Edge, Edges
 from tests.unit.engines.spark.test_job_settings import BOUGHT, MEAN, REVENUE
 
@@ -44,8 +44,8 @@ def test_each_query_reads_a_source_of_its_own() -> None:
     )
     two = Flow((*REVENUE.sink("revenues").sinks, *MEAN.sink("means").sinks))
     edges = Edges((Edge("", ""),), Edge("", ""), {BOUGHT.node.name: ("pack", "price")})
-    builder = QueryBuilder(session, JobSettings(SparkJob(two, edges, {}, "local[1]", "", "")), RowCounting())
+    streaming = StreamingQueries(session, JobSettings(SparkJob(two, edges, {}, "local[1]", "", "")), RowCounting())
     for query in queries(two):
         with pytest.raises(LoadReached):
-            builder.start(query)
+            streaming.start(query)
     assert len(set(registered)) == len(queries(two)) == 2
