@@ -94,22 +94,7 @@ def _packed(frame: DataFrame, side: int, node: WindowJoin, buckets: int) -> Data
         F.unix_micros(TIME).alias(TIME),
         F.pmod(F.hash(*columns(node.keys)), F.lit(buckets)).alias(BUCKET),
     )
-    return keyed.mapInArrow(_packer(side, buckets, pane_width_us(node.window)), PACKED)
-
-
-def _packer(side: int, buckets: int, pane_us: int) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
-    def pack(batches: Iterable[pa.RecordBatch]) -> Batches:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        serial = arrow_blocks.first_serial(context.taskAttemptId() if context is not None else 0)
-        for table in arrow_blocks.tables(batches):
-            times, bucket = table.column(TIME).to_numpy(), table.column(BUCKET).to_numpy()
-            parts = list(arrow_blocks.cut(table.drop_columns([TIME, BUCKET]), times, bucket, buckets, pane_us))
-            yield arrow_blocks.packed_rows(side, parts, serial)
-            serial += len(parts)
-
-    return pack
+    return keyed.mapInArrow(arrow_blocks.packer(side, buckets, pane_width_us(node.window), (TIME, BUCKET)), PACKED)
 
 
 def _opener(node: WindowJoin) -> Callable[[Iterable[pa.RecordBatch]], Batches]:

@@ -191,7 +191,9 @@ def _packed(frame: DataFrame, number: int, node: Process, buckets: int, delay: s
     frame = frame.withWatermark(TIME, delay) if held and not marked else frame
     by_key = F.pmod(F.hash(*columns(node.keys)), F.lit(buckets))
     bucket = (F.lit(0) if node.is_broadcast(number) else by_key).alias(BUCKET)
-    rows = _rows(frame, column_layouts(node).sides[number], bucket).mapInArrow(_packer(number, buckets), PACKED)
+    rows = _rows(frame, column_layouts(node).sides[number], bucket).mapInArrow(
+        arrow_blocks.packer(number, buckets, ONE_PANE_US, (BUCKET,)), PACKED
+    )
     packed = _spread_broadcast(rows, node, number, buckets)
     if held:
         return packed.withColumn(TIME, F.timestamp_micros(F.lit(_NEVER_LATE_US)).alias(TIME, metadata=MARK))
@@ -205,16 +207,6 @@ def _spread_broadcast(packed: DataFrame, node: Process, number: int, buckets: in
     if not node.is_broadcast(number):
         return packed
     return packed.withColumn(BUCKET, F.explode(F.sequence(F.lit(0), F.lit(buckets - 1))))
-
-
-def _packer(side: int, buckets: int) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
-    def pack(batches: Iterable[pa.RecordBatch]) -> Batches:
-        for table in arrow_blocks.tables(batches):
-            times, bucket = table.column(TIME).to_numpy(), table.column(BUCKET).to_numpy()
-            parts = list(arrow_blocks.cut(table.drop_columns([BUCKET]), times, bucket, buckets, ONE_PANE_US))
-            yield arrow_blocks.packed_rows(side, parts, 0)
-
-    return pack
 
 
 def _bucket_ids(frame: DataFrame, buckets: int) -> list[int]:
