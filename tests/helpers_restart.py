@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 
 from streamgauge.core.trial_snapshot import TrialSnapshot
-from streamgauge.engines.spark.engine import SparkEngine
+from streamgauge.engines.spark.engine import DSTREAM, MAIN, SparkEngine
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.records import Tick
@@ -89,7 +89,7 @@ class Restart:
 def _every_query_has_committed(testbed: TestBed) -> bool:
     """By what stands in their checkpoints, if the engine has any."""
     engine = testbed.engine
-    if not isinstance(engine, SparkEngine) or engine._mode.module.endswith("dstream.main"):
+    if not isinstance(engine, SparkEngine) or engine._mode is DSTREAM:
         return True
     assert engine._scratch is not None
     queries = [path for path in (engine._scratch.path / "checkpoint").iterdir() if path.is_dir()]
@@ -114,5 +114,5 @@ def _kill_and_start(engine: SparkEngine) -> None:
     engine._child.kill()
     private, log = engine._scratch.path, engine._child.log
     environment = {"SPARK_HOME": str(private / "spark-home")}
-    engine._child = Child("spark", engine._mode.module, [str(private / "job.pkl")], log, None, environment)
+    engine._child = Child("spark", MAIN, [str(private / "job.pkl")], log, None, environment)
     engine._child.ask("start", START_S)

@@ -40,10 +40,11 @@ from streamgauge.dataflow.lineage import added
 from streamgauge.dataflow.nodes import Flow, Source, Where
 from streamgauge.engines.spark.io.event_batching import pack, packed_schema, unpack
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
-from streamgauge.engines.spark.lowering.dataframe import Lowering, Probe, Uncounted
+from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import Query, queries
-from streamgauge.engines.spark.observe.row_counts import RowCounters
-from streamgauge.engines.spark.options import JVM_OPTIONS, PROBE_SETTINGS, defaults
+from streamgauge.engines.spark.lowering.row_counter import RowCounter, Uncounted
+from streamgauge.engines.spark.options import JVM_OPTIONS, ROW_COUNT_SETTINGS, defaults
+from streamgauge.engines.spark.row_counts import RowCounters
 from streamgauge.engines.spark.session.session import end_session, open_session
 from streamgauge.loadgen.export import write_input
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -104,14 +105,14 @@ class Sides:
         self._done(self._uncounted)
         return time.perf_counter() - begun
 
-    def _lowered(self, probe: Probe) -> Any:
+    def _lowered(self, counter: RowCounter) -> Any:
         """Spark's plan of the query, before the work of each batch."""
 
         def read(source: Source) -> DataFrame:
-            column = probe.column(source.name)
+            column = counter.column(source.name)
             return unpack(self._frames[source.name], column) if column else unpack(self._frames[source.name])
 
-        output = Lowering(read, _nothing_packed, {}, 1, probe=probe).output(self._query)
+        output = Lowering(read, _nothing_packed, {}, 1, counter=counter).output(self._query)
         return output._jdf.queryExecution().analyzed()
 
     def _done(self, plan: Any) -> Any:
@@ -128,7 +129,7 @@ def _nothing_packed(source: Source, packing: Packing) -> Any:
 @contextmanager
 def spark(folder: Path) -> Iterator[Any]:
     """A Spark as in a run with probes, except for the settings of streams."""
-    conf = {**defaults(2, local_checkpoint=True), **PROBE_SETTINGS, "spark.driver.memory": "4g"}
+    conf = {**defaults(2, local_checkpoint=True), **ROW_COUNT_SETTINGS, "spark.driver.memory": "4g"}
     try:
         yield open_session("local[2]", conf, folder, JVM_OPTIONS["late"])
     finally:

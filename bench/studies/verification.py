@@ -29,7 +29,15 @@ from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, RunningAggregate
 from streamgauge.diff.compare import compare
-from streamgauge.engines.duckdb_oracle.lower import SPAN, TIME, at_points, by_spans, lower, retained_name, span_number
+from streamgauge.engines.duckdb_oracle.lowering import (
+    SPAN,
+    TIME,
+    at_points,
+    by_spans,
+    lower,
+    retained_name,
+    span_number,
+)
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads.registry import get

@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.config.options_and_settings import Characterize
 from streamgauge.engines.operator_profiler import Slice
-from streamgauge.engines.spark.user_job.operator_profiler import SparkOperatorProfiler
+from streamgauge.engines.spark.operator_profiler import SparkOperatorProfiler
 from streamgauge.results.profile import OperatorProfile
 from streamgauge.studies.operator_profile.memory import distribution
 from streamgauge.studies.operator_profile.operator_io import OperatorIO

@@ -20,7 +20,7 @@ from streamgauge.dataflow import schema
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.duckdb_oracle.lower import sql
+from streamgauge.engines.duckdb_oracle.lowering import sql
 from streamgauge.metrics.log.ingest_times import IngestTimes
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment

@@ -1,7 +1,7 @@
 """The registry of transports. To add one, implement the interface in a package and register it here.
 
-A second broker would also touch: Spark's adapters (`engines.spark.io.registry`) and its jars
-(`engines.spark.session.connectors`), the transports and tuning profiles of engines, the hash of keys
+A second broker would also touch: Spark's adapters (`engines.spark.job_settings`) and its jars
+(`engines.spark.session.environment`), the transports and tuning profiles of engines, the hash of keys
 (`loadgen.random.key_hash`), the stage of the time in a broker (`engines.latency_probe`), and the help of `--transport`
 and `--brokers`. Programs of the user's own speak Kafka only.
 """

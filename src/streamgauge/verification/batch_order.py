@@ -20,8 +20,8 @@ from streamgauge.core.schema import quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Distinct, Flow, RunningAggregate
-from streamgauge.engines.duckdb_oracle.lower import SPAN, TIME, by_spans
-from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
+from streamgauge.engines.duckdb_oracle.lowering import SPAN, TIME, by_spans
+from streamgauge.engines.duckdb_oracle.lowering import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.latency.event_latency import ENGINE_BATCH

@@ -14,7 +14,7 @@ from pathlib import Path
 from streamgauge.core.lineage_columns import LINEAGE
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Node, Select, Source, Where
-from streamgauge.engines.duckdb_oracle.lower import lower, retained_name
+from streamgauge.engines.duckdb_oracle.lowering import lower, retained_name
 from streamgauge.loadgen.replay.text import quoted_path
 from streamgauge.metrics.log.ingest_times import IngestTimes
 from streamgauge.metrics.log.trial_record import TrialRecord

@@ -27,8 +27,8 @@ from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow, Process, RunningAggregate
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.diff.sql import DUE
-from streamgauge.engines.duckdb_oracle.lower import SPAN, at_points, by_spans, span_number
-from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
+from streamgauge.engines.duckdb_oracle.lowering import SPAN, at_points, by_spans, span_number
+from streamgauge.engines.duckdb_oracle.lowering import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed, is_independent
 from streamgauge.metrics.latency.event_latency import LatencyRule
 from streamgauge.metrics.latency.inclusion_latency import inclusion_times_of

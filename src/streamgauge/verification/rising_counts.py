@@ -19,7 +19,7 @@ from streamgauge.core.schema import quote, quoted
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Flow, RunningAggregate
 from streamgauge.diff import compare as answers
-from streamgauge.engines.duckdb_oracle.lower import SPAN, by_spans
+from streamgauge.engines.duckdb_oracle.lowering import SPAN, by_spans
 from streamgauge.verification.sink_comparison import Comparison, DiffSpec
 from streamgauge.verification.spool import ReceivedResults
 

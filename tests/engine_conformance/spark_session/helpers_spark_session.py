@@ -22,9 +22,9 @@ from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.dataflow.nodes import Flow, Source
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing, first_serial, packed_rows
 from streamgauge.engines.spark.lowering.dataframe import Lowering
-from streamgauge.engines.spark.observe.query_progress import batch_progress
+from streamgauge.engines.spark.lowering.windows import NO_DELAY
 from streamgauge.engines.spark.options import UNCHECKED_OPERATIONS, keeps_first_rows
-from streamgauge.engines.spark.watermark import NONE
+from streamgauge.engines.spark.session.progress import batch_progress
 
 Parts = Mapping[str, Sequence[pa.Table]]
 """Stream to its rows in each batch."""
@@ -58,13 +58,15 @@ def cut(rows: pa.Table, cuts_s: Sequence[float]) -> list[pa.Table]:
     return [rows.filter(each) for each in inside]
 
 
-def lowered(flow: Flow, read: Any, choices: Mapping[str, str] | None = None, delay: str = NONE, cores: int = 2) -> Any:
+def lowered(
+    flow: Flow, read: Any, choices: Mapping[str, str] | None = None, delay: str = NO_DELAY, cores: int = 2
+) -> Any:
     names = list(schema.columns(flow.sink.input))
     return Lowering(read, read, dict(choices or {}), cores, delay).lower(flow.sink.input).select(names)
 
 
 def streamed(
-    spark: Any, flow: Flow, folder: Path, parts: Parts, choices: Mapping[str, str] | None = None, delay: str = NONE
+    spark: Any, flow: Flow, folder: Path, parts: Parts, choices: Mapping[str, str] | None = None, delay: str = NO_DELAY
 ) -> Streamed:
     """The flow over these batches, of which it gets the columns that it reads, as from a transport."""
     for name, columns in needed_columns(flow).items():

@@ -14,7 +14,7 @@ from streamgauge.core.clock import US
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.duckdb_oracle import lower
+from streamgauge.engines.duckdb_oracle import lowering as lower
 from streamgauge.workloads import registry
 from tests.engine_conformance.spark_session.helpers_spark_session import cut, events, streamed
 from tests.helpers_times import us_of

@@ -20,11 +20,11 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import flow, source, table, tumble, union
 from streamgauge.dataflow.lineage import added, needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow, Source
-from streamgauge.engines.duckdb_oracle import lower
+from streamgauge.engines.duckdb_oracle import lowering as lower
 from streamgauge.engines.spark.io.event_batching import pack, packed_schema, unpack
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import queries
-from streamgauge.engines.spark.observe.row_counts import WORKED, RowCounters
+from streamgauge.engines.spark.row_counts import WORKED, RowCounters
 
 pytestmark = pytest.mark.spark
 
@@ -70,7 +70,7 @@ def test_every_operator_is_counted_as_the_oracle_has_it(spark: Any, name: str) -
     made = with_lineage(FLOWS[name])
     probes, run = RowCounters(spark, added(made)), f"{next(RUNS):x}"
     (query,) = queries(made)
-    frame = Lowering(lambda node: opened(spark, made, node, probes), _never, {}, 1, probe=probes).output(query)
+    frame = Lowering(lambda node: opened(spark, made, node, probes), _never, {}, 1, counter=probes).output(query)
     expected = {node.name: rows_of(made, node) for node in graph.operators(made) if node.name not in added(made)}
     if len(made.sinks) > 1:
         expected = {operator: expected[operator] for operator in ("a", "words")}

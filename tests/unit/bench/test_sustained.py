@@ -33,10 +33,10 @@ from bench.spark.sustained import (
 from bench.studies import whole_run
 from bench.support.drain_rate import ready_for
 from streamgauge.core.errors import EngineError
-from streamgauge.engines.spark.structured import main
-from streamgauge.engines.spark.structured.job import SparkJob
-from streamgauge.engines.spark.structured.job_settings import JobSettings
-from streamgauge.engines.spark.structured.main import Sut
+from streamgauge.engines.spark import main
+from streamgauge.engines.spark.job_settings import JobSettings
+from streamgauge.engines.spark.launch import SparkJob
+from streamgauge.engines.spark.main import Sut
 from streamgauge.engines.spi import Edge, Edges
 from streamgauge.loadgen.random.distributions import probabilities
 from streamgauge.trial.conductor import testbed_settings

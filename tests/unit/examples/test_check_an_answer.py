@@ -17,7 +17,7 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.loadgen.export import write_input
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile

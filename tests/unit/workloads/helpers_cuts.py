@@ -12,7 +12,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow, Node, Process
 from streamgauge.dataflow.operators.api import TIME
-from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile

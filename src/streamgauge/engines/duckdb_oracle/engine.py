@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.duckdb_oracle import lower
+from streamgauge.engines.duckdb_oracle import lowering
 from streamgauge.engines.duckdb_oracle.process_operator import computed
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Oracle:
         Raises InputError if a stream is missing.
         """
         relations = {source.name: _relation(source.name, inputs, con) for source in graph.sources(flow)}
-        return con.sql(lower.sql(flow, computed(con, flow, relations)))
+        return con.sql(lowering.sql(flow, computed(con, flow, relations)))
 
 
 def _relation(

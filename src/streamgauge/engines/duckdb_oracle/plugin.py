@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.engines.duckdb_oracle.lower import kinds
+from streamgauge.engines.duckdb_oracle.lowering import kinds
 from streamgauge.engines.spi import Capabilities, EnginePlugin
 
 

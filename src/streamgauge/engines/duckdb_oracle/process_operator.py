@@ -15,8 +15,8 @@ from streamgauge.core.schema import quote
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.operators.api import AFTER_ALL, TIME
-from streamgauge.engines.duckdb_oracle.lower import TIME as HIDDEN
-from streamgauge.engines.duckdb_oracle.lower import lower
+from streamgauge.engines.duckdb_oracle.lowering import TIME as HIDDEN
+from streamgauge.engines.duckdb_oracle.lowering import lower
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
 
 if TYPE_CHECKING:

@@ -5,16 +5,18 @@ A program that runs already is only waited for.
 
 from __future__ import annotations
 
+import re
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
 from streamgauge.core.errors import EngineError, StreamgaugeError
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.dataflow.program import Launch, ProgramNode
-from streamgauge.engines.external.placeholders import ProgramEnvironment
+from streamgauge.dataflow.program import ESCAPED, PLACEHOLDER, Launch, ProgramNode
 from streamgauge.engines.external.readiness import POLL_S, Readiness, last_lines
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
@@ -25,6 +27,8 @@ from streamgauge.transports.kafka.topic_names import group_of, input_topics, out
 
 REQUEST_S = 20.0
 STOP_S = 4.0
+PREFIX = "STREAMGAUGE_"
+_BRACES = re.compile(f"{ESCAPED.pattern}|{PLACEHOLDER.pattern}")
 
 
 class ExternalEngine(Engine):
@@ -146,3 +150,40 @@ def ended_by_itself(code: int, when: str) -> str:
 def _end_in_words(code: int) -> str:
     """The end of the program in words; a negative code is that of a signal."""
     return f"the program was killed by signal {-code}" if code < 0 else f"the program ended with exit code {code}"
+
+
+@dataclass(frozen=True)
+class ProgramEnvironment:
+    """What a program must know of its run. `inputs`: stream to its topic; `outputs`: sink to its topic."""
+
+    brokers: str
+    group: str
+    run: str
+    scratch: str
+    parallelism: int
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables of the program, without the parallelism, which its file must name."""
+        values = {name: self.value(name) for name in ("brokers", "group", "run", "scratch")}
+        for kind, topics in (("input", self.inputs), ("output", self.outputs)):
+            values |= {f"{kind}_{name}": topic for name, topic in topics.items()}
+            if len(topics) == 1:
+                values[kind] = self.value(kind)
+        return {PREFIX + name.upper(): value for name, value in values.items()}
+
+    def value(self, name: str) -> str:
+        """The value of a placeholder. Raises KeyError for an input or output that does not exist."""
+        if name == "python":
+            return sys.executable
+        kind, _, of = name.partition(".")
+        if kind in ("input", "output"):
+            topics = self.inputs if kind == "input" else self.outputs
+            return topics[of] if of else next(iter(topics.values()))
+        return str(getattr(self, name))
+
+    def filled(self, texts: Sequence[str]) -> list[str]:
+        """Texts with their placeholders replaced. Doubled braces around a word become single ones; others stay."""
+        return [_BRACES.sub(lambda found: found[1] or self.value(found[2]), text) for text in texts]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -12,21 +13,46 @@ from streamgauge.core.errors import EngineError, StreamgaugeError, is_full
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.local_cluster import Cluster, ended_in_words
+from streamgauge.engines.spark import options_dstream, options_realtime
 from streamgauge.engines.spark.cluster.master import settings_of
 from streamgauge.engines.spark.cluster.state import cluster_at
-from streamgauge.engines.spark.execution_modes import MICRO_BATCH, ExecutionMode
-from streamgauge.engines.spark.launch import spark_process, started
-from streamgauge.engines.spark.session.connectors import jars_for
-from streamgauge.engines.spark.session.local_master import is_local
-from streamgauge.engines.spark.structured.job import SparkJob
+from streamgauge.engines.spark.launch import SparkJob, spark_process, started
+from streamgauge.engines.spark.session.environment import jars_for
+from streamgauge.engines.spark.session.masters import is_local
+from streamgauge.engines.spark.session.progress import DStreamProgress
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.machine import cpus
 from streamgauge.system.scratch import Scratch
 
+MAIN = "streamgauge.engines.spark.main"
+"""The process of every execution mode."""
 IMPORTING = "importing PySpark"
 LOCAL_GRACE_S, CLUSTER_GRACE_S = 1.5, 4.0
 """A local Spark can be killed at once; executors on other machines need time to be released."""
+
+
+@dataclass(frozen=True)
+class ExecutionMode:
+    """`master` gives a local Spark for (flow, number of processors, edges). `progress` is the class of its batches'
+    progress.
+    """
+
+    name: str
+    master: Callable[[Flow, int, Edges], str]
+    progress: type[BatchProgress] = BatchProgress
+
+
+MICRO_BATCH = ExecutionMode("micro-batch", lambda _, processors, __: f"local[{processors}]")
+REAL_TIME = ExecutionMode(
+    "real-time",
+    lambda flow, processors, _: options_realtime.master_for(flow, processors),
+)
+DSTREAM = ExecutionMode(
+    "dstream",
+    lambda _, processors, edges: options_dstream.master_for(processors, edges.transport, len(edges.inputs)),
+    DStreamProgress,
+)
 
 
 class SparkEngine(Engine):
@@ -53,11 +79,13 @@ class SparkEngine(Engine):
         private = self._scratch.path
         checkpoint = str(private / "checkpoint")
         spark_master = master or self._mode.master(flow, self._parallelism or len(self._cpus or cpus()), edges)
-        job = SparkJob(flow, edges, options, spark_master, str(private), checkpoint, jars, self._parallelism)
+        job = SparkJob(
+            flow, edges, options, spark_master, str(private), checkpoint, jars, self._parallelism, self._mode.name
+        )
         self._grace_s = LOCAL_GRACE_S if is_local(job.master) else CLUSTER_GRACE_S
         self._cluster = cluster_at(job.master)
         log = folder / "spark.log"
-        self._child = spark_process(self._mode.module, job, private, log, self._cpus, job.master, options)
+        self._child = spark_process(MAIN, job, private, log, self._cpus, job.master, options)
         try:
             started_with = started(self._child, job.master, options)
             self._settings = {"master": job.master, **settings_of(job.master), **started_with}

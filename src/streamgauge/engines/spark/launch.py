@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -10,11 +11,18 @@ from typing import Any
 import cloudpickle
 
 from streamgauge.core.errors import EngineError, InputError, JobError, MachineError, Problem, SettingError
-from streamgauge.engines.spark.session import python_workers, spark_home
+from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.session.environment import environment_note, environment_of
-from streamgauge.engines.spark.session.python_workers import UNCHANGED
-from streamgauge.engines.spark.session.session import LOG_LEVEL
-from streamgauge.engines.spark.user_job.user_function import RUNNING
+from streamgauge.engines.spark.session.python_workers import (
+    HOME_NOTICE,
+    UNCHANGED,
+    VARIABLE,
+    WORKERS_NOTICE,
+    installed_spark_home,
+    view_of_spark_home,
+)
+from streamgauge.engines.spark.session.session import LOG_LEVEL, RUNNING
+from streamgauge.engines.spi import Edges
 from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent
 
 START_TIMEOUT_S = 180.0
@@ -41,14 +49,10 @@ def spark_process(
     """
     path = folder / "job.pkl"
     path.write_bytes(cloudpickle.dumps(job))
-    home = (
-        spark_home.installed_spark_home()
-        if _from_zip(options)
-        else spark_home.view_of_spark_home(folder / "spark-home")
-    )
+    home = installed_spark_home() if _from_zip(options) else view_of_spark_home(folder / "spark-home")
     environment = environment_of(home, master)
     if _workers_unchanged(options):
-        environment[python_workers.VARIABLE] = UNCHANGED
+        environment[VARIABLE] = UNCHANGED
     return Child("spark", module, [str(path)], log, on_cpus, environment)
 
 
@@ -62,8 +66,8 @@ def _from_zip(options: Mapping[str, str]) -> bool:
 
 def _done_for_workers(options: Mapping[str, str]) -> dict[str, str]:
     """What is done for the Python workers of every start, unless an option leaves them to Spark; as settings."""
-    home = {} if _from_zip(options) else {"spark home": spark_home.NOTICE}
-    return home | ({} if _workers_unchanged(options) else {"python workers": python_workers.NOTICE})
+    home = {} if _from_zip(options) else {"spark home": HOME_NOTICE}
+    return home | ({} if _workers_unchanged(options) else {"python workers": WORKERS_NOTICE})
 
 
 def started(child: Child, master: str = "local", options: Mapping[str, str] = _NO_OPTIONS) -> dict[str, str]:
@@ -97,3 +101,18 @@ def _jvm_message(log: Path) -> str:
         if line.startswith(_JVM_ERROR_PREFIXES):
             return f"\n  {': '.join(one.strip() for one in lines[index : index + 2])[:300]}"
     return ""
+
+
+@dataclass(frozen=True)
+class SparkJob:
+    """The driver's request, passed by file. `mode`: the name of an execution mode."""
+
+    flow: Flow
+    edges: Edges
+    options: dict[str, str]
+    master: str
+    folder: str
+    checkpoint: str
+    jars: tuple[str, ...] = ()
+    parallelism: int | None = None
+    mode: str = "micro-batch"

@@ -194,10 +194,8 @@ CAPABILITIES = Capabilities(
 )
 
 
-REDACTION = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
-"""Spark's default redaction pattern, extended by the names of client credentials."""
-PROBE_SETTINGS = {"spark.sql.ui.retainedExecutions": "2000", "spark.sql.adaptive.enabled": "false"}
-"""What probes also need: counts are read from executions that Spark keeps. It keeps a thousand, and three queries of
+ROW_COUNT_SETTINGS = {"spark.sql.ui.retainedExecutions": "2000", "spark.sql.adaptive.enabled": "false"}
+"""What row counts also need: they are read from executions that Spark keeps. It keeps a thousand, and three queries of
 short batches forget the first of those within minutes. Counts are found by the nodes of a plan, which an adaptive plan
 changes under way.
 """

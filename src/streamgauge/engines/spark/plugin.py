@@ -8,15 +8,13 @@ from contextlib import AbstractContextManager
 from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.local_cluster import LocalCluster
 from streamgauge.engines.operator_profiler import OperatorProfiler
-from streamgauge.engines.spark import batch_interval, options, tuning, validate, watermark
+from streamgauge.engines.spark import intervals, options, options_dstream, options_realtime, tuning, validate
 from streamgauge.engines.spark.cluster.master import require_master
-from streamgauge.engines.spark.dstream import options as dstream
-from streamgauge.engines.spark.probes.dstream import DStream
-from streamgauge.engines.spark.probes.micro_batch import MicroBatch
-from streamgauge.engines.spark.probes.real_time import RealTime
+from streamgauge.engines.spark.latency_probe import MicroBatch
+from streamgauge.engines.spark.latency_probe_dstream import DStream
+from streamgauge.engines.spark.latency_probe_realtime import RealTime
+from streamgauge.engines.spark.operator_profiler import SparkOperatorProfiler
 from streamgauge.engines.spark.session import environment
-from streamgauge.engines.spark.structured import realtime
-from streamgauge.engines.spark.user_job.operator_profiler import SparkOperatorProfiler
 from streamgauge.engines.spi import (
     BatchAnswer,
     BatchInterval,
@@ -29,7 +27,7 @@ from streamgauge.engines.spi import (
 
 
 class _PluginOfMode(EnginePlugin):
-    """What the three modes share. `mode`: a name in `execution_modes`, which is loaded with the engine."""
+    """What the three modes share. `mode`: a name in `engine`, which is loaded at a start."""
 
     mode: str
 
@@ -49,10 +47,9 @@ class _PluginOfMode(EnginePlugin):
         return tuning.is_own_default(name, value)
 
     def make(self, cpus: Sequence[int] | None, parallelism: int | None) -> Engine:
-        from streamgauge.engines.spark import execution_modes
-        from streamgauge.engines.spark.engine import SparkEngine
+        from streamgauge.engines.spark import engine
 
-        return SparkEngine(cpus, getattr(execution_modes, self.mode), parallelism)
+        return engine.SparkEngine(cpus, getattr(engine, self.mode), parallelism)
 
 
 class SparkPlugin(_PluginOfMode):
@@ -66,16 +63,16 @@ class SparkPlugin(_PluginOfMode):
         validate.check(request)
 
     def interval(self, request: StartRequest) -> BatchInterval:
-        return batch_interval.longest_batch_interval(request)
+        return intervals.longest_batch_interval(request)
 
     def watermark_delay_us(self, request: StartRequest) -> int:
-        return watermark.delay_us(request)
+        return intervals.delay_us(request)
 
     def sends_all_columns(self, options_: Mapping[str, str]) -> bool:
         return options.sends_all_columns(options_)
 
     def batch_answer(self, request: BatchRequest) -> AbstractContextManager[BatchAnswer]:
-        from streamgauge.engines.spark.user_job.batch_answer import batch_answer
+        from streamgauge.engines.spark.batch_answer import batch_answer
 
         return batch_answer(request)
 
@@ -94,14 +91,14 @@ class SparkPlugin(_PluginOfMode):
 class SparkRealTimePlugin(_PluginOfMode):
     """Structured Streaming in real-time mode."""
 
-    capabilities: Capabilities = realtime.CAPABILITIES
+    capabilities: Capabilities = options_realtime.CAPABILITIES
     mode = "REAL_TIME"
 
     def check(self, request: StartRequest) -> None:
-        realtime.check(request)
+        options_realtime.check(request)
 
     def warmup_s(self, request: StartRequest) -> float:
-        return realtime.warmup_s(request)
+        return options_realtime.warmup_s(request)
 
     def latency_probe(self) -> LatencyProbe:
         return RealTime()
@@ -110,14 +107,14 @@ class SparkRealTimePlugin(_PluginOfMode):
 class SparkDStreamPlugin(_PluginOfMode):
     """DStreams."""
 
-    capabilities: Capabilities = dstream.CAPABILITIES
+    capabilities: Capabilities = options_dstream.CAPABILITIES
     mode = "DSTREAM"
 
     def check(self, request: StartRequest) -> None:
-        dstream.check(request)
+        options_dstream.check(request)
 
     def interval(self, request: StartRequest) -> BatchInterval:
-        return dstream.interval(request)
+        return options_dstream.interval(request)
 
     def latency_probe(self) -> LatencyProbe:
         return DStream()

@@ -11,7 +11,7 @@ from streamgauge.core.errors import EngineError, is_full
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.engines.synthetic.main import SyntheticJob
-from streamgauge.engines.synthetic.settings import with_defaults
+from streamgauge.engines.synthetic.options import with_defaults
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.scratch import Scratch
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamgauge.engines.latency_probe import DOUBT_SHARE, Breakdown
-from streamgauge.engines.stage_times import Times
+from streamgauge.engines.latency_probe import DOUBT_SHARE, Breakdown, Times
 from streamgauge.results.breakdown import Decomposition, TrialLatency
 from streamgauge.stats.percentile import carries
 from streamgauge.studies.latency_breakdown import saved_results, stages

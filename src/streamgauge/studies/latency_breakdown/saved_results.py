@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_ORDINAL, EVENT_TIME, partitions_of
-from streamgauge.engines.stage_times import Times
+from streamgauge.engines.latency_probe import Times
 from streamgauge.verification.spool import results_file
 
 _NAMES = (EVENT_ID, EVENT_ORDINAL)

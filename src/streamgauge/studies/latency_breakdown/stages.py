@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.engines.stage_times import StageTimes, Times
+from streamgauge.engines.latency_probe import StageTimes, Times
 from streamgauge.results.breakdown import LatencyFigures, StageFigures
 from streamgauge.stats.percentile import carries
 

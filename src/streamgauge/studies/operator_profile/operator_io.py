@@ -26,7 +26,7 @@ from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.expressions.types import element_type
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.dataflow.nodes import Flow, Mode, Node, Process, RunningAggregate, Sink, Source, TopN, UserJobNode
-from streamgauge.engines.duckdb_oracle import lower
+from streamgauge.engines.duckdb_oracle import lowering as lower
 from streamgauge.engines.duckdb_oracle.process_operator import computed
 
 if TYPE_CHECKING:

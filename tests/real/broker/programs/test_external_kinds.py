@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.core.errors import DriverError
-from streamgauge.engines.spark.session.connectors import KAFKA
+from streamgauge.engines.spark.session.environment import KAFKA
 from streamgauge.results.causes import WarningCode
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until

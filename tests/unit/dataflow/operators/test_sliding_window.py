@@ -17,7 +17,7 @@ from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import WindowAggregate
 from streamgauge.dataflow.operators import sliding_window
 from streamgauge.engines.operator_runtime import OperatorRuntime
-from streamgauge.engines.spark.lowering.sliding import sliding
+from streamgauge.engines.spark.lowering.windows import sliding
 
 READINGS = source("readings", Schema.from_types(k="int", room="string", n="int", x="double"))
 ALL = {

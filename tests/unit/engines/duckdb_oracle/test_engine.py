@@ -8,7 +8,7 @@ from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.duckdb_oracle.plugin import OraclePlugin
 
 FLOW = with_lineage(source("a", Schema.from_types(v="int")).where("v > 1").sink("out"))

@@ -15,7 +15,7 @@ from streamgauge.core.schema import Schema, arrow_type
 from streamgauge.dataflow.builder import hop, session, source, table, tumble, union
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Window
-from streamgauge.engines.duckdb_oracle import lower
+from streamgauge.engines.duckdb_oracle import lowering
 from tests.helpers_times import us_of
 from tests.unit.helpers_duckdb import duckdb_session
 
@@ -63,11 +63,11 @@ def answer(flow: Flow, a: list[Row], b: list[Row] | None = None, asked: list[Row
     con.register("a_rows", _input(LEFT, a, 0).to_reader())
     con.register("b_rows", _input(RIGHT, b or [], B_ID).to_reader())
     traced, relations = with_lineage(flow), {"a": "a_rows", "b": "b_rows"}
-    text = lower.sql(traced, relations)
+    text = lowering.sql(traced, relations)
     if asked is not None:
         keys, times = pa.array([p[0] for p in asked], pa.string()), pa.array([p[1] for p in asked], pa.int64())
         con.register("asked", pa.table({"word": keys, "event_time": times}))
-        text = lower.at_points(traced, relations, "asked")
+        text = lowering.at_points(traced, relations, "asked")
     return Counter(tuple(us_of(value) for value in row) for row in con.execute(text).fetchall())
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
-from streamgauge.dataflow.program import Launch
-from streamgauge.engines.external.engine import ended_by_itself, settings_of
+import pytest
+
+from streamgauge.dataflow.program import Launch, unknown_placeholders
+from streamgauge.engines.external.engine import ProgramEnvironment, ended_by_itself, settings_of
 
 LAUNCH = Launch(("{python}", "job.py", "--group={group}"), "folder")
 
@@ -31,3 +34,50 @@ def test_a_program_that_ends_by_itself_is_told_what_to_change() -> None:
     assert ended_by_itself(2, " before it was ready") == (
         "the program ended with exit code 2 before it was ready; correct it, or command in its file"
     )
+
+
+INPUTS, OUTPUTS = {"purchases": "streamgauge-r-purchases"}, {"results": "streamgauge-r.results"}
+ONE = ProgramEnvironment("localhost:9092", "g", "r", "/tmp/s", 4, INPUTS, OUTPUTS)
+TWO = ProgramEnvironment("localhost:9092", "g", "r", "/tmp/s", 1, {"ads": "a", "views": "v"}, {"few": "f", "all": "o"})
+
+
+def test_variables() -> None:
+    """Each topic by its name, and a single one also without."""
+    assert ONE.variables == {
+        "STREAMGAUGE_BROKERS": "localhost:9092",
+        "STREAMGAUGE_GROUP": "g",
+        "STREAMGAUGE_RUN": "r",
+        "STREAMGAUGE_SCRATCH": "/tmp/s",
+        "STREAMGAUGE_OUTPUT": "streamgauge-r.results",
+        "STREAMGAUGE_OUTPUT_RESULTS": "streamgauge-r.results",
+        "STREAMGAUGE_INPUT": "streamgauge-r-purchases",
+        "STREAMGAUGE_INPUT_PURCHASES": "streamgauge-r-purchases",
+    }
+    assert {"STREAMGAUGE_INPUT", "STREAMGAUGE_OUTPUT"}.isdisjoint(TWO.variables)
+
+
+def test_placeholders_in_a_command() -> None:
+    """Only those that are known; other braces belong to the program."""
+    words = ["{python}", "job.py", "--in={input}", "--to", "{output.results}", "{parallelism}"]
+    words += ['{"brokers": "{brokers}"}', "{other}", "{{input}}", "{{print}}", "${HOME}"]
+    assert ONE.filled(words) == [
+        sys.executable, "job.py", "--in=streamgauge-r-purchases", "--to", "streamgauge-r.results", "4",
+        '{"brokers": "localhost:9092"}', "{other}", "{input}", "{print}", "${HOME}",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("word", "streams", "unknown"),
+    [
+        ("{input}", ["ads"], []),
+        ("{input.ads}", ["ads"], []),
+        ("{input.adds}", ["ads"], ["input.adds"]),
+        ("{input}", ["ads", "views"], ["input"]),
+        ("{output} {output.results}", ["ads"], []),
+        ("{output.result}", ["ads"], ["output.result"]),
+        ("{broker} {python} ${HOME} {{print}}", ["ads"], ["broker"]),
+    ],
+)
+def test_placeholders_of_unknown_inputs(word: str, streams: list[str], unknown: list[str]) -> None:
+    """One of several inputs has to be named."""
+    assert unknown_placeholders([word], streams, ["results"]) == unknown

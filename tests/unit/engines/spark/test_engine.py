@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from streamgauge.core.batch_progress import BatchProgress
-from streamgauge.engines.spark.dstream.progress import DStreamProgress, progress_of
-from streamgauge.engines.spark.engine import SparkEngine
-from streamgauge.engines.spark.execution_modes import DSTREAM, MICRO_BATCH, REAL_TIME, ExecutionMode
+from streamgauge.engines.spark.engine import DSTREAM, MICRO_BATCH, REAL_TIME, ExecutionMode, SparkEngine
+from streamgauge.engines.spark.session.progress import DStreamProgress, progress_of
 from streamgauge.system.child_processes import ChildFailed
 
 DSTREAM_INFO = SimpleNamespace(

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from streamgauge.core.errors import EngineError, InputError, JobError, Problem, SettingError
-from streamgauge.engines.spark import engine, launch
+from streamgauge.engines.spark import engine, launch, operator_timer
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.engines.spark.launch import started
+from streamgauge.engines.spark.operator_timer import IsolatedJob, Timing
 from streamgauge.engines.spark.session import python_workers
-from streamgauge.engines.spark.session.spark_home import NOTICE, view_of_spark_home
-from streamgauge.engines.spark.user_job import operator_benchmark as operator_benchmark
-from streamgauge.engines.spark.user_job.operator_benchmark import IsolatedJob, Timing
-from streamgauge.engines.spark.user_job.user_function import RUNNING, UP
+from streamgauge.engines.spark.session.python_workers import HOME_NOTICE, view_of_spark_home
+from streamgauge.engines.spark.session.session import RUNNING, UP
 from streamgauge.engines.spi import Edges
 from streamgauge.system.child_processes import ChildFailed, ChildSilent
 from streamgauge.transports.spi import Edge
@@ -63,8 +62,13 @@ def test_what_is_done_to_every_start_stands_among_the_settings(tmp_path: Path) -
     """The home is a view without the zip, workers are spared, and Spark logs less than it would: no option says so."""
     child = SimpleNamespace(ask=lambda request, timeout_s: {"spark.x": "1"})
     found = started(child)
-    assert found == {"spark.x": "1", "spark home": NOTICE, "python workers": python_workers.NOTICE, "log level": "WARN"}
-    assert "without pyspark.zip" in NOTICE
+    assert found == {
+        "spark.x": "1",
+        "spark home": HOME_NOTICE,
+        "python workers": python_workers.WORKERS_NOTICE,
+        "log level": "WARN",
+    }
+    assert "without pyspark.zip" in HOME_NOTICE
     view = view_of_spark_home(tmp_path)
     assert (view / "jars").is_dir()
     assert not (view / "python" / "lib" / "pyspark.zip").exists()
@@ -175,6 +179,6 @@ def test_a_session_that_does_not_open_tells_its_own_last_reason(
     def fails(*_: object) -> None:
         raise RuntimeError("An error occurred while calling o1.x\n\tat y\nCaused by: java.net.BindException: in use")
 
-    monkeypatch.setattr(operator_benchmark, "open_checked", fails)
+    monkeypatch.setattr(operator_timer, "open_checked", fails)
     with pytest.raises(EngineError, match=r"calling o1\.x\nCaused by: java\.net\.BindException: in use"):
         Timing(IsolatedJob((), {}, str(tmp_path))).start()

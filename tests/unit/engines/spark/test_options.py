@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import psutil
 import pytest
 
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble
-from streamgauge.engines.spark import options
+from streamgauge.engines.spark import options, options_dstream, options_realtime
 from streamgauge.workloads.registry import get
 
 
@@ -89,3 +89,11 @@ def test_settings_that_user_jobs_lack_are_in_their_document() -> None:
     assert all(f"--option {name}={value}" in text for name, value in built_in.items() - own.items())
     assert f'--option trigger="{options.WINDOWED_INTERVAL}"' in text
     assert options.trigger("auto", False) == "0 seconds"
+
+
+@pytest.mark.parametrize("mode", [options_dstream, options_realtime])
+def test_each_node_of_micro_batches_is_done_or_has_its_rule(mode: ModuleType) -> None:
+    """In the other modes; windows so far are real-time mode's own."""
+    done, refused = {*mode.CAPABILITIES.nodes} - {"InWindows"}, {*mode.UNSUPPORTED_REASONS}
+    assert done | refused == {*options.CAPABILITIES.nodes}
+    assert not done & refused

@@ -18,13 +18,13 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.engines.spark import options
 from streamgauge.engines.spark.io import flight
+from streamgauge.engines.spark.job_settings import JobSettings
+from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import queries
+from streamgauge.engines.spark.row_counts import RowCounting
 from streamgauge.engines.spark.session import session
 from streamgauge.engines.spark.session.environment import recorded
-from streamgauge.engines.spark.structured.job import SparkJob
-from streamgauge.engines.spark.structured.job_settings import JobSettings
-from streamgauge.engines.spark.structured.query_builder import QueryBuilder
-from streamgauge.engines.spark.structured.row_counting import RowCounting
+from streamgauge.engines.spark.streaming_queries import StreamingQueries
 from streamgauge.engines.spark.tuning import BY_SPARK, OF_SPARK, PROFILES, is_own_default
 from streamgauge.engines.spi import Edge, Edges, EnginePlugin
 from streamgauge.workloads.registry import get
@@ -160,7 +160,7 @@ def test_the_source_gives_the_columns_that_are_asked_for(
     edges = Edges((Edge("", ""),), Edge("", ""), {"purchases": tuple(ALL)})
     reader, first = FakeReader(), queries(flow)[0]
     made, session = JobSettings(SparkJob(flow, edges, chosen, "local[1]", "", "")), SimpleNamespace(readStream=reader)
-    QueryBuilder(cast(Any, session), made, RowCounting()).reading(first)(sources(flow)[0])
+    StreamingQueries(cast(Any, session), made, RowCounting()).reading(first)(sources(flow)[0])
     assert json.loads(reader.given["columns"]) == reader.given["schema"].names == columns
     assert [field.name for field in reader.given["schema"] if field.nullable] == nullable
     assert json.loads(reader.given["nullable"]) == nullable

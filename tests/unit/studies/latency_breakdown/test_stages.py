@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.engines.stage_times import Timestamp, first_of_each, stage_times
+from streamgauge.engines.latency_probe import Timestamp, first_of_each, stage_times
 from streamgauge.studies.latency_breakdown.stages import contradicted_share, latency, summary
 
 

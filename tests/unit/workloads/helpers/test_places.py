@@ -14,7 +14,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import MADE, find_places, networks, place_of

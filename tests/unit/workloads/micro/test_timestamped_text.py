@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.core.errors import InputError
-from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.workloads import registry
 from tests.unit.helpers_duckdb import duckdb_session
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.engines.local_cluster import Cluster, ended_in_words, unready_in_words
-from streamgauge.engines.spark.cluster.standalone import ALL_CORES, EXECUTOR_CORES, is_standalone, places
 from streamgauge.engines.spark.cluster.state import cluster_at
+from streamgauge.engines.spark.session.masters import ALL_CORES, EXECUTOR_CORES, is_standalone, places
 from streamgauge.engines.spi import CLUSTER_CORES
 from streamgauge.system.machine import cpus
 

@@ -17,7 +17,7 @@ import psutil
 
 from streamgauge.core.errors import InputError, MachineError, Problem
 from streamgauge.engines.local_cluster import Cluster, Member
-from streamgauge.engines.spark.cluster.standalone import HOST, is_standalone, places
+from streamgauge.engines.spark.session.masters import HOST, is_standalone, places
 from streamgauge.system.scratch import PREFIX
 
 MASTER = "master"

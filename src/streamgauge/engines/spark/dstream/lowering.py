@@ -13,19 +13,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.dataflow.nodes import Node, RunningAggregate, Source, Window, WindowAggregate
-from streamgauge.engines.spark.columns import column, columns
 from streamgauge.engines.spark.dstream.state import Batch, Closing, StateStore, closing
+from streamgauge.engines.spark.lowering.columns import column, columns
 from streamgauge.engines.spark.lowering.dataframe import (
     TIME,
     WINDOW,
     Lowering,
     aggregated,
-    lowering_of,
     window_of,
     with_borders,
 )
-from streamgauge.engines.spark.lowering.panes import merged_aggregates, panes_of, windows_of
-from streamgauge.engines.spark.parallelism import SETTING
+from streamgauge.engines.spark.lowering.operators import merged_aggregates, panes_of, windows_of
+from streamgauge.engines.spark.lowering.windows import lowering_of
 
 TOUCHED = "_touched"
 
@@ -81,7 +80,7 @@ class BatchLowering(Lowering):
         pending = self._state.add(operator, part, self._batch.latest_us)
         if ends.any:
             # Every part has one task per partition, and a window may have many parts.
-            tasks = part.sparkSession.conf.get(SETTING)
+            tasks = part.sparkSession.conf.get("spark.sql.shuffle.partitions")
             assert tasks is not None
             pending = self._state.all(operator).coalesce(int(tasks))
         self._state.forget(operator, ends.open_us)

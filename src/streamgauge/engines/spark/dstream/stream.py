@@ -17,10 +17,10 @@ from pyspark.streaming import StreamingContext
 from pyspark.streaming.listener import StreamingListener
 
 from streamgauge.core.errors import is_full
-from streamgauge.engines.spark.dstream.progress import Block, DStreamProgress, progress_of
 from streamgauge.engines.spark.dstream.state import Batch
-from streamgauge.engines.spark.error_message import error_message
-from streamgauge.engines.spark.observe.event_log import BATCH_ID
+from streamgauge.engines.spark.session.logs import BATCH_ID
+from streamgauge.engines.spark.session.progress import Block, DStreamProgress, progress_of
+from streamgauge.engines.spark.session.session import error_message
 
 PROGRESS_MAX = 100_000
 """The number of batches whose progress is kept: a day of one-second batches."""

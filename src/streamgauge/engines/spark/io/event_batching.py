@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from streamgauge.core.lineage_columns import INGEST_TIME
-from streamgauge.engines.spark.columns import column, columns
+from streamgauge.engines.spark.lowering.columns import column, columns
 
 EVENTS = 4096
 SHARED = (INGEST_TIME,)
@@ -83,7 +83,7 @@ def _bundles(batch: pa.RecordBatch, borders: np.ndarray) -> pa.RecordBatch:
 def unpack(frame: DataFrame, place_column: str = _PLACE) -> DataFrame:
     """One row per event, with the columns of `frame` in order.
 
-    `place_column` names the column of positions, by which probes recognise the node in a plan.
+    `place_column` names the column of positions, by which row counters recognise the node in a plan.
     """
     each = _each(frame.columns)
     first = each[0]

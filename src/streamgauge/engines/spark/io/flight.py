@@ -17,8 +17,8 @@ from streamgauge.engines.spark.io.event_batching import packed_schema, row_schem
 from streamgauge.engines.spark.io.flight_source import named
 from streamgauge.engines.spark.io.spi import QueryStart, Reader, Write
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
-from streamgauge.engines.spark.lowering.dataframe import Probe
 from streamgauge.engines.spark.lowering.queries import Query
+from streamgauge.engines.spark.lowering.row_counter import RowCounter
 from streamgauge.engines.spi import Edges
 
 
@@ -52,9 +52,9 @@ class FlightAdapter:
         columns: Sequence[str],
         reader: Reader,
         packing: Packing | None = None,
-        probe: Probe | None = None,
+        counter: RowCounter | None = None,
     ) -> DataFrame:
-        return self._frame(session.readStream, source, columns, reader, packing, probe)
+        return self._frame(session.readStream, source, columns, reader, packing, counter)
 
     def read_range(
         self,
@@ -95,7 +95,7 @@ class FlightAdapter:
         column_names: Sequence[str],
         reader: Reader,
         packing: Packing | None,
-        probe: Probe | None,
+        counter: RowCounter | None,
         event_range: Mapping[str, str] = {},
     ) -> DataFrame:
         """The frame of a Spark reader (streaming or batch) on the queues."""
@@ -121,7 +121,7 @@ class FlightAdapter:
         if self._options["source"] == "rows":
             return configured.schema(row_schema(columns, nullable)).load()
         bundles = configured.schema(packed_schema(columns, nullable)).option("bundled", "yes").load()
-        return unpack(bundles, probe.column(source.name)) if probe is not None else unpack(bundles)
+        return unpack(bundles, counter.column(source.name)) if counter is not None else unpack(bundles)
 
 
 def format_of(query: str) -> str:

@@ -24,8 +24,8 @@ from pyspark.sql.datasource import (
 )
 
 from streamgauge.engines.spark.io.event_batching import pack, validate_rows
-from streamgauge.engines.spark.lowering.arrow_blocks import Packing, first_serial
-from streamgauge.engines.spark.observe.event_log import BATCH_ID
+from streamgauge.engines.spark.lowering.arrow_blocks import Packing, first_serial, task_attempt
+from streamgauge.engines.spark.session.logs import BATCH_ID
 from streamgauge.engines.spark.session.python_workers import freeze_gc
 from streamgauge.transports.flight import client
 
@@ -105,7 +105,7 @@ class _Reading:
             self._number,
         )
         if self._packing is not None:
-            return self._packing.rows(rows, first_serial(_attempt()))
+            return self._packing.rows(rows, first_serial(task_attempt()))
         return (pack if self._bundled else validate_rows)(rows, self._nullable)
 
 
@@ -233,11 +233,6 @@ def _split_by_sink(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
 def _packing(options: dict[str, Any]) -> Packing:
     columns = tuple((block_name, stream_name) for block_name, stream_name in options["columns"])
     return Packing(**{**options, "columns": columns, "keys": tuple(options["keys"])})
-
-
-def _attempt() -> int:
-    context = TaskContext.get()
-    return context.taskAttemptId() if context is not None else 0
 
 
 def _batch_id() -> int:

@@ -1,28 +1,38 @@
 """Both edges of a Spark job on a broker: Spark's Kafka source and sink with native expressions.
 
-`foreachBatch` writes each batch between two marks. The first has the source positions, which Spark has just logged in
-the query's checkpoint. The second states that all rows were written. So the recorder knows batches and detects
-repeated ones.
+In micro-batch mode, `foreachBatch` writes each batch between two marks. The first has the source positions, which Spark
+has just logged in the query's checkpoint. The second states that all rows were written. So the recorder knows batches
+and detects repeated ones.
+
+In real-time mode, Spark's sink writes every result at once, and a thread reports the positions.
 """
 
 from __future__ import annotations
 
 import json
+import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import StructType
 
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
-from streamgauge.core.plugin_options import TUNED
+from streamgauge.core.plugin_options import CLIENT_FILE, TUNED
 from streamgauge.core.units import backquote
 from streamgauge.dataflow.nodes import Source
+from streamgauge.engines.spark.io.spi import QueryStart, Reader
+from streamgauge.engines.spark.lowering.arrow_blocks import Packing
+from streamgauge.engines.spark.lowering.queries import Query
+from streamgauge.engines.spark.lowering.row_counter import RowCounter
 from streamgauge.engines.spi import Edges
-from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Position, Types, key_of, wire
+from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Position, Types, is_carried, key_of, wire
 from streamgauge.transports.kafka.client.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
 from streamgauge.transports.kafka.codecs.api import encoding
 from streamgauge.transports.kafka.topic_names import results_of, stream_of, topic_of
@@ -33,6 +43,13 @@ READING = {**WHOLE, "kafka.fetch.max.wait.ms": "10", "kafka.max.partition.fetch.
 WRITING = {"kafka.linger.ms": "50", "kafka.batch.size": "262144", "kafka.compression.type": "lz4", "kafka.acks": "all"}
 """The linger time batches records; it adds no latency, because each task ends with a flush."""
 FLUSH_S = 30.0
+REDACTION = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
+"""Spark's default redaction pattern, extended by the names of client credentials."""
+REALTIME_WRITING = {"kafka.linger.ms": "2", "kafka.compression.type": "none", "kafka.acks": "all"}
+"""Two milliseconds of linger reduce thousands of requests per second to hundreds, without added latency."""
+ALL = 0
+"""The batch number of all results."""
+POLL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -131,13 +148,12 @@ class Writer:
         """Writes the rows of a batch between its marks."""
         # Cached, because asking a frame for its schema is a call to the JVM.
         self._types = self._types or types_of(frame, self._sinks)
-        self._marks.send(Mark(self._query, batch, True, self._types, tuple(self._positions(batch))))
+        log = (self._checkpoint / "offsets" / str(batch)).read_text()
+        positions = tuple(positions_in(log, self._edges.inputs[0].token))
+        self._marks.send(Mark(self._query, batch, True, self._types, positions))
         rows = messages(frame, self._types, self._query, batch)
         rows.write.format("kafka").options(**self._to).mode("append").save()
         self._marks.send(Mark(self._query, batch, False))
-
-    def _positions(self, batch: int) -> Iterable[Position]:
-        return positions_in((self._checkpoint / "offsets" / str(batch)).read_text(), self._edges.inputs[0].token)
 
 
 def messages(frame: DataFrame, sinks: dict[str, Types], query: str, batch: int) -> DataFrame:
@@ -198,3 +214,91 @@ def positions_in(log: str, run: str) -> Iterable[Position]:
             reader = readers[stream] = readers.get(stream, -1) + 1
             for partition, offset in offsets.items():
                 yield Position(stream, reader, int(partition), int(offset))
+
+
+class KafkaAdapter:
+    """Reads streams from topics; results go to the run's results topic."""
+
+    reads_evenly = False
+
+    def __init__(self, edges: Edges, options: Mapping[str, str], clients: ClientSettings | None = None) -> None:
+        self._edges = edges
+        self._clients = clients or CLIENTS[options.get("kafka_clients", TUNED)]
+
+    def configuration(self) -> dict[str, str]:
+        """Hides credentials where clients log in."""
+        return REDACTION if CLIENT_FILE in self._edges.transport_options else {}
+
+    def effective_settings(self, settings: dict[str, str]) -> dict[str, str]:
+        settings = {name: value for name, value in settings.items() if name != "nullable"}
+        return settings | effective_settings(self._clients)
+
+    def carries(self, kind: str) -> bool:
+        return is_carried(kind)
+
+    def prepare(self, session: SparkSession, query: Query) -> None:
+        """Not needed: the source comes with Spark's connector."""
+
+    def read(
+        self,
+        session: SparkSession,
+        source: Source,
+        columns: Sequence[str],
+        reader: Reader,
+        packing: Packing | None = None,
+        counter: RowCounter | None = None,
+    ) -> DataFrame:
+        """Always rows: lowerings that read packed blocks are refused before the start."""
+        return read(session, source, columns, self._edges, self._clients.reading)
+
+    def start(self, frame: DataFrame, start: QueryStart) -> StreamingQuery:
+        sinks = [sink.name for sink in start.query.sinks]
+        writer = Writer(self._edges, start.query.name, sinks, start.checkpoint, self._clients.writing)
+        return start.by_batch(frame, writer.write)
+
+
+class RealTimeKafkaAdapter(KafkaAdapter):
+    """As `KafkaAdapter`, but Spark's sink writes every result at once, without batches."""
+
+    def __init__(self, edges: Edges, options: Mapping[str, str]) -> None:
+        super().__init__(edges, options, ClientSettings(READING, REALTIME_WRITING))
+
+    def start(self, frame: DataFrame, start: QueryStart) -> StreamingQuery:
+        query = start.query
+        marks, types = Marks(self._edges), types_of(frame, [sink.name for sink in query.sinks])
+        marks.send(Mark(query.name, ALL, True, types, endless=True))
+        writer = start.writer(messages(frame, types, query.name, ALL)).outputMode("update").format("kafka")
+        running = writer.options(**REALTIME_WRITING, **to(self._edges)).start()
+        progress = PositionReports(marks, query.name, self._edges.inputs[0].token)
+        Thread(target=progress.follow, args=(running,), name="progress", daemon=True).start()
+        return running
+
+
+class PositionReports:
+    """Reports the end positions of each Spark batch, which cover rows without results too."""
+
+    def __init__(self, marks: Marks, query: str, run: str) -> None:
+        self._marks, self._query, self._run = marks, query, run
+
+    def follow(self, running: Any) -> None:
+        """Ends with the query. Retries if the broker is unavailable."""
+        reported = -1
+        try:
+            while running.isActive:
+                last = running.lastProgress
+                if last is not None and last.batchId > reported and self._report(last):
+                    reported = last.batchId
+                time.sleep(POLL_S)
+        except Exception as error:
+            print(f"streamgauge: stopped reporting read positions: {error}", file=sys.stderr, flush=True)
+
+    def _report(self, progress: Any) -> bool:
+        """Sends a batch's end positions. Returns whether the broker accepted them."""
+        ends = "\n".join(source.endOffset for source in progress.sources)
+        positions = tuple(positions_in(ends, self._run))
+        try:
+            self._marks.send(Mark(self._query, ALL, False, {}, positions, endless=True))
+        except Exception as error:  # of the client, or of the broker that it does not reach
+            print(f"streamgauge: could not report read positions yet: {error}", file=sys.stderr, flush=True)
+            return False
+        return True

@@ -1,6 +1,6 @@
 """The interface of a transport to Spark's queries: how they read streams and write results.
 
-To add a transport, implement `TransportAdapter` in a module and name it in `registry`.
+To add a transport, implement `TransportAdapter` in a module and name it in `job_settings`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
-from streamgauge.engines.spark.lowering.dataframe import Probe
 from streamgauge.engines.spark.lowering.queries import Query
+from streamgauge.engines.spark.lowering.row_counter import RowCounter
 
 Write = Callable[[DataFrame, int], None]
 """Writes a batch's frame, given its number."""
@@ -86,7 +86,7 @@ class TransportAdapter(Protocol):
         columns: Sequence[str],
         reader: Reader,
         packing: Packing | None = None,
-        probe: Probe | None = None,
+        counter: RowCounter | None = None,
     ) -> DataFrame:
         """A source's streaming frame: the given columns, or packed blocks of them."""
 

@@ -5,7 +5,7 @@ Used in Spark's Python workers by the packed join and by keyed processes. Does n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -107,6 +107,22 @@ def cut(rows: pa.Table, times_us: Int64s, bucket: Int64s, buckets: int, pane_us:
             yield code % buckets, int(sorted_times[start:end].max()), block(sorted_rows.slice(start, end - start))
 
 
+def packer(
+    side: int, buckets: int, pane_us: int, drop: Sequence[str]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for `mapInArrow` that packs rows by `_bucket` and `_time`; blocks lack the columns `drop`."""
+
+    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        serial = first_serial(task_attempt())
+        for table in tables(batches):
+            times, bucket = table.column(TIME).to_numpy(), table.column(BUCKET).to_numpy()
+            parts = list(cut(table.drop_columns(drop), times, bucket, buckets, pane_us))
+            yield packed_rows(side, parts, serial)
+            serial += len(parts)
+
+    return pack
+
+
 def packed_rows(side: int, parts: Sequence[Part], serial: int) -> pa.RecordBatch:
     """Parts as rows of the schema `PACKED`."""
     buckets, times, blocks = zip(*parts, strict=True)
@@ -125,6 +141,14 @@ def opened(blocks: Sequence[Any], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([pa.ipc.open_stream(block).read_all() for block in blocks]).cast(schema)
 
 
+def task_attempt() -> int:
+    """The id of this task's attempt, in one of Spark's workers; 0 outside."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return context.taskAttemptId() if context is not None else 0
+
+
 def first_serial(task_attempt: int) -> int:
     """The first serial number of a task. Serial numbers are unique for up to a million blocks per task."""
     return task_attempt << 20
@@ -132,8 +156,7 @@ def first_serial(task_attempt: int) -> int:
 
 def block(rows: pa.Table) -> bytes:
     """Rows as one Arrow IPC stream."""
-    batch = rows.combine_chunks().to_batches()[0]
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows.combine_chunks())
     return bytes(sink.getvalue().to_pybytes())

@@ -5,9 +5,9 @@ Every relation has an engine time column `_time` beside the BIGINT lineage colum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce, singledispatchmethod
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -34,66 +34,26 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.engines.spark.columns import column, columns
 from streamgauge.engines.spark.lowering.arrow_blocks import ROWS, Packing
 from streamgauge.engines.spark.lowering.chaining import ChainSpec, chain_into, chained_operators
-from streamgauge.engines.spark.lowering.distinct import first_of_all, first_of_each_window
-from streamgauge.engines.spark.lowering.interval_join import interval_join
-from streamgauge.engines.spark.lowering.mergeable import is_mergeable
-from streamgauge.engines.spark.lowering.panes import by_panes, tumbling_by_panes
+from streamgauge.engines.spark.lowering.columns import column, columns
+from streamgauge.engines.spark.lowering.operators import (
+    by_panes,
+    first_of_all,
+    first_of_each_window,
+    interval_join,
+    is_marked,
+    top_n,
+    tumbling_by_panes,
+)
 from streamgauge.engines.spark.lowering.partial_aggregation import RowView, partial_aggregates
 from streamgauge.engines.spark.lowering.queries import Query, last_shared, operator_of, steps_to
+from streamgauge.engines.spark.lowering.row_counter import RowCounter, Uncounted, natively_counted
 from streamgauge.engines.spark.lowering.shared_scan import fuse_aggregates, project_branches
-from streamgauge.engines.spark.lowering.sliding import WINDOWS_FROM, sliding
-from streamgauge.engines.spark.lowering.top_n import top_n
-from streamgauge.engines.spark.observe.native_row_counts import natively_counted
-from streamgauge.engines.spark.watermark import NONE
+from streamgauge.engines.spark.lowering.windows import NO_DELAY, lowering_of, sliding
 
 TIME = "_time"
 WINDOW = "_window"
-
-
-def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str], structured: bool = True) -> str:
-    """The lowering of an operator: the one requested by its name, else the best one.
-
-    `structured`: whether Structured Streaming runs it, which can close panes and keep a process's state.
-    """
-    if (choice := choices.get(node.name, "auto")) != "auto":
-        return choice
-    if isinstance(node, WindowJoin):
-        return "stream_stream"
-    if structured and node.window.panes >= WINDOWS_FROM and sliding(node) is not None:
-        return "sliding"
-    return "panes" if is_mergeable(node) or (structured and node.window.panes == 1) else "window"
-
-
-class Probe(Protocol):
-    """Counts the rows that leave operators; implemented by `row_counts.RowCounters`."""
-
-    def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
-        """The frame with a counter. `rows` names a column with the number of rows, if not the rows of the frame.
-
-        An operator for which `column` was called is not counted again.
-        """
-
-    def column(self, operator: str) -> str:
-        """The name of a column that marks an operator's rows in the plan; empty if not needed."""
-
-    def alike(self, operator: str, before: str) -> None:
-        """States that an operator gives one row for each row of the operator `before`."""
-
-
-class Uncounted:
-    """Counts nothing."""
-
-    def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
-        return frame
-
-    def column(self, operator: str) -> str:
-        return ""
-
-    def alike(self, operator: str, before: str) -> None:
-        """Not counted."""
 
 
 class Lowering:
@@ -105,7 +65,7 @@ class Lowering:
         choices: operator name to lowering name, from `--option lowering.<operator>=NAME`.
         buckets: how many parts packed lowerings cut their keys into.
         delay: the watermark delay, in Spark's format.
-        probe: counts the rows that leave operators.
+        counter: counts the rows that leave operators.
         in_order: whether rows arrive in event order and one task per operator gets all of them.
         uneven: whether batches read partitions or streams up to different event times.
     """
@@ -116,13 +76,13 @@ class Lowering:
         read_packed: Callable[[Source, Packing], DataFrame] | None,
         choices: dict[str, str],
         buckets: int,
-        delay: str = NONE,
-        probe: Probe | None = None,
+        delay: str = NO_DELAY,
+        counter: RowCounter | None = None,
         in_order: bool = False,
         uneven: bool = False,
     ) -> None:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
-        self._delay, self._probe, self._in_order = delay, probe or Uncounted(), in_order
+        self._delay, self._counter, self._in_order = delay, counter or Uncounted(), in_order
         self._uneven = uneven
         self._counted_by_spark: frozenset[Node] = frozenset()
         self._chained: frozenset[Node] = frozenset()
@@ -146,7 +106,9 @@ class Lowering:
         def aggregate_parts(
             process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[RowView]
         ) -> DataFrame:
-            return self._probe.behind(process.name, partial_aggregates(process, aggregates, behind, frame, sides), ROWS)
+            return self._counter.behind(
+                process.name, partial_aggregates(process, aggregates, behind, frame, sides), ROWS
+            )
 
         return fuse_aggregates(self.lower(shared), shared, aggregates, aggregate_parts)
 
@@ -154,9 +116,9 @@ class Lowering:
         """The rows that leave an operator."""
         frame = self._lowered(node)
         if isinstance(node, Select):
-            self._probe.alike(node.name, node.input.name)
+            self._counter.alike(node.name, node.input.name)
             return frame
-        return self._probe.behind(node.name, frame)
+        return self._counter.behind(node.name, frame)
 
     @singledispatchmethod
     def _lowered(self, node: Any) -> DataFrame:
@@ -172,7 +134,8 @@ class Lowering:
     @_lowered.register
     def _(self, node: Select) -> DataFrame:
         frame = self.lower(node.input)
-        return frame.select(*[F.expr(text).alias(name) for name, text in node.columns], *_time_of(frame))
+        time = [F.col(TIME)] if TIME in frame.columns else []
+        return frame.select(*[F.expr(text).alias(name) for name, text in node.columns], *time)
 
     @_lowered.register
     def _(self, node: Where) -> DataFrame:
@@ -192,7 +155,7 @@ class Lowering:
         """The columns of the windows that have closed, and `_time`."""
         way = lowering_of(node, self._choices)
         if way == "sliding":
-            return self._processed(_sliding(node), held=self._delay != NONE)
+            return self._processed(_sliding(node), held=self._delay != NO_DELAY)
         if way == "panes" and node.window.panes == 1:
             return tumbling_by_panes(self._marked(node.input), node, TIME)
         if way == "panes":
@@ -222,7 +185,7 @@ class Lowering:
     @_lowered.register
     def _(self, node: Explode) -> DataFrame:
         frame, array = self.lower(node.input), F.expr(node.array)
-        marked = self._probe.column(node.name) if node in self._counted_by_spark else ""
+        marked = self._counter.column(node.name) if node in self._counted_by_spark else ""
         if node.ordinal is None:
             made = marked or node.column
             return frame.select("*", F.explode(array).alias(made)).withColumnRenamed(made, node.column)
@@ -276,7 +239,7 @@ class Lowering:
         chained_blocks, before = None, node.inputs[0]
         if isinstance(before, Process) and before in self._chained:
             blocks = self._processed(before, chain_into(node, self._buckets))
-            chained_blocks = self._probe.behind(before.name, blocks, ROWS)
+            chained_blocks = self._counter.behind(before.name, blocks, ROWS)
         held = held or self._uneven
         read_packed = None if held else self._read_packed
         delay = self._delay if held else None
@@ -294,7 +257,7 @@ class Lowering:
     def _marked(self, node: Node) -> DataFrame:
         """The input with a watermark. It is set here, not at the source, because it cannot be set twice."""
         frame = self.lower(node)
-        return frame if _is_marked(frame) else frame.withWatermark(TIME, self._delay)
+        return frame if is_marked(frame, TIME) else frame.withWatermark(TIME, self._delay)
 
 
 def aggregated(frame: DataFrame, node: WindowAggregate | RunningAggregate, *more: Any) -> DataFrame:
@@ -328,11 +291,3 @@ def _borders() -> list[Any]:
 
 def _window_time() -> list[Any]:
     return [F.window_time(F.col(WINDOW)).alias(TIME)]
-
-
-def _is_marked(frame: DataFrame) -> bool:
-    return "spark.watermarkDelayMs" in frame.schema[TIME].metadata
-
-
-def _time_of(frame: DataFrame) -> list[Any]:
-    return [F.col(TIME)] if TIME in frame.columns else []

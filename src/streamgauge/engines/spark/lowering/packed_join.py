@@ -12,7 +12,6 @@ The result equals that of Spark's stream-stream join, without a state read and w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -24,10 +23,11 @@ from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_STAR
 from streamgauge.core.schema import arrow_type
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Source, WindowJoin
-from streamgauge.engines.spark.columns import columns, ddl
 from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, PACKED, SERIAL, SIDE, TIME, Packing
-from streamgauge.engines.spark.lowering.panes import MARK
+from streamgauge.engines.spark.lowering.columns import columns, ddl
+from streamgauge.engines.spark.lowering.operators import MARK
+from streamgauge.engines.spark.lowering.windows import NO_DELAY, pane_width_us
 
 WINDOW = "_window"
 Batches = Iterator[pa.RecordBatch]
@@ -44,7 +44,7 @@ def packed_join(
     left, right = _sides(node, lower, read_packed, buckets)
     stored_blocks = (
         left.unionByName(right)
-        .withWatermark(TIME, "0 seconds")
+        .withWatermark(TIME, NO_DELAY)
         .groupBy(window.alias(WINDOW), BUCKET, SIDE, SERIAL)
         .agg(F.first(BLOCK).alias(BLOCK))
     )
@@ -56,7 +56,8 @@ def packed_join(
     gathered = stored_blocks.select(*borders, BUCKET, SIDE, BLOCK).repartitionById(
         tasks, F.pmod(F.col(BUCKET), F.lit(tasks))
     )
-    opened = gathered.mapInArrow(_opener(node), _ddl(node))
+    joined_columns = schema.columns(node) | {WINDOW_START: "bigint", WINDOW_END: "bigint"}
+    opened = gathered.mapInArrow(_opener(node), ddl(joined_columns))
     inside = F.timestamp_micros(F.col(WINDOW_END) - 1).alias(TIME, metadata=MARK)
     borders_ = {name: F.timestamp_micros(name) for name in (WINDOW_START, WINDOW_END)}
     return opened.withColumn(TIME, inside).withColumns(borders_)
@@ -84,32 +85,16 @@ def _packing(side: Node, number: int, node: WindowJoin, buckets: int) -> tuple[S
     source, columns = source_columns
     names = dict(columns)
     keys = tuple(names[key] for key in node.keys)
-    return source, Packing(number, columns, keys, EVENT_TIME, buckets, gcd(node.window.range_us, node.window.slide_us))
+    return source, Packing(number, columns, keys, EVENT_TIME, buckets, pane_width_us(node.window))
 
 
 def _packed(frame: DataFrame, side: int, node: WindowJoin, buckets: int) -> DataFrame:
-    pane_us = gcd(node.window.range_us, node.window.slide_us)
     keyed = frame.select(
         *columns(name for name in frame.columns if name != TIME),
         F.unix_micros(TIME).alias(TIME),
         F.pmod(F.hash(*columns(node.keys)), F.lit(buckets)).alias(BUCKET),
     )
-    return keyed.mapInArrow(_packer(side, buckets, pane_us), PACKED)
-
-
-def _packer(side: int, buckets: int, pane_us: int) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
-    def pack(batches: Iterable[pa.RecordBatch]) -> Batches:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        serial = arrow_blocks.first_serial(context.taskAttemptId() if context is not None else 0)
-        for table in arrow_blocks.tables(batches):
-            times, bucket = table.column(TIME).to_numpy(), table.column(BUCKET).to_numpy()
-            parts = list(arrow_blocks.cut(table.drop_columns([TIME, BUCKET]), times, bucket, buckets, pane_us))
-            yield arrow_blocks.packed_rows(side, parts, serial)
-            serial += len(parts)
-
-    return pack
+    return keyed.mapInArrow(arrow_blocks.packer(side, buckets, pane_width_us(node.window), (TIME, BUCKET)), PACKED)
 
 
 def _opener(node: WindowJoin) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
@@ -137,11 +122,6 @@ def _with_window(joined: pa.Table, start_us: int, end_us: int, names: list[str])
     for name, value in ((WINDOW_START, start_us), (WINDOW_END, end_us)):
         joined = joined.append_column(name, pa.array(np.full(count, value, np.int64)))
     yield from joined.select(names).combine_chunks().to_batches()
-
-
-def _ddl(node: WindowJoin) -> str:
-    """The columns of joined rows, with window borders in microseconds."""
-    return ddl(schema.columns(node) | {WINDOW_START: "bigint", WINDOW_END: "bigint"})
 
 
 def _arrow_schema(kinds: dict[str, str]) -> pa.Schema:

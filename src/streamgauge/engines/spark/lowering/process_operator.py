@@ -9,14 +9,16 @@
 4. Unpack blocks to rows, or chain: the process splits its results by the keys of the next process.
 
 If all sources of a batch are cut at one event time (the common frontier), sorting within a batch is sufficient.
-Otherwise each bucket holds rows until the watermark passes them (`held_rows`), and its state includes them. A class
+Otherwise each bucket holds rows until the watermark passes them (`HeldRows`), and its state includes them. A class
 that states times itself uses Spark's watermark, which lags one batch, as windows do. A timer per bucket fires when that
 watermark moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
@@ -30,7 +32,6 @@ from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Process, Source
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
-from streamgauge.engines.spark.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import (
     BLOCK,
@@ -43,10 +44,10 @@ from streamgauge.engines.spark.lowering.arrow_blocks import (
     Packing,
 )
 from streamgauge.engines.spark.lowering.chaining import CHAINED, ChainSpec
-from streamgauge.engines.spark.lowering.held_rows import HeldRows
-from streamgauge.engines.spark.lowering.panes import MARK
-from streamgauge.engines.spark.observe.query_progress import LATE_ROWS_OF
-from streamgauge.engines.spark.watermark import NONE
+from streamgauge.engines.spark.lowering.columns import column, columns, ddl
+from streamgauge.engines.spark.lowering.operators import MARK, is_marked
+from streamgauge.engines.spark.lowering.windows import NO_DELAY
+from streamgauge.engines.spark.session.progress import LATE_ROWS_OF
 
 Batches = Iterator[pa.RecordBatch]
 PackedSource = tuple[Source, Packing]
@@ -62,6 +63,7 @@ _OBSERVED = count(1)
 """Numbers for unique names, because a query may read a process twice."""
 IDS_TRIED = 16
 """Candidate ids per bucket, to find one that Spark's hash sends to the intended partition."""
+_HEADER = struct.Struct("<qI")
 
 
 def process(
@@ -82,7 +84,8 @@ def process(
     if not node.keys:
         return _stateless(node, lower(node.inputs[0]))
     if chained_blocks is not None:
-        packed, held = _as_packed(chained_blocks), False
+        packed = _timed(chained_blocks.select(BUCKET, F.lit(0).alias(SIDE), TIME, BLOCK), marked=True)
+        held = False
     else:
         packed, held = _packed_inputs(node, lower, read_packed, buckets, uneven)
     spread = F.element_at(F.array(*map(F.lit, _bucket_ids(packed, buckets))), F.col(BUCKET) + 1)
@@ -107,7 +110,7 @@ def _with_late_rows_counted(results: DataFrame, node: Process) -> DataFrame:
 
 
 def _stateless(node: Process, frame: DataFrame) -> DataFrame:
-    marked = _is_marked(frame)
+    marked = is_marked(frame, TIME)
     wanted = column_layouts(node)
 
     def each(batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -156,19 +159,14 @@ def _packed_inputs(
         united = frames[0]
         for frame in frames[1:]:
             united = united.unionByName(frame)
-        return united.withWatermark(TIME, NONE), False
+        return united.withWatermark(TIME, NO_DELAY), False
     frames = [lower(input_) for input_ in node.inputs]
-    held = uneven is not None and not all(_is_marked(frame) for frame in frames)
-    packed = [_packed(frame, number, node, buckets, uneven or NONE, held) for number, frame in enumerate(frames)]
+    held = uneven is not None and not all(is_marked(frame, TIME) for frame in frames)
+    packed = [_packed(frame, number, node, buckets, uneven or NO_DELAY, held) for number, frame in enumerate(frames)]
     united = packed[0]
     for frame in packed[1:]:
         united = united.unionByName(frame)
     return united.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK)), held
-
-
-def _is_marked(frame: DataFrame) -> bool:
-    """Whether rows come in the order of a watermark, as an operator before released them."""
-    return "spark.watermarkDelayMs" in frame.schema[TIME].metadata
 
 
 def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
@@ -189,11 +187,13 @@ def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
 
 def _packed(frame: DataFrame, number: int, node: Process, buckets: int, delay: str, held: bool) -> DataFrame:
     """The rows of an input as blocks. If they are held, their watermark is that of rows, and no block is late."""
-    marked = _is_marked(frame)
+    marked = is_marked(frame, TIME)
     frame = frame.withWatermark(TIME, delay) if held and not marked else frame
     by_key = F.pmod(F.hash(*columns(node.keys)), F.lit(buckets))
     bucket = (F.lit(0) if node.is_broadcast(number) else by_key).alias(BUCKET)
-    rows = _rows(frame, column_layouts(node).sides[number], bucket).mapInArrow(_packer(number, buckets), PACKED)
+    rows = _rows(frame, column_layouts(node).sides[number], bucket).mapInArrow(
+        arrow_blocks.packer(number, buckets, ONE_PANE_US, (BUCKET,)), PACKED
+    )
     packed = _spread_broadcast(rows, node, number, buckets)
     if held:
         return packed.withColumn(TIME, F.timestamp_micros(F.lit(_NEVER_LATE_US)).alias(TIME, metadata=MARK))
@@ -202,26 +202,11 @@ def _packed(frame: DataFrame, number: int, node: Process, buckets: int, delay: s
     return packed.withWatermark(TIME, delay)
 
 
-def _as_packed(blocks: DataFrame) -> DataFrame:
-    """Blocks of a chained process in the format of packed rows."""
-    return _timed(blocks.select(BUCKET, F.lit(0).alias(SIDE), TIME, BLOCK), marked=True)
-
-
 def _spread_broadcast(packed: DataFrame, node: Process, number: int, buckets: int) -> DataFrame:
     """The blocks of an input; those of a broadcast input are repeated for every bucket."""
     if not node.is_broadcast(number):
         return packed
     return packed.withColumn(BUCKET, F.explode(F.sequence(F.lit(0), F.lit(buckets - 1))))
-
-
-def _packer(side: int, buckets: int) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
-    def pack(batches: Iterable[pa.RecordBatch]) -> Batches:
-        for table in arrow_blocks.tables(batches):
-            times, bucket = table.column(TIME).to_numpy(), table.column(BUCKET).to_numpy()
-            parts = list(arrow_blocks.cut(table.drop_columns([BUCKET]), times, bucket, buckets, ONE_PANE_US))
-            yield arrow_blocks.packed_rows(side, parts, 0)
-
-    return pack
 
 
 def _bucket_ids(frame: DataFrame, buckets: int) -> list[int]:
@@ -318,3 +303,52 @@ def _unpack(batches: Iterable[pa.RecordBatch]) -> Batches:
     for batch in batches:
         for block in batch.column(BLOCK):
             yield from pa.ipc.open_stream(block.as_buffer()).read_all().to_batches()
+
+
+class HeldRows:
+    """The rows of one bucket that wait for the watermark, by input of its process. `schemas` are those of the inputs.
+
+    If a batch reads each partition up to its own offset, a row of a later batch may be earlier than rows of this one.
+    So a bucket holds its rows until the watermark has passed them, and passes them on in order. A row that comes after
+    that is late, and is dropped as Spark drops rows.
+    """
+
+    def __init__(self, schemas: Sequence[pa.Schema]) -> None:
+        self._rows = [schema.empty_table() for schema in schemas]
+        self._released_us: int | None = None
+        self.late = 0
+        """The rows of the last batch that were dropped because they came too late."""
+
+    def __len__(self) -> int:
+        return sum(len(rows) for rows in self._rows)
+
+    def release(self, sides: Sequence[pa.Table], watermark_us: int) -> list[pa.Table]:
+        """Holds the rows of a batch. Returns those before the watermark, by input, with rows held earlier."""
+        released, self.late = [], 0
+        for number, fresh in enumerate(sides):
+            times = fresh.column(TIME).to_numpy()
+            if self._released_us is not None and (in_time := times >= self._released_us).sum() < len(times):
+                self.late += int(len(times) - in_time.sum())
+                fresh = fresh.filter(pa.array(in_time))
+            rows = pa.concat_tables([self._rows[number], fresh])
+            due = rows.column(TIME).to_numpy() < watermark_us
+            released.append(rows.filter(pa.array(due)))
+            self._rows[number] = rows.filter(pa.array(~due))
+        self._released_us = watermark_us if self._released_us is None else max(self._released_us, watermark_us)
+        return released
+
+    def to_bytes(self) -> bytes:
+        """The held rows, and how far rows were released."""
+        blocks = [arrow_blocks.block(rows) for rows in self._rows]
+        released_us = -(2**63) if self._released_us is None else self._released_us
+        sizes = json.dumps([len(block) for block in blocks]).encode()
+        return b"".join([_HEADER.pack(released_us, len(sizes)), sizes, *blocks])
+
+    def restore(self, state: bytes) -> None:
+        released_us, header = _HEADER.unpack_from(state)
+        start = _HEADER.size + header
+        sizes = json.loads(state[_HEADER.size : start])
+        self._released_us = None if released_us == -(2**63) else released_us
+        for number, size in enumerate(sizes):
+            self._rows[number] = pa.ipc.open_stream(state[start : start + size]).read_all()
+            start += size

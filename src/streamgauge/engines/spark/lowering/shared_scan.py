@@ -14,7 +14,7 @@ from streamgauge.core.units import backquote, by_reference
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Process, RunningAggregate, Select, Where
 from streamgauge.dataflow.operators.api import TIME
-from streamgauge.engines.spark.columns import column, columns
+from streamgauge.engines.spark.lowering.columns import column, columns
 from streamgauge.engines.spark.lowering.partial_aggregation import (
     RowView,
     aggregated,
@@ -30,7 +30,7 @@ Branch = tuple[Sequence[Select | Where], Iterable[str]]
 
 
 class PartialAggregator(Protocol):
-    """Partial aggregates of all aggregates: `partial_aggregation.partial_aggregates`, counted by probes."""
+    """Partial aggregates of all aggregates: `partial_aggregation.partial_aggregates`, with their rows counted."""
 
     def __call__(
         self, process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[RowView]

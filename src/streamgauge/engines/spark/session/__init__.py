@@ -1,1 +1,1 @@
-"""Opening a Spark session and its Python workers."""
+"""Spark itself: masters, environment, session and Python workers, and what it says in logs and progress reports."""

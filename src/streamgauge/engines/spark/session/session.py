@@ -18,7 +18,7 @@ from typing import Any
 
 from streamgauge.core.errors import Problem, SettingError
 from streamgauge.engines.spark.session.environment import recorded
-from streamgauge.engines.spark.session.local_master import is_local
+from streamgauge.engines.spark.session.masters import is_local
 
 SQL = "spark.sql."
 _OPEN = (
@@ -45,6 +45,8 @@ _ENVIRONMENT = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _KIND = re.compile(r"^(.*: )?[\w.]*(Exception|Error): ")
 """The prefix of JVM error messages."""
 LOG_LEVEL = "WARN"
+UP = "spark is up, its query is starting"
+RUNNING = "spark is up, your function is running"
 JVM_ENDS_S = 1.0
 STOP_S, CLUSTER_STOP_S = 1.0, 3.0
 """How long Spark may take to stop. A local Spark can be killed; remote executors need to be released."""
@@ -260,3 +262,11 @@ def _own_code(folder: Path) -> str:
 
     package = Path(streamgauge.__file__).parent
     return shutil.make_archive(str(folder / "streamgauge"), "zip", package.parent, package.name)
+
+
+def error_message(text: str) -> str:
+    """The innermost reason in one or two lines."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:") or re.match(r"[\w.]*(Error|Exception)\b", line)]
+    chosen = [lines[0], causes[-1]] if lines and causes else lines[:2]
+    return "\n".join(dict.fromkeys(line[:300] for line in chosen)) or "the engine gave no reason"

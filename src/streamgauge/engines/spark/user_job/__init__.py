@@ -1,1 +1,1 @@
-"""Users' PySpark jobs: running, answering in batch, timing operators."""
+"""Users' PySpark jobs: the call of the function, the types of results, and advice on Spark's errors."""

@@ -7,29 +7,47 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import DataStreamWriter
+from pyspark.sql.streaming import DataStreamWriter, StreamingQueryManager
 from pyspark.sql.types import LongType, StructType, TimestampType
 
 from streamgauge.core.errors import JobError, Problem
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow.nodes import UserJobNode
-from streamgauge.engines.spark.columns import column
-from streamgauge.engines.spark.session.local_master import is_local
+from streamgauge.engines.spark.lowering.columns import column
+from streamgauge.engines.spark.session.masters import is_local
+from streamgauge.engines.spark.session.session import RUNNING, UP
 from streamgauge.engines.spark.user_job import result_types as result_types
 from streamgauge.engines.spark.user_job.error_advice import advice_for
-from streamgauge.engines.spark.user_job.user_function import no_query, reported
-from streamgauge.system.user_code import WITHOUT_SINK, first_line, import_file, own_trace_in, place_of, user_errors
+from streamgauge.system.child_processes import announce
+from streamgauge.system.user_code import (
+    NO_QUERY,
+    WITHOUT_SINK,
+    first_line,
+    import_file,
+    own_frames,
+    own_trace_in,
+    place_of,
+    user_errors,
+)
 
 WINDOW = "window"
 """Spark's name for a window column, which is split into window_start and window_end."""
+REPORT_S = 1.0
+_QUERY_CALLS = (
+    (DataStreamWriter, "start"), (DataStreamWriter, "toTable"), (StreamingQueryManager, "awaitAnyTermination"),
+)  # fmt: skip
 
 
 def load(job: UserJobNode) -> PySparkJob:
@@ -194,3 +212,52 @@ def _ship(session: SparkSession, path: Path, folder: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, target)
     session.sparkContext.addPyFile(shutil.make_archive(str(folder / "job"), "zip", folder / "job"))
+
+
+@contextmanager
+def reported(path: Path, name: str) -> Iterator[None]:
+    """Announces every second which line of the user's function runs in this thread."""
+    thread, over = threading.get_ident(), threading.Event()
+
+    def report() -> None:
+        while True:
+            line = next(iter(own_frames(sys._current_frames().get(thread), path)[-1:]), None)
+            where = f": {Path(line.filename).name}, line {line.lineno}: {line.line}" if line is not None else ""
+            announce(f"{RUNNING}: {name}(){where}")
+            if over.wait(REPORT_S):
+                return
+
+    reporter = threading.Thread(target=report, name="reporter", daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        over.set()
+        reporter.join()
+        announce(UP)
+
+
+@contextmanager
+def no_query(path: Path, refusal: Callable[[str, object, str], JobError]) -> Iterator[None]:
+    """Refuses a query at the line that starts it, because waiting for its end would never return.
+
+    `refusal` builds an error from rule, value and way out. It is raised even if the function handles it.
+    """
+    refused: list[JobError] = []
+
+    def refuse(*_: Any, **__: Any) -> None:
+        frames = own_frames(sys._getframe(), path)
+        lines = "".join(traceback.format_list(frames)).rstrip()
+        refused.append(refusal(NO_QUERY, frames[-1].line if frames else "a query", f"{WITHOUT_SINK}:\n{lines}"))
+        raise refused[-1]
+
+    calls = [getattr(owner, method) for owner, method in _QUERY_CALLS]
+    for owner, method in _QUERY_CALLS:
+        setattr(owner, method, refuse)
+    try:
+        yield
+    finally:
+        for (owner, method), call in zip(_QUERY_CALLS, calls, strict=True):
+            setattr(owner, method, call)
+        if refused:
+            raise refused[0] from None

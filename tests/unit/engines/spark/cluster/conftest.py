@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from streamgauge.engines.local_cluster import Cluster, Member
-from streamgauge.engines.spark.cluster import daemons, service, state
+from streamgauge.engines.spark.cluster import service, state
 from streamgauge.system.java import Java
 
 MASTER = "spark://127.0.0.1:7077"
@@ -86,7 +86,7 @@ def sleeping(place: Path, member: Callable[..., Member], monkeypatch: pytest.Mon
     monkeypatch.setattr(service, "find_java", lambda: Java("java", 17, "17"))
     monkeypatch.setattr(service, "memory_bytes", lambda: 16 * 2**30)
     monkeypatch.setattr(service, "require_plain_path", lambda _: None)
-    monkeypatch.setattr(daemons, "ENDED_S", 5.0)
+    monkeypatch.setattr(service, "ENDED_S", 5.0)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
     return place
 

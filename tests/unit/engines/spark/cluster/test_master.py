@@ -16,8 +16,8 @@ import pytest
 from streamgauge.core.errors import InputError
 from streamgauge.engines.local_cluster import Cluster, Member
 from streamgauge.engines.spark.cluster import state
-from streamgauge.engines.spark.cluster.daemons import daemon_environment
 from streamgauge.engines.spark.cluster.master import executor_defaults, require_master, settings_of
+from streamgauge.engines.spark.cluster.service import daemon_environment
 from streamgauge.engines.spark.cluster.state import cluster_at
 from streamgauge.engines.spark.engine import SparkEngine
 

@@ -14,8 +14,7 @@ import pytest
 from streamgauge.core.errors import InputError, MachineError, Problem
 from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member
 from streamgauge.engines.spark.cluster import service, state
-from streamgauge.engines.spark.cluster.daemons import end
-from streamgauge.engines.spark.cluster.service import resolve, start, stop
+from streamgauge.engines.spark.cluster.service import end, resolve, start, stop
 from streamgauge.system.lock import try_lock
 from tests.unit.engines.spark.cluster.conftest import MASTER
 
@@ -179,7 +178,7 @@ def test_a_start_ends_what_an_interrupted_start_left(interrupted: Cluster, repor
 
 
 def test_what_does_not_end_is_killed(member: Callable[..., Member], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamgauge.engines.spark.cluster.daemons.ENDED_S", 0.3)
+    monkeypatch.setattr("streamgauge.engines.spark.cluster.service.ENDED_S", 0.3)
     stubborn = member("master", "import signal, time; signal.signal(15, signal.SIG_IGN); print(1); time.sleep(600)")
     process = psutil.Process(stubborn.pid)
     while process.status() != psutil.STATUS_SLEEPING or not _ignores(stubborn.pid, signal.SIGTERM):

@@ -9,13 +9,13 @@ import pytest
 
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.io.flight_source import named
+from streamgauge.engines.spark.job_settings import JobSettings
+from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import queries
-from streamgauge.engines.spark.structured.job import SparkJob
-from streamgauge.engines.spark.structured.job_settings import JobSettings
-from streamgauge.engines.spark.structured.query_builder import QueryBuilder
-from streamgauge.engines.spark.structured.row_counting import RowCounting
+from streamgauge.engines.spark.row_counts import RowCounting
+from streamgauge.engines.spark.streaming_queries import StreamingQueries
 from streamgauge.engines.spi import Edge, Edges
-from tests.unit.engines.spark.structured.test_job_settings import BOUGHT, MEAN, REVENUE
+from tests.unit.engines.spark.test_job_settings import BOUGHT, MEAN, REVENUE
 
 
 def test_named_sources_differ_by_nothing_but_their_names() -> None:
@@ -44,8 +44,8 @@ def test_each_query_reads_a_source_of_its_own() -> None:
     )
     two = Flow((*REVENUE.sink("revenues").sinks, *MEAN.sink("means").sinks))
     edges = Edges((Edge("", ""),), Edge("", ""), {BOUGHT.node.name: ("pack", "price")})
-    builder = QueryBuilder(session, JobSettings(SparkJob(two, edges, {}, "local[1]", "", "")), RowCounting())
+    streaming = StreamingQueries(session, JobSettings(SparkJob(two, edges, {}, "local[1]", "", "")), RowCounting())
     for query in queries(two):
         with pytest.raises(LoadReached):
-            builder.start(query)
+            streaming.start(query)
     assert len(set(registered)) == len(queries(two)) == 2

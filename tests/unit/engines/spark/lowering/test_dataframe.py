@@ -7,7 +7,8 @@ import pytest
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import hop, source, tumble
 from streamgauge.dataflow.nodes import Window, WindowAggregate, WindowJoin
-from streamgauge.engines.spark.lowering.dataframe import Lowering, lowering_of
+from streamgauge.engines.spark.lowering.dataframe import Lowering
+from streamgauge.engines.spark.lowering.windows import lowering_of
 from streamgauge.engines.spark.options import CAPABILITIES
 
 BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))

@@ -14,7 +14,7 @@ import pytest
 
 from streamgauge.core.errors import SettingError
 from streamgauge.engines.spark.session import session
-from streamgauge.engines.spark.session.session import unknown_settings
+from streamgauge.engines.spark.session.session import error_message, unknown_settings
 from streamgauge.workloads.helpers.places import place_of
 
 KNOWN = frozenset({"spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled"})
@@ -154,3 +154,32 @@ def test_a_jvm_that_ended_is_said_with_its_signal(monkeypatch: pytest.MonkeyPatc
         found = session.jvm_ended()
         jvm.kill()
     assert found == (f"Spark's JVM ended ({said})" if said else "")
+
+
+STACK = """
+[STREAM_FAILED] Query q0 terminated with exception: Job aborted
+=== Streaming Query ===
+Identifier: q0
+Caused by: org.apache.spark.SparkException: Task failed
+    at org.apache.spark.Scheduler.run(Scheduler.scala:1)
+pyarrow.lib.ArrowInvalid: passed over, it is no error by its name
+java.io.IOException: No space left on device
+    at java.io.FileOutputStream.write(Native Method)
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (STACK, "[STREAM_FAILED] Query q0 terminated with exception: Job aborted\n"
+                "java.io.IOException: No space left on device"),
+        ("first\n\n  Caused by: the last one\n", "first\nCaused by: the last one"),
+        ("ValueError: wrong", "ValueError: wrong"),
+        ("one\ntwo\nthree", "one\ntwo"),
+        ("", "the engine gave no reason"),
+        ("x" * 400, "x" * 300),
+    ],
+)  # fmt: skip
+def test_a_reason_is_what_was_said_and_its_last_cause(said: str, reason: str) -> None:
+    """One or two lines, each once and not too long; where no cause is named, what was said first."""
+    assert error_message(said) == reason

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.core.errors import MachineError
-from streamgauge.engines.spark.session.connectors import AVRO
+from streamgauge.engines.spark.session.environment import AVRO
 from streamgauge.system.jars import resolved
 from streamgauge.transports.kafka.client.settings import ENCODINGS
 from streamgauge.transports.kafka.codecs.api import columns_of, encoding

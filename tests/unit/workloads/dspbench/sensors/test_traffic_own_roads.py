@@ -17,7 +17,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.loadgen.datasets.traffic.road_map_file import read_roads
 from streamgauge.loadgen.plan import Plan

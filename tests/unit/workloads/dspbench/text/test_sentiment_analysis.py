@@ -15,7 +15,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us
-from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from streamgauge.core.clock import US
 from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.workloads import registry
 from tests.unit.helpers_duckdb import duckdb_session
 

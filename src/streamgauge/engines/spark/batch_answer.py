@@ -1,0 +1,127 @@
+"""A user job's batch run: Spark's batch mode as the truth for its streaming mode.
+
+`batch_answer` is the driver's side. This module is also the process that it starts: the same function, run by Spark in
+batch over the whole input.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamgauge.core.errors import EngineError, InputError
+from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.dataflow.nodes import UserJobNode
+from streamgauge.engines.spark.options import defaults, split
+from streamgauge.engines.spark.session.environment import environment_of
+from streamgauge.engines.spark.session.python_workers import view_of_spark_home
+from streamgauge.engines.spark.session.session import end_session, open_session
+from streamgauge.engines.spark.user_job.pyspark_job import load
+from streamgauge.engines.spi import BatchAnswer, BatchRequest
+from streamgauge.system.child_processes import Child, ChildFailed, announce, serve
+from streamgauge.system.machine import cpus
+from streamgauge.system.user_code import first_line
+
+TIMEOUT_S = 3600.0
+
+
+@contextmanager
+def batch_answer(request: BatchRequest) -> Iterator[BatchAnswer]:
+    """A process that answers the job by the run's own Spark settings; ended at the end.
+
+    Answers raise EngineError with the engine's, or the user's, own reason.
+    """
+    own_options, users = split(request.options)
+    conf = {
+        **defaults(max(2, len(cpus())), local_checkpoint=False),
+        "spark.driver.memory": own_options["driver_memory"],
+        **users,
+    }
+    inputs = {name: str(path) for name, path in request.inputs.items()}
+    master = f"local[{len(cpus())}]"
+    batch_job = BatchJob(request.job, master, conf, inputs, str(request.folder), request.order)
+    path = request.folder / "batch.pkl"
+    path.write_bytes(pickle.dumps(batch_job))
+    environment = environment_of(view_of_spark_home(request.folder / "spark-home"), master)
+    module = "streamgauge.engines.spark.batch_answer"
+    child = Child("spark batch", module, [str(path)], request.log, None, environment)
+
+    if request.stage is not None:
+        request.stage.follow(lambda: child.stage, "starting Spark for the batch run")
+
+    def answer(out: Path, before_us: int | None = None) -> Path:
+        try:
+            child.ask("answer", TIMEOUT_S, out=str(out), before_us=before_us)
+        except ChildFailed as error:
+            raise EngineError(f"the job's batch run failed: {error}", str(request.log)) from None
+        return out
+
+    try:
+        yield answer
+    finally:
+        child.stop()
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """The driver's request, passed by file: the job, and a Parquet file per stream name.
+
+    `order`: the column by which a part of the input is taken. One that the job does not have is not passed to it.
+    """
+
+    job: UserJobNode
+    master: str
+    conf: dict[str, str]
+    inputs: dict[str, str]
+    folder: str
+    order: str = EVENT_TIME
+
+
+class BatchAnswerJob:
+    """One session; each answer is a Parquet folder."""
+
+    def __init__(self, request: BatchJob) -> None:
+        self._request = request
+        self._native = load(request.job)
+        self._session: Any = None
+        self._answers = 0
+
+    def answer(self, out: str, before_us: int | None = None) -> None:
+        """Writes the job's results for the input whose `order` is below `before_us` (None: all input)."""
+        if self._session is None:
+            announce("starting Spark for the batch run")
+            self._session = open_session(self._request.master, self._request.conf, Path(self._request.folder))
+        self._answers += 1
+        try:
+            frames = [self._frame(each.name, before_us) for each in self._request.job.inputs]
+            results = self._native.batch(self._session, frames)
+            # Spark's default, INT96, would be read in nanoseconds and without a time zone.
+            results.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+            announce(f"running the job in batch{f', part {self._answers}' if before_us is not None else ''}")
+            results.write.parquet(out)
+            announce("comparing every answer")
+        except InputError:
+            raise
+        except Exception as error:
+            raise EngineError(self._native.trace_in(str(error)) or first_line(error)) from None
+
+    def _frame(self, stream: str, before_us: int | None) -> Any:
+        frame = self._session.read.parquet(self._request.inputs[stream])
+        order = self._request.order
+        part = frame if before_us is None else frame.where(f"{order} < {before_us}")
+        return part if order == EVENT_TIME else part.drop(order)
+
+
+def main() -> None:
+    path = Path(sys.argv[1])
+    answering = BatchAnswerJob(pickle.loads(path.read_bytes()))
+    serve({"answer": answering.answer}, on_orphaned=end_session, scratch=path.parent)
+
+
+if __name__ == "__main__":
+    main()

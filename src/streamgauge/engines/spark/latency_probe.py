@@ -1,0 +1,283 @@
+"""The latency probe of micro-batches, by the driver's timestamps and Spark's timestamps of its batches.
+
+Spark's timestamps are checked against the driver's for every batch, on both sides. A delivery lies between a batch's
+first and last task; a commit lies after its last task and before its end. A broker hides reads. There, the broker's
+timestamps of sampled results must lie between the start of the first task and the end of the last one. A clock error,
+or a wrong reading of Spark's timestamps, breaks one of these checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.errors import Problem
+from streamgauge.engines import latency_probe
+from streamgauge.engines.latency_probe import (
+    DOUBT_SHARE,
+    Breakdown,
+    ProbeRequest,
+    ResultTimes,
+    Sample,
+    StageTimes,
+    Times,
+    Timestamp,
+    TrialTimes,
+)
+from streamgauge.engines.spark.intervals import seconds
+from streamgauge.engines.spark.session import logs
+from streamgauge.engines.spark.session.logs import BatchWork
+from streamgauge.transports.registry import STAMPS
+
+PROBES = "probes"
+"""The option that says what is kept of batches."""
+TOLERANCE_US = 3000
+"""Spark's moments are whole milliseconds, cut off, and a batch's end is a sum of two of them."""
+READ, WRITTEN = "read, processed and written", "processed and written"
+STAGES = {
+    "generated": "until it could be read: its chunk, and with a common frontier those of all generators, offered",
+    latency_probe.IN_KAFKA: latency_probe.MEANING,
+    "waiting": "until a batch of the engine began",
+    "offset fixed": "until the batch knew up to where it reads",
+    "planned": "the batch's plan written to the checkpoint, and its query planned",
+    "taken by the writer": "over a broker: until our own writer of batches had told the recorder that it begins one",
+    "scheduled": "until the first task of the batch was launched",
+    "read": "until a task began to take the events over",
+    WRITTEN: "until the recorder had the result, the rest of reading included",
+    READ: "over a broker, which hides reads: until it had the result",
+    latency_probe.CONSUMED: latency_probe.CONSUMED_MEANING,
+}
+
+
+STAGES_BEFORE_TASKS = {"offset fixed": "fixed_us", "planned": "planned_us"}
+"""The stages from a batch's begin to its first task, each with the moment of a batch at which it ends."""
+
+
+def milliseconds(interval_s: float) -> str:
+    """An interval as Spark writes it."""
+    return f"{round(1000 * interval_s)} milliseconds"
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Implements `LatencyProbe`."""
+
+    stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
+    interval: str | None = "trigger"
+
+    def seconds(self, interval: str) -> float:
+        return seconds(interval)
+
+    def option_value(self, interval_s: float) -> str:
+        return milliseconds(interval_s)
+
+    def problems(self, request: ProbeRequest) -> Iterator[Problem]:
+        yield from logs.conflicts(request.options, logs.event_log_options(Path()))
+        if request.options.get(PROBES) == "off":
+            rule = "must be progress or on: batches are known by it"
+            yield Problem(f"option {PROBES}", rule, "off", "leave it out")
+
+    def evidence(self, request: ProbeRequest, private: Path) -> BatchProbe:
+        stamped = request.transport in STAMPS
+        return BatchProbe(private, ReadVisibility(stamped, stamped and request.frontier == "common"))
+
+
+@dataclass(frozen=True)
+class ReadVisibility:
+    """What a transport shows of reads.
+
+    `delivery_timestamped`: the driver itself delivers events. `all_generators`: events can be read only after every
+    generator has offered its chunk. `known_before_start`: the driver learns what a batch reads before its first task.
+    """
+
+    delivery_timestamped: bool
+    all_generators: bool
+    known_before_start: bool = False
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Timestamps of a batch in microseconds.
+
+    Spark's progress gives its begin and end, Spark's event log launch and finish of its tasks, and the driver read and
+    commit. `read_us` is the first delivery; over a broker, when the batch's begin is written; over sockets, its begin.
+    """
+
+    started_us: int
+    fixed_us: int
+    planned_us: int
+    ended_us: int
+    launched_us: int
+    finished_us: int
+    run_us: int
+    read_us: int
+    committed_us: int
+
+    def contradictions_us(self, visibility: ReadVisibility, written_us: int | None = None) -> Iterator[int]:
+        """By how much moments that must follow each other do not, beyond what rounding explains. `written_us`: when a
+        broker had the last result that is known of.
+        """
+        pairs = [(self.planned_us, self.read_us), (self.finished_us, self.committed_us)]
+        if visibility.delivery_timestamped:
+            pairs += [(self.launched_us, self.read_us), (self.read_us, self.finished_us)]
+        if visibility.known_before_start:
+            pairs.append((self.read_us, self.launched_us))
+        if visibility.delivery_timestamped or visibility.known_before_start:
+            pairs.append((self.committed_us, self.ended_us))
+        if written_us is not None:
+            pairs += [(self.launched_us, written_us), (written_us, self.finished_us)]
+        return (before - after for before, after in pairs if before - after > TOLERANCE_US)
+
+
+@dataclass(frozen=True)
+class BatchProbe:
+    """Implements `ProbeInput`."""
+
+    logs: Path
+    visibility: ReadVisibility
+    stages_before_tasks: Mapping[str, str] = field(default_factory=lambda: STAGES_BEFORE_TASKS)
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        return logs.event_log_options(self.logs)
+
+    def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
+        """Nothing: the table of batches has the engine's report."""
+
+    def batches(self, progress: list[dict[str, Any]], times: TrialTimes) -> dict[int, Batch]:
+        """The batches with all timestamps known; `progress`: rows of the table of batches."""
+        return batches_of(progress, logs.work(self.logs), times.read_us, times.committed_us)
+
+    def stage_times(
+        self, batches: Mapping[int, Batch], results: ResultTimes, sample: Sample | None
+    ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
+        """As `stage_times_of`."""
+        return stage_times_of(batches, results, self.visibility, sample, self.stages_before_tasks)
+
+    def break_down(self, trial: TrialTimes) -> Breakdown | str:
+        results, sample = trial.results, trial.sample
+        batches = self.batches(trial.batch_table.to_pylist(), trial)
+        sampled = results if sample is None else results.select(sample.places)
+        times, of_batch, known = self.stage_times(batches, sampled, sample)
+        if not known.any():
+            return "no batch of a result is known"
+        written = {} if sample is None else _last_of(of_batch, sample.result_us[known])
+        fields = _consistency_fields(
+            {batch: batches[batch] for batch in np.unique(of_batch).tolist()}, self.visibility, written
+        )
+        # Mean time from a result to the commit of its batch, which is not part of a latency.
+        committed_us = timestamps_of(batches, of_batch)("committed_us")
+        fields["commit_after_us"] = float((committed_us - sampled.emission_us[known]).mean())
+        latencies_us = times.latencies_us if sample is None else results.latencies_us
+        count = len(np.unique(of_batch))
+        contradictory = fields["contradicting_batches"] > DOUBT_SHARE * count
+        doubts = ("Spark's own times of its batches contradict the driver's timestamps",) * contradictory
+        firsts_us = _firsts(batches, results)
+        return Breakdown(times, latencies_us, firsts_us, count, count, int((~known).sum()), fields, doubts)
+
+
+def batches_of(
+    progress: list[dict[str, Any]],
+    work: Mapping[int, BatchWork],
+    read_us: Mapping[int, int],
+    committed_us: Mapping[int, int],
+) -> dict[int, Batch]:
+    """The batches with all timestamps known; `progress`: rows of the table of batches."""
+    complete = {}
+    for row in progress:
+        number, started_us = row["batch_id"], row["start_us"]
+        if number in work and number in committed_us and number in read_us:
+            record, fixed_us = work[number], started_us + microseconds(row["latest_offset_ms"])
+            planned_us = fixed_us + microseconds(row["wal_commit_ms"]) + microseconds(row["query_planning_ms"])
+            complete[number] = Batch(
+                started_us, fixed_us, planned_us, started_us + microseconds(row["trigger_ms"]), record.launched_us,
+                record.finished_us, record.run_us, read_us[number], committed_us[number],
+            )  # fmt: skip
+    return complete
+
+
+def stage_times_of(
+    batches: Mapping[int, Batch],
+    results: ResultTimes,
+    visibility: ReadVisibility,
+    sample: Sample | None = None,
+    stages_before_tasks: Mapping[str, str] = STAGES_BEFORE_TASKS,
+) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
+    """Stage times of the results whose batch is known, the batch of each, and their places among all results.
+
+    If the results are a `sample`, the broker's timestamps are known too.
+    """
+    published_us = results.all_offered_us if visibility.all_generators else results.offered_us
+    of_batch, read_us = results.batches, results.delivered_us
+    known = (published_us >= 0) & np.isin(of_batch, np.array(list(batches), np.int64))
+    at = timestamps_of(batches, of_batch)
+    moments = [Timestamp("generated", published_us)]
+    moments += [] if sample is None else [sample.event_in_broker()]
+    moments.append(Timestamp("waiting", at("started_us"), may_be_earlier=True))
+    moments += [Timestamp(stage, at(moment)) for stage, moment in stages_before_tasks.items()]
+    if visibility.delivery_timestamped:
+        moments += [Timestamp("scheduled", at("launched_us")), Timestamp("read", read_us)]
+    else:
+        moments += [Timestamp("taken by the writer", at("read_us")), Timestamp("scheduled", at("launched_us"))]
+    last = WRITTEN if visibility.delivery_timestamped else READ
+    if sample is not None:
+        moments, last = [*moments, sample.result_in_broker(last)], latency_probe.CONSUMED
+    return (
+        latency_probe.stage_times(results.event_us, moments, results.emission_us, last).select(known),
+        of_batch[known],
+        known,
+    )
+
+
+def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[str], Times]:
+    """A function that gives a timestamp, by name, of each result's batch; 0 if the batch is unknown."""
+    different, places = np.unique(of_batch, return_inverse=True)
+    none = Batch(*[0] * 9)
+
+    def at(name: str) -> Times:
+        moments = [getattr(batches.get(number, none), name) for number in different.tolist()]
+        when_us: Times = np.array(moments, np.int64)[places]
+        return when_us
+
+    return at
+
+
+def _firsts(batches: Mapping[int, Batch], results: ResultTimes) -> Times:
+    """Latencies of the results whose event came first in a batch."""
+    known = results.select(np.isin(results.batches, np.array(list(batches), np.int64)))
+    return known.latencies_us[latency_probe.first_of_each(known.batches, known.event_us)]
+
+
+def microseconds(ms: float | None) -> int:
+    return round(1000 * (ms or 0.0))
+
+
+def _last_of(of_batch: Times, when_us: Times) -> dict[int, int]:
+    """The latest time of each batch."""
+    last: dict[int, int] = {}
+    for batch in np.unique(of_batch).tolist():
+        last[batch] = int(when_us[of_batch == batch].max())
+    return last
+
+
+def _consistency_fields(
+    batches: Mapping[int, Batch], visibility: ReadVisibility, written_us: Mapping[int, int]
+) -> dict[str, Any]:
+    """Batches whose timestamps by Spark contradict the driver's, the largest contradiction, and the tasks' share of
+    time.
+    """
+    contradictions_us = [
+        max(batch.contradictions_us(visibility, written_us.get(number)), default=0) for number, batch in batches.items()
+    ]
+    whole_us = sum(batch.ended_us - batch.started_us for batch in batches.values())
+    return {
+        "contradicting_batches": sum(1 for us in contradictions_us if us),
+        "contradiction_us_max": max(contradictions_us),
+        "tasks_share": sum(batch.run_us for batch in batches.values()) / whole_us if whole_us else None,
+    }

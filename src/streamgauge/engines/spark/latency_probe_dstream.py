@@ -1,0 +1,222 @@
+"""The latency probe of DStreams, whose batches are made at fixed times and may wait for their turn.
+
+With a queue, stages and checks are those of micro-batches except for the wait: a batch's input is fixed when the batch
+is made. So it waits for the batch before it, not for its events.
+
+Spark's own receivers make blocks first. A block's name says when its interval began, and so when it was cut. Spark's
+log says when its driver learned of the block, and the SUT reports its batch and its number of lines. A receiver keeps
+the order of its generator, so these numbers say in which block every event is.
+
+A receiver stamps no line. An event can be received as soon as the interval of its block has begun, and not before:
+there `received` ends. The time on the wire, less than an interval, is in the stage after it.
+
+The time at which Spark learned of a block is checked against the driver's timestamps on both sides: after its events
+were offered, and before the recorder knew that a batch with it begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.clock import US
+from streamgauge.core.errors import Problem
+from streamgauge.engines import latency_probe
+from streamgauge.engines.latency_probe import (
+    ProbeRequest,
+    ResultTimes,
+    Sample,
+    StageTimes,
+    Times,
+    Timestamp,
+    TrialTimes,
+)
+from streamgauge.engines.spark.latency_probe import (
+    READ,
+    TOLERANCE_US,
+    WRITTEN,
+    Batch,
+    BatchProbe,
+    ReadVisibility,
+    batches_of,
+    milliseconds,
+    timestamps_of,
+)
+from streamgauge.engines.spark.latency_probe import STAGES as OF_MICRO_BATCHES
+from streamgauge.engines.spark.options_dstream import BATCH, BLOCK, RECEIVERS, requested_value, seconds
+from streamgauge.engines.spark.session import logs
+from streamgauge.engines.spark.session.progress import DStreamProgress
+
+QUEUED = "queued"
+RECEIVED, IN_BLOCK, ANNOUNCED, IN_BATCH = "received", "in a block", "stored and announced", "in a batch"
+RECEIVER_STAGES = {
+    RECEIVED: "over sockets: until the interval of the block that has it had begun; so long it lay between both ends",
+    IN_BLOCK: "over sockets: until that interval was over, the wire's part of it included",
+    ANNOUNCED: "over sockets: until the block was stored, and Spark's driver knew of it",
+    IN_BATCH: "over sockets: until the time of the next batch, which is made of the blocks that are known then",
+}
+
+
+@dataclass(frozen=True)
+class IntervalProbe(BatchProbe):
+    """Implements `ProbeInput`."""
+
+    def batches(self, progress: list[dict[str, Any]], times: TrialTimes) -> dict[int, Batch]:
+        """As for micro-batches, with the time at which each batch was made instead of its start."""
+        made_us = logs.batch_times(self.logs)
+        found = batches_of(progress, logs.work(self.logs), times.read_us, times.committed_us)
+        return {
+            number: replace(batch, started_us=made_us[number]) for number, batch in found.items() if number in made_us
+        }
+
+
+READ_KNOWN_BEFORE_START = ReadVisibility(False, False, known_before_start=True)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of one receiver in order (n,). `ends`: lines received up to each block's end; times: microseconds."""
+
+    ends: Times
+    batches: Times
+    started_us: Times
+    reported_us: Times
+
+    def places_of(self, sequences: Times) -> tuple[Times, NDArray[np.bool_]]:
+        """The place of the block with each line, and whether there is one."""
+        places = np.searchsorted(self.ends, sequences, side="right")
+        return np.minimum(places, len(self.ends) - 1), places < len(self.ends)
+
+
+def blocks_of(progress: Iterable[DStreamProgress], reported_us: Mapping[tuple[int, int], int]) -> dict[int, Blocks]:
+    """Partition to its blocks, from the SUT's `progress` and from when Spark learned of each block.
+
+    Blocks after one that is not in the log are unknown.
+    """
+    rows: dict[int, list[tuple[int, ...]]] = {}
+    silent: set[int] = set()
+    for batch in sorted(progress, key=lambda one: one.batch):
+        for partition, stream, number, lines in batch.blocks:
+            if (stream, number) not in reported_us:
+                silent.add(partition)
+            if partition not in silent:
+                row = (lines, batch.batch, number * logs.MS, reported_us[stream, number])
+                rows.setdefault(partition, []).append(row)
+    found = {}
+    for partition, of in rows.items():
+        lines, batches, begun, announced = np.array(of, np.int64).T
+        found[partition] = Blocks(np.cumsum(lines), batches, begun, announced)
+    return found
+
+
+@dataclass(frozen=True)
+class ReceiverProbe(IntervalProbe):
+    """Implements `ProbeInput`. `private` is a folder of its own, `interval_s` that of blocks."""
+
+    private: Path = Path()
+    interval_s: float = 0.0
+    progress: list[DStreamProgress] = field(default_factory=list)
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        self.logs.mkdir(exist_ok=True)
+        return {**logs.event_log_options(self.logs), **logs.block_log_options(self.private)}
+
+    def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
+        self.progress.extend(one for one in batch_progress() if isinstance(one, DStreamProgress))
+
+    def stage_times(
+        self, batches: Mapping[int, Batch], results: ResultTimes, _: Sample | None
+    ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
+        blocks = blocks_of(self.progress, logs.blocks_stored(self.private))
+        return stage_times_of(batches, results, blocks, round(self.interval_s * US))
+
+
+def stage_times_of(
+    batches: Mapping[int, Batch],
+    results: ResultTimes,
+    blocks: Mapping[int, Blocks],
+    interval_us: int,
+) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
+    """Stage times of the results whose block and batch are known and agree, their batches, and their places.
+
+    A test bed has one plan, so the n-th event of a generator is in the n-th line that it sent.
+    """
+    published_us, of_batch = results.offered_us, results.batches
+    started_us, reported_us, in_batch = _in_blocks(results, blocks)
+    known = (published_us >= 0) & (in_batch == of_batch) & np.isin(of_batch, np.array(list(batches), np.int64))
+    at = timestamps_of(batches, of_batch)
+    moments = [
+        Timestamp("generated", published_us),
+        Timestamp(RECEIVED, started_us, may_be_earlier=True),
+        # A timer cuts blocks, and may be late: then one has events of after its time.
+        Timestamp(IN_BLOCK, started_us + interval_us, may_be_earlier=True),
+        Timestamp(ANNOUNCED, reported_us, within_us=TOLERANCE_US),
+        Timestamp(IN_BATCH, at("started_us"), may_be_earlier=True),
+        Timestamp(QUEUED, at("fixed_us"), within_us=TOLERANCE_US),
+        Timestamp("scheduled", at("launched_us"), within_us=TOLERANCE_US),
+    ]
+    times = latency_probe.stage_times(results.event_us, moments, results.emission_us, READ)
+    return times.select(known), of_batch[known], known
+
+
+def _in_blocks(results: ResultTimes, blocks: Mapping[int, Blocks]) -> tuple[Times, Times, Times]:
+    """For each result's event: when the interval of its block began, when Spark learned of the block, and its batch.
+
+    -1 without a block.
+    """
+    started_us, reported_us, in_batch = np.full((3, len(results.event_us)), -1, np.int64)
+    for partition, partition_blocks in blocks.items():
+        of_partition = np.flatnonzero(results.partitions == partition)
+        places, in_block = partition_blocks.places_of(results.sequences[of_partition])
+        of_partition, places = of_partition[in_block], places[in_block]
+        started_us[of_partition], reported_us[of_partition], in_batch[of_partition] = (
+            partition_blocks.started_us[places],
+            partition_blocks.reported_us[places],
+            partition_blocks.batches[places],
+        )
+    return started_us, reported_us, in_batch
+
+
+STAGES = {
+    "generated": OF_MICRO_BATCHES["generated"],
+    **RECEIVER_STAGES,
+    "waiting": "until the time of the next batch, which is made then and knows what it reads",
+    QUEUED: "until Spark began to work on the batch",
+    **{name: OF_MICRO_BATCHES[name] for name in ("scheduled", "read", WRITTEN)},
+    READ: "over sockets, which hide reads: until the recorder had the result",
+}
+
+
+@dataclass(frozen=True)
+class DStream:
+    """Implements `LatencyProbe`."""
+
+    stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
+    interval: str | None = BATCH
+
+    def seconds(self, interval: str) -> float:
+        return seconds(interval)
+
+    def option_value(self, interval_s: float) -> str:
+        return milliseconds(interval_s)
+
+    def problems(self, request: ProbeRequest) -> Iterator[Problem]:
+        yield from logs.conflicts(request.options, logs.event_log_options(Path()))
+        if request.transport == RECEIVERS:
+            yield from logs.conflicts(request.options, logs.BLOCK_LOG_NEEDS)
+
+    def evidence(self, request: ProbeRequest, private: Path) -> IntervalProbe:
+        between = {QUEUED: "fixed_us"}
+        if request.transport != RECEIVERS:
+            return IntervalProbe(
+                private, ReadVisibility(True, request.frontier == "common"), stages_before_tasks=between
+            )
+        interval_s = seconds(requested_value(request.options, BLOCK))
+        return ReceiverProbe(private / "events", READ_KNOWN_BEFORE_START, private=private, interval_s=interval_s)

@@ -1,1 +1,0 @@
-"""What Spark says of itself: event log and row counts. It decides nothing."""

@@ -1,0 +1,141 @@
+"""Spark's logs, to the millisecond: when the tasks of each batch ran, and when received blocks were reported.
+
+The event log has the tasks, but lists blocks without a time. Spark's block tracker logs each block at debug level.
+Debug logs of receivers would have more, but one line per record. No verdict depends on either log.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamgauge.core.errors import Problem
+
+MS = 1000
+"""Microseconds."""
+BATCH_ID, BATCH_TIME = "streaming.sql.batchId", "spark.streaming.internal.batchTime"
+"""Job properties that identify its batch: by number (set for queries and by our DStreams), and for DStreams by time
+(ms)."""
+_JOB, _END = "SparkListenerJobStart", "SparkListenerTaskEnd"
+BLOCKS_REPORTED = "spark.streamgauge.blocks"
+"""If set, the SUT reports the blocks of each batch and their number of lines."""
+JAVA = "spark.driver.extraJavaOptions"
+BLOCK_LOG_NEEDS = (BLOCKS_REPORTED, JAVA)
+_SPARKS_OWN = "classpath:org/apache/spark/log4j2-defaults.properties"
+_TRACKER = "org.apache.spark.streaming.scheduler.ReceivedBlockTracker"
+_LINE = re.compile(r"(\d+) Stream \d+ received block input-(\d+)-(\d+)")
+
+
+def event_log_options(folder: Path) -> dict[str, str]:
+    """Spark options to write its event log into a folder as one file."""
+    return {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": folder.resolve().as_uri(),
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
+    }
+
+
+def conflicts(user_options: Mapping[str, str], needed: Iterable[str]) -> Iterator[Problem]:
+    """Problems of user options that a log needs."""
+    for name in needed:
+        if name in user_options:
+            yield Problem(f"option {name}", "is set by anatomy itself", user_options[name], "leave it out")
+
+
+@dataclass(frozen=True)
+class BatchWork:
+    """A batch's tasks: first launch, last finish (microseconds since the epoch), and total run time."""
+
+    batch: int
+    launched_us: int
+    finished_us: int
+    run_us: int
+
+
+def work(folder: Path) -> dict[int, BatchWork]:
+    """Batch number to its work. The log has one query, or DStreams."""
+    works: dict[int, BatchWork] = {}
+    for one in _work_in(_events(folder, (_JOB, _END))):
+        works[one.batch] = _together(works[one.batch], one) if one.batch in works else one
+    return works
+
+
+def batch_times(folder: Path) -> dict[int, int]:
+    """DStream batch number to its batch time, microseconds since the epoch."""
+    times: dict[int, int] = {}
+    for event in _events(folder, (_JOB,)):
+        properties = event.get("Properties") or {}
+        if BATCH_ID in properties and BATCH_TIME in properties:
+            times[int(properties[BATCH_ID])] = int(properties[BATCH_TIME]) * MS
+    return times
+
+
+def _events(folder: Path, kinds: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The events of these kinds. Skips a truncated last line."""
+    for path in sorted(folder.iterdir()):
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                if any(kind in line for kind in kinds):
+                    with suppress(ValueError):
+                        yield json.loads(line)
+
+
+def _work_in(events: Iterable[dict[str, Any]]) -> Iterator[BatchWork]:
+    """The work of each task."""
+    batches: dict[int, int] = {}
+    for event in events:
+        if event["Event"] == _JOB:
+            batch = (event.get("Properties") or {}).get(BATCH_ID)
+            if batch is not None:
+                batches |= dict.fromkeys(event["Stage IDs"], int(batch))
+        elif event["Event"] == _END and event["Stage ID"] in batches:
+            task, spent = event["Task Info"], event.get("Task Metrics") or {}
+            ran_us = spent.get("Executor Run Time", 0) * MS
+            yield BatchWork(batches[event["Stage ID"]], task["Launch Time"] * MS, task["Finish Time"] * MS, ran_us)
+
+
+def _together(one: BatchWork, other: BatchWork) -> BatchWork:
+    return BatchWork(
+        one.batch,
+        min(one.launched_us, other.launched_us),
+        max(one.finished_us, other.finished_us),
+        one.run_us + other.run_us,
+    )
+
+
+def block_log_options(folder: Path) -> dict[str, str]:
+    """Spark options to write this log into a folder. Other logging does not change."""
+    config = folder / "log4j2.properties"
+    config.write_text(_log4j_config(folder / "blocks.log"), encoding="utf-8")
+    return {BLOCKS_REPORTED: "on", JAVA: f"-Dlog4j2.configurationFile={_SPARKS_OWN},{config.resolve().as_uri()}"}
+
+
+def blocks_stored(folder: Path) -> dict[tuple[int, int], int]:
+    """(stream, block number) to the time of its report, microseconds since the epoch; empty without a log."""
+    path = folder / "blocks.log"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    matches = (_LINE.fullmatch(line) for line in lines)
+    return {(int(one[2]), int(one[3])): int(one[1]) * MS for one in matches if one}
+
+
+def _log4j_config(log: Path) -> str:
+    """Added to Spark's logging configuration: the tracker logs to a file, and only warnings to the console."""
+    return f"""
+appender.blocks.type = File
+appender.blocks.name = blocks
+appender.blocks.fileName = {log.resolve()}
+appender.blocks.layout.type = PatternLayout
+appender.blocks.layout.pattern = %d{{UNIX_MILLIS}} %m%n
+logger.tracker.name = {_TRACKER}
+logger.tracker.level = debug
+logger.tracker.additivity = false
+logger.tracker.appenderRef.console.ref = console
+logger.tracker.appenderRef.console.level = warn
+logger.tracker.appenderRef.blocks.ref = blocks
+"""

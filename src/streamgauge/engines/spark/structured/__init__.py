@@ -1,1 +1,0 @@
-"""The SUT's process for Structured Streaming: micro-batch and real-time mode."""

@@ -1,0 +1,207 @@
+"""The flows of the synthetic engine: filtered rows, and windows that close when the cut passes them.
+
+These are computed here, independent of the reference. Any other flow is computed as the reference computes it, so a
+trial of it shows the pace, and not whether its answers are right.
+
+`rows` are Arrow tables with the source's columns. Results have the flow's columns, including lineage, in order.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from sqlglot import exp
+
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import arrow_type, quoted
+from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow.nodes import Flow, Node, Source, Where, WindowAggregate
+from streamgauge.dataflow.reach import reach_us
+from streamgauge.engines.duckdb_oracle import lowering as oracle
+
+_AGGREGATE = re.compile(r"\s*(sum|count|max|min)\s*\(\s*(\*|\w+)\s*\)\s*$", re.IGNORECASE)
+_MERGE = {"sum": "sum", "count": "sum", "max": "max", "min": "min"}
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    exp.GT: pc.greater,
+    exp.GTE: pc.greater_equal,
+    exp.LT: pc.less,
+    exp.LTE: pc.less_equal,
+    exp.EQ: pc.equal,
+    exp.NEQ: pc.not_equal,
+    exp.And: pc.and_kleene,
+    exp.Or: pc.or_kleene,
+}
+
+
+class Operator(Protocol):
+    def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
+        """The results that are due after all events before `cut_us`; `rows` are the new events."""
+
+
+def source_of(flow: Flow) -> Source:
+    """The flow's only source."""
+    return graph.sources(flow)[0]
+
+
+def build(flow: Flow) -> Operator:
+    """The operator that computes the flow."""
+    result = pa.schema([(name, arrow_type(kind)) for name, kind in schema.columns(flow.sink.input).items()])
+    last = flow.sink.input
+    try:
+        if isinstance(last, WindowAggregate):
+            return Windows(last, _row_wise(last.input), result)
+        return PassThrough(_row_wise(last), result)
+    except InputError:
+        return ByReference(flow, result)
+
+
+def _row_wise(node: Node) -> Callable[[pa.Table], pa.Table]:
+    match node:
+        case Source():
+            return lambda rows: rows
+        case Where():
+            before, keep = _row_wise(node.input), where(node.predicate)
+            return lambda rows: keep(before(rows))
+    rule = "must be a source, conditions, and at most one window aggregate at the end, for the engine known"
+    raise InputError(Problem("engine", rule, type(node).__name__, "another workload, or another --engine"))
+
+
+class PassThrough:
+    """Row-by-row flow: every result is due at once."""
+
+    def __init__(self, row_wise: Callable[[pa.Table], pa.Table], result: pa.Schema) -> None:
+        self._row_wise, self._result = row_wise, result
+
+    def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
+        return self._row_wise(rows).select(self._result.names).cast(self._result)
+
+
+class Windows:
+    """Sums, counts, maxima and minima by keys and window, merged from read to read until the window closes."""
+
+    def __init__(self, node: WindowAggregate, row_wise: Callable[[pa.Table], pa.Table], result: pa.Schema) -> None:
+        self._window, self._row_wise, self._result = node.window, row_wise, result
+        self._by = [*node.keys, WINDOW_START]
+        self._aggregates = [(name, *_aggregate(text)) for name, text in node.aggregates]
+        self._open: pa.Table | None = None
+
+    def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
+        partials = self._partials(self._row_wise(rows))
+        merged = self._merge(partials if self._open is None else pa.concat_tables([self._open, partials]))
+        closed = pc.less_equal(merged.column(WINDOW_START), cut_us - self._window.range_us)
+        self._open = merged.filter(pc.invert(closed))
+        return self._finished(merged.filter(closed))
+
+    def _partials(self, rows: pa.Table) -> pa.Table:
+        panes = [self._pane(rows, pane) for pane in range(self._window.panes)]
+        return self._group(pa.concat_tables(panes), lambda kind, source, _: (source, kind))
+
+    def _pane(self, rows: pa.Table, pane: int) -> pa.Table:
+        """The rows that lie in the `pane`-th last window that can contain them."""
+        times = rows.column(EVENT_TIME).to_numpy()
+        starts = (times // self._window.slide_us - pane) * self._window.slide_us
+        inside = times < starts + self._window.range_us
+        return rows.append_column(WINDOW_START, pa.array(starts, pa.int64())).filter(pa.array(inside))
+
+    def _merge(self, partials: pa.Table) -> pa.Table:
+        return self._group(partials, lambda kind, _, name: (name, _MERGE[kind]))
+
+    def _group(self, rows: pa.Table, call: Callable[[str, str, str], tuple[str, str]]) -> pa.Table:
+        calls = [call(kind, source, name) for name, kind, source in self._aggregates]
+        aggregations: list[Any] = [([], "count_all") if pair == ("*", "count") else pair for pair in calls]
+        grouped = rows.group_by(self._by).aggregate(aggregations)
+        result_names = ["count_all" if pair == ("*", "count") else "_".join(pair) for pair in calls]
+        columns = [grouped.column(name) for name in (*self._by, *result_names)]
+        return pa.table(columns, [*self._by, *(name for name, *_ in self._aggregates)])
+
+    def _finished(self, closed: pa.Table) -> pa.Table:
+        starts = closed.column(WINDOW_START).to_numpy()
+        borders = {WINDOW_START: starts, WINDOW_END: starts + self._window.range_us}
+        columns = [
+            pa.array(np.asarray(borders[field.name]), pa.int64()).cast(field.type)
+            if field.name in borders
+            else closed.column(field.name).cast(field.type)
+            for field in self._result
+        ]
+        return pa.table(columns, schema=self._result)
+
+
+class ByReference:
+    """Another flow of one stream: a result is due once the cut passes its time, which is the end of its window."""
+
+    def __init__(self, flow: Flow, result: pa.Schema) -> None:
+        import duckdb
+
+        rows = oracle.lower(flow.sink.input, {source_of(flow).name: "rows"})
+        self._due = f"SELECT {quoted(result.names)} FROM ({rows}) WHERE {oracle.TIME} >= ? AND {oracle.TIME} < ?"
+        slides = (node.window.slide_us for node in graph.operators(flow) if isinstance(node, WindowAggregate))
+        self._step_us, self._reach_us = math.gcd(*slides) or 1, reach_us(flow) or 0
+        self._result, self._done_us = result, 0
+        self._open: pa.Table | None = None
+        self._connection = duckdb.connect(config={"threads": 1})
+        self._connection.execute("SET TimeZone = 'UTC'")
+
+    def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
+        self._open = rows if self._open is None else pa.concat_tables([self._open, rows])
+        due_us = cut_us - cut_us % self._step_us
+        if due_us <= self._done_us:
+            return self._result.empty_table()
+        self._connection.register("rows", self._open)
+        found = self._connection.sql(self._due, params=[self._done_us, due_us]).to_arrow_table()
+        self._done_us = due_us
+        self._open = self._open.filter(pc.greater_equal(self._open.column(EVENT_TIME), due_us - self._reach_us))
+        return found.cast(self._result)
+
+
+def _aggregate(text: str) -> tuple[str, str]:
+    """`sum(price)` as ("sum", "price")."""
+    match = _AGGREGATE.match(text)
+    if match is None or (match.group(2) == "*" and match.group(1).lower() != "count"):
+        rule = "must be sum, count, max or min of a column on the engine known"
+        raise InputError(Problem("aggregate", rule, text, "another workload, or another --engine"))
+    return match.group(1).lower(), match.group(2)
+
+
+def where(text: str) -> Callable[[pa.Table], pa.Table]:
+    """A function that filters rows by comparisons of columns and numbers with and, or, not.
+
+    It is independent of DuckDB, because otherwise the oracle would be compared with itself. Raises InputError for any
+    other predicate.
+    """
+    tree = sqlglot.parse_one(text, dialect="spark")
+    _check(tree, text)
+    return lambda rows: rows.filter(_value(tree, rows))
+
+
+def _check(node: Any, text: str) -> None:
+    inner: tuple[Any, ...] = ()
+    if isinstance(node, exp.Paren | exp.Not):
+        inner = (node.this,)
+    elif type(node) in _BINARY:
+        inner = (node.left, node.right)
+    elif not isinstance(node, exp.Column | exp.Literal) or (isinstance(node, exp.Literal) and node.is_string):
+        rule = "must be comparisons of columns and numbers on the engine known"
+        raise InputError(Problem("where", rule, text, "another workload, or another --engine"))
+    for each in inner:
+        _check(each, text)
+
+
+def _value(node: Any, rows: pa.Table) -> Any:
+    match node:
+        case exp.Column():
+            return rows.column(node.name)
+        case exp.Literal():
+            return pa.scalar(float(node.this) if "." in node.this else int(node.this))
+        case exp.Paren():
+            return _value(node.this, rows)
+        case exp.Not():
+            return pc.invert(_value(node.this, rows))
+    return _BINARY[type(node)](_value(node.left, rows), _value(node.right, rows))

@@ -1,0 +1,153 @@
+"""The options of the synthetic engine: its capacity, how instances add up, batches and planted faults.
+
+Capacity follows the Universal Scalability Law, so that a scalability study can be tried on it: n instances have
+n / (1 + contention (n - 1) + coherency n (n - 1)) times the capacity of one. Both at 0 it is linear. Instances beyond a
+knee add nothing. With noise, each start has a capacity of its own.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.plugin_options import Setting, problems_of
+from streamgauge.core.units import parse_duration, parse_rate
+
+FAULTS = ("none", "drop", "double", "alter", "late", "invent", "untime")
+
+SETTINGS = (
+    Setting("capacity", "100k", "events per second that one instance works off, exactly"),
+    Setting("contention", "0", "share of the work that instances do one after the other; --parallelism sets instances"),
+    Setting("coherency", "0", "share of the work by which each instance waits for each other one"),
+    Setting("knee", "0", "instances beyond this number add nothing; 0: each adds its part"),
+    Setting("noise", "0", "standard deviation of the capacity from start to start, as a share of it"),
+    Setting("batch", "0s", "time from one micro-batch to the next; 0s reads on continuously"),
+    Setting("stall", "none", "LENGTH@AFTER: sleeps once, so long after its first event by event time, such as 2s@12s"),
+    Setting("jitter", "0", "share of its time by which a batch may end early or late, by chance; the pace stays"),
+    Setting("slowing", "0", "each batch takes longer by this share of the event time since the first event"),
+    Setting("fault", "none", "what happens to a result between the engine and the recorder", FAULTS),
+    Setting("fault_every", "1000", "one result in so many gets the fault"),
+    Setting("lie", "0s", "what is added to every latency by wrong stamps in the results; -5s makes them negative"),
+)
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Sleeps `length_us` once, `after_us` of event time after the first event."""
+
+    length_us: int
+    after_us: int
+
+
+@dataclass(frozen=True)
+class SyntheticOptions:
+    """The parsed options. `clock_skew_us` is added to every latency by shifting the times in results."""
+
+    capacity_per_s: float
+    scaling: ScalingOptions
+    batch_us: int
+    stall: Stall | None
+    jitter: float
+    degradation: float
+    fault: str
+    fault_every: int
+    clock_skew_us: int
+
+
+def with_defaults(options: Mapping[str, str]) -> dict[str, str]:
+    return {setting.name: setting.default for setting in SETTINGS} | dict(options)
+
+
+def read_options(options: Mapping[str, str]) -> SyntheticOptions:
+    """Parses the options. Raises one InputError with every problem."""
+    values, problems = with_defaults(options), list(problems_of(options, SETTINGS, "known"))
+
+    def read(name: str, of: Callable[[str], Any]) -> Any:
+        try:
+            return of(values[name])
+        except InputError as error:
+            problems.extend(error.problems)
+            return None
+
+    parsed = SyntheticOptions(
+        capacity_per_s=read(
+            "capacity", lambda text: parse_rate(text, "option capacity", way_out="--option capacity=100k")
+        ),
+        scaling=ScalingOptions(
+            contention=read("contention", lambda text: _share("contention", text)),
+            coherency=read("coherency", lambda text: _share("coherency", text)),
+            knee=read("knee", _knee),
+            noise=read("noise", lambda text: _share("noise", text)),
+        ),
+        batch_us=read("batch", lambda text: _time_us("batch", text, "1s")),
+        stall=read("stall", _stall),
+        jitter=read("jitter", lambda text: _share("jitter", text)),
+        degradation=read("slowing", lambda text: _share("slowing", text)),
+        fault=values["fault"],
+        fault_every=read("fault_every", _every),
+        clock_skew_us=read("lie", _clock_skew),
+    )
+    if problems:
+        raise InputError(problems)
+    return parsed
+
+
+def _time_us(name: str, text: str, example: str) -> int:
+    return round(parse_duration(text, f"option {name}", way_out=f"--option {name}={example}") * US)
+
+
+def _stall(text: str) -> Stall | None:
+    if text == "none":
+        return None
+    length, at, after = text.partition("@")
+    example = "2s@12s"
+    if not at:
+        raise InputError(Problem("option stall", "must be none or LENGTH@AFTER", text, f"--option stall={example}"))
+    return Stall(_time_us("stall", length, example), _time_us("stall", after, example))
+
+
+def _share(name: str, text: str) -> float:
+    if not re.fullmatch(r"0|0?\.\d+", text):
+        raise InputError(Problem(f"option {name}", "must be a share from 0 to below 1", text, f"--option {name}=0.2"))
+    return float(text)
+
+
+def _every(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 10**9):
+        rule = "must be a whole number from 1 to 1000000000"
+        raise InputError(Problem("option fault_every", rule, text, "--option fault_every=1000"))
+    return int(text)
+
+
+def _knee(text: str) -> int:
+    if not (text.isdecimal() and int(text) <= 10**6):
+        rule = "must be a whole number from 0 to 1000000"
+        raise InputError(Problem("option knee", rule, text, "--option knee=4"))
+    return int(text)
+
+
+def _clock_skew(text: str) -> int:
+    sign = -1 if text.startswith("-") else 1
+    return sign * _time_us("lie", text.removeprefix("-"), "5s")
+
+
+@dataclass(frozen=True)
+class ScalingOptions:
+    """`knee` 0: none; `noise`: the standard deviation of a start's capacity, as a share of it."""
+
+    contention: float = 0.0
+    coherency: float = 0.0
+    knee: int = 0
+    noise: float = 0.0
+
+    def capacity(self, of_one_per_s: float, instances: int, chance: random.Random | None = None) -> float:
+        """Events per second of so many instances; `chance` draws the noise of this start."""
+        n = min(instances, self.knee) if self.knee else instances
+        capacity = of_one_per_s * n / (1 + self.contention * (n - 1) + self.coherency * n * (n - 1))
+        noise = (chance or random.Random()).gauss(0.0, self.noise) if self.noise else 0.0
+        return capacity * max(0.1, 1 + noise)
