@@ -22,20 +22,21 @@ import pyarrow.compute as pc
 from streamgauge.core.errors import InputError, Problem, near
 from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, LINEAGE, event_id_base
 from streamgauge.core.schema import Field, Schema
-from streamgauge.loadgen.random.distributions import (
+from streamgauge.loadgen.random import (
     DISTRIBUTIONS,
     DOMAIN_MAX,
     TABLE_DOMAIN_MAX,
     Distribution,
+    PhiloxBits,
     Sampler,
     Uniform,
+    empty,
     partition_shares,
+    partitions_of_numbers,
     probabilities,
     sampler,
     sampler_of_column,
 )
-from streamgauge.loadgen.random.key_hash import partitions_of_numbers
-from streamgauge.loadgen.random.philox import PhiloxBits, empty
 
 EventNumbers = Callable[[], npt.NDArray[np.int64]]
 """Gives the numbers of events across all partitions of a stream."""

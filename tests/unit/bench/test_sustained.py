@@ -38,7 +38,7 @@ from streamgauge.engines.spark.structured.job import SparkJob
 from streamgauge.engines.spark.structured.job_settings import JobSettings
 from streamgauge.engines.spark.structured.main import Sut
 from streamgauge.engines.spi import Edge, Edges
-from streamgauge.loadgen.random.distributions import probabilities
+from streamgauge.loadgen.random import probabilities
 from streamgauge.trial.conductor import testbed_settings
 
 

@@ -17,16 +17,17 @@ import numpy.typing as npt
 from streamgauge.core.arrays import Int32s
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.distributions import (
+from streamgauge.loadgen.random import (
+    PhiloxBits,
     Sampler,
     Table,
     Uniform,
+    empty,
     probabilities,
     sampler,
     shares_of_partitions,
     subset_of_partition,
 )
-from streamgauge.loadgen.random.philox import PhiloxBits, empty
 
 SUBSCRIBERS_MAX = 1_000_000
 TALK_S, PITCH_S = 120.0, 8.0

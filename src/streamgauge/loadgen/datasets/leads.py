@@ -17,15 +17,15 @@ import pyarrow as pa
 from streamgauge.core.arrays import Int32s
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.distributions import (
+from streamgauge.loadgen.random import (
+    PhiloxBits,
     Sampler,
     Uniform,
     keys_in_turn,
+    keys_of_partition,
     partition_shares,
     sampler_of_column,
 )
-from streamgauge.loadgen.random.key_hash import keys_of_partition
-from streamgauge.loadgen.random.philox import PhiloxBits
 
 DRAWS, DRAW_LOW, DRAW_HIGH = 12, 1, 99
 """A reward is a sum of `DRAWS` uniform numbers from low to high, so it is nearly normal."""

@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from streamgauge.core.arrays import Int64s
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.distributions import Uniform, partition_shares
-from streamgauge.loadgen.random.key_hash import partitions_of_numbers
-from streamgauge.loadgen.random.philox import Lanes, PhiloxBits
+from streamgauge.loadgen.random import Lanes, PhiloxBits, Uniform, partition_shares, partitions_of_numbers
 
 HOUSES_MAX = 10_000
 HOUSEHOLDS, PLUGS = (2, 10), (5, 20)

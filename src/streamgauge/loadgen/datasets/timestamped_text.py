@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import EventNumbers, FieldSpec
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 
 ID_DIGITS, TIME_DIGITS = 10, 12
 """Digits for ten thousand million records, and for eleven days in microseconds."""

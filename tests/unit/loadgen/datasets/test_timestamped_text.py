@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.core.errors import InputError
 from streamgauge.loadgen.datasets.timestamped_text import RECORD_BYTES_MIN, TimestampedText
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 
 
 def test_a_record_is_as_is_said() -> None:

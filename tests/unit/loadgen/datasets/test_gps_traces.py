@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.loadgen.datasets.traffic.gps_traces import (
+from streamgauge.loadgen.datasets.gps_traces import (
     GPS_METRES,
     NOISE,
     OUTLIER_HIGH,
@@ -20,9 +20,9 @@ from streamgauge.loadgen.datasets.traffic.gps_traces import (
     Speed,
     Taxis,
 )
-from streamgauge.loadgen.datasets.traffic.road_map import BOX, road_count, roads
+from streamgauge.loadgen.datasets.road_map import BOX, road_count, roads
 from streamgauge.loadgen.fields import FieldSpec, Key
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 
 STREETS = 10
 TAXI = Key("taxi", 40)

@@ -1,7 +1,7 @@
 """GPS traces of taxis on the generated map of `road_map.py`: approximate position and speed.
 
 Each taxi drives up and down one street, most taxis on the first streets (Zipf's frequencies). On a user's map
-(`road_map_file.py`) it drives up and down one road, with equal times for its straight parts. Taxis move with the events
+it drives up and down one road, with equal times for its straight parts. Taxis move with the events
 of their generator and not with time. So a position is a pure function of the event's number, and traces are the same
 at every rate. Errors are planted in known shares: positions outside the map, standing taxis, impossible speeds, and
 roads that are slow for a while.
@@ -20,11 +20,17 @@ import numpy.typing as npt
 
 from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.datasets.traffic.road_map import BOX, METRES_NORTH, STREETS_MAX, STREETS_MIN, VERTICES, roads
-from streamgauge.loadgen.datasets.traffic.road_map_file import read_roads
+from streamgauge.loadgen.datasets.road_map import (
+    BOX,
+    METRES_NORTH,
+    STREETS_MAX,
+    STREETS_MIN,
+    VERTICES,
+    read_roads,
+    roads,
+)
 from streamgauge.loadgen.fields import FieldSpec, Key
-from streamgauge.loadgen.random.distributions import sampler
-from streamgauge.loadgen.random.philox import Lanes, PhiloxBits, empty
+from streamgauge.loadgen.random import Lanes, PhiloxBits, empty, sampler
 
 SPEED_GRID = 64
 """Speeds are whole multiples of 1/64 km/h."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamgauge.loadgen.datasets.market import ASK_HIGH, ASK_LOW, OFFER_HIGH, OFFER_LOW, Price, Size
+from streamgauge.loadgen.datasets.finance import ASK_HIGH, ASK_LOW, OFFER_HIGH, OFFER_LOW, Price, Size
 from streamgauge.loadgen.datasets.sensors import GRID, Reading
 from streamgauge.loadgen.fields import Integer, Key
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 
 STOCK, QUOTE = Key("stock", 20), Integer("quote", 0, 1)
 TRADED = Reading("price", STOCK, 0, 20.0, 0.0)

@@ -1,24 +1,194 @@
-"""Distributions of keys 0..domain-1, from 32 random bits per event by inversion.
+"""Random numbers of fields: bits with random access, and the distributions of keys 0..domain-1.
 
-Every key's probability is exact to 2**-32. Rarer keys may never come, but even a Zipf domain of 16 million keys has
-none. A *guide table* makes that fast: the upper 16 bits (for domains above 4096: 20) choose a cell. Most cells lie
-within one key and store it. Cells that contain a border between keys are marked, and only their events search the
-borders. A plain quantile table of 2**16 cells would round probabilities to whole cells, and lose rare keys.
+Any slice of an input can be made alone. A *lane* is 32 random bits. Every column of every partition has its own endless
+sequence of lanes, numbered from 0. Lane n is a pure function of (seed, stream, partition, field, n) by NumPy's
+Philox4x64-10.
+
+A keyed topic has its rows where Kafka's default partitioner would have put them: by murmur2 of the key's UTF-8 text,
+modulo the number of partitions.
+
+Keys are drawn by inversion, from 32 bits per event. Every key's probability is exact to 2**-32. Rarer keys may never
+come, but even a Zipf domain of 16 million keys has none. A *guide table* makes that fast: the upper 16 bits (for
+domains above 4096: 20) choose a cell. Most cells lie within one key and store it. Cells that contain a border between
+keys are marked, and only their events search the borders. A plain quantile table of 2**16 cells would round
+probabilities to whole cells, and lose rare keys.
 """
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Int32s
-from streamgauge.loadgen.random.key_hash import keys_of_partition, partitions_of_numbers
-from streamgauge.loadgen.random.philox import Lanes, PhiloxBits, empty
+
+Lanes = npt.NDArray[np.uint32]
+
+BLOCK_EVENTS = 32_768
+"""Events per block, so that a block's data fit in a core's second-level cache."""
+
+_LANES_PER_COUNT = 8
+"""One step of Philox's counter gives four words of 64 bits."""
+
+_FIELD_BITS, _PARTITION_BITS = 16, 24
+
+_thread = threading.local()
+
+
+def empty(rows: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """An uninitialized array, shape (rows,), in Arrow's memory pool.
+
+    The pool reuses the pages of freed batches. NumPy's allocator returns them to the system, and new pages cost more
+    (8 ns per event) than the random numbers.
+    """
+    if rows == 0:
+        return np.empty(0, dtype=dtype)
+    return np.frombuffer(pa.allocate_buffer(rows * np.dtype(dtype).itemsize), dtype=dtype)
+
+
+@dataclass(frozen=True)
+class PhiloxBits:
+    """The lanes of one column of one partition. A change of any of the first four values gives unrelated lanes.
+
+    `key_field` is the number of the field by which the stream is split into `partitions`; -1 without one.
+    """
+
+    seed: int
+    stream: int
+    partition: int
+    field: int
+    key_field: int = -1
+    partitions: int = 1
+
+    @property
+    def split(self) -> int:
+        """The number of partitions by which this column's values are split; 1 unless it is the key."""
+        return self.partitions if self.field == self.key_field else 1
+
+    def lanes(self, first: int, last: int) -> Lanes:
+        """Lanes [first, last), shape (last - first,)."""
+        count, skip = divmod(first, _LANES_PER_COUNT)
+        return _read(self._generator(count), skip, last - first)
+
+    def blocks(self, first: int, last: int, width: int = 1) -> Iterator[tuple[slice, Lanes]]:
+        """The lanes of events [first, last), `width` lanes per event, in pieces of at most `BLOCK_EVENTS` events.
+
+        Yields the slice of the piece in an array of last - first events, and its lanes, shape (events * width,).
+        """
+        start = first
+        while start < last:
+            end = min(start + BLOCK_EVENTS, last)
+            yield slice(start - first, end - first), self.lanes(start * width, end * width)
+            start = end
+
+    def _generator(self, count: int) -> np.random.Philox:
+        """Philox, positioned before lane `count * 8`."""
+        place = (self.stream << (_PARTITION_BITS + _FIELD_BITS)) | (self.partition << _FIELD_BITS) | self.field
+        return _philox(np.array([self.seed, place], np.uint64), np.array([count, 0, 0, 0], np.uint64))
+
+
+def _philox(key: npt.NDArray[np.uint64], counter: npt.NDArray[np.uint64]) -> np.random.Philox:
+    """This thread's Philox at a key and counter. A new one would first read entropy from the system (16 us)."""
+    if not hasattr(_thread, "philox"):
+        _thread.philox = np.random.Philox(0)
+    place = {"counter": counter, "key": key}
+    nothing_buffered = {"buffer": np.zeros(4, np.uint64), "buffer_pos": 4, "has_uint32": 0, "uinteger": 0}
+    _thread.philox.state = {"bit_generator": "Philox", "state": place, **nothing_buffered}
+    return _thread.philox
+
+
+def _read(generator: np.random.Philox, skip: int, lanes: int) -> Lanes:
+    """The `lanes` after the next `skip`, as little-endian halves of 64-bit words."""
+    words = -(-(skip + lanes) // 2)
+    return generator.random_raw(words).astype("<u8", copy=False).view("<u4")[skip : skip + lanes]
+
+
+_SEED, _M, _R = np.uint32(0x9747B28C), np.uint32(0x5BD1E995), np.uint32(24)
+_BLOCK = 2**18
+"""Keys hashed at once, so that temporary arrays stay small."""
+_POSITIVE = np.int32(0x7FFFFFFF)
+
+Words = npt.NDArray[np.uint32]
+Partitions = npt.NDArray[np.int16]
+
+
+def murmur2(texts: pa.Array) -> Int32s:
+    """The 32-bit murmur2 of each text, as Kafka's Java client computes it, shape (n,). Nulls give the hash of ""."""
+    column = texts if pa.types.is_large_string(texts.type) else pc.cast(texts, pa.large_string())
+    column = pc.fill_null(column, "")
+    hashes = np.empty(len(column), np.int32)
+    for start in range(0, len(column), _BLOCK):
+        block = column.slice(start, _BLOCK)
+        hashes[start : start + len(block)] = _hashes(block)
+    return hashes
+
+
+def partitions_of(texts: pa.Array, partitions: int) -> Partitions:
+    """The partition of each key by its text, shape (n,)."""
+    # Kafka's toPositive clears the sign bit. It does not take the absolute value.
+    return ((murmur2(texts) & _POSITIVE) % np.int32(partitions)).astype(np.int16)
+
+
+def key_texts(values: npt.NDArray[np.generic] | pa.Array) -> pa.Array:
+    """Keys as the text that a message carries; null for keys that are null."""
+    column = pa.array(values) if isinstance(values, np.ndarray) else values
+    return pc.cast(column, pa.string())
+
+
+@lru_cache(maxsize=4)
+def partitions_of_numbers(domain: int, partitions: int) -> Partitions:
+    """The partition of each key 0..domain-1, shape (domain,)."""
+    found = np.empty(domain, np.int16)
+    for start in range(0, domain, _BLOCK):
+        end = min(start + _BLOCK, domain)
+        found[start:end] = partitions_of(key_texts(np.arange(start, end)), partitions)
+    return found
+
+
+@lru_cache(maxsize=64)
+def keys_of_partition(domain: int, partition: int, partitions: int) -> Int32s:
+    """The keys of 0..domain-1 that hash to a partition, ascending."""
+    return np.flatnonzero(partitions_of_numbers(domain, partitions) == partition).astype(np.int32)
+
+
+def _hashes(block: pa.LargeStringArray) -> Int32s:
+    _, ends_buffer, data_buffer = block.buffers()
+    ends = np.frombuffer(ends_buffer, np.int64)[block.offset : block.offset + len(block) + 1]
+    # Padded, so that the last word of a text can be read whole; its foreign bytes are masked.
+    size = int(ends[-1]) if len(ends) else 0
+    data = np.zeros(size + 4, np.uint8)
+    if data_buffer is not None:
+        data[:size] = np.frombuffer(data_buffer, np.uint8)[:size]
+    starts, lengths = ends[:-1], np.diff(ends)
+    with np.errstate(over="ignore"):
+        hashes = _SEED ^ lengths.astype(np.uint32)
+        for word in range(int(lengths.max(initial=0)) // 4):
+            rows = np.flatnonzero(lengths >= 4 * (word + 1))
+            mixed = _words(data, starts[rows] + 4 * word) * _M
+            mixed = (mixed ^ (mixed >> _R)) * _M
+            hashes[rows] = hashes[rows] * _M ^ mixed
+        rest = (lengths % 4).astype(np.uint32)
+        rows = np.flatnonzero(rest)
+        masks = (np.uint32(1) << (np.uint32(8) * rest[rows])) - np.uint32(1)
+        hashes[rows] = (hashes[rows] ^ (_words(data, starts[rows] + lengths[rows] // 4 * 4) & masks)) * _M
+        hashes = (hashes ^ (hashes >> np.uint32(13))) * _M
+        hashes ^= hashes >> np.uint32(15)
+    return hashes.view(np.int32)
+
+
+def _words(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> Words:
+    """The four bytes from each place as a little-endian word."""
+    parts = [data[at + byte].astype(np.uint32) << np.uint32(8 * byte) for byte in range(4)]
+    return parts[0] | parts[1] | parts[2] | parts[3]
+
 
 Distribution = Literal["uniform", "normal", "zipf", "single"]
 DISTRIBUTIONS: tuple[str, ...] = get_args(Distribution)

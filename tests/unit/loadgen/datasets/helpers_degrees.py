@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamgauge.core.arrays import Floats
-from streamgauge.loadgen.datasets.traffic.road_map import BOX, METRES_NORTH
+from streamgauge.loadgen.datasets.road_map import BOX, METRES_NORTH
 
 
 def to_degrees(east: Floats, north: Floats) -> tuple[Floats, Floats]:
