@@ -23,8 +23,7 @@ import pyarrow as pa
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, event_id_base
-from streamgauge.core.schema import StreamColumns, arrow_type
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, StreamColumns, arrow_type, event_id_base
 from streamgauge.core.units import PARTITION_BITS, SEQUENCE_BITS, STREAM_BITS
 from streamgauge.loadgen.fields import SHARES_RULE, FieldSpec, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.random import BLOCK_EVENTS, TABLE_DOMAIN_MAX, PhiloxBits, empty

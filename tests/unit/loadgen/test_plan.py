@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
-from streamgauge.core.lineage_columns import event_id_base
+from streamgauge.core.schema import event_id_base
 from streamgauge.loadgen.fields import Integer, Key, Payload, StreamSpec, Text
 from streamgauge.loadgen.plan import CHUNK_EVENTS, EVENTS_MAX, Plan, measure_capacity
 from streamgauge.loadgen.rate_profile import RateProfile, parse_profile

@@ -6,7 +6,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 from streamgauge.dataflow.static_table import Table
-from streamgauge.system.scratch import Scratch
+from streamgauge.system.disk import Scratch
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.dstream import options
 from streamgauge.engines.spark.dstream.progress import DStreamProgress

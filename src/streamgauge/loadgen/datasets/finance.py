@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.datasets.sensors import GRID, Reading
-from streamgauge.loadgen.fields import FieldSpec, Integer, Key
+from streamgauge.loadgen.fields import FieldSpec, Integer, Key, require_share
 from streamgauge.loadgen.random import PhiloxBits, Table, Uniform
 
 ASK_LOW, ASK_HIGH = 0.9, 1.1
@@ -96,8 +95,7 @@ class State(FieldSpec):
     spark_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.frauds <= 1:
-            raise InputError(Problem(f"{self.name}.frauds", "must be a share from 0 to 1", self.frauds, "0.001"))
+        require_share(f"{self.name}.frauds", self.frauds, "0.001")
 
     @property
     def row_bytes(self) -> float:

@@ -29,7 +29,7 @@ from streamgauge.loadgen.datasets.road_map import (
     read_roads,
     roads,
 )
-from streamgauge.loadgen.fields import FieldSpec, Key
+from streamgauge.loadgen.fields import FieldSpec, Key, require_share
 from streamgauge.loadgen.random import Lanes, PhiloxBits, empty, sampler
 
 SPEED_GRID = 64
@@ -120,7 +120,7 @@ class Coordinate(FieldSpec):
     spark_type: ClassVar[str] = "double"
 
     def __post_init__(self) -> None:
-        _check_share(f"{self.name}.outside", self.outside)
+        require_share(f"{self.name}.outside", self.outside, "0.01")
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         out = empty(last - first, np.float64)
@@ -148,8 +148,8 @@ class Speed(FieldSpec):
 
     def __post_init__(self) -> None:
         for share in ("slow_downs", "outliers", "stopped"):
-            _check_share(f"{self.name}.{share}", getattr(self, share))
-        _check_share(f"{self.name}.outliers + stopped", self.outliers + self.stopped)
+            require_share(f"{self.name}.{share}", getattr(self, share), "0.01")
+        require_share(f"{self.name}.outliers + stopped", self.outliers + self.stopped, "0.01")
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         out = empty(last - first, np.float64)
@@ -176,11 +176,6 @@ def _blocks(taxis: Taxis, bits: PhiloxBits, first: int, last: int) -> Iterator[t
     """The events in pieces: slice, two lanes per event, road and position along it."""
     for part, lanes in bits.blocks(first, last, width=2):
         yield part, lanes, *taxis.on_roads(bits, first + part.start, first + part.stop)
-
-
-def _check_share(setting: str, share: float) -> None:
-    if not 0 <= share <= 1:
-        raise InputError(Problem(setting, "must be a share from 0 to 1", share, "0.01"))
 
 
 def _everywhere(bits: PhiloxBits, field: int) -> PhiloxBits:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from streamgauge.core.arrays import Floats
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import FieldSpec, Key
+from streamgauge.loadgen.fields import FieldSpec, Key, require_share
 from streamgauge.loadgen.random import PhiloxBits, empty, keys_in_turn, partition_shares
 
 GRID = 1024
@@ -50,8 +50,7 @@ class Reading(FieldSpec):
     spark_type: ClassVar[str] = "double"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.spikes <= 1:
-            raise InputError(Problem(f"{self.name}.spikes", "must be a share from 0 to 1", self.spikes, "0.001"))
+        require_share(f"{self.name}.spikes", self.spikes, "0.001")
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         devices = self.device.column(replace(bits, field=self.device_place), first, last)
@@ -112,7 +111,7 @@ PHASE_READINGS = 64
 FREE_SHARE = 0.1
 """The share of the usually free capacity that is free during overload."""
 SPIKES = 0.01
-"""The share of single outliers (`sensors.Reading`), which should not raise an alert."""
+"""The share of single outliers (`Reading`), which should not raise an alert."""
 
 _OF_PHASES = 2**11
 """Added to the number of the machine's field for the bits of its phases. The walks use offsets from 2**12."""
@@ -166,9 +165,7 @@ class Usage(FieldSpec):
     spark_type: ClassVar[str] = "double"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.overloaded <= 1:
-            rule = "must be a share from 0 to 1"
-            raise InputError(Problem(f"{self.name}.overloaded", rule, self.overloaded, "0.01"))
+        require_share(f"{self.name}.overloaded", self.overloaded, "0.01")
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.float64]:
         walk = Reading(self.name, self.machine, self.machine_place, self.mean, SPIKES)

@@ -1,9 +1,10 @@
-"""Texts of made-up words: mails, spam and ham; tweets with opinions; short messages with hashtags.
+"""Texts of made-up words: mails, spam and ham; tweets with opinions; short messages with hashtags; stamped records.
 
 All mails share one vocabulary with Zipf's frequencies, and only the frequencies of words distinguish them. Of every ten
 words one leans to spam and one to ham: it is `LEAN` times as frequent there, and as rare elsewhere. Mails have
 sentences of eight words, so that jobs must handle capitals and full stops. Tweets with opinions have ordinary words
-with some positive and negative ones, in various spellings. Hashtags are words of `Text` with a `#` before them.
+with some positive and negative ones, in various spellings. Hashtags are words of `Text` with a `#` before them. Stamped
+records have a unique number and their creation time, as in the latency study of Spark Streaming.
 """
 
 from __future__ import annotations
@@ -19,8 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Bools, Floats
+from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import WORDS_MAX, FieldSpec, Text, vocabulary
+from streamgauge.loadgen.fields import (
+    WORDS_MAX,
+    EventNumbers,
+    FieldSpec,
+    Text,
+    require_count,
+    require_share,
+    vocabulary,
+)
 from streamgauge.loadgen.random import Lanes, PhiloxBits, Table, probabilities, sampler
 
 MAIL_WORDS_MAX = 1000
@@ -48,15 +58,11 @@ class Message(FieldSpec):
     spark_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.words <= MAIL_WORDS_MAX:
-            raise InputError(
-                Problem(f"{self.name}.words", f"must be 1 to {MAIL_WORDS_MAX} words a mail", self.words, "40")
-            )
+        require_count(f"{self.name}.words", self.words, MAIL_WORDS_MAX, "40", " words a mail")
         if not VOCABULARY_MIN <= self.vocabulary <= VOCABULARY_MAX:
             rule = f"must be {VOCABULARY_MIN} to {VOCABULARY_MAX} words"
             raise InputError(Problem(f"{self.name}.vocabulary", rule, self.vocabulary, "10000"))
-        if not 0 <= self.spam <= 1:
-            raise InputError(Problem(f"{self.name}.spam", "must be a share from 0 to 1", self.spam, "0.5"))
+        require_share(f"{self.name}.spam", self.spam, "0.5")
 
     @property
     def shortest(self) -> int:
@@ -82,8 +88,9 @@ class Message(FieldSpec):
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         spam, width = self.is_spam(bits, first, last), 1 + self.longest
-        parts = [self._mails(lanes.reshape(-1, width), spam[part]) for part, lanes in bits.blocks(first, last, width)]
-        return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+        return self.concatenated(
+            [self._mails(lanes.reshape(-1, width), spam[part]) for part, lanes in bits.blocks(first, last, width)]
+        )
 
     def _mails(self, lanes: Lanes, spam: Bools) -> pa.Array:
         """Mails from `lanes`, shape (mails, 1 + longest): a mail's length, then its words. The rest is unused."""
@@ -181,13 +188,11 @@ class Opinion(FieldSpec):
     spark_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.words <= WORDS_MAX:
-            raise _refuse(f"{self.name}.words", f"must be 1 to {WORDS_MAX} words a line", self.words, "15")
-        if not 0 <= self.opinions <= 1:
-            raise _refuse(f"{self.name}.opinions", "must be a share from 0 to 1", self.opinions, "0.15")
+        require_count(f"{self.name}.words", self.words, WORDS_MAX, "15", " words a line")
+        require_share(f"{self.name}.opinions", self.opinions, "0.15")
         for name, words in (("good", self.good), ("bad", self.bad), ("small", self.small)):
             if not words:
-                raise _refuse(f"{self.name}.{name}", "must hold a word", words, "('word',)")
+                raise InputError(Problem(f"{self.name}.{name}", "must hold a word", words, "('word',)"))
 
     @property
     def row_bytes(self) -> float:
@@ -195,18 +200,13 @@ class Opinion(FieldSpec):
         return _OFFSET_BYTES + self.words * (_word_bytes(self) + between_words) - between_words
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        parts = [self._lines(lanes) for _, lanes in bits.blocks(first, last, 2 * self.words)]
-        return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+        return self.concatenated([self._lines(lanes) for _, lanes in bits.blocks(first, last, 2 * self.words)])
 
     def _lines(self, lanes: Lanes) -> pa.Array:
         places = _draws(self).drawn(lanes[::2])
         places += len(_words(self)) * _form_draws().drawn(lanes[1::2])
         ends = np.arange(0, len(places) + 1, self.words, dtype=np.int32)
         return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), _written(self).take(pa.array(places))), " ")
-
-
-def _refuse(setting: str, rule: str, got: object, way_out: str) -> InputError:
-    return InputError(Problem(setting, rule, got, way_out))
 
 
 def _made_up(field: Opinion) -> list[str]:
@@ -265,18 +265,15 @@ class Tweet(FieldSpec):
     spark_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.words <= WORDS_MAX:
-            raise InputError(Problem(f"{self.name}.words", f"must be 1 to {WORDS_MAX} words a line", self.words, "15"))
-        if not 0 <= self.hashtags <= 1:
-            raise InputError(Problem(f"{self.name}.hashtags", "must be a share from 0 to 1", self.hashtags, "0.1"))
+        require_count(f"{self.name}.words", self.words, WORDS_MAX, "15", " words a line")
+        require_share(f"{self.name}.hashtags", self.hashtags, "0.1")
 
     @property
     def row_bytes(self) -> float:
         return Text(self.name, self.words).row_bytes + self.words * self.hashtags
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        parts = [self._lines(lanes) for _, lanes in bits.blocks(first, last, 2 * self.words)]
-        return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+        return self.concatenated([self._lines(lanes) for _, lanes in bits.blocks(first, last, 2 * self.words)])
 
     def _lines(self, lanes: np.ndarray) -> pa.Array:
         places = sampler("zipf", len(vocabulary())).drawn(lanes[::2])
@@ -291,3 +288,61 @@ class Tweet(FieldSpec):
 def _words_and_hashtags() -> pa.Array:
     """Every word, then every word as a hashtag."""
     return pa.concat_arrays([vocabulary(), pc.binary_join_element_wise("#", vocabulary(), "")])
+
+
+ID_DIGITS, TIME_DIGITS = 10, 12
+"""Digits for ten thousand million records, and for eleven days in microseconds."""
+RECORD_BYTES_MIN, RECORD_BYTES_MAX = ID_DIGITS + TIME_DIGITS + 2, 65_536
+_COMMA, _ZERO, _LETTER = ord(","), ord("0"), ord("a")
+
+
+@dataclass(frozen=True)
+class TimestampedText(FieldSpec):
+    """`id,created_us,` and letters that do not compress, `size_bytes` in all.
+
+    `id` numbers the records of all partitions. `created_us` is the record's due time at `rate_per_s`, microseconds
+    since the first one. Both have leading zeros.
+    """
+
+    size_bytes: int
+    rate_per_s: float
+    spark_type: ClassVar[str] = "string"
+
+    def __post_init__(self) -> None:
+        if not RECORD_BYTES_MIN <= self.size_bytes <= RECORD_BYTES_MAX:
+            rule = f"must be {RECORD_BYTES_MIN} to {RECORD_BYTES_MAX} bytes"
+            raise InputError(Problem(f"{self.name}.size_bytes", rule, self.size_bytes, str(RECORD_BYTES_MIN)))
+
+    @property
+    def row_bytes(self) -> float:
+        return self.size_bytes + _OFFSET_BYTES
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        return self.of_events(bits, first, last, lambda: np.arange(first, last, dtype=np.int64))
+
+    def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> pa.Array:
+        ids = numbers()
+        created_us = (ids * (US / self.rate_per_s)).astype(np.int64)
+        whole = np.empty((last - first, self.size_bytes), np.uint8)
+        after_id, after_time = ID_DIGITS + 1, ID_DIGITS + TIME_DIGITS + 2
+        whole[:, :ID_DIGITS] = _digits(ids, ID_DIGITS)
+        whole[:, after_id : after_time - 1] = _digits(created_us, TIME_DIGITS)
+        whole[:, (ID_DIGITS, after_time - 1)] = _COMMA
+        whole[:, after_time:] = self._letters(bits, first, last)
+        ends = np.arange(last - first + 1, dtype=np.int32) * np.int32(self.size_bytes)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(whole)]
+        return pa.StringArray.from_buffers(last - first, buffers[1], buffers[2])
+
+    def _letters(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.uint8]:
+        """Letters with four random bits each."""
+        size = self.size_bytes - RECORD_BYTES_MIN
+        lanes = -(-size // 4)
+        drawn = bits.lanes(first * lanes, last * lanes).view(np.uint8).reshape(last - first, 4 * lanes)
+        letters: npt.NDArray[np.uint8] = (drawn[:, :size] & np.uint8(0x0F)) + np.uint8(_LETTER)
+        return letters
+
+
+def _digits(numbers: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """Decimal digits as ASCII, shape (n, count)."""
+    powers = 10 ** np.arange(count - 1, -1, -1, dtype=np.int64)
+    return numbers[:, None] // powers % 10 + _ZERO

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import FieldSpec
+from streamgauge.loadgen.fields import FieldSpec, require_count, require_share
 from streamgauge.loadgen.random import (
     Lanes,
     PhiloxBits,
@@ -56,15 +56,12 @@ class AccessLine(FieldSpec):
     spark_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.addresses <= ADDRESSES_MAX:
-            rule = f"must be 1 to {ADDRESSES_MAX}"
-            raise InputError(Problem(f"{self.name}.addresses", rule, self.addresses, "65536"))
+        require_count(f"{self.name}.addresses", self.addresses, ADDRESSES_MAX, "65536")
         if self.lines_per_second < 1:
             raise InputError(
                 Problem(f"{self.name}.lines_per_second", "must be at least 1", self.lines_per_second, "1000")
             )
-        if not 0 <= self.malformed <= 1:
-            raise InputError(Problem(f"{self.name}.malformed", "must be a share from 0 to 1", self.malformed, "0.001"))
+        require_share(f"{self.name}.malformed", self.malformed, "0.001")
 
     @property
     def row_bytes(self) -> float:
@@ -72,11 +69,12 @@ class AccessLine(FieldSpec):
         return offset + 98
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        parts = [
-            self._lines(lanes, first + part.start, first + part.stop)
-            for part, lanes in bits.blocks(first, last, _LANES)
-        ]
-        return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+        return self.concatenated(
+            [
+                self._lines(lanes, first + part.start, first + part.stop)
+                for part, lanes in bits.blocks(first, last, _LANES)
+            ]
+        )
 
     def _lines(self, lanes: Lanes, first: int, last: int) -> pa.Array:
         address, page, status, size, coin = (lanes[place::_LANES] for place in range(_LANES))
@@ -136,8 +134,7 @@ class Address(FieldSpec):
     spark_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.clients <= ADDRESSES_MAX:
-            raise InputError(Problem(f"{self.name}.clients", f"must be 1 to {ADDRESSES_MAX}", self.clients, "65536"))
+        require_count(f"{self.name}.clients", self.clients, ADDRESSES_MAX, "65536")
 
     @property
     def row_bytes(self) -> float:
@@ -156,10 +153,8 @@ class Visitor(FieldSpec):
     spark_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.visitors <= ADDRESSES_MAX:
-            raise InputError(Problem(f"{self.name}.visitors", f"must be 1 to {ADDRESSES_MAX}", self.visitors, "65536"))
-        if not 0 <= self.nameless <= 1:
-            raise InputError(Problem(f"{self.name}.nameless", "must be a share from 0 to 1", self.nameless, "0.1"))
+        require_count(f"{self.name}.visitors", self.visitors, ADDRESSES_MAX, "65536")
+        require_share(f"{self.name}.nameless", self.nameless, "0.1")
 
     @property
     def nullable(self) -> bool:
@@ -171,8 +166,7 @@ class Visitor(FieldSpec):
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         by = sampler_of_column(bits, "zipf", self.visitors)
-        parts = [self._names(by, lanes) for _, lanes in bits.blocks(first, last, 2)]
-        return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+        return self.concatenated([self._names(by, lanes) for _, lanes in bits.blocks(first, last, 2)])
 
     def partition_shares(self, partitions: int) -> NDArray[np.float64] | None:
         return partition_shares("zipf", self.visitors, partitions)
@@ -192,18 +186,15 @@ class Page(FieldSpec):
     spark_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.pages <= PAGES_MAX:
-            raise InputError(Problem(f"{self.name}.pages", f"must be 1 to {PAGES_MAX}", self.pages, "1000"))
-        if not 0 <= self.malformed <= 1:
-            raise InputError(Problem(f"{self.name}.malformed", "must be a share from 0 to 1", self.malformed, "0.001"))
+        require_count(f"{self.name}.pages", self.pages, PAGES_MAX, "1000")
+        require_share(f"{self.name}.malformed", self.malformed, "0.001")
 
     @property
     def row_bytes(self) -> float:
         return _OFFSET_BYTES + 28.0 * (1 - self.malformed)
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        parts = [self._pages(lanes) for _, lanes in bits.blocks(first, last, 2)]
-        return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
+        return self.concatenated([self._pages(lanes) for _, lanes in bits.blocks(first, last, 2)])
 
     def _pages(self, lanes: np.ndarray) -> pa.Array:
         drawn = sampler("zipf", self.pages).drawn(lanes[::2]) + 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.engines.spark.dstream.progress import DStreamProgress, progress_of
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.engines.spark.execution_modes import DSTREAM, MICRO_BATCH, REAL_TIME, ExecutionMode

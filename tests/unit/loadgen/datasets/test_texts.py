@@ -3,18 +3,34 @@
 Tweets with opinions: any slice alone, words and forms as often as said, ids of their own, what is refused.
 
 Tweets: any slice alone, as many words and hashtags as asked for, and what is refused.
+
+Stamped records: numbered through all partitions, due by the rate, as long as was asked.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.loadgen.datasets.texts import FORMS, LEAN, SMALL, IsSpam, Message, Opinion, Tweet, shares, words
+from streamgauge.core.errors import InputError
+from streamgauge.loadgen.datasets.texts import (
+    FORMS,
+    LEAN,
+    RECORD_BYTES_MIN,
+    SMALL,
+    IsSpam,
+    Message,
+    Opinion,
+    TimestampedText,
+    Tweet,
+    shares,
+    words,
+)
 from streamgauge.loadgen.fields import FieldSpec, OwnNumber, vocabulary
 from streamgauge.loadgen.random import PhiloxBits
 
@@ -157,3 +173,31 @@ def test_words_and_hashtags_are_as_many_as_asked_for(share: float) -> None:
     tagged = sum(word.startswith("#") for line in words for word in line)
     assert tagged == pytest.approx(50_000 * share, abs=3 * (50_000 * share * (1 - share)) ** 0.5)
     assert field.row_bytes == pytest.approx(made.nbytes / 10_000, rel=0.05)
+
+
+def test_a_record_is_as_is_said() -> None:
+    """Worked out by hand: at 1000/s the fourth record of the second of two partitions is number 7, 7 ms later."""
+    (record,) = (
+        TimestampedText("record", RECORD_BYTES_MIN, 1000.0)
+        .of_events(PhiloxBits(1, 0, 1, 0), 3, 4, lambda: np.array([7]))
+        .to_pylist()
+    )
+    assert record == "0000000007,000000007000,"
+
+
+def test_partitions_share_the_numbers() -> None:
+    """None comes twice, and none is left out."""
+    field = TimestampedText("record", 40, 100.0)
+    found = [
+        text
+        for part in (0, 1, 2)
+        for text in field.of_events(PhiloxBits(1, 0, part, 0), 0, 5, partial(np.arange, part, 15, 3)).to_pylist()
+    ]
+    assert sorted(int(text[:10]) for text in found) == list(range(15))
+    assert all(len(text) == 40 and text[24:].isalpha() for text in found)
+
+
+def test_a_record_that_holds_less_is_refused() -> None:
+    """Its number and its time must fit."""
+    with pytest.raises(InputError, match="must be 24 to 65536 bytes"):
+        TimestampedText("record", 23, 1.0)

@@ -9,16 +9,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from streamgauge.core.cpu_sets import format_cpus, parse_cpus
 from streamgauge.core.errors import InputError, Problem, attempt
-from streamgauge.core.units import parse_size
+from streamgauge.core.units import format_cpus, parse_cpus, parse_size
 from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member, Report, ended_in_words
 from streamgauge.engines.spark.cluster import state
 from streamgauge.engines.spark.cluster.daemons import Daemons, end
 from streamgauge.engines.spark.cluster.standalone import HOST
 from streamgauge.engines.spark.session.environment import require_plain_path
+from streamgauge.system.disk import try_lock
 from streamgauge.system.java import find_java
-from streamgauge.system.lock import try_lock
 from streamgauge.system.machine import cpus, memory_bytes
 
 LOCK = ".lock"

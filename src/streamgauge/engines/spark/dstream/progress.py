@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streamgauge.core.batch_progress import ADD_BATCH, BatchProgress
+from streamgauge.core.engine_reports import ADD_BATCH, BatchProgress
 from streamgauge.engines.spark.observe.event_log import MS
 
 Block = Sequence[int]

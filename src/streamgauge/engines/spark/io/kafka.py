@@ -17,15 +17,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.core.plugin_options import TUNED
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.core.units import backquote
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spi import Edges
-from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Position, Types, key_of, wire
-from streamgauge.transports.kafka.client.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
-from streamgauge.transports.kafka.codecs.api import encoding
-from streamgauge.transports.kafka.topic_names import results_of, stream_of, topic_of
+from streamgauge.transports.kafka.encodings.choice import encoding
+from streamgauge.transports.kafka.result_messages import MARK, Mark, Position, Types, key_of, wire
+from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
+from streamgauge.transports.kafka.topics import results_of, stream_of, topic_of
 
 WHOLE = {"startingOffsets": "earliest", "failOnDataLoss": "true"}
 """Without these a job would not read all that it is offered."""

@@ -16,7 +16,7 @@ from streamgauge.engines.spark.lowering.dataframe import Probe
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.options import REDACTION
 from streamgauge.engines.spi import Edges
-from streamgauge.transports.kafka.client.result_messages import is_carried
+from streamgauge.transports.kafka.result_messages import is_carried
 
 
 class KafkaAdapter:

@@ -15,7 +15,7 @@ from streamgauge.engines.spark.io.kafka import READING, ClientSettings, Marks, m
 from streamgauge.engines.spark.io.kafka_adapter import KafkaAdapter
 from streamgauge.engines.spark.io.spi import QueryStart
 from streamgauge.engines.spi import Edges
-from streamgauge.transports.kafka.client.result_messages import Mark
+from streamgauge.transports.kafka.result_messages import Mark
 
 WRITING = {"kafka.linger.ms": "2", "kafka.compression.type": "none", "kafka.acks": "all"}
 """Two milliseconds of linger reduce thousands of requests per second to hundreds, without added latency."""

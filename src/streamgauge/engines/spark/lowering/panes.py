@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.core.errors import EngineError
-from streamgauge.core.lineage_columns import WINDOW_END, WINDOW_START
+from streamgauge.core.schema import WINDOW_END, WINDOW_START
 from streamgauge.core.units import backquote
 from streamgauge.dataflow.nodes import RunningAggregate, WindowAggregate
 from streamgauge.engines.spark.columns import columns

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from streamgauge.core import batch_progress as steps
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core import engine_reports as steps
 from streamgauge.core.clock import US
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.engines.spark.observe.event_log import MS
 
 _DURATIONS = {

@@ -27,7 +27,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.core.operator_rows import OperatorRows
+from streamgauge.core.engine_reports import OperatorRows
 from streamgauge.system.child_processes import wait_until
 
 WAITING_MAX = 400

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.engines import stage_times
 from streamgauge.engines.latency_probe import ResultTimes, Sample
 from streamgauge.engines.spark.dstream import block_log

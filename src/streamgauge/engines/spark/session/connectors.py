@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from streamgauge.system.jars import JarSet, resolved
+from streamgauge.system.java import JarSet, resolved
 
 _CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
 _TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13"

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import cloudpickle
 
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.dataflow.lineage import added
 from streamgauge.engines.spark.error_message import error_message

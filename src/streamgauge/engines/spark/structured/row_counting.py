@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from streamgauge.core.operator_rows import OperatorCounts
+from streamgauge.core.engine_reports import OperatorCounts
 from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.observe.row_counts import RowCounters
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import is_full
 from streamgauge.engines.spark.error_message import error_message
 from streamgauge.engines.spark.lowering.queries import Query

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import EngineError, InputError
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.session.session import end_session, open_session
 from streamgauge.engines.spark.user_job.pyspark_job import load

@@ -19,7 +19,7 @@ from pyspark.sql.streaming import DataStreamWriter
 from pyspark.sql.types import LongType, StructType, TimestampType
 
 from streamgauge.core.errors import JobError, Problem
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.columns import column
 from streamgauge.engines.spark.session.local_master import is_local

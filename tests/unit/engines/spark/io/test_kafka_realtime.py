@@ -10,8 +10,8 @@ import pytest
 
 from streamgauge.engines.spark.io import kafka_realtime as module
 from streamgauge.engines.spark.io.kafka_realtime import PositionReports
-from streamgauge.transports.kafka.client.result_messages import Mark
-from streamgauge.transports.kafka.topic_names import topic_of
+from streamgauge.transports.kafka.result_messages import Mark
+from streamgauge.transports.kafka.topics import topic_of
 
 
 class FakeQuery:

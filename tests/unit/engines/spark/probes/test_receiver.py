@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.core.lineage_columns import EVENT_ID, event_id_base
+from streamgauge.core.schema import EVENT_ID, event_id_base
 from streamgauge.engines.spark.dstream.progress import DStreamProgress
 from streamgauge.engines.spark.probes.micro_batch import Batch
 from streamgauge.engines.spark.probes.receiver import READ_KNOWN_BEFORE_START, Blocks, blocks_of, stage_times_of
