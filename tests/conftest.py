@@ -19,7 +19,7 @@ from streamgauge.engines.spark.session import environment
 from streamgauge.stats import bootstrap
 from streamgauge.studies.scalability import scaling_laws
 from streamgauge.system.java import find_java
-from streamgauge.transports.kafka.broker.broker import Broker, require_jars
+from streamgauge.transports.kafka.broker import Broker, require_jars
 from tests.helpers_restart import Restart
 
 # No test may depend on how fast this machine is just now. Few examples each time, others every time: `make test-long`

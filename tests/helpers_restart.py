@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.engines.spark.engine import DSTREAM, MAIN, SparkEngine
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed

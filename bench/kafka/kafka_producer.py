@@ -25,15 +25,16 @@ import pyarrow as pa
 from bench.support.row import Row, row
 from bench.transports.transport import PURCHASES, START_US
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.machine import cpus, pin_threads
-from streamgauge.transports.kafka.broker.broker import Broker
-from streamgauge.transports.kafka.broker.topics import Topics
-from streamgauge.transports.kafka.client.producer import Messages, Producer
-from streamgauge.transports.kafka.client.settings import ENCODINGS, KafkaSettings
-from streamgauge.transports.kafka.codecs.api import Encoding, encoding
+from streamgauge.transports.kafka.admin import Topics
+from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.encodings.api import Encoding
+from streamgauge.transports.kafka.encodings.choice import encoding
+from streamgauge.transports.kafka.outlet import Messages, Producer
+from streamgauge.transports.kafka.settings import ENCODINGS, KafkaSettings
 
 REPEATS = 5
 RATE_PER_S, CHUNK_US, SECONDS = 1_000_000, 50_000, 4

@@ -34,7 +34,7 @@ from pyspark.sql.types import _parse_datatype_string
 from bench.support.drain_rate import ready_for
 from bench.support.row import Row, row
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import added
 from streamgauge.dataflow.nodes import Flow, Source, Where

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from bench.support.row import Row, row
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, RunningAggregate

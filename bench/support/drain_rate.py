@@ -11,7 +11,7 @@ from pathlib import Path
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError, EngineError
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.harness.testbed import TestBed, TestBedSettings

@@ -21,13 +21,13 @@ import pyarrow.flight as flight
 
 from bench.support.row import Row, row
 from streamgauge.core.clock import US, Clock
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.child_processes import Child, serve
 from streamgauge.transports.flight import client
-from streamgauge.transports.flight.endpoint import Endpoint
+from streamgauge.transports.flight.endpoints import Endpoint
 from streamgauge.transports.flight.queue import FlightQueue
 
 REPEATS = 5

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 from streamgauge.core.clock import US
-from streamgauge.core.delivery_guarantee import Delivery
+from streamgauge.core.engine_reports import Delivery
 from streamgauge.core.errors import JobError, Problem, nearest
-from streamgauge.core.lineage_columns import LINEAGE
+from streamgauge.core.schema import LINEAGE
 from streamgauge.core.units import parse_duration
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text, is_number, not_of
 from streamgauge.loadgen.fitted import Choice

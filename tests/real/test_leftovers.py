@@ -26,7 +26,7 @@ from streamgauge.results.run import Result
 from streamgauge.results.scalability import ScaleResult
 from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.system.child_processes import wait_until
-from streamgauge.system.scratch import LOCK, PREFIX
+from streamgauge.system.disk import LOCK, PREFIX
 
 ON_KNOWN = ("identity", "--engine", "known", "--generators", "2", "--warmup", "1s", "--out", "runs")
 RUN = ("run", *ON_KNOWN, "--rate", "2k", "--duration", "10m")

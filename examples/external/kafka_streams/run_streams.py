@@ -3,8 +3,7 @@
 import os
 import subprocess
 
-from streamgauge.system.jars import JarSet, resolved
-from streamgauge.system.java import find_java
+from streamgauge.system.java import JarSet, find_java, resolved
 
 PACKAGES = (
     "org.apache.kafka:kafka-streams:4.2.0",

@@ -172,14 +172,14 @@ class RunFolder:
         """Writes the per-second series. Raises `DriverError` if it breaks its schema."""
         from streamgauge.artifacts import tables
 
-        self._write_table("series.parquet", tables.conform(table))
+        write_table(self.path / "series.parquet", tables.conform(table))
 
     def write_batches(self, table: pa.Table) -> None:
         """Writes engine/batches.parquet. Raises `DriverError` if the batches break their schema."""
         from streamgauge.artifacts import tables
 
         self.engine.mkdir(exist_ok=True)
-        self._write_table("engine/batches.parquet", tables.conform(table, tables.BATCHES))
+        write_table(self.path / "engine/batches.parquet", tables.conform(table, tables.BATCHES))
 
     def write_operators(self, table: pa.Table) -> None:
         """Writes each operator's input and output rows to engine/operators.parquet, unless the table is empty."""
@@ -187,7 +187,7 @@ class RunFolder:
 
         if table.num_rows:
             self.engine.mkdir(exist_ok=True)
-            self._write_table("engine/operators.parquet", table.cast(tables.OPERATORS))
+            write_table(self.path / "engine/operators.parquet", table.cast(tables.OPERATORS))
 
     def read_result(self) -> Result:
         """The result. Raises `InputError` if this is no run folder, or its result cannot be read."""
@@ -244,9 +244,6 @@ class RunFolder:
     def _write(self, name: str, text: str, place: OutputLocation = OUT) -> None:
         _atomically(self.path / name, lambda file: file.write(text.encode()), place)
 
-    def _write_table(self, name: str, table: pa.Table) -> None:
-        write_table(self.path / name, table)
-
     def _read_table(self, name: str, schema: pa.Schema) -> pa.Table:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -265,7 +262,8 @@ class RunFolder:
 def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Path:
     """A new, empty folder under `root`, named after a workload and an engine or a study. Errors as in `create`."""
     root = Path(root)
-    _make_root(root)
+    with disk(root):
+        root.mkdir(exist_ok=True)
     file = Path(workload)
     # Programs of the user's own are all called so, and their folder tells them apart.
     name = file.absolute().parent.name if file.name == "program.toml" else file.stem
@@ -327,11 +325,6 @@ def _first_fault(error: ValidationError | ValueError) -> str:
         fault = error.errors()[0]
         return f"{'.'.join(str(part) for part in fault['loc']) or 'file'}: {fault['msg']}"
     return str(error)
-
-
-def _make_root(root: Path) -> None:
-    with disk(root):
-        root.mkdir(exist_ok=True)
 
 
 def _make_unique(root: Path, name: str) -> Path:

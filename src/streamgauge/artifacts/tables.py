@@ -14,7 +14,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core import batch_progress
+from streamgauge.core import engine_reports
 from streamgauge.core.errors import DriverError
 
 _COUNTS = ("planned", "offered", "handed_out", "committed", "backlog_events", "lag_events")
@@ -41,7 +41,7 @@ SCHEMA: pa.Schema = pa.schema(
     ]
 )
 
-STEPS = tuple(f"{step}_ms" for step in batch_progress.STEPS)
+STEPS = tuple(f"{step}_ms" for step in engine_reports.STEPS)
 """The steps of a micro-batch in order; they need not add up to `trigger_ms`."""
 
 BATCHES: pa.Schema = pa.schema(

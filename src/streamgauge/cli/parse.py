@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, read
-from streamgauge.config.setting_info import NAME_VALUE
-from streamgauge.config.setting_values import SIDES
+from streamgauge.config.setting_info import NAME_VALUE, SIDES
 from streamgauge.core.errors import InputError, Problem, attempt
 
 CPUS = SETTINGS["cpus"].flag

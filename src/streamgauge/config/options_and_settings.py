@@ -15,9 +15,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from streamgauge.config.named_files import change_files, find_beside, is_program
-from streamgauge.config.setting_info import COMMANDS, NAME_VALUE, Command, SettingInfo, setting, settings_of
-from streamgauge.config.setting_values import (
+from streamgauge.config.setting_info import (
+    COMMANDS,
     CPUS_EXAMPLE,
+    NAME_VALUE,
+    Command,
+    SettingInfo,
     are_separate,
     list_of,
     parse_cpu_sets,
@@ -25,6 +28,8 @@ from streamgauge.config.setting_values import (
     parse_loads,
     parse_number,
     parse_record_size,
+    setting,
+    settings_of,
     whole,
 )
 from streamgauge.core.errors import InputError, Problem, choices_of, nearest, rule_of

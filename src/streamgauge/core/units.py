@@ -1,10 +1,10 @@
-"""Parses rates, durations, sizes and shares from text."""
+"""Parses rates, durations, sizes, shares and sets of processors (`0`, `1-3`, `0,2-5`) from text."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeVar
 
 from streamgauge.core.errors import InputError, Problem
@@ -113,3 +113,31 @@ def parse_share(text: str | float | int, setting: str = "share") -> float:
     rule = "must be a share such as 5% or 0.05"
     number = _quantity(setting, text, {"": 1, "%": 1}, rule, f"--{setting} 5%")
     return number / 100 if str(text).rstrip().endswith("%") else number
+
+
+CPU_MAX = 8191
+"""The highest number that Linux gives a processor."""
+_PART = re.compile(r"\s*([0-9]{1,5})\s*(?:-\s*([0-9]{1,5})\s*)?")
+
+
+def parse_cpus(text: str | int, setting: str = "cpus", way_out: str = "--cpus 0-1") -> tuple[int, ...]:
+    """The ascending numbers in a text. Raises InputError."""
+    found: set[int] = set()
+    for part in str(text).split(","):
+        match = _PART.fullmatch(part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if not first <= last <= CPU_MAX:
+            raise InputError(Problem(setting, "must be processors such as 0, 1-3 or 0,2-5", text, way_out))
+        found |= set(range(first, last + 1))
+    return tuple(sorted(found))
+
+
+def format_cpus(cpus: Collection[int]) -> str:
+    """The shortest text that `parse_cpus` reads back."""
+    spans: list[list[int]] = []
+    for cpu in sorted(cpus):
+        if spans and cpu == spans[-1][1] + 1:
+            spans[-1][1] = cpu
+        else:
+            spans.append([cpu, cpu])
+    return ",".join(f"{first}-{last}" if first < last else str(first) for first, last in spans)

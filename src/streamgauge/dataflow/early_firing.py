@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamgauge.core.lineage_columns import WINDOW_END, WINDOW_START
+from streamgauge.core.schema import WINDOW_END, WINDOW_START
 from streamgauge.dataflow.nodes import Flow, InWindows, RunningAggregate, Sink, WindowAggregate
 
 

@@ -22,8 +22,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.core.errors import EngineError
-from streamgauge.core.lineage_columns import EMISSION_TIME
-from streamgauge.core.schema import quote
+from streamgauge.core.schema import EMISSION_TIME, quote
 from streamgauge.core.value_types import (
     FLOAT,
     INT,

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import psutil
 
-from streamgauge.core.cpu_sets import format_cpus
+from streamgauge.core.units import format_cpus
 
 Report = Callable[[str], object]
 _SAME_S = 1.0

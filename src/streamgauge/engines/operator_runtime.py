@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
-from streamgauge.core.schema import arrow_type
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, arrow_type
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Process
 from streamgauge.dataflow.operators.api import BEFORE_ALL, INPUT, ORDINAL, ROW, TIME

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, partitions_of, sequences_of
+from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, partitions_of, sequences_of
 from streamgauge.harness.offset_tracker import Offsets
-from streamgauge.stats.stratified import stratified_indices
+from streamgauge.stats.samples import stratified_indices
 from streamgauge.transports.spi import ManagedBroker
 
 SAMPLES_MAX = 20_000

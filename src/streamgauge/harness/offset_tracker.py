@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from streamgauge.stats.stratified import stratified_indices
-from streamgauge.transports.read_log import ReadLog
+from streamgauge.stats.samples import stratified_indices
+from streamgauge.transports.logs import ReadLog
 from streamgauge.transports.spi import Delivery, OutputProgress, ReadPosition, StreamPartition
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamgauge.core.errors import InputError, Interrupted, MachineError, Problem, is_full
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME
-from streamgauge.core.schema import arrow_type
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, arrow_type
 from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 
 Progress = Callable[[int, int], None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from numbers import Integral, Real
@@ -20,22 +20,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.errors import InputError, Problem, near
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, LINEAGE, event_id_base
-from streamgauge.core.schema import Field, Schema
-from streamgauge.loadgen.random.distributions import (
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, LINEAGE, Field, Schema, arrow_type, event_id_base
+from streamgauge.loadgen.random import (
     DISTRIBUTIONS,
     DOMAIN_MAX,
     TABLE_DOMAIN_MAX,
     Distribution,
+    PhiloxBits,
     Sampler,
     Uniform,
+    empty,
     partition_shares,
+    partitions_of_numbers,
     probabilities,
     sampler,
     sampler_of_column,
 )
-from streamgauge.loadgen.random.key_hash import partitions_of_numbers
-from streamgauge.loadgen.random.philox import PhiloxBits, empty
 
 EventNumbers = Callable[[], npt.NDArray[np.int64]]
 """Gives the numbers of events across all partitions of a stream."""
@@ -45,6 +45,7 @@ PAYLOAD_BYTES_MAX = 2**26
 WORDS_MAX = 10_000
 SHARES_RULE = "shares must sum to 1"
 _ROUNDING = 1e-9
+_VALIDITY_BYTES = 1 / 8
 _OFFSET_BYTES = 4
 """The bytes of a text or binary value in Arrow in addition to its content."""
 
@@ -94,7 +95,11 @@ class FieldSpec(ABC):
     @property
     def row_bytes(self) -> float:
         """The average bytes of a value in Arrow."""
-        return {"int": 4, "double": 8}[self.spark_type]
+        return {"int": 4, "bigint": 8, "double": 8}[self.spark_type] + (_VALIDITY_BYTES if self.nullable else 0)
+
+    def concatenated(self, parts: Sequence[pa.Array]) -> pa.Array:
+        """A column from its parts, of which there may be none."""
+        return pa.concat_arrays(parts) if parts else pa.array([], arrow_type(self.spark_type))
 
 
 def is_number(value: object) -> bool:
@@ -119,6 +124,18 @@ def _need(right: bool, setting: str, kind: str, got: object, way_out: str) -> No
 
 def _refuse(setting: str, rule: str, got: object, way_out: str) -> InputError:
     return InputError(Problem(setting, rule, got, way_out))
+
+
+def require_share(setting: str, share: float, example: str) -> None:
+    """Raises InputError unless a number is a share from 0 to 1."""
+    if not 0 <= share <= 1:
+        raise _refuse(setting, "must be a share from 0 to 1", share, example)
+
+
+def require_count(setting: str, count: int, most: int, example: str, unit: str = "") -> None:
+    """Raises InputError unless a number is from 1 to `most`. `unit`: words after these in the rule."""
+    if not 1 <= count <= most:
+        raise _refuse(setting, f"must be 1 to {most}{unit}", count, example)
 
 
 def _sampled(by: Sampler, bits: PhiloxBits, first: int, last: int, width: int = 1) -> npt.NDArray[np.int32]:
@@ -250,8 +267,7 @@ class Text(FieldSpec):
 
     def __post_init__(self) -> None:
         _need(_is_whole(self.words), f"{self.name}.words", "a whole number", self.words, "10")
-        if not 1 <= self.words <= WORDS_MAX:
-            raise _refuse(f"{self.name}.words", f"must be 1 to {WORDS_MAX} words a line", self.words, "10")
+        require_count(f"{self.name}.words", self.words, WORDS_MAX, "10", " words a line")
 
     @property
     def row_bytes(self) -> float:
@@ -277,9 +293,7 @@ class Payload(FieldSpec):
 
     def __post_init__(self) -> None:
         _need(_is_whole(self.size_bytes), f"{self.name}.size_bytes", "a whole number", self.size_bytes, "100")
-        if not 1 <= self.size_bytes <= PAYLOAD_BYTES_MAX:
-            rule = f"must be 1 to {PAYLOAD_BYTES_MAX} bytes"
-            raise _refuse(f"{self.name}.size_bytes", rule, self.size_bytes, "100")
+        require_count(f"{self.name}.size_bytes", self.size_bytes, PAYLOAD_BYTES_MAX, "100", " bytes")
 
     @property
     def row_bytes(self) -> float:
@@ -315,10 +329,6 @@ class OwnNumber(FieldSpec):
     def key_kind(self) -> str:
         return self.name
 
-    @property
-    def row_bytes(self) -> float:
-        return 8
-
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
         return np.arange(first, last, dtype=np.int64) + event_id_base(bits.stream, bits.partition)
 
@@ -332,10 +342,6 @@ class RecordTime(FieldSpec):
 
     unit_us: int = 1
     spark_type: ClassVar[str] = "bigint"
-
-    @property
-    def row_bytes(self) -> float:
-        return 8
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
         return np.arange(first, last, dtype=np.int64) // self.unit_us

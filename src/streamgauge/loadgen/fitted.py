@@ -19,9 +19,7 @@ import pyarrow.compute as pc
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import FieldSpec, is_number
-from streamgauge.loadgen.random.distributions import Sampler, Single, Subset, Table
-from streamgauge.loadgen.random.key_hash import key_texts, partitions_of
-from streamgauge.loadgen.random.philox import PhiloxBits, empty
+from streamgauge.loadgen.random import PhiloxBits, Sampler, Single, Subset, Table, empty, key_texts, partitions_of
 
 _TYPES: dict[type, str] = {bool: "boolean", int: "bigint", float: "double", str: "string", bytes: "binary"}
 _BIGINT_MIN, _BIGINT_MAX = -(2**63), 2**63 - 1

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import EventNumbers, FieldSpec
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 
 _OF_COINS = 2**10
 """Added to a field's number for the bits that select malformed values. Streams have fewer fields, and the offsets of

@@ -1,16 +1,21 @@
 """The plan: event times and contents of the whole input. Any process can make any slice of the input from it.
 
 Events of a stream have numbers n. An assignment says which numbers the sequences 0, 1, ... of a partition have: they
-take turns (n % partitions), or partitions have the events whose keys hash to them (`loadgen.partitioning`). The event
-time is start_us + floor(time_of(n / share) * 1e6). It does not depend on other events, and never falls as n rises.
+take turns (n % partitions), or partitions have the events whose keys hash to them. Numbers never fall within a
+partition. The event time is start_us + floor(time_of(n / share) * 1e6). It does not depend on other events, and never
+falls as n rises. So offset and event time determine each other.
 Times are microseconds since the epoch. [first, last) is a slice of sequences.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +23,91 @@ import pyarrow as pa
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, event_id_base
-from streamgauge.core.schema import arrow_type
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, StreamColumns, arrow_type, event_id_base
 from streamgauge.core.units import PARTITION_BITS, SEQUENCE_BITS, STREAM_BITS
 from streamgauge.loadgen.fields import SHARES_RULE, FieldSpec, RecordTime, StreamSpec, sum_to_one
-from streamgauge.loadgen.partitioning import Assignment, ByKeyShare, ByRow, RoundRobin, Shares
-from streamgauge.loadgen.random.distributions import TABLE_DOMAIN_MAX
-from streamgauge.loadgen.random.philox import BLOCK_EVENTS, PhiloxBits, empty
+from streamgauge.loadgen.random import BLOCK_EVENTS, TABLE_DOMAIN_MAX, PhiloxBits, empty
 from streamgauge.loadgen.rate_profile import RateProfile
+
+Numbers = npt.NDArray[np.float64]
+Shares = npt.NDArray[np.float64]
+
+
+class Assignment(Protocol):
+    """How the events of one stream are split into partitions."""
+
+    exact: bool
+    """Whether numbers are whole, and each of 0, 1, ... is that of exactly one event."""
+    shares: Shares
+    """The share of the stream's events in each partition, shape (partitions,)."""
+
+    def numbers(self, partition: int, first: int, last: int) -> Numbers:
+        """The numbers of the partition's events [first, last), shape (last - first,)."""
+
+    def count(self, partition: int, number: float) -> int:
+        """The number of the partition's events below a number; up to rounding, unless numbers are whole."""
+
+
+class RoundRobin:
+    """Event n goes to partition n modulo their number."""
+
+    exact = True
+
+    def __init__(self, partitions: int) -> None:
+        self._step = partitions
+        self.shares = np.full(partitions, 1 / partitions)
+
+    def numbers(self, partition: int, first: int, last: int) -> Numbers:
+        return np.arange(first * self._step + partition, last * self._step + partition, self._step, dtype=np.float64)
+
+    def count(self, partition: int, number: float) -> int:
+        return max(-(-(int(number) - partition) // self._step), 0)
+
+
+class ByKeyShare:
+    """Each partition has the events whose keys hash to it, evenly spaced at its share of the rate.
+
+    Partitions begin one after the other, so that their events do not come at the same times.
+    """
+
+    exact = False
+
+    def __init__(self, shares: Shares) -> None:
+        self.shares = shares
+        self._phases = np.arange(len(shares)) / len(shares)
+
+    def numbers(self, partition: int, first: int, last: int) -> Numbers:
+        if first >= last:
+            return np.empty(0)
+        return np.asarray((np.arange(first, last) + self._phases[partition]) / self.shares[partition])
+
+    def count(self, partition: int, number: float) -> int:
+        return max(math.ceil(number * self.shares[partition] - self._phases[partition]), 0)
+
+
+class ByRow:
+    """Event n is row n of a file, again from its beginning, and each row goes to one partition.
+
+    `of_rows` has the partition of each row, shape (rows,).
+    """
+
+    exact = True
+
+    def __init__(self, of_rows: npt.NDArray[np.int16], partitions: int) -> None:
+        self._rows = [np.flatnonzero(of_rows == partition) for partition in range(partitions)]
+        self._round = len(of_rows)
+        self.shares = np.array([len(rows) / len(of_rows) for rows in self._rows])
+
+    def numbers(self, partition: int, first: int, last: int) -> Numbers:
+        if first >= last:
+            return np.empty(0)
+        rounds, places = np.divmod(np.arange(first, last), len(self._rows[partition]))
+        return (rounds * self._round + self._rows[partition][places]).astype(np.float64)
+
+    def count(self, partition: int, number: float) -> int:
+        rounds, row = divmod(max(int(number), 0), self._round)
+        return rounds * len(self._rows[partition]) + int(np.searchsorted(self._rows[partition], row))
+
 
 Times = npt.NDArray[np.int64]
 
@@ -263,3 +345,46 @@ def _key_problems(plan: Plan) -> Iterator[Problem]:
                 f"{TABLE_DOMAIN_MAX:,} values, choices and columns of a file can be split by their hash"
             )
             yield Problem("partitions", rule, plan.partitions, "--partitions 1")
+
+
+CHUNK_EVENTS = 131_072
+_SLICES = 3
+
+
+def measure_capacity(
+    plan: Plan, columns: StreamColumns, seconds: float = 0.5, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """Events per second that one process makes of this plan's streams, in their shares: the median of three slices.
+
+    It makes `columns` of each stream, as generators do, in about `seconds`. Nothing is sent and nothing else runs, so
+    a generator in a trial offers less. `clock` returns seconds.
+    """
+    rows = _rows_per_round(plan, columns)
+    _make_round(plan, columns, rows, 0)  # the first round makes tables and is not timed
+    return statistics.median(_slice_rate(plan, columns, rows, seconds / _SLICES, clock) for _ in range(_SLICES))
+
+
+def _rows_per_round(plan: Plan, columns: StreamColumns) -> list[int]:
+    """Events of each stream in one round, in their shares, with no batch above the limit of bytes."""
+    sizes = [stream.bytes_of(columns[stream.name]) * stream.share for stream in plan.streams]
+    # A stream without columns has size 0.
+    events = min([CHUNK_EVENTS, *(int(BATCH_BYTES_MAX / size) for size in sizes if size)])
+    return [max(round(events * stream.share), 1) for stream in plan.streams]
+
+
+def _slice_rate(
+    plan: Plan, columns: StreamColumns, rows: list[int], seconds: float, clock: Callable[[], float]
+) -> float:
+    begin = now = clock()
+    rounds = 0
+    while rounds == 0 or now - begin < seconds:
+        _make_round(plan, columns, rows, rounds)
+        rounds += 1
+        now = clock()
+    return rounds * sum(rows) / (now - begin)
+
+
+def _make_round(plan: Plan, columns: StreamColumns, rows: list[int], number: int) -> None:
+    for index, (stream, count) in enumerate(zip(plan.streams, rows, strict=True)):
+        fullest = int(np.argmax(plan.partition_shares(index)))
+        plan.batch(index, fullest, number * count, (number + 1) * count, columns[stream.name])

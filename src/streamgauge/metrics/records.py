@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from typing import Any, Literal
 
-from streamgauge.transports.busy_time import BusyInterval
-from streamgauge.transports.spi import Chunk, Delivery, OutputProgress, ReadPosition
+from streamgauge.transports.spi import BusyInterval, Chunk, Delivery, OutputProgress, ReadPosition
 
 Role = Literal["sut", "driver"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamgauge.config.options_and_settings import SETTINGS, Experiment
-from streamgauge.core.cpu_sets import format_cpus, parse_cpus
 from streamgauge.core.errors import Problem
+from streamgauge.core.units import format_cpus, parse_cpus
 from streamgauge.system.machine import cpus, split_cpus
 
 Assigned = tuple[tuple[int, ...] | None, tuple[int, ...] | None]

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.plan import Plan
-from streamgauge.loadgen.replay.columns import ReplayedColumn, replayed_columns, rows_of
+from streamgauge.loadgen.replay.columns import ReplayedColumn, keys, replayed_columns, rows_of
 from streamgauge.loadgen.replay.files import content
-from streamgauge.loadgen.replay.key_dictionary import keys
 from streamgauge.loadgen.replay.text import LeftOut, in_words
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.run import DataColumn, ReplayedData

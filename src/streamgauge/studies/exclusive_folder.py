@@ -8,7 +8,7 @@ from pathlib import Path
 
 from streamgauge.artifacts.run_folder import disk
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.system.lock import try_lock
+from streamgauge.system.disk import try_lock
 
 LOCK = ".running"
 

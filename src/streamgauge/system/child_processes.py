@@ -4,6 +4,8 @@ A child's standard input is its lifeline: at its end of file the parent is gone,
 that stops a child says goodbye first. Without a goodbye the child is an orphan.
 The same pipe carries requests, one JSON object per line. The child's original standard output carries answers with
 their request's number, and announcements of stages. Everything else that a child prints goes to its log.
+
+`delay_interrupts` holds signals to this process back until a short block has ended.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any, NoReturn
 
 from streamgauge.core.errors import DriverError, InputError, Problem, StreamgaugeError
-from streamgauge.system.scratch import remove_if_abandoned
+from streamgauge.system.disk import remove_if_abandoned
 
 Handlers = dict[str, Callable[..., Any]]
 
@@ -269,3 +273,35 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 
             return False
         time.sleep(step_s)
     return True
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def delay_interrupts() -> Iterator[None]:
+    """Delivers a Ctrl-C when the block has ended, and a second one at once, for a user who does not want to wait.
+
+    Only the main thread receives signals, so the block changes nothing on other threads. Signals without a handler
+    in Python keep their effect.
+    """
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+    usual = {number: handler for number, handler in handlers.items() if callable(handler)}
+    if threading.current_thread() is not threading.main_thread():
+        usual = {}
+    came: list[tuple[int, FrameType | None]] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        came.append((number, frame))
+        if len(came) > 1:
+            usual[signal.Signals(number)](number, frame)
+
+    for number in usual:
+        signal.signal(number, hold)
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler)
+        if len(came) == 1:
+            usual[signal.Signals(came[0][0])](*came[0])

@@ -1,12 +1,20 @@
-"""Finds the Java that Spark will use, and explains what to do if none fits."""
+"""Finds the Java that Spark will use, explains what to do if none fits, and fetches jars.
+
+Jars are resolved by their Maven coordinates with Spark's Ivy, and cached. The default path needs none. Each set has a
+folder in the user's cache. Its list of files is written last, so an interrupted resolution leaves no valid entry.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,3 +120,135 @@ def install_hint() -> str:
         pass
     command = next((_INSTALL[name] for name in names if name in _INSTALL), None)
     return f"install it: {command}" if command else "install a Java 17 runtime and set JAVA_HOME to it"
+
+
+LIST = "resolved.json"
+CACHE_VARIABLE = "XDG_CACHE_HOME"
+RESOLVE_S = 300.0
+"""Enough for some megabytes from a repository. Ivy gives up earlier on a mirror that does not answer."""
+_PROGRAM = "org.apache.hadoop.util.VersionInfo"
+"""A program in Spark's own jars that prints one line and ends."""
+
+
+@dataclass(frozen=True)
+class JarSet:
+    """`packages` (`group:name:version`) with all their dependencies except `excluded` (`group:name`)."""
+
+    name: str
+    packages: tuple[str, ...]
+    excluded: tuple[str, ...] = ()
+
+
+def cache() -> Path:
+    """The folder of cached jars, below `XDG_CACHE_HOME` or `.cache` of the home folder."""
+    if root := os.environ.get(CACHE_VARIABLE):
+        return Path(root) / "streamgauge" / "jars"
+    try:
+        return Path.home() / ".cache" / "streamgauge" / "jars"
+    except RuntimeError:  # a user without an entry, as in containers
+        raise MachineError(f"this user has no home folder to keep jars in\n  set {_CACHE_WAY_OUT}") from None
+
+
+_CACHE_WAY_OUT = f"{CACHE_VARIABLE} to a folder that can be written, for instance {CACHE_VARIABLE}=/tmp/cache"
+
+
+def resolved(choices: Sequence[Sequence[JarSet]], folder: Path | None = None) -> list[Path]:
+    """The jars of the first choice that is complete; cached choices come first.
+
+    Raises:
+        MachineError: no choice can be resolved. The message has their reasons and the way out.
+    """
+    cached_in = folder or cache()
+    for choice in choices:
+        cached = [_cached(cached_in / one.name) for one in choice]
+        if all(cached):
+            return [path for jars in cached for path in jars or ()]
+    reasons = []
+    for choice in choices:
+        try:
+            return [path for one in choice for path in _cached_or_resolved(one, cached_in / one.name)]
+        except _Unresolved as error:
+            reasons.append(f"{', '.join(package for one in choice for package in one.packages)}: {error}")
+    raise MachineError(
+        "jars are needed that could not be had:\n  " + "\n  ".join(reasons) + "\n  connect to a Maven repository "
+        f"(Spark's Ivy asks the usual ones, or those of spark.jars.ivySettings), or copy {cached_in} from a machine "
+        "that has them"
+    )
+
+
+class _Unresolved(Exception):
+    """The reason why a set could not be resolved."""
+
+
+def _cached(folder: Path) -> list[Path] | None:
+    """The jars of a folder, or None if its list or one of the listed files is missing."""
+    try:
+        names = json.loads((folder / LIST).read_text())
+    except (OSError, ValueError):
+        return None
+    paths = [folder / name for name in names]
+    return paths if all(path.is_file() for path in paths) else None
+
+
+def _cached_or_resolved(request: JarSet, folder: Path) -> list[Path]:
+    if (cached := _cached(folder)) is not None:
+        return cached
+    print(f"resolving {', '.join(request.packages)}, once: {folder}", file=sys.stderr, flush=True)
+    return _resolve(request, folder)
+
+
+def _resolve(request: JarSet, folder: Path) -> list[Path]:
+    with _work_folder(folder.parent) as work:
+        _run_ivy(request, Path(work))
+        entry = Path(work) / "entry"
+        entry.mkdir()
+        names = sorted(path.name for path in (Path(work) / "jars").glob("*.jar"))
+        if not names:
+            raise _Unresolved("Ivy reported no error and returned no jars")
+        for name in names:
+            shutil.copy2(Path(work) / "jars" / name, entry / name)
+        (entry / LIST).write_text(json.dumps(names))
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # another process wrote it at the same time
+            entry.rename(folder)
+    jars = _cached(folder)
+    if jars is None:
+        raise _Unresolved(f"{folder} cannot be written")
+    return jars
+
+
+def _work_folder(beside: Path) -> tempfile.TemporaryDirectory[str]:
+    try:
+        beside.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix="resolving-", dir=beside)
+    except OSError as error:
+        reason = f"jars are needed, and the folder that keeps them cannot be written: {beside} ({error.strerror})"
+        raise MachineError(f"{reason}\n  set {_CACHE_WAY_OUT}") from None
+
+
+def _run_ivy(request: JarSet, work: Path) -> None:
+    import pyspark
+
+    home = Path(pyspark.__file__).parent
+    command = [str(home / "bin" / "spark-submit"), "--conf", f"spark.jars.ivy={work}"]
+    command += ["--master", "local[1]", "--packages", ",".join(request.packages)]
+    command += ["--exclude-packages", ",".join(request.excluded)] if request.excluded else []
+    command += ["--class", _PROGRAM, "spark-internal"]
+    java_home = str(Path(find_java().path).resolve().parents[1])
+    environment = java_environment(keep_properties=True) | {"SPARK_HOME": str(home), "JAVA_HOME": java_home}
+    environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}  # needed if the name of this machine does not resolve
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=RESOLVE_S, check=False, cwd=work
+        )
+    except subprocess.TimeoutExpired:
+        raise _Unresolved(f"no answer within {RESOLVE_S:g} s") from None
+    if done.returncode:
+        raise _Unresolved(_reason(done.stderr + done.stdout))
+
+
+def _reason(output: str) -> str:
+    """Ivy's message: the first unresolved dependency, else the last line. Hosts that are not found are no reason."""
+    lines = [line.strip(" \t:") for line in output.splitlines() if line.strip(" \t:")]
+    found = (line for line in lines if not line.startswith("Host ") and ("not found" in line or "unresolved" in line))
+    return next(found, lines[-1] if lines else "")

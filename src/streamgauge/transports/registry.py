@@ -1,133 +1,35 @@
-"""The registry of transports. To add one, implement the interface in a package and register it here.
+"""The registry of transports. To add one, implement the interface in a package, and register its `plugin.py` here.
 
-A second broker would also touch: Spark's adapters (`engines.spark.job_settings`) and its jars
-(`engines.spark.session.environment`), the transports and tuning profiles of engines, the hash of keys
-(`loadgen.random.key_hash`), the stage of the time in a broker (`engines.latency_probe`), and the help of `--transport`
+A second broker would also touch: Spark's adapters (`engines.spark.io.registry`) and its jars
+(`engines.spark.session.connectors`), the transports and tuning profiles of engines, the hash of keys
+(`loadgen.random`), the stage of the time in a broker (`engines.latency_probe`), and the help of `--transport`
 and `--brokers`. Programs of the user's own speak Kafka only.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from importlib import import_module
 
 from streamgauge.core.errors import Problem
-from streamgauge.core.plugin_options import CLIENT_FILE, Setting, problems_of
-from streamgauge.transports.spi import (
-    BrokerRequest,
-    EndpointConfig,
-    Inlet,
-    ManagedBroker,
-    Outlet,
-    OutletConfig,
-    Receiver,
-)
+from streamgauge.core.plugin_options import problems_of
+from streamgauge.transports.spi import Transport
 
-Options = Mapping[str, str]
+_PLUGINS = {
+    "flight": "streamgauge.transports.flight.plugin",
+    "kafka": "streamgauge.transports.kafka.plugin",
+    "socket": "streamgauge.transports.socket.plugin",
+}
+"""The module of each transport, with its `TRANSPORT`. By name, because transports import the interface beside this."""
 
-
-@dataclass(frozen=True)
-class Transport:
-    """A transport in the registry. Only the `open_*` functions load its libraries.
-
-    - `open_outlet`, `open_inlet`: open the two endpoints on the driver's side.
-    - `open_broker`: starts or connects the broker; None without a broker.
-    - `stamps`: whether it observes every delivery, so that events carry an ingest time.
-    - `settings`: its options. `files`: those that name user files.
-    - `problems`: additional validation of options.
-    - `effective_settings`: settings for the result.
-    - `require`: raises MachineError if this machine lacks what it needs and cannot get it, and InputError if named
-      brokers do not answer.
-    """
-
-    open_outlet: Callable[[EndpointConfig, OutletConfig], Outlet]
-    open_inlet: Callable[[EndpointConfig, Receiver], Inlet]
-    open_broker: Callable[[BrokerRequest], ManagedBroker] | None = None
-    stamps: bool = False
-    settings: tuple[Setting, ...] = ()
-    files: tuple[str, ...] = ()
-    problems: Callable[[Options], Iterable[Problem]] | None = None
-    effective_settings: Callable[[Options], dict[str, str]] = lambda _: {}
-    require: Callable[[Options], None] = lambda _: None
-
-
-def _flight() -> Transport:
-    def outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
-        from streamgauge.transports.flight.endpoint import FlightOutlet
-
-        return FlightOutlet(at, config)
-
-    return Transport(outlet, _flight_inlet, stamps=True)
-
-
-def _flight_inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
-    from streamgauge.transports.flight.results_server import FlightInlet
-
-    return FlightInlet(at, receiver)
-
-
-def _kafka() -> Transport:
-    from streamgauge.transports.kafka.client.settings import SETTINGS, KafkaSettings, problems
-
-    def outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
-        from streamgauge.transports.kafka.client.events_endpoint import KafkaOutlet
-
-        return KafkaOutlet(at, config)
-
-    def inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
-        if at.program:
-            from streamgauge.transports.kafka.client.program_endpoint import ProgramInlet
-
-            return ProgramInlet(at, receiver)
-        from streamgauge.transports.kafka.client.results_endpoint import KafkaInlet
-
-        return KafkaInlet(at, receiver)
-
-    def broker(request: BrokerRequest) -> ManagedBroker:
-        from streamgauge.transports.kafka.broker.cluster import KafkaCluster
-
-        return KafkaCluster(request)
-
-    def effective_settings(options: Options) -> dict[str, str]:
-        return {"producer": KafkaSettings.from_options(options).effective_settings}
-
-    def require(options: Options) -> None:
-        if options.get("brokers"):
-            from streamgauge.transports.kafka.broker.topics import require_brokers
-
-            settings = KafkaSettings.from_options(options)
-            require_brokers(settings.brokers, settings.login)
-        else:
-            from streamgauge.transports.kafka.broker.broker import require_jars
-
-            require_jars()
-
-    # The driver does not observe a broker's deliveries: no `stamps`.
-    return Transport(
-        outlet, inlet, broker, settings=SETTINGS, files=(CLIENT_FILE,), problems=problems,
-        effective_settings=effective_settings, require=require,
-    )  # fmt: skip
-
-
-def _socket() -> Transport:
-    def outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
-        from streamgauge.transports.socket.events_endpoint import SocketOutlet
-
-        return SocketOutlet(at, config)
-
-    # The driver does not observe when a batch reads from the socket: no `stamps`.
-    return Transport(outlet, _flight_inlet)
-
-
-_TRANSPORTS: dict[str, Callable[[], Transport]] = {"flight": _flight, "kafka": _kafka, "socket": _socket}
-
-NAMES = tuple(_TRANSPORTS)
+NAMES = tuple(_PLUGINS)
 
 
 def transport(name: str) -> Transport:
     """A transport by its name, which is one of `NAMES`."""
-    return _TRANSPORTS[name]()
+    found: Transport = import_module(_PLUGINS[name]).TRANSPORT
+    return found
 
 
 STAMPS = tuple(name for name in NAMES if transport(name).stamps)
@@ -138,7 +40,7 @@ BROKERED = tuple(name for name in NAMES if transport(name).open_broker is not No
 _CONFIGURABLE = " or ".join(name for name in NAMES if transport(name).settings)
 
 
-def problems(name: str, options: Options) -> list[Problem]:
+def problems(name: str, options: Mapping[str, str]) -> list[Problem]:
     """The problems of a transport's options."""
     spec = transport(name)
     if spec.problems is not None:
@@ -147,7 +49,7 @@ def problems(name: str, options: Options) -> list[Problem]:
     return list(problems_of(options, spec.settings, f"the transport {name}", "transport option", way_out))
 
 
-def with_absolute_paths(name: str, options: Options) -> dict[str, str]:
+def with_absolute_paths(name: str, options: Mapping[str, str]) -> dict[str, str]:
     """Options with absolute file paths. An empty value stays empty, so that validation refuses it."""
     files = transport(name).files if name in NAMES else ()
     return {key: os.path.abspath(value) if key in files and value else value for key, value in options.items()}

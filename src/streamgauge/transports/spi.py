@@ -1,4 +1,4 @@
-"""The transport interface: the two endpoints on the driver's side, and what they log.
+"""The transport interface: the two endpoints on the driver's side, what they log, and the description of a transport.
 
 An outlet beside each generator delivers events. An inlet beside the recorder receives results. The engine implements
 the other sides, and lists supported transports in `Capabilities.transports`.
@@ -10,16 +10,56 @@ which everything was read. It is exact and has the same form for every partition
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamgauge.core.errors import StreamgaugeError
-from streamgauge.transports.busy_time import BusyInterval
+from streamgauge.core.errors import Problem, StreamgaugeError
+from streamgauge.core.plugin_options import Setting
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+BusyInterval = tuple[int, int]
+"""(since, until), microseconds of the run's clock, until exclusive."""
+
+
+class BusyTracker:
+    """A context manager that records when at least one thread was inside. Overlapping threads count once.
+
+    Each use reads the clock twice, so use it per batch, not per event.
+    """
+
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self._now_us = now_us
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._since_us = 0
+        self._spent: list[BusyInterval] = []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._inside:
+                self._since_us = self._now_us()
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                self._spent.append((self._since_us, self._now_us()))
+
+    def news(self) -> list[BusyInterval]:
+        """The intervals since the last call, ascending and disjoint. An open interval is reported up to now."""
+        with self._lock:
+            if self._inside:
+                now_us = self._now_us()
+                self._spent.append((self._since_us, now_us))
+                self._since_us = now_us
+            spent, self._spent = self._spent, []
+            return spent
 
 
 NEVER_COMMITTED, FOREIGN, COMMITS = "never_committed", "foreign", "commits"
@@ -50,7 +90,7 @@ class EndpointConfig:
     """Address, access token and options of an endpoint.
 
     If there is a broker, the endpoint does not listen. It connects to the address in `options`.
-    `program`: `transports.kafka.program_topics.ProgramTopics` as plain data, for a program of the user's own.
+    `program`: `transports.kafka.topics.ProgramTopics` as plain data, for a program of the user's own.
     """
 
     host: str
@@ -318,3 +358,28 @@ class Inlet(Protocol):
 
     def close(self) -> None:
         """Stops receiving."""
+
+
+@dataclass(frozen=True)
+class Transport:
+    """A transport in the registry. Only the `open_*` functions load its libraries.
+
+    - `open_outlet`, `open_inlet`: open the two endpoints on the driver's side.
+    - `open_broker`: starts or connects the broker; None without a broker.
+    - `stamps`: whether it observes every delivery, so that events carry an ingest time.
+    - `settings`: its options. `files`: those that name user files.
+    - `problems`: additional validation of options.
+    - `effective_settings`: settings for the result.
+    - `require`: raises MachineError if this machine lacks what it needs and cannot get it, and InputError if named
+      brokers do not answer.
+    """
+
+    open_outlet: Callable[[EndpointConfig, OutletConfig], Outlet]
+    open_inlet: Callable[[EndpointConfig, Receiver], Inlet]
+    open_broker: Callable[[BrokerRequest], ManagedBroker] | None = None
+    stamps: bool = False
+    settings: tuple[Setting, ...] = ()
+    files: tuple[str, ...] = ()
+    problems: Callable[[Mapping[str, str]], Iterable[Problem]] | None = None
+    effective_settings: Callable[[Mapping[str, str]], dict[str, str]] = lambda _: {}
+    require: Callable[[Mapping[str, str]], None] = lambda _: None

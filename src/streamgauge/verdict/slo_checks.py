@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from streamgauge.config.slo import ServiceLevelObjective
+from streamgauge.config.limits import ServiceLevelObjective
 from streamgauge.core.formatting import format_us
 from streamgauge.results.causes import Cause
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.results.verdict import Check, CheckState
-from streamgauge.stats.percentile import observations_needed
+from streamgauge.stats.samples import observations_needed
 from streamgauge.verdict.criteria.check_spec import CheckFunction, make_check, worst
 from streamgauge.verdict.evidence import Evidence
 

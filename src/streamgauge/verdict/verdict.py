@@ -19,7 +19,7 @@ from streamgauge.core.arrays import Floats
 from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Check, CheckState, Verdict, VerdictValue
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
-from streamgauge.system.full_disk import WAY_OUT
+from streamgauge.system.disk import WAY_OUT
 from streamgauge.verdict.criteria.answers import ADVICE_BUILT_IN
 from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX, far_behind_check
 from streamgauge.verdict.criteria.check_spec import ADVICE_OTHER, CheckFunction, CheckSpec, make_check

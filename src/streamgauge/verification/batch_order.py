@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
-from streamgauge.core.schema import quoted
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Distinct, Flow, RunningAggregate

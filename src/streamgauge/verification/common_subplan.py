@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from streamgauge.core.lineage_columns import LINEAGE
+from streamgauge.core.schema import LINEAGE
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Node, Select, Source, Where
 from streamgauge.engines.duckdb_oracle.lowering import lower, retained_name
@@ -19,7 +19,7 @@ from streamgauge.loadgen.replay.text import quoted_path
 from streamgauge.metrics.log.ingest_times import IngestTimes
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.system.scratch import Scratch
+from streamgauge.system.disk import Scratch
 from streamgauge.verification.regenerated_input import RegeneratedInput, Watch
 from streamgauge.verification.sink_comparison import database
 

@@ -19,8 +19,7 @@ import pyarrow as pa
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.arrays import Int64s
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.core.schema import arrow_type, quote, quoted
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START, arrow_type, quote, quoted
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.lineage import identity

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.core.schema import quote, quoted
+from streamgauge.core.schema import EVENT_TIME, quote, quoted
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Flow, RunningAggregate
 from streamgauge.diff import compare as answers

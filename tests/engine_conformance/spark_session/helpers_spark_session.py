@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import event_id_base
-from streamgauge.core.schema import Schema, arrow_type
+from streamgauge.core.schema import Schema, arrow_type, event_id_base
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.dataflow.nodes import Flow, Source

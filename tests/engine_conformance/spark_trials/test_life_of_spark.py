@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from streamgauge.core.errors import EngineError
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.records import RUNNER
 from streamgauge.system.child_processes import wait_until

@@ -18,7 +18,7 @@ import pytest
 
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.harness.testbed import TestBed
-from streamgauge.loadgen.random.key_hash import partitions_of
+from streamgauge.loadgen.random import partitions_of
 from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.workloads import registry

@@ -16,7 +16,7 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.harness.testbed import TestBed
 from streamgauge.system.child_processes import wait_until
-from streamgauge.transports.kafka.broker.broker import Broker
+from streamgauge.transports.kafka.broker import Broker
 from tests.helpers_broker_trials import WINDOW, InMidTrial, check_answers, require_jars, started, trial
 
 pytestmark = [pytest.mark.spark, pytest.mark.broker, pytest.mark.long]

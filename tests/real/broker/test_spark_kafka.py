@@ -15,13 +15,13 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.harness.testbed import TestBed
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until
-from streamgauge.transports.kafka.broker.cluster import KafkaCluster
-from streamgauge.transports.kafka.broker.topics import Topics
-from streamgauge.transports.kafka.topic_names import topic_of
+from streamgauge.transports.kafka.admin import Topics
+from streamgauge.transports.kafka.cluster import KafkaCluster
+from streamgauge.transports.kafka.topics import topic_of
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.workloads import registry
 from tests.helpers_application_variants import together

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from streamgauge.core.batch_progress import BatchProgress
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.engine_reports import BatchProgress
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow.builder import source
 from streamgauge.engines.spark.session.logs import MS
 from streamgauge.engines.spark.session.progress import DStreamProgress

@@ -38,7 +38,7 @@ from streamgauge.engines.spark.job_settings import JobSettings
 from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.main import Sut
 from streamgauge.engines.spi import Edge, Edges
-from streamgauge.loadgen.random.distributions import probabilities
+from streamgauge.loadgen.random import probabilities
 from streamgauge.trial.conductor import testbed_settings
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import EVENT_TIME, Schema
 from streamgauge.dataflow.builder import hop, source, tumble
 from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.early_firing import with_early_firing

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.loadgen.export import write_input

@@ -20,7 +20,7 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines import registry
 from streamgauge.engines.spi import Edges, StartRequest
 from streamgauge.preflight.validate import check
-from streamgauge.transports.kafka.client.result_messages import MARK, mark_of, table_of
+from streamgauge.transports.kafka.result_messages import MARK, mark_of, table_of
 from streamgauge.transports.spi import Edge
 from streamgauge.workloads.registry import get
 from tests.helpers_broker_trials import require_jars

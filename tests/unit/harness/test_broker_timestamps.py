@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import event_id_base
+from streamgauge.core.schema import event_id_base
 from streamgauge.harness.broker_timestamps import SAMPLES_MAX, append_times
 from streamgauge.harness.offset_tracker import Offsets
 from tests.unit.harness.test_offset_tracker import START, plan_from

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge.core.lineage_columns import EMISSION_TIME
+from streamgauge.core.schema import EMISSION_TIME
 from streamgauge.harness import recorder as recorder_module
-from streamgauge.transports.busy_time import BusyTracker
+from streamgauge.transports.spi import BusyTracker
 from tests.unit.harness.helpers_recorder import Served, results
 
 

@@ -11,21 +11,18 @@ import pytest
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import arrow_type
-from streamgauge.loadgen.datasets.access_log import AccessLine
 from streamgauge.loadgen.datasets.calls import Called, Caller, Established
-from streamgauge.loadgen.datasets.clicks import Address, Page, Visitor
+from streamgauge.loadgen.datasets.gps_traces import Coordinate, Taxis
 from streamgauge.loadgen.datasets.leads import Action, Owner, Reward, Round, Turn
-from streamgauge.loadgen.datasets.machines import Cluster, InTurn, Usage
-from streamgauge.loadgen.datasets.mails import Message
-from streamgauge.loadgen.datasets.opinions import Opinion
 from streamgauge.loadgen.datasets.plugs import PlugId
-from streamgauge.loadgen.datasets.traffic.gps_traces import Coordinate, Taxis
-from streamgauge.loadgen.datasets.tweets import Tweet
+from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Usage
+from streamgauge.loadgen.datasets.texts import Message, Opinion, Tweet
+from streamgauge.loadgen.datasets.web import AccessLine, Address, Page, Visitor
 from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 from streamgauge.workloads import registry
-from tests.unit.loadgen.datasets import test_calls, test_leads, test_machines, test_plugs
-from tests.unit.loadgen.datasets.traffic import test_gps_traces as test_traces
+from tests.unit.loadgen.datasets import test_calls, test_leads, test_plugs, test_sensors
+from tests.unit.loadgen.datasets import test_gps_traces as test_traces
 
 ROWS = 34_000
 EVERY = {
@@ -72,9 +69,9 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Reward("reward", test_leads.ACTION, 1, ((30, 12),)), "for each of 3 actions"),
     (lambda: Reward("reward", test_leads.ACTION, 1, ((30, 12), (60, 30), (80, 1001))), "deviations 0 to 1000"),
     (lambda: Reward("reward", test_leads.ACTION, 1, ((30, 12), (60, 30), (-1, 10))), "means must be 0 to 10000"),
-    (lambda: Usage("cpu", test_machines.MACHINE, 1, 0.4, 1.5), r"cpu\.overloaded"),
-    (lambda: Usage("cpu", test_machines.MACHINE, 1, 0.4, -0.1), r"cpu\.overloaded"),
-    (lambda: Cluster("cluster", test_machines.MACHINE, 1, 0), r"cluster\.clusters"),
+    (lambda: Usage("cpu", test_sensors.MACHINE, 1, 0.4, 1.5), r"cpu\.overloaded"),
+    (lambda: Usage("cpu", test_sensors.MACHINE, 1, 0.4, -0.1), r"cpu\.overloaded"),
+    (lambda: Cluster("cluster", test_sensors.MACHINE, 1, 0), r"cluster\.clusters"),
     (lambda: InTurn("machine", 0), r"machine\.domain"),
     (lambda: Message("text", 0, 100, 0.5), "text.words"),
     (lambda: Message("text", 1001, 100, 0.5), "text.words"),

@@ -24,7 +24,7 @@ from streamgauge.loadgen.fields import (
     sum_to_one,
     vocabulary,
 )
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 
 BITS = PhiloxBits(1, 0, 0, 0)
 FIELDS = [

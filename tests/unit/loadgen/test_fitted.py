@@ -13,7 +13,7 @@ from streamgauge.core.errors import InputError
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.fitted import Choice, Fitted
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 
 BITS = PhiloxBits(1, 0, 0, 0)
 FIELDS: list[FieldSpec] = [

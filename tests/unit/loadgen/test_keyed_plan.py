@@ -15,19 +15,15 @@ from hypothesis import strategies as st
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.loadgen.datasets.calls import Called, Caller
-from streamgauge.loadgen.datasets.clicks import Visitor
 from streamgauge.loadgen.datasets.leads import Owner, Round, Turn
-from streamgauge.loadgen.datasets.machines import Cluster, InTurn
 from streamgauge.loadgen.datasets.plugs import PlugId, grid
-from streamgauge.loadgen.datasets.sensors import Reading
+from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Reading
+from streamgauge.loadgen.datasets.web import Visitor
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, OwnNumber, StreamSpec, Text
 from streamgauge.loadgen.fitted import Choice
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.loadgen.partitioning import ByKeyShare, ByRow
-from streamgauge.loadgen.plan import Plan
-from streamgauge.loadgen.random.distributions import TABLE_DOMAIN_MAX, probabilities
-from streamgauge.loadgen.random.key_hash import key_texts, partitions_of
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.plan import ByKeyShare, ByRow, Plan
+from streamgauge.loadgen.random import TABLE_DOMAIN_MAX, PhiloxBits, key_texts, partitions_of, probabilities
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.loadgen.replay.columns import ReplayRequest, recorded
 

@@ -11,12 +11,12 @@ import pytest
 
 from streamgauge.core.errors import InputError
 from streamgauge.loadgen.datasets.calls import Called, Caller, Duration
-from streamgauge.loadgen.datasets.machines import InTurn
-from streamgauge.loadgen.datasets.mails import IsSpam, Message
+from streamgauge.loadgen.datasets.sensors import InTurn
+from streamgauge.loadgen.datasets.texts import IsSpam, Message
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, OwnNumber, StreamSpec, Text
 from streamgauge.loadgen.malformed import Malformed, with_malformed
 from streamgauge.loadgen.plan import Plan
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 from streamgauge.loadgen.rate_profile import parse_profile
 
 BITS = PhiloxBits(seed=1, stream=0, partition=0, field=0)

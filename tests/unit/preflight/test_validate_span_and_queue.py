@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamgauge.config import options_and_settings as experiment
-from streamgauge.config.slo import parse_limit
+from streamgauge.config.limits import parse_limit
 from streamgauge.core.errors import InputError
 from streamgauge.preflight import sample_size
 from streamgauge.preflight.validate import check as check_experiment

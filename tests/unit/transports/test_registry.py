@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.transports.flight import client
 from streamgauge.transports.registry import BROKERED, NAMES, STAMPS, problems, transport, with_absolute_paths
 from streamgauge.transports.spi import EndpointConfig, Outlet, OutletConfig

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.core.batch_progress import BatchProgress
-from streamgauge.core.operator_rows import OperatorCounts
+from streamgauge.core.engine_reports import BatchProgress, OperatorCounts
 from streamgauge.trial import conclusion
 from streamgauge.trial.conclusion import engine_report
 from tests.unit.helpers_trials import done_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.config.slo import parse_limit
+from streamgauge.config.limits import parse_limit
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import SinkResult, Verification
 from streamgauge.results.verdict import Check, Verdict

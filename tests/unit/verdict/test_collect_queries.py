@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.latency.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.metrics.latency.histogram import Histogram
 from streamgauge.metrics.log.trial_log import TrialLog

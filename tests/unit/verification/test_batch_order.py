@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.verification.batch_order import NEVER_READ, BatchNumbers
 from streamgauge.verification.expected import verify

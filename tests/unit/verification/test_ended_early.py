@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END
 from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.operators.api import Processor
 from streamgauge.verification import expected as module

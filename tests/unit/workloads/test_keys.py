@@ -7,7 +7,7 @@ import pytest
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import IntervalJoin, Source, WindowJoin
 from streamgauge.loadgen.plan import Plan
-from streamgauge.loadgen.random.key_hash import key_texts, partitions_of
+from streamgauge.loadgen.random import key_texts, partitions_of
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads.registry import Job, get, names
 

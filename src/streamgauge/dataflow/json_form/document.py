@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from streamgauge.core.errors import InputError, Problem, choices_of, near, rule_of
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow import graph, lineage, schema, validate
 from streamgauge.dataflow.describe import KINDS
 from streamgauge.dataflow.json_form.forms import FORMAT_VERSION, NODE_CLASSES, NodeForm, document_form, form_of

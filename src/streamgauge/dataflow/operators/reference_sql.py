@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
-from streamgauge.core.schema import quote
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, quote
 from streamgauge.dataflow.expressions.types import DUCKDB_TYPES, unsupported_type
 from streamgauge.dataflow.nodes import Process
 from streamgauge.dataflow.operators.api import INPUT, ORDINAL, ROW, TIME

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow.operators.api import TIME, Processor
 from streamgauge.dataflow.operators.count_window_state import Aggregates, Column, aggregated
 from streamgauge.dataflow.operators.grouped_arrays import RowKeyDictionary, groups, load, save

@@ -6,8 +6,7 @@ import inspect
 from collections.abc import Iterator, Sequence
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.core.schema import TYPES
+from streamgauge.core.schema import EVENT_TIME, TYPES
 from streamgauge.dataflow.nodes import Process
 from streamgauge.dataflow.operators import reference_sql
 from streamgauge.dataflow.operators.api import ORDINAL, Processor

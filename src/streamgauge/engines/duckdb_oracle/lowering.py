@@ -16,8 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache, singledispatch
 from pathlib import Path
 
-from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.core.schema import quote, quoted
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START, quote, quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.expressions import check as expressions
 from streamgauge.dataflow.expressions.check import Checked
@@ -44,7 +43,7 @@ from streamgauge.dataflow.nodes import (
 )
 from streamgauge.dataflow.operators import reference_sql
 from streamgauge.dataflow.static_table import Table
-from streamgauge.system.scratch import Scratch
+from streamgauge.system.disk import Scratch
 
 TIME, SPAN = "__time", "__span"
 Relations = Mapping[str, str]

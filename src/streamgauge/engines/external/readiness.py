@@ -10,8 +10,8 @@ from typing import Any
 
 from streamgauge.core.errors import DriverError
 from streamgauge.dataflow.program import Launch
-from streamgauge.transports.kafka.client.group_offsets import committed_of
-from streamgauge.transports.kafka.topic_names import variables
+from streamgauge.transports.kafka.admin import committed_of
+from streamgauge.transports.kafka.topics import variables
 
 POLL_S = 0.2
 STARTED_S = 1.0

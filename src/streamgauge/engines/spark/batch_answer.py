@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import EngineError, InputError
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.options import defaults, split
 from streamgauge.engines.spark.session.environment import environment_of

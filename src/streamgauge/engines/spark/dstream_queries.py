@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Source, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.dstream.lowering import BatchLowering

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, OperatorRows
 from streamgauge.core.errors import EngineError, StreamgaugeError, is_full
-from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.local_cluster import Cluster, ended_in_words
 from streamgauge.engines.spark import options_dstream, options_realtime
@@ -22,8 +21,8 @@ from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.progress import DStreamProgress
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
+from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import cpus
-from streamgauge.system.scratch import Scratch
 
 MAIN = "streamgauge.engines.spark.main"
 """The process of every execution mode."""

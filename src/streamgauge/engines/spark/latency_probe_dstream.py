@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import Problem
 from streamgauge.engines import latency_probe
 from streamgauge.engines.latency_probe import (

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import Problem
 from streamgauge.engines import latency_probe
 from streamgauge.engines.latency_probe import (

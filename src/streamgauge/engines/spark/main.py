@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import cloudpickle
 
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.dataflow.lineage import added
 from streamgauge.engines.spark.job_settings import SETTINGS_BY_MODE, DStreamSettings, JobSettings

@@ -31,7 +31,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.core.errors import EngineError, InputError
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Node, Process, Source, WindowAggregate
 from streamgauge.engines.operator_profiler import IsolatedOperator, Slice

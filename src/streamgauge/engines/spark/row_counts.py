@@ -28,7 +28,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
+from streamgauge.core.engine_reports import OperatorCounts, OperatorRows
 from streamgauge.engines.spark.session.session import error_message
 from streamgauge.system.child_processes import wait_until
 

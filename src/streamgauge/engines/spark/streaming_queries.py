@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import is_full
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.io.spi import QueryStart, Reader, numbered_readers

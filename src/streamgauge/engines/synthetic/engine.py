@@ -13,7 +13,7 @@ from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.engines.synthetic.main import SyntheticJob
 from streamgauge.engines.synthetic.options import with_defaults
 from streamgauge.system.child_processes import Child, ChildFailed
-from streamgauge.system.scratch import Scratch
+from streamgauge.system.disk import Scratch
 
 START_TIMEOUT_S = 60.0
 

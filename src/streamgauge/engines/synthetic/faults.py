@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
 
 FAR_ID = 2**42
 """Added to an event's id, it gives an id that no event has."""

@@ -20,8 +20,7 @@ import sqlglot
 from sqlglot import exp
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.core.schema import arrow_type, quoted
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START, arrow_type, quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import Flow, Node, Source, Where, WindowAggregate
 from streamgauge.dataflow.reach import reach_us

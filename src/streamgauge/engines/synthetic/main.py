@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import is_full
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow.nodes import Flow, WindowAggregate
 from streamgauge.engines.spi import Edges
 from streamgauge.engines.synthetic.faults import Faults

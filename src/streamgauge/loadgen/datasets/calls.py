@@ -16,17 +16,18 @@ import numpy.typing as npt
 
 from streamgauge.core.arrays import Int32s
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.distributions import (
+from streamgauge.loadgen.fields import FieldSpec, require_count, require_share
+from streamgauge.loadgen.random import (
+    PhiloxBits,
     Sampler,
     Table,
     Uniform,
+    empty,
     probabilities,
     sampler,
     shares_of_partitions,
     subset_of_partition,
 )
-from streamgauge.loadgen.random.philox import PhiloxBits, empty
 
 SUBSCRIBERS_MAX = 1_000_000
 TALK_S, PITCH_S = 120.0, 8.0
@@ -54,10 +55,8 @@ class Caller(FieldSpec):
         if not 2 <= self.subscribers <= SUBSCRIBERS_MAX:
             rule = f"must be 2 to {SUBSCRIBERS_MAX}"
             raise InputError(Problem(f"{self.name}.subscribers", rule, self.subscribers, "10000"))
-        if not 1 <= self.telemarketers <= SUBSCRIBERS_MAX:
-            rule = f"must be 1 to {SUBSCRIBERS_MAX}"
-            raise InputError(Problem(f"{self.name}.telemarketers", rule, self.telemarketers, "100"))
-        _check_share(f"{self.name}.selling", self.selling)
+        require_count(f"{self.name}.telemarketers", self.telemarketers, SUBSCRIBERS_MAX, "100")
+        require_share(f"{self.name}.selling", self.selling, "0.1")
 
     @property
     def key_kind(self) -> str:
@@ -110,7 +109,7 @@ class Called(FieldSpec):
         if not 1 <= self.contacts <= most:
             rule = f"must be 1 to {most}, which is everybody else"
             raise InputError(Problem(f"{self.name}.contacts", rule, self.contacts, f"{min(8, most)}"))
-        _check_share(f"{self.name}.strangers", self.strangers)
+        require_share(f"{self.name}.strangers", self.strangers, "0.1")
 
     @property
     def key_kind(self) -> str:
@@ -159,7 +158,7 @@ class Established(FieldSpec):
     spark_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
-        _check_share(f"{self.name}.failed", self.failed)
+        require_share(f"{self.name}.failed", self.failed, "0.1")
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         out = empty(last - first, np.int32)
@@ -176,8 +175,3 @@ def _durations(mean_s: float) -> Table:
     seconds = np.arange(1, LONGEST_S, dtype=np.float64)
     shorter = ndtr(np.log(seconds / mean_s) / SPREAD + SPREAD / 2)
     return Table(np.diff(shorter, prepend=0.0, append=1.0))
-
-
-def _check_share(setting: str, share: float) -> None:
-    if not 0 <= share <= 1:
-        raise InputError(Problem(setting, "must be a share from 0 to 1", share, "0.1"))

@@ -16,23 +16,22 @@ import pyarrow as pa
 
 from streamgauge.core.arrays import Int32s
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.distributions import (
-    Sampler,
+from streamgauge.loadgen.fields import FieldSpec, require_count, require_share
+from streamgauge.loadgen.random import (
+    PhiloxBits,
     Uniform,
     keys_in_turn,
+    keys_of_partition,
     partition_shares,
     sampler_of_column,
 )
-from streamgauge.loadgen.random.key_hash import keys_of_partition
-from streamgauge.loadgen.random.philox import PhiloxBits
 
 DRAWS, DRAW_LOW, DRAW_HIGH = 12, 1, 99
 """A reward is a sum of `DRAWS` uniform numbers from low to high, so it is nearly normal."""
 SUM_MEAN, SUM_UNIT = DRAWS * (DRAW_LOW + DRAW_HIGH) // 2, 100
 """The mean of such sums, and the standard deviation that the published generator assumes (it is 99)."""
 MEAN_MAX, DEVIATION_MAX = 10_000, 1_000
-_OFFSET_BYTES, _NULL_BYTES = 4, 1 / 8
+_OFFSET_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,6 @@ class Round(FieldSpec):
     def __post_init__(self) -> None:
         _check_learners(self.name, self.learners)
 
-    @property
-    def row_bytes(self) -> float:
-        return 8
-
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
         return np.arange(first, last, dtype=np.int64) // self._learners_of(bits) + 1
 
@@ -93,8 +88,7 @@ class Owner(FieldSpec):
 
     def __post_init__(self) -> None:
         _check_learners(self.name, self.learners)
-        if not 0 <= self.malformed <= 1:
-            raise InputError(Problem(f"{self.name}.malformed", "must be a share from 0 to 1", self.malformed, "0.001"))
+        require_share(f"{self.name}.malformed", self.malformed, "0.001")
 
     @property
     def key_kind(self) -> str:
@@ -104,20 +98,15 @@ class Owner(FieldSpec):
     def nullable(self) -> bool:
         return self.malformed > 0
 
-    @property
-    def row_bytes(self) -> float:
-        return 4 + (_NULL_BYTES if self.nullable else 0)
-
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         by = sampler_of_column(bits, "uniform", self.learners)
-        parts = [self._owners(by, lanes) for _, lanes in bits.blocks(first, last, 2)]
-        return pa.concat_arrays(parts) if parts else pa.array([], pa.int32())
+        limit = self.malformed * 2.0**32
+        return self.concatenated(
+            [pa.array(by.drawn(lanes[::2]), mask=lanes[1::2] < limit) for _, lanes in bits.blocks(first, last, 2)]
+        )
 
     def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
         return partition_shares("uniform", self.learners, partitions)
-
-    def _owners(self, by: Sampler, lanes: npt.NDArray[np.uint32]) -> pa.Array:
-        return pa.array(by.drawn(lanes[::2]), mask=lanes[1::2] < self.malformed * 2.0**32)
 
 
 @dataclass(frozen=True)
@@ -180,5 +169,4 @@ class Reward(FieldSpec):
 
 
 def _check_learners(name: str, learners: int) -> None:
-    if not 1 <= learners < 2**31:
-        raise InputError(Problem(f"{name}.learners", "must be 1 to 2147483647", learners, "8"))
+    require_count(f"{name}.learners", learners, 2**31 - 1, "8")

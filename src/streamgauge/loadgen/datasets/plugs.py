@@ -7,7 +7,7 @@ In the original, a plug draws the length of its next phase when one ends. That i
 must be made alone. So here all phases of a plug have the same length, and a coin decides for each phase whether the
 plug is on. Adjacent phases with the same state form a longer one. Work assumes half of the peak; no flow reads it.
 
-Plugs have their own clock, which advances with the events of each partition, as in `loadgen.datasets.access_log`.
+Plugs have their own clock, which advances with the events of each partition, as in `loadgen.datasets.web`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ from numpy.typing import NDArray
 
 from streamgauge.core.arrays import Int64s
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.distributions import Uniform, partition_shares
-from streamgauge.loadgen.random.key_hash import partitions_of_numbers
-from streamgauge.loadgen.random.philox import Lanes, PhiloxBits
+from streamgauge.loadgen.fields import FieldSpec, require_count, require_share
+from streamgauge.loadgen.random import Lanes, PhiloxBits, Uniform, partition_shares, partitions_of_numbers
 
 HOUSES_MAX = 10_000
 HOUSEHOLDS, PLUGS = (2, 10), (5, 20)
@@ -117,7 +115,7 @@ class PlugId(FieldSpec):
     spark_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
-        _check_houses(self.name, self.houses)
+        require_count(f"{self.name}.houses", self.houses, HOUSES_MAX, "10")
 
     @property
     def key_kind(self) -> str:
@@ -160,10 +158,9 @@ class PlugValue(FieldSpec):
     spark_type: ClassVar[str] = "double"
 
     def __post_init__(self) -> None:
-        _check_houses(self.name, self.houses)
+        require_count(f"{self.name}.houses", self.houses, HOUSES_MAX, "10")
         for name, share in (("heavy", self.heavy), ("malformed", self.malformed)):
-            if not 0 <= share <= 1:
-                raise InputError(Problem(f"{self.name}.{name}", "must be a share from 0 to 1", share, "0.1"))
+            require_share(f"{self.name}.{name}", share, "0.1")
         for name, number in (("speed", self.speed), ("events_per_second", self.events_per_second)):
             if number < 1:
                 raise InputError(Problem(f"{self.name}.{name}", "must be at least 1", number, "600"))
@@ -172,17 +169,14 @@ class PlugValue(FieldSpec):
     def nullable(self) -> bool:
         return self.malformed > 0
 
-    @property
-    def row_bytes(self) -> float:
-        return 8 + (1 / 8 if self.nullable else 0)
-
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         plugs, seed = grid(bits, self.houses), _own(bits, 5).lanes(0, 2).view(np.uint64)
-        parts = [
-            self._values(plugs, seed, np.arange(first + part.start, first + part.stop), lanes)
-            for part, lanes in bits.blocks(first, last, 2)
-        ]
-        return pa.concat_arrays(parts) if parts else pa.array([], pa.float64())
+        return self.concatenated(
+            [
+                self._values(plugs, seed, np.arange(first + part.start, first + part.stop), lanes)
+                for part, lanes in bits.blocks(first, last, 2)
+            ]
+        )
 
     def _values(self, plugs: Grid, seed: NDArray[np.uint64], numbers: Int64s, lanes: Lanes) -> pa.Array:
         places = _places(numbers, plugs.plugs)
@@ -200,11 +194,6 @@ class PlugValue(FieldSpec):
 
 def _is_load(numbers: Int64s) -> NDArray[np.bool_]:
     return numbers % 2 == 0
-
-
-def _check_houses(name: str, houses: int) -> None:
-    if not 1 <= houses <= HOUSES_MAX:
-        raise InputError(Problem(f"{name}.houses", f"must be 1 to {HOUSES_MAX}", houses, "10"))
 
 
 def _coins(seed: NDArray[np.uint64], places: Int64s, phases: Int64s) -> NDArray[np.bool_]:

@@ -9,13 +9,16 @@ Rules:
 - The file must have the columns that the flow reads. Other columns are not read.
 - Values of a wrong type and missing values are null, and counted. The application decides what a null means.
 - A column without any readable value is refused, unless it is empty and its field is nullable.
-- Keys that are texts, or too large for their type, are numbered (`KeyDictionary`).
+- Keys that are texts, or too large for their type, are numbered 0, 1, 2, ... in the order of first appearance. A key
+  only identifies a thing, so any number will do. Equal keys get the same number in all columns with the same kind of
+  key (caller and callee of a call), also in different files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +30,36 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import EventNumbers, FieldSpec, Payload, StreamSpec
-from streamgauge.loadgen.random.key_hash import key_texts, partitions_of
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits, key_texts, partitions_of
 from streamgauge.loadgen.replay.files import ColumnsError, Content, File, content, digest, no_value, refuse, rows
-from streamgauge.loadgen.replay.key_dictionary import KeyDictionary, numbers
+
+
+@dataclass(frozen=True)
+class KeyDictionary:
+    """The columns over which keys are numbered, in this order. Each `File` has one text column."""
+
+    columns: tuple[File, ...]
+
+
+@lru_cache(maxsize=4)
+def keys(numbering: KeyDictionary) -> pa.Array:
+    """The distinct keys in the order of their numbers."""
+    return pc.unique(pa.chunked_array([_texts(file) for file in numbering.columns])).drop_null()
+
+
+@lru_cache(maxsize=8)
+def numbers(file: File, name: str, numbering: KeyDictionary, kind: str) -> pa.Array:
+    """The number of each row's key in a column of a file, as Spark's type `kind`; null for rows without a key."""
+    (texts,) = [_texts(each) for each in numbering.columns if (each.path, each.columns[0][0]) == (file.path, name)][:1]
+    return pc.index_in(texts, keys(numbering)).cast(arrow_type(kind))
+
+
+def _texts(file: File) -> pa.Array:
+    """The texts of a column, with null for empty ones, quoted or not."""
+    ((name, _),) = file.columns
+    texts = rows(file)[name]
+    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+
 
 TIMES = {"int": 2**31 - 1, "bigint": 2**63 - 1, "timestamp": 253_402_300_799 * US}
 """Types of the data's time, with the latest time of each; for timestamps, the year 9999."""

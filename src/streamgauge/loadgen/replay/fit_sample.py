@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.lineage_columns import LINEAGE
-from streamgauge.core.schema import arrow_type, quote
+from streamgauge.core.schema import LINEAGE, arrow_type, quote
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.fitted import Fitted
 from streamgauge.loadgen.replay import text as text_files

@@ -12,8 +12,7 @@ from operator import attrgetter
 from typing import Any, TypeVar, overload
 
 from streamgauge.metrics.records import Usage
-from streamgauge.transports.busy_time import BusyInterval
-from streamgauge.transports.spi import Chunk
+from streamgauge.transports.spi import BusyInterval, Chunk
 
 T = TypeVar("T")
 

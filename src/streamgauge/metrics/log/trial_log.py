@@ -22,8 +22,7 @@ from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.log.columnar_log import Log, chunk_log, spent_log, usage_log
 from streamgauge.metrics.log.live_figures import Batch, OnlineMetrics
 from streamgauge.metrics.records import Commit, Tick, Usage
-from streamgauge.transports.busy_time import BusyInterval
-from streamgauge.transports.spi import Chunk, Delivery
+from streamgauge.transports.spi import BusyInterval, Chunk, Delivery
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan

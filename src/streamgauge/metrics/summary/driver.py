@@ -16,7 +16,7 @@ from streamgauge.metrics.records import RUNNER, STILL_US_MIN
 from streamgauge.metrics.summary.resources import usage_by_second
 from streamgauge.metrics.summary.spans import is_measured
 from streamgauge.results.run import DelayPercentiles, DriverResult
-from streamgauge.transports.busy_time import BusyInterval
+from streamgauge.transports.spi import BusyInterval
 
 
 def driver_result(record: TrialRecord) -> DriverResult:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgauge.artifacts.tables import BATCHES
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.metrics.log.trial_log import Batch, TrialLog
 
 

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from streamgauge.artifacts.tables import OPERATORS
 from streamgauge.core.clock import US
-from streamgauge.core.operator_rows import OperatorRows
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.engine_reports import OperatorRows
+from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Node, Select, Source
 from streamgauge.metrics.log.trial_log import Batch, TrialLog
 from streamgauge.results.run import Operator
-from streamgauge.stats.percentile import carries
+from streamgauge.stats.samples import carries
 
 LOW = 0.05
 """The percentile of the throughput that stands beside its mean (Bordin 2017, section 3.1.1)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.results.run import Phase
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Problem
-from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.core.schema import quote, quoted
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START, quote, quoted
 from streamgauge.core.value_types import INT, from_duckdb
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.plan import Plan
@@ -21,7 +20,7 @@ from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.preflight.program.reference import table_types, time_name
 from streamgauge.preflight.program.tables import OutputTable, ProgramTable
 from streamgauge.system.user_code import duckdb_lines, first_line
-from streamgauge.transports.kafka.message_times import UNITS, in_year, units_of
+from streamgauge.transports.kafka.topics import UNITS, in_year, units_of
 
 RATE_PER_S, DURATION_S = 1000.0, 5.0
 SAMPLED_US = (631_152_000 * US, 4_102_444_800 * US)

@@ -31,8 +31,7 @@ from streamgauge.preflight.program.rules import (
 )
 from streamgauge.preflight.program.tables import InputTable, OutputTable, ProgramTable, read
 from streamgauge.preflight.user_job import NoParameters, UserJob
-from streamgauge.transports.kafka.message_times import UNITS
-from streamgauge.transports.kafka.program_topics import InputTopic, OutputTopic, ProgramTopics
+from streamgauge.transports.kafka.topics import UNITS, InputTopic, OutputTopic, ProgramTopics
 from streamgauge.workloads.registry import Job
 
 SPARE_S = 5.0

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END
-from streamgauge.core.schema import quote
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END, quote
 from streamgauge.core.value_types import TIMESTAMP, ValueType, from_duckdb
 from streamgauge.jobs import TIME
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.preflight.program.tables import OutputTable
 from streamgauge.system.user_code import duckdb_lines, first_line
-from streamgauge.transports.kafka.message_times import UNITS
+from streamgauge.transports.kafka.topics import UNITS
 
 PLANNED_TIME = "planned_time"
 """The time column of the tables of a reference, if a field has the usual name."""

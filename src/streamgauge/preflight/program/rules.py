@@ -8,14 +8,14 @@ from itertools import combinations
 from pathlib import Path
 
 from streamgauge.core.errors import InputError, Problem, nearest
-from streamgauge.core.lineage_columns import LINEAGE
+from streamgauge.core.schema import LINEAGE
 from streamgauge.core.value_types import BOOLEAN, DECIMAL, FLOAT, INT, LIST, STRING, TIMESTAMP, ValueType
 from streamgauge.dataflow.program import placeholders, unknown_placeholders
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.preflight.program.tables import EXAMPLES, FIELDS_EXAMPLE, InputTable, OutputTable, ProgramTable
-from streamgauge.transports.kafka.formats.avro_schema import KINDS as AVRO_TYPES
-from streamgauge.transports.kafka.formats.avro_schema import Leaf, leaves
-from streamgauge.transports.kafka.program_topics import AVRO
+from streamgauge.transports.kafka.encodings.api import AVRO
+from streamgauge.transports.kafka.encodings.avro import KINDS as AVRO_TYPES
+from streamgauge.transports.kafka.encodings.avro import Leaf, leaves
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PLAIN = {

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from streamgauge.core.delivery_guarantee import Delivery
+from streamgauge.core.engine_reports import Delivery
 from streamgauge.core.errors import InputError, JobError, Problem, choices_of, near, nearest, rule_of
 from streamgauge.core.units import parse_duration
 from streamgauge.dataflow.program import Ready
@@ -17,7 +17,8 @@ from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.preflight.program.field_tables import specs_of
 from streamgauge.preflight.user_job import SINK
-from streamgauge.transports.kafka.program_topics import AVRO, Kind, MessageFormat, RecordTimestamp
+from streamgauge.transports.kafka.encodings.api import AVRO, Kind, MessageFormat
+from streamgauge.transports.kafka.topics import RecordTimestamp
 
 Name = Annotated[str | None, AfterValidator(lambda value: value or None)]
 """A name that may be left out, or be empty."""

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from streamgauge.core.errors import InputError, JobError, SettingError
 from streamgauge.core.formatting import NONE, format_rate, format_us, format_value
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.document_blocks import GLOSSARY, Block, Document, Drawing, Facts, Figure, Table
 from streamgauge.report.documents import run_answer
 from streamgauge.results.run import Result

@@ -7,7 +7,7 @@ from types import TracebackType
 from rich.console import Console
 
 from streamgauge.core.formatting import format_duration
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.documents.matrix import cell_line
 from streamgauge.report.terminal.console import STYLES, TrialView, console, say
 from streamgauge.results.matrix import MatrixCell, MatrixResult

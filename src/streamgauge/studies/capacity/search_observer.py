@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from streamgauge.engines.latency_probe import DOUBT_SHARE, Breakdown, Times
 from streamgauge.results.breakdown import Decomposition, TrialLatency
-from streamgauge.stats.percentile import carries
+from streamgauge.stats.samples import carries
 from streamgauge.studies.latency_breakdown import saved_results, stages
 from streamgauge.studies.latency_breakdown.trial_evidence import TrialEvidence
 

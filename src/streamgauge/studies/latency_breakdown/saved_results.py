@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_ORDINAL, EVENT_TIME, partitions_of
+from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_ORDINAL, EVENT_TIME, partitions_of
 from streamgauge.engines.latency_probe import Times
 from streamgauge.verification.spool import results_file
 

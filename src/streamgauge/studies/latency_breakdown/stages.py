@@ -8,7 +8,7 @@ import numpy as np
 
 from streamgauge.engines.latency_probe import StageTimes, Times
 from streamgauge.results.breakdown import LatencyFigures, StageFigures
-from streamgauge.stats.percentile import carries
+from streamgauge.stats.samples import carries
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 

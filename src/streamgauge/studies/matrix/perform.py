@@ -12,7 +12,7 @@ from typing import Any
 from streamgauge.artifacts.run_folder import RunFolder, disk
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import MachineError, StreamgaugeError
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.run import Result

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, LINEAGE
-from streamgauge.core.schema import Field, Schema, quote, quoted
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema, quote, quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.expressions.types import element_type
 from streamgauge.dataflow.lineage import needed_columns

@@ -11,8 +11,7 @@ from streamgauge.core.arrays import Floats
 from streamgauge.core.clock import US
 from streamgauge.engines.operator_profiler import Slice
 from streamgauge.results.profile import TupleTime
-from streamgauge.stats.percentile import carries, observations_needed
-from streamgauge.stats.sign_test import positives_needed
+from streamgauge.stats.samples import carries, observations_needed, positives_needed
 
 Q = 0.99
 CONFIDENCE = 0.95

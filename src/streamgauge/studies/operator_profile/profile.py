@@ -49,7 +49,7 @@ from streamgauge.results.profile import (
     Weights,
 )
 from streamgauge.stats.parallelism_advice import advised, multiplied, spread, work
-from streamgauge.stats.percentile import carries, observations_needed
+from streamgauge.stats.samples import carries, observations_needed
 from streamgauge.studies.operator_profile import published
 from streamgauge.studies.operator_profile.operator_io import OperatorIO
 from streamgauge.studies.operator_profile.per_tuple_cost import Q, per_tuple_cost, resampled, too_few, unreported

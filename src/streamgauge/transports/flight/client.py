@@ -1,7 +1,11 @@
-"""The client for engines: query the frontier, read a range, send results. Small, because it is shipped to executors."""
+"""The client for engines: query the frontier, read a range, send results. Small, because it is shipped to executors.
+
+Every call carries the run's random token, which both servers check before anything is read (`TokenCheck`).
+"""
 
 from __future__ import annotations
 
+import hmac
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,7 +13,30 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.flight as flight
 
-from streamgauge.transports.flight.access import call_options
+HEADER = "authorization"
+
+
+class _Checked(flight.ServerMiddleware):
+    pass
+
+
+class TokenCheck(flight.ServerMiddlewareFactory):
+    """Refuses every call without the run's token."""
+
+    def __init__(self, token: str) -> None:
+        super().__init__()
+        self._expected = f"Bearer {token}".encode()
+
+    def start_call(self, info: Any, headers: dict[str, list[str]]) -> flight.ServerMiddleware:
+        credentials = next((values[0] for name, values in headers.items() if name.lower() == HEADER), "")
+        if not hmac.compare_digest(credentials.encode(), self._expected):
+            raise flight.FlightUnauthenticatedError("the run's token is missing or wrong")
+        return _Checked()
+
+
+def call_options(token: str, timeout_s: float | None = None) -> flight.FlightCallOptions:
+    return flight.FlightCallOptions(timeout=timeout_s, headers=[(HEADER.encode(), f"Bearer {token}".encode())])
+
 
 _TIMEOUT_S = 60.0
 _clients: dict[str, flight.FlightClient] = {}

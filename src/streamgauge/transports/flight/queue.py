@@ -12,11 +12,9 @@ import pyarrow as pa
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
-from streamgauge.core.lineage_columns import INGEST_TIME
-from streamgauge.transports.busy_time import BusyInterval, BusyTracker
-from streamgauge.transports.read_log import Reader, ReadLog
-from streamgauge.transports.spi import Chunk, Delivery, Overflow
-from streamgauge.transports.unread_time import UnreadTime
+from streamgauge.core.schema import INGEST_TIME
+from streamgauge.transports.logs import Reader, ReadLog, UnreadTime
+from streamgauge.transports.spi import BusyInterval, BusyTracker, Chunk, Delivery, Overflow
 
 SMALL_ROWS = 32_768
 """Smaller batches are merged before delivery, because many small ones slow the reader down."""
@@ -164,12 +162,12 @@ class FlightQueue:
     def _log_deliveries(self, stream: str, from_us: int, to_us: int, batch: int, reader: Reader) -> list[Delivery]:
         parts = self._reads[stream].note(from_us, to_us, batch, reader, self._now_us())
         self._unread.read(min(reads.reached_us for reads in self._reads.values()))
-        deliveries = [replace(part, events=self._count(part)) for part in parts]
+        deliveries = [
+            replace(part, events=sum(chunk.num_rows for chunk in self._slice(stream, part.from_us, part.to_us)))
+            for part in parts
+        ]
         self._delivery_log += deliveries
         return deliveries
-
-    def _count(self, part: Delivery) -> int:
-        return sum(batch.num_rows for batch in self._slice(part.stream, part.from_us, part.to_us))
 
 
 def _merged(chunks: list[pa.RecordBatch], columns: tuple[str, ...], ingest_us: int) -> list[pa.RecordBatch]:

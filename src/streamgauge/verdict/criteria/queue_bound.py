@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.config.thresholds import BOUND_S_MIN
+from streamgauge.config.limits import BOUND_S_MIN
 from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Check
 from streamgauge.verdict.criteria.check_spec import CheckSpec, make_check

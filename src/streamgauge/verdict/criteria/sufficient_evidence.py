@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.config.thresholds import BATCHES_MIN, WINDOWS_MIN
+from streamgauge.config.limits import BATCHES_MIN, WINDOWS_MIN
 from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Check
 from streamgauge.verdict.criteria.check_spec import CheckSpec, Condition, combine

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamgauge.core.errors import JobError, Problem
-from streamgauge.core.lineage_columns import WINDOW_END
-from streamgauge.core.schema import quoted
+from streamgauge.core.schema import WINDOW_END, quoted
 from streamgauge.verification.sink_comparison import Comparison, DiffSpec
 from streamgauge.verification.spool import ReceivedResults
 from streamgauge.verification.user_job.rows import ARRIVAL_NUMBER, BATCH, copies, expect, with_window

@@ -14,8 +14,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME
-from streamgauge.core.schema import quote
+from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME, quote
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType
 from streamgauge.diff.compare import types_of
 from streamgauge.diff.value_sql import normal

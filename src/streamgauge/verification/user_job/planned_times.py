@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.core.schema import quote, quoted
+from streamgauge.core.schema import EVENT_TIME, quote, quoted
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.jobs import RecordKey
 from streamgauge.verification.spool import ReceivedResults

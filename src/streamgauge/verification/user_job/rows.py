@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgauge.core.errors import EngineError
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, LINEAGE, WINDOW_START
-from streamgauge.core.schema import quote, quoted
+from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, LINEAGE, WINDOW_START, quote, quoted
 from streamgauge.core.value_types import DECIMAL, FLOAT, MAP, ValueType
 from streamgauge.diff.compare import types_of
 from streamgauge.diff.value_sql import normal

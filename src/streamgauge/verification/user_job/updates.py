@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
-from streamgauge.core.schema import quoted
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, quoted
 from streamgauge.diff import compare as answers
 from streamgauge.diff.sql import normal_rows
 from streamgauge.metrics.latency.event_latency import ENGINE_BATCH

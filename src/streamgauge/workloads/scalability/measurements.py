@@ -10,7 +10,7 @@ from typing import Protocol
 from pydantic import Field
 
 from streamgauge.loadgen.fields import Integer, RecordTime, RoundRobinKey, StreamSpec
-from streamgauge.loadgen.random.distributions import TABLE_DOMAIN_MAX
+from streamgauge.loadgen.random import TABLE_DOMAIN_MAX
 from streamgauge.workloads.registry import Parameters
 
 STREAM = "measurements"

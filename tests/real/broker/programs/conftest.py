@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streamgauge.transports.kafka.broker.broker import Broker
+from streamgauge.transports.kafka.broker import Broker
 from tests.helpers_broker_trials import require_jars
 
 

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.core.lineage_columns import event_id_base
-from streamgauge.core.schema import Schema, arrow_type
+from streamgauge.core.schema import Schema, arrow_type, event_id_base
 from streamgauge.dataflow.builder import hop, session, source, table, tumble, union
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Window

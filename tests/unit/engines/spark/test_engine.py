@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.engines.spark.engine import DSTREAM, MICRO_BATCH, REAL_TIME, ExecutionMode, SparkEngine
 from streamgauge.engines.spark.session.progress import DStreamProgress, progress_of
 from streamgauge.system.child_processes import ChildFailed

@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
-from streamgauge.core.lineage_columns import EVENT_ID, event_id_base
+from streamgauge.core.schema import EVENT_ID, event_id_base
 from streamgauge.engines.spark.latency_probe import STAGES as OF_MICRO_BATCHES
 from streamgauge.engines.spark.latency_probe import Batch
 from streamgauge.engines.spark.latency_probe_dstream import (

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import EVENT_TIME, Schema
 from streamgauge.dataflow.builder import hop, source, table, union
 from streamgauge.dataflow.nodes import Node, Source
 from streamgauge.dataflow.operators.api import ROW, Processor

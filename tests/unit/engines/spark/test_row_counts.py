@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from streamgauge.core.operator_rows import OperatorRows
+from streamgauge.core.engine_reports import OperatorRows
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import hop, source

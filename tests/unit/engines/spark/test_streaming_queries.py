@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from streamgauge.core.clock import US
-from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
+from streamgauge.core.engine_reports import OperatorCounts, OperatorRows
 from streamgauge.engines.spark import row_counts
 from streamgauge.engines.spark.io.flight import FlightAdapter
 from streamgauge.engines.spark.io.spi import QueryStart

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END, Schema
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Explode, Flow, Node, Select, Sink, Source, Where, Window, WindowAggregate
 from streamgauge.engines.duckdb_oracle.lowering import sql

@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.loadgen.datasets.calls import LONGEST_S, PITCH_S, TALK_S, Called, Caller, Duration, Established
 from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 
 BITS = PhiloxBits(seed=1, stream=0, partition=0, field=0)
 CALLER = Caller("calling", 500, 20, 0.25)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from streamgauge.loadgen.datasets.leads import Action, Owner, Reward, Round, Turn
-from streamgauge.loadgen.random.distributions import Uniform
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits, Uniform
 
 BITS = PhiloxBits(seed=1, stream=1, partition=0, field=2)
 ACTION = Action("action", ("page1", "page2", "page3"))

@@ -25,7 +25,7 @@ from streamgauge.loadgen.datasets.plugs import (
     grid,
 )
 from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 
 BITS = PhiloxBits(seed=1, stream=0, partition=0, field=0)
 HOUSES = 10

@@ -1,4 +1,7 @@
-"""Readings of sensors: any slice alone, near their device's level, spikes as planted, sums exact."""
+"""Readings of sensors: any slice alone, near their device's level, spikes as planted, sums exact.
+
+Readings of machines: any slice alone, in turn, of one cluster each, and overloaded as long and as often as said.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,21 @@ import numpy as np
 import pytest
 
 from streamgauge.core.errors import InputError
-from streamgauge.loadgen.datasets.sensors import DRIFT, GRID, NOISE, SPIKE_LOW, SPREAD, Reading
-from streamgauge.loadgen.fields import Key
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.datasets.sensors import (
+    DRIFT,
+    FREE_SHARE,
+    GRID,
+    NOISE,
+    PHASE_READINGS,
+    SPIKE_LOW,
+    SPREAD,
+    Cluster,
+    InTurn,
+    Reading,
+    Usage,
+)
+from streamgauge.loadgen.fields import FieldSpec, Key
+from streamgauge.loadgen.random import PhiloxBits
 
 DEVICE = Key("device", 20)
 BITS = PhiloxBits(seed=1, stream=0, partition=0, field=1)
@@ -62,3 +77,70 @@ def test_a_share_above_one_is_refused() -> None:
     """Before anything is made."""
     with pytest.raises(InputError, match=r"temp\.spikes"):
         Reading("temp", DEVICE, 0, 22.0, 1.5)
+
+
+MACHINE = InTurn("machine", 50)
+FIELDS: list[FieldSpec] = [
+    Cluster("cluster", MACHINE, 1, 8), MACHINE,
+    Usage("cpu", MACHINE, 1, 0.4, 0.2), Usage("memory", MACHINE, 1, 0.5, 0.2),
+]  # fmt: skip
+PHASE_EVENTS = PHASE_READINGS * 50
+
+
+def column(number: int, first: int, last: int, partition: int = 0, field: FieldSpec | None = None) -> np.ndarray:
+    return (field or FIELDS[number]).column(PhiloxBits(1, 0, partition, number), first, last)
+
+
+def overloaded(number: int, first: int, last: int, partition: int = 0) -> np.ndarray:
+    """Which readings differ from those of the same machines when none is ever overloaded."""
+    usage = FIELDS[number]
+    assert isinstance(usage, Usage)
+    calm = Usage(usage.name, MACHINE, 1, usage.mean, 0.0)
+    return column(number, first, last, partition) != column(number, first, last, partition, calm)
+
+
+def test_machines_report_in_turn_and_stay_in_their_cluster() -> None:
+    """Each once before any comes again, wherever one begins; clusters have them in turn as well."""
+    machines, clusters = column(1, 120, 220), column(0, 120, 220)
+    assert machines[:50].tolist() == [*range(20, 50), *range(20)]
+    assert machines[50:].tolist() == machines[:50].tolist()
+    assert clusters.tolist() == (machines % 8).tolist()
+    assert (machines.dtype, clusters.dtype) == (np.int32, np.int32)
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_usage_is_a_share_on_a_grid(number: int) -> None:
+    """So that sums are exact in any order."""
+    usage = column(number, 0, 50_000)
+    assert usage.min() > 0
+    assert usage.max() < 1
+    assert np.array_equal(usage * GRID, np.rint(usage * GRID))
+
+
+def test_usage_never_passes_the_whole() -> None:
+    """A spike of a machine that is nearly full ends there."""
+    usage = column(3, 0, 50_000, field=Usage("memory", MACHINE, 1, 0.9, 0.0))
+    assert usage.max() == 1
+    assert (usage == 1).mean() < 0.1
+
+
+def test_an_overloaded_machine_uses_nearly_all() -> None:
+    """Of what an ordinary one has free, a tenth is left; ordinary ones lie around the mean, but for their spikes."""
+    usage, high = column(2, 0, 50_000), overloaded(2, 0, 50_000)
+    free = FREE_SHARE * (1 - 0.4)
+    near = 0.4 * (SPREAD + DRIFT + NOISE) * 1.1
+    assert abs(np.median(usage[high]) - (1 - free)) < FREE_SHARE * near
+    assert (usage[high] > 0.9).all()
+    assert np.quantile(np.abs(usage[~high] - 0.4), 0.98) < near
+
+
+def test_phases_are_of_a_machine_whole_and_as_many_as_said() -> None:
+    """All its readings of a phase or none, in both metrics and in every partition; a fifth of machines and phases."""
+    events = 200 * PHASE_EVENTS
+    cpu = overloaded(2, 0, events).reshape(200, PHASE_READINGS, 50)
+    assert (cpu.all(axis=1) | ~cpu.any(axis=1)).all()
+    assert cpu.mean() == pytest.approx(0.2, abs=0.02)
+    assert 0 < cpu[:, :, 7].any(axis=1).sum() < 200
+    assert (overloaded(3, 0, PHASE_EVENTS * 3) == overloaded(2, 0, PHASE_EVENTS * 3)).all()
+    assert (overloaded(2, 0, PHASE_EVENTS * 3, partition=1) == overloaded(2, 0, PHASE_EVENTS * 3)).all()
+    assert column(2, 0, 100, partition=1).tolist() != column(2, 0, 100).tolist()

@@ -14,7 +14,7 @@ import pytest
 
 from streamgauge.core.errors import InputError
 from streamgauge.loadgen.fields import FieldSpec
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 from streamgauge.loadgen.replay.fit_sample import FREQUENT, fit
 
 ROWS = 20_000

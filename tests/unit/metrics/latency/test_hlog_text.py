@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.latency.event_latency import LatencyRule, SinkLatencies, sink_latencies
 from streamgauge.metrics.latency.hlog_text import hlog_text
 from tests.unit.helpers_trials import kinds_in

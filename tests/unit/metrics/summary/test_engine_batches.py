@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from streamgauge.artifacts.tables import BATCHES
-from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.metrics.summary.engine_batches import batches_table
 
 START = 1_700_000_000 * US

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.summary.spans import phases
 
 START = 1_700_000_000 * US

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from streamgauge.artifacts.run_folder import MATRIX, write_study
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.documents.matrix import cell_line, document, plan_document
 from streamgauge.report.html.render import render
 from streamgauge.report.studies import rerender_study, show_matrix, show_plan

@@ -25,7 +25,7 @@ from streamgauge.studies.scalability.command import exit_code, plan_scale, scale
 from streamgauge.studies.scalability.criteria import Judged, judge
 from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.study import study_of
-from streamgauge.system.lock import try_lock
+from streamgauge.system.disk import try_lock
 from streamgauge.trial.run import run_single
 from tests.unit.studies.scalability.helpers_scale import LAWS, RecordingObserver, made, scale_experiment, simulated
 

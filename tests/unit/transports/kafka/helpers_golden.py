@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from streamgauge.transports.kafka.client.result_messages import Mark, Position
-from tests.unit.transports.kafka.codecs.test_avro import read
-from tests.unit.transports.kafka.codecs.test_compact import taken_apart
+from streamgauge.transports.kafka.result_messages import Mark, Position
+from tests.unit.transports.kafka.encodings.test_avro import read
+from tests.unit.transports.kafka.encodings.test_compact import taken_apart
 from tests.unit.transports.kafka.helpers_rows import KINDS, MOMENT
 
 FOLDER = Path(__file__).parent / "golden"
@@ -78,8 +78,8 @@ def _with_times(found: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
 
 def _write() -> None:
     """Writes the files anew: `python -m tests.unit.transports.kafka.helpers_golden`. The page shows some of them."""
-    from streamgauge.transports.kafka.codecs.api import encoding
-    from streamgauge.transports.kafka.codecs.avro import Avro
+    from streamgauge.transports.kafka.encodings.avro import Avro
+    from streamgauge.transports.kafka.encodings.choice import encoding
     from tests.unit.transports.kafka.helpers_rows import batch_of
 
     for name, (kinds, row) in EVENTS.items():

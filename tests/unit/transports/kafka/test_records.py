@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from streamgauge.transports.kafka.client.result_messages import key_of, mark_of, table_of, wire
-from streamgauge.transports.kafka.client.settings import ENCODINGS
-from streamgauge.transports.kafka.codecs.api import encoding
-from streamgauge.transports.kafka.codecs.avro import Avro
+from streamgauge.transports.kafka.encodings.avro import Avro
+from streamgauge.transports.kafka.encodings.choice import encoding
+from streamgauge.transports.kafka.result_messages import key_of, mark_of, table_of, wire
+from streamgauge.transports.kafka.settings import ENCODINGS
 from tests.unit.transports.kafka.helpers_golden import (
     EVENTS,
     MARKS,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from streamgauge.core.clock import US
-from streamgauge.transports.kafka.client.program_results import ResultParser
-from streamgauge.transports.kafka.codecs.api import columns_of, encoding
-from streamgauge.transports.kafka.program_topics import OutputTopic
+from streamgauge.transports.kafka.encodings.choice import columns_of, encoding
+from streamgauge.transports.kafka.program_results import ResultParser
+from streamgauge.transports.kafka.topics import OutputTopic
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "wire.md"

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.diff.compare import types_of
 from streamgauge.verification.user_job import rows as native_rows
 from streamgauge.verification.user_job.truth import verify_user_job

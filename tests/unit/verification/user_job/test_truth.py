@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from streamgauge.core.errors import EngineError
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType
 from streamgauge.engines.spi import BatchRequest
 from streamgauge.verification.sink_comparison import comparison, due_after_early_end

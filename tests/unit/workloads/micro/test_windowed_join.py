@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.loadgen.fields import Key
-from streamgauge.loadgen.random.distributions import probabilities
+from streamgauge.loadgen.random import probabilities
 from streamgauge.workloads import registry
 from streamgauge.workloads.micro.windowed_join import SHARE
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from streamgauge.core.clock import US
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.engines.duckdb_oracle.engine import Oracle
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 from streamgauge.workloads import registry
 from tests.unit.helpers_duckdb import duckdb_session
 

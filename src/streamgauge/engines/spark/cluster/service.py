@@ -15,9 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.core.cpu_sets import format_cpus, parse_cpus
 from streamgauge.core.errors import InputError, MachineError, Problem, attempt
-from streamgauge.core.units import parse_size
+from streamgauge.core.units import format_cpus, parse_cpus, parse_size
 from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member, Report, ended_in_words
 from streamgauge.engines.spark.cluster import state
 from streamgauge.engines.spark.cluster.state import MASTER
@@ -25,8 +24,8 @@ from streamgauge.engines.spark.session.environment import SET_ASIDE_EVERYWHERE, 
 from streamgauge.engines.spark.session.masters import HOST, SCHEME
 from streamgauge.engines.spark.session.python_workers import view_of_spark_home
 from streamgauge.system.child_processes import wait_until
+from streamgauge.system.disk import try_lock
 from streamgauge.system.java import find_java, java_environment
-from streamgauge.system.lock import try_lock
 from streamgauge.system.machine import cpus, memory_bytes, pin_threads
 
 LOCK = ".lock"

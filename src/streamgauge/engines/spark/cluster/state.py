@@ -18,7 +18,7 @@ import psutil
 from streamgauge.core.errors import InputError, MachineError, Problem
 from streamgauge.engines.local_cluster import Cluster, Member
 from streamgauge.engines.spark.session.masters import HOST, is_standalone, places
-from streamgauge.system.scratch import PREFIX
+from streamgauge.system.disk import PREFIX
 
 MASTER = "master"
 FILE = "cluster.json"

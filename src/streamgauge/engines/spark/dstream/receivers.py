@@ -12,13 +12,13 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.dstream.state import Batch
 from streamgauge.engines.spark.session.progress import Block
 from streamgauge.engines.spi import Edges
 from streamgauge.transports.flight import client
-from streamgauge.transports.socket.lines import SEPARATOR
+from streamgauge.transports.socket.endpoint import SEPARATOR
 
 _BLOCK = re.compile(r"\(input-\d+-(\d+),Some\((\d+)\)\)")
 """Spark's text for a stored block: its number and its number of records."""

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from streamgauge.core.lineage_columns import INGEST_TIME
+from streamgauge.core.schema import INGEST_TIME
 from streamgauge.engines.spark.lowering.columns import column, columns
 
 EVENTS = 4096

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import _parse_datatype_string
 
-from streamgauge.core.lineage_columns import LINEAGE
+from streamgauge.core.schema import LINEAGE
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.io.event_batching import packed_schema, row_schema, unpack
 from streamgauge.engines.spark.io.flight_source import named

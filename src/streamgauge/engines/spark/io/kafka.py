@@ -23,8 +23,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import StructType
 
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.core.plugin_options import CLIENT_FILE, TUNED
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.core.units import backquote
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.io.spi import QueryStart, Reader
@@ -32,10 +32,10 @@ from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.lowering.row_counter import RowCounter
 from streamgauge.engines.spi import Edges
-from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Position, Types, is_carried, key_of, wire
-from streamgauge.transports.kafka.client.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
-from streamgauge.transports.kafka.codecs.api import encoding
-from streamgauge.transports.kafka.topic_names import results_of, stream_of, topic_of
+from streamgauge.transports.kafka.encodings.choice import encoding
+from streamgauge.transports.kafka.result_messages import MARK, Mark, Position, Types, is_carried, key_of, wire
+from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
+from streamgauge.transports.kafka.topics import results_of, stream_of, topic_of
 
 WHOLE = {"startingOffsets": "earliest", "failOnDataLoss": "true"}
 """Without these a job would not read all that it is offered."""

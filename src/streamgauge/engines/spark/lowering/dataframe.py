@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.core.errors import EngineError
-from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import (
     Distinct,

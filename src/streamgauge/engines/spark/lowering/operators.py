@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import EngineError
-from streamgauge.core.lineage_columns import WINDOW_END, WINDOW_START
+from streamgauge.core.schema import WINDOW_END, WINDOW_START
 from streamgauge.core.units import backquote
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.expressions import check as expressions

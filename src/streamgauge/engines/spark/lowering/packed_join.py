@@ -19,8 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.core.schema import arrow_type
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START, arrow_type
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Source, WindowJoin
 from streamgauge.engines.spark.lowering import arrow_blocks

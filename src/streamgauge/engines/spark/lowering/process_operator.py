@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Process, Source
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts

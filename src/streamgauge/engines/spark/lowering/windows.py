@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from math import gcd
 
 from streamgauge.core.errors import InputError
-from streamgauge.core.lineage_columns import WINDOW_END, WINDOW_START
+from streamgauge.core.schema import WINDOW_END, WINDOW_START
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.expressions import check
 from streamgauge.dataflow.nodes import Process, RunningAggregate, Window, WindowAggregate, WindowJoin

@@ -16,8 +16,7 @@ from pathlib import Path
 
 from streamgauge.core.errors import MachineError
 from streamgauge.engines.spark.session.masters import is_local
-from streamgauge.system.jars import JarSet, resolved
-from streamgauge.system.java import OPTION_VARIABLES
+from streamgauge.system.java import OPTION_VARIABLES, JarSet, resolved
 from streamgauge.system.python_path import VARIABLE as PYTHONPATH
 from streamgauge.system.python_path import removed_entries
 

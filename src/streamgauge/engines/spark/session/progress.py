@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from streamgauge.core import batch_progress as steps
-from streamgauge.core.batch_progress import ADD_BATCH, BatchProgress
+from streamgauge.core import engine_reports as steps
 from streamgauge.core.clock import US
+from streamgauge.core.engine_reports import ADD_BATCH, BatchProgress
 from streamgauge.engines.spark.session.logs import MS
 
 _DURATIONS = {

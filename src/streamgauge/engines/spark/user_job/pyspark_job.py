@@ -23,7 +23,7 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQueryManager
 from pyspark.sql.types import LongType, StructType, TimestampType
 
 from streamgauge.core.errors import JobError, Problem
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.lowering.columns import column
 from streamgauge.engines.spark.session.masters import is_local

@@ -15,7 +15,7 @@ from streamgauge.core.errors import InputError, MachineError, Problem
 from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member
 from streamgauge.engines.spark.cluster import service, state
 from streamgauge.engines.spark.cluster.service import end, resolve, start, stop
-from streamgauge.system.lock import try_lock
+from streamgauge.system.disk import try_lock
 from tests.unit.engines.spark.cluster.conftest import MASTER
 
 TWO = ClusterRequest(2)

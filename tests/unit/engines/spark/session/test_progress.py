@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.engines.spark.session.progress import batch_progress
 
 START_US = 1_700_000_000 * US

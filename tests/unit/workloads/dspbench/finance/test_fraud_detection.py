@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.loadgen.datasets.transactions import STATES
+from streamgauge.loadgen.datasets.finance import STATES
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.finance.fraud_detection import likelihoods, steps
 from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth

@@ -22,8 +22,8 @@ from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.operator_runtime import OperatorRuntime
-from streamgauge.loadgen.datasets.traffic.gps_traces import SPEED_GRID
-from streamgauge.loadgen.datasets.traffic.road_map import BOX, roads
+from streamgauge.loadgen.datasets.gps_traces import SPEED_GRID
+from streamgauge.loadgen.datasets.road_map import BOX, roads
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.sensors.traffic_monitoring import (
     BLOCK_SPEEDS,
@@ -35,7 +35,7 @@ from streamgauge.workloads.dspbench.sensors.traffic_monitoring import (
     match_roads,
 )
 from tests.unit.helpers_duckdb import duckdb_session
-from tests.unit.loadgen.datasets.traffic.helpers_degrees import to_degrees
+from tests.unit.loadgen.datasets.helpers_degrees import to_degrees
 from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 
 WORKLOAD = registry.get("traffic_monitoring")

@@ -19,7 +19,7 @@ from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
-from streamgauge.loadgen.datasets.traffic.road_map_file import read_roads
+from streamgauge.loadgen.datasets.road_map import read_roads
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads import registry

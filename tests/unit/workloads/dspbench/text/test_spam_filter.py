@@ -17,9 +17,9 @@ from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us
-from streamgauge.loadgen.datasets.mails import Message
+from streamgauge.loadgen.datasets.texts import Message
 from streamgauge.loadgen.plan import Plan
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.text.spam_filter import (

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from streamgauge.core.clock import US
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.grouped_arrays import load
-from streamgauge.loadgen.datasets.access_log import AccessLine
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.datasets.web import AccessLine
+from streamgauge.loadgen.random import PhiloxBits
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.web.log_processing import VolumeCounter
 from tests.unit.workloads.helpers_cuts import BOTH, answered, whole_and_in_parts, without_truth

@@ -1,1 +1,0 @@
-"""A road map and vehicles' GPS traces."""

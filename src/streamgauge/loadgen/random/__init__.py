@@ -1,1 +1,0 @@
-"""Counter-based random numbers and key distributions."""

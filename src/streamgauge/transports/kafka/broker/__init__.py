@@ -1,1 +1,0 @@
-"""Brokers: own ones as processes, topics, and reading a partition's log."""

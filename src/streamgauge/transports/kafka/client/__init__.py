@@ -1,1 +1,0 @@
-"""The driver's side: settings, producer, outlet, inlet and result messages."""

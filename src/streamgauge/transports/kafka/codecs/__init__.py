@@ -1,1 +1,0 @@
-"""How a message carries a row: compact, Avro, JSON."""

@@ -1,0 +1,41 @@
+"""The encoding of a topic: by the transport's option, or by the declaration of a program."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from streamgauge.core.schema import TYPES, ColumnTypes, arrow_type
+from streamgauge.transports.kafka.encodings.api import EngineEncoding, MessageFormat, ProgramFormat
+from streamgauge.transports.kafka.encodings.avro import Avro
+from streamgauge.transports.kafka.encodings.compact import Compact
+from streamgauge.transports.kafka.encodings.json import Json
+from streamgauge.transports.kafka.encodings.text import Csv, Text
+
+_KINDS = {arrow_type(kind): kind for kind in TYPES}
+
+
+def encoding(name: str, columns: ColumnTypes) -> EngineEncoding:
+    """The encoding of a stream; `name` is one of `settings.ENCODINGS`."""
+    if name == "json":
+        return Json(columns)
+    return Avro(columns) if name == "avro" else Compact(columns)
+
+
+def format_of(declared: MessageFormat, columns: ColumnTypes) -> ProgramFormat:
+    """The format of messages with these fields."""
+    match declared.kind:
+        case "json":
+            return Json(columns, nested=True)
+        case "csv":
+            return Csv(columns, declared.delimiter)
+        case "text":
+            return Text(columns)
+        case "avro":
+            return Avro(columns, declared.schema)
+        case "avro-confluent":
+            return Avro(columns, declared.schema, declared.schema_id)
+
+
+def columns_of(schema: pa.Schema) -> ColumnTypes:
+    """The columns of a schema with their Spark SQL types."""
+    return tuple((field.name, _KINDS[field.type]) for field in schema)

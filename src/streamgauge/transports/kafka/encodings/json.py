@@ -1,0 +1,158 @@
+"""Messages that are JSON objects, written by DuckDB. Timestamps are microseconds since 1970, bytes are base64 text."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from streamgauge.core.schema import ColumnTypes, quote
+from streamgauge.core.units import backquote, spark_text
+from streamgauge.transports.kafka.encodings.api import (
+    EngineEncoding,
+    Foreign,
+    ProgramFormat,
+    is_text,
+    unmarked_text_of,
+)
+
+WORDS = {dict: "an object", list: "an array", str: "a text", bool: "a truth value", int: "a number", float: "a number"}
+"""A JSON value in words, by its Python type."""
+_WIRED = {"timestamp": "bigint", "binary": "string"}
+
+
+class Json(EngineEncoding, ProgramFormat):
+    """Implements `EngineEncoding` and, if `nested`, `ProgramFormat`.
+
+    Args:
+        columns: (name, Spark SQL type) of each.
+        nested: whether a dot in a name is a level of nesting.
+    """
+
+    words = "a JSON object"
+
+    def __init__(self, columns: ColumnTypes, nested: bool = False) -> None:
+        super().__init__(columns)
+        self._nested = nested
+
+    def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
+        names = [name.split(".") if self._nested else [name] for name in self.names]
+        written = [_written(quote(name), kind) for name, kind in self.columns]
+        events = self._duckdb.from_arrow(pa.Table.from_batches([batch]))
+        whole = _object(zip(names, written, strict=True))
+        encoded = events.project(f"encode(cast({whole} AS varchar)) AS message").to_arrow_table()
+        return encoded.column(0).combine_chunks()
+
+    def opened(self, value: str) -> str:
+        schema = ", ".join(f"{backquote(name)} {_WIRED.get(kind, kind)}" for name, kind in self.columns)
+        return f"from_json(cast({value} AS string), {spark_text(schema)})"
+
+    def expressions(self, opened: str) -> dict[str, str]:
+        return {name: _read(f"{opened}.{backquote(name)}", kind) for name, kind in self.columns}
+
+    def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
+        text = b"\n".join([*values, b""])
+        # The reader of Arrow takes any bytes within texts, and two objects in one message for those of two.
+        if not (_are_objects(text, values) and is_text(text)):
+            return None
+        try:
+            table = pa.json.read_json(
+                io.BytesIO(text),
+                pa.json.ReadOptions(use_threads=False, block_size=max(len(text) + 1, 1)),
+                pa.json.ParseOptions(explicit_schema=_nested(schema), unexpected_field_behavior="ignore"),
+            )
+        except pa.ArrowInvalid:
+            return None
+        if table.num_rows != len(values):  # a message of several lines reads as several rows
+            return None
+        return pa.table({name: _column(table, name) for name in schema.names}, schema=schema)
+
+    def fields(self, value: bytes) -> dict[str, Any]:
+        text = unmarked_text_of(value)
+        try:
+            row = json.loads(text)
+        except ValueError:
+            raise Foreign("it is not JSON" if value else "it is empty") from None
+        except RecursionError:
+            raise Foreign("it is nested too deeply") from None
+        if not isinstance(row, dict):
+            raise Foreign(f"it is {WORDS.get(type(row), 'null')}, not an object")
+        return dict(_found(row, self.names))
+
+    @cached_property
+    def _duckdb(self) -> Any:
+        """Opened on first use, because engines decode without encoding."""
+        import duckdb
+
+        return duckdb.connect(config={"threads": 1})
+
+
+def _written(column: str, kind: str) -> str:
+    return {"timestamp": f"epoch_us({column})", "binary": f"to_base64({column})"}.get(kind, column)
+
+
+def _read(field: str, kind: str) -> str:
+    return {"timestamp": f"timestamp_micros({field})", "binary": f"unbase64({field})"}.get(kind, field)
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _object(fields: Iterable[tuple[list[str], str]]) -> str:
+    """DuckDB's SQL of an object: `fields` are (names by level, SQL of the value)."""
+    below: dict[str, list[tuple[list[str], str]]] = {}
+    for (first, *more), value in fields:
+        below.setdefault(first, []).append((more, value))
+    parts = (f"{_text(name)}, {_object(each) if each[0][0] else each[0][1]}" for name, each in below.items())
+    return f"json_object({', '.join(parts)})"
+
+
+def _are_objects(lines: bytes, values: Sequence[bytes]) -> bool:
+    """Whether each of the messages that these lines hold begins as an object does."""
+    lengths = np.fromiter(map(len, values), np.int64, len(values)) + 1
+    begins = np.frombuffer(lines, np.uint8)[np.cumsum(lengths) - lengths]
+    return bool((begins == ord("{")).all())
+
+
+def _nested(schema: pa.Schema) -> pa.Schema:
+    """The schema with a struct for each level of nesting."""
+    return pa.schema(list(_struct([(field.name.split("."), field.type) for field in schema])))
+
+
+def _struct(fields: Sequence[tuple[list[str], pa.DataType]]) -> Iterable[pa.Field]:
+    below: dict[str, list[tuple[list[str], pa.DataType]]] = {}
+    for (first, *more), kind in fields:
+        below.setdefault(first, []).append((more, kind))
+    for name, parts in below.items():
+        (more, kind) = parts[0]
+        yield pa.field(name, pa.struct(list(_struct(parts))) if more else kind)
+
+
+def _column(table: pa.Table, name: str) -> pa.ChunkedArray:
+    first, *more = name.split(".")
+    return pc.struct_field(table.column(first), more) if more else table.column(first)
+
+
+def _found(row: dict[str, Any], names: Iterable[str]) -> Iterable[tuple[str, Any]]:
+    """(name, value) of the fields that an object has; an object that is null has none."""
+    for name in names:
+        value: Any = row
+        parts = name.split(".")
+        for depth, part in enumerate(parts):
+            if value is None:
+                break
+            if not isinstance(value, dict):
+                raise Foreign(f"its {'.'.join(parts[:depth])} is {WORDS[type(value)]}, not an object")
+            if part not in value:
+                break
+            value = value[part]
+        else:
+            yield name, value

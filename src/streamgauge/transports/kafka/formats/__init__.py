@@ -1,1 +1,0 @@
-"""The formats of the messages of a program of the user's own: JSON, CSV, text, Avro."""

@@ -1,0 +1,63 @@
+"""The transport over a Kafka broker, as the registry finds it. Its libraries are loaded when an endpoint opens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streamgauge.core.plugin_options import CLIENT_FILE
+from streamgauge.transports.kafka.settings import SETTINGS, KafkaSettings, problems
+from streamgauge.transports.spi import (
+    BrokerRequest,
+    EndpointConfig,
+    Inlet,
+    ManagedBroker,
+    Outlet,
+    OutletConfig,
+    Receiver,
+    Transport,
+)
+
+
+def _open_outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
+    from streamgauge.transports.kafka.outlet import KafkaOutlet
+
+    return KafkaOutlet(at, config)
+
+
+def _open_inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
+    if at.program:
+        from streamgauge.transports.kafka.program_inlet import ProgramInlet
+
+        return ProgramInlet(at, receiver)
+    from streamgauge.transports.kafka.inlet import KafkaInlet
+
+    return KafkaInlet(at, receiver)
+
+
+def _open_broker(request: BrokerRequest) -> ManagedBroker:
+    from streamgauge.transports.kafka.cluster import KafkaCluster
+
+    return KafkaCluster(request)
+
+
+def _effective_settings(options: Mapping[str, str]) -> dict[str, str]:
+    return {"producer": KafkaSettings.from_options(options).effective_settings}
+
+
+def _require(options: Mapping[str, str]) -> None:
+    if options.get("brokers"):
+        from streamgauge.transports.kafka.admin import require_brokers
+
+        settings = KafkaSettings.from_options(options)
+        require_brokers(settings.brokers, settings.login)
+    else:
+        from streamgauge.transports.kafka.broker import require_jars
+
+        require_jars()
+
+
+# The driver does not observe a broker's deliveries: no `stamps`.
+TRANSPORT = Transport(
+    _open_outlet, _open_inlet, _open_broker, settings=SETTINGS, files=(CLIENT_FILE,), problems=problems,
+    effective_settings=_effective_settings, require=_require,
+)  # fmt: skip

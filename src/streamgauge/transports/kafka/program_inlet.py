@@ -1,0 +1,282 @@
+"""The recorder's endpoint for a program of the user's own: its results, and the progress of its consumer group.
+
+The program knows nothing of us. So results are cut into slices of time, and its progress is read from outside: from the
+committed offsets of its group, or, if it never commits, from the event times of its results.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.core.errors import DriverError
+from streamgauge.core.schema import EVENT_TIME
+from streamgauge.transports.kafka.admin import GroupOffsets, TopicPartition
+from streamgauge.transports.kafka.inlet import SLICE_US, ResultsConsumer
+from streamgauge.transports.kafka.program_results import Parsed, ResultParser
+from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.kafka.topics import ProgramTopics, group_of, variables
+from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, EndpointConfig, Receiver
+
+QUERY = "program"
+POLL_S = 0.5
+"""How often the broker is asked for the group's offsets."""
+COMMITS_S = 12.0
+"""A group without committed offsets so long after its first result is taken as one that never commits. The clients of
+Kafka commit every 5 s by default."""
+QUIET_S = 5.0
+"""A program that never commits is taken to have read everything once neither input nor results came for so long."""
+FOREIGN_MIN = 20
+"""Foreign messages without any result that show a wrong encoding."""
+FOREIGN_S = 10.0
+"""Seconds beyond the reach in which an output may have foreign messages only, such as a program's first heartbeats."""
+
+
+@dataclass
+class _Output:
+    """One topic of results, and the messages that wait to be parsed."""
+
+    sink: str
+    topic: str
+    parser: ResultParser
+    values: list[bytes | None] = field(default_factory=list)
+    received_us: list[int] = field(default_factory=list)
+    results: int = 0
+    messages: int = 0
+    foreign: int = 0
+    first_foreign: str = ""
+    until_us: int = 0
+
+    def parse(self, now_us: int) -> Parsed:
+        """The results among the waiting messages, which are counted."""
+        values, received_us = self.values, self.received_us
+        self.values, self.received_us = [], []
+        parsed = self.parser.parse(values, received_us, now_us)
+        self.messages += len(values)
+        self.foreign += parsed.foreign
+        self.first_foreign = self.first_foreign or parsed.first
+        if parsed.results.num_rows:
+            self.results += parsed.results.num_rows
+            latest_us = pc.max(parsed.results.column(EVENT_TIME)).as_py()
+            self.until_us = max(self.until_us, 0 if latest_us is None else latest_us + 1)
+        return parsed
+
+    @property
+    def foreign_in_words(self) -> str:
+        return (
+            f"{self.foreign:,} of {self.messages:,} messages on {self.topic} are no results and count as none; the "
+            f"first: {self.first_foreign}"
+        )
+
+
+class ProgramInlet:
+    """Implements `Inlet`.
+
+    Args:
+        at: the brokers (in its options), and `ProgramTopics` as plain data.
+        receiver: stores results.
+    """
+
+    def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
+        settings, self._receiver = KafkaSettings.from_options(at.options), receiver
+        self._topics = ProgramTopics.from_plain(at.program)
+        self._group_id = group_of(at.token, self._topics.group)
+        self._streams = {topic: stream for stream, topic in self._topics.input_topics(at.token).items()}
+        self._outputs = {
+            topic: _Output(sink, topic, ResultParser(self._topics.outputs[sink]))
+            for sink, topic in self._topics.output_topics(at.token).items()
+        }
+        self._firsts = {(topic, each): first for topic, each, first in self._topics.starts if topic in self._streams}
+        self._group = GroupOffsets(settings.of_client, self._group_id, list(self._firsts))
+        self._begun_us, self._batch = 0, 0
+        self._last_result_s, self._first_result_s, self._first_event_s = time.monotonic(), 0.0, 0.0
+        self._offsets: dict[TopicPartition, int] = {}
+        self._moves_s: list[float] = []
+        self._ends: tuple[dict[TopicPartition, int], float] = ({}, 0.0)
+        self._inferred: dict[TopicPartition, int] = {}
+        self._lock = threading.Lock()
+        self._consumer = ResultsConsumer(settings, f"streamgauge-{at.token}-results", receiver)
+        places = [place for place in self._topics.starts if place[0] in self._outputs]
+        self._consumer.start(places, self._hold, self._go_on, self._follow)
+
+    @property
+    def location(self) -> str:
+        return self._consumer.location
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    @property
+    def _sinks(self) -> list[str]:
+        return [each.sink for each in self._outputs.values()]
+
+    @property
+    def _results(self) -> int:
+        return sum(each.results for each in self._outputs.values())
+
+    @property
+    def _holds(self) -> bool:
+        return any(each.values for each in self._outputs.values())
+
+    def _hold(self, messages: list[Any], received_at_us: int) -> None:
+        with self._lock:
+            if not self._holds:
+                self._begun_us = self._receiver.now_us()
+            for topic, run in groupby(messages, key=lambda message: message.topic()):
+                output, before = self._outputs[topic], len(self._outputs[topic].values)
+                output.values += [message.value() for message in run]
+                output.received_us += [received_at_us] * (len(output.values) - before)
+
+    def _go_on(self) -> None:
+        with self._lock:
+            if self._holds and self._receiver.now_us() - self._begun_us >= SLICE_US:
+                self._cut()
+
+    def _cut(self) -> None:
+        """Passes on the held messages as one slice."""
+        tables: dict[str, pa.Table] = {}
+        for output in self._outputs.values():
+            if not output.values:
+                continue
+            parsed = output.parse(self._receiver.now_us())
+            if parsed.foreign:
+                self._remark_foreign()
+            if parsed.results.num_rows:
+                tables[output.sink] = parsed.results
+        if tables:
+            self._last_result_s = time.monotonic()
+            self._first_result_s = self._first_result_s or self._last_result_s
+            self._store(tables)
+
+    def _remark_foreign(self) -> None:
+        foreign = [each for each in self._outputs.values() if each.foreign]
+        words = "; ".join(each.foreign_in_words for each in foreign)
+        self._receiver.remark(FOREIGN, sum(each.foreign for each in foreign), words)
+
+    def _store(self, tables: Mapping[str, pa.Table]) -> None:
+        """Stores results, by sink."""
+        self._batch += 1
+        for sink, results in tables.items():
+            address = {"query": QUERY, "batch": self._batch, "partition": 0, "attempt": 0, "sink": sink}
+            batches = iter(results.combine_chunks().to_batches())
+            with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
+                self._receiver.receive(address, results.schema, batches, stamped=True)
+        until_us = min(each.until_us for each in self._outputs.values())
+        if not self._offsets and until_us:  # the results show it until the group commits
+            self._receiver.reached(QUERY, self._batch, until_us)
+        self._receiver.commit(QUERY, self._batch, [[0, 0]], self._sinks)
+
+    @property
+    def _never_commits(self) -> bool:
+        waited_s = time.monotonic() - self._first_result_s if self._first_result_s else 0.0
+        return not self._offsets and waited_s > COMMITS_S
+
+    def _follow(self) -> None:
+        """Reports how far the group has committed, and judges whether the program works at all."""
+        self._consumer.sleep(POLL_S)
+        try:
+            committed = self._since_start(self._group.committed())
+            needs_ends = self._never_commits or not all(each.results for each in self._outputs.values())
+            ends = self._since_start(self._group.ends()) if needs_ends else {}
+        except DriverError:  # a broker that is gone for long is noticed by the driver's clients
+            return
+        with self._lock:
+            if committed != self._offsets and committed:
+                self._report(committed)
+            if ends:
+                self._note_ends(ends)
+                if reason := self._foreign_only() or self._silence(sum(ends.values())):
+                    self._receiver.reject(reason)
+            if self._never_commits:
+                self._infer(ends)
+
+    def _since_start(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Offsets as numbers of the run's own events."""
+        return {place: max(0, offset - self._firsts[place]) for place, offset in offsets.items()}
+
+    def _report(self, committed: dict[TopicPartition, int]) -> None:
+        """Reports committed offsets as the reads of a batch without results."""
+        if not self._offsets:  # one that commits seldom may have been taken as one that never does
+            self._receiver.remark(NEVER_COMMITTED, 0, "")
+        self._offsets = committed
+        self._moves_s.append(time.monotonic())
+        if self._holds:
+            self._cut()
+        self._read(committed)
+        if len(self._moves_s) > 1:
+            gap_s = median(later - one for one, later in pairwise(self._moves_s))
+            text = f"progress is that of the committed offsets of group {self._group_id}, which moved every"
+            self._receiver.remark(COMMITS, len(self._moves_s), f"{text} {gap_s:.2g} s, so the backlog contains that")
+
+    def _read(self, positions: Mapping[TopicPartition, int]) -> None:
+        self._batch += 1
+        places = [(self._streams[topic], 0, partition, offset) for (topic, partition), offset in positions.items()]
+        self._receiver.read(QUERY, self._batch, places)
+        self._receiver.commit(QUERY, self._batch, [], self._sinks)
+
+    def _note_ends(self, ends: dict[TopicPartition, int]) -> None:
+        if any(ends.values()) and not self._first_event_s:
+            self._first_event_s = time.monotonic()
+        if ends != self._ends[0]:
+            self._ends = (ends, time.monotonic())
+
+    def _infer(self, ends: dict[TopicPartition, int]) -> None:
+        """Progress of a program that never commits: what its results show, and everything once all is quiet."""
+        text = f"group {self._group_id} has committed no offset, so how far it had read is not known"
+        self._receiver.remark(NEVER_COMMITTED, 1, f"{text}; progress is inferred from its results, and lag is null")
+        quiet_s = time.monotonic() - max(self._ends[1], self._last_result_s)
+        if ends and quiet_s > QUIET_S and ends != self._inferred:
+            self._inferred = ends
+            self._read(ends)
+
+    @property
+    def _waited_s(self) -> float:
+        """Seconds since the first event; 0 before it."""
+        return time.monotonic() - self._first_event_s if self._first_event_s else 0.0
+
+    def _foreign_only(self) -> str:
+        """Why an output is rejected that has only foreign messages, whatever others have; empty if none has."""
+        for output in self._outputs.values():
+            if output.results or not output.foreign:
+                continue
+            timeout_s, beyond_reach_s = self._topics.timeout_s, self._waited_s - output.parser.topic.reach_s
+            if beyond_reach_s > (min(FOREIGN_S, timeout_s) if output.foreign >= FOREIGN_MIN else timeout_s):
+                fields = ", ".join(f"{name} {kind}" for name, kind in output.parser.topic.types.items())
+                return (
+                    f"{output.foreign_in_words}. A result must be {output.parser.format.words} with these "
+                    f"fields: {fields}. Correct what the program writes, or its output and reference in its file"
+                )
+        return ""
+
+    def _silence(self, events: int) -> str:
+        """Why a program is rejected that reads or writes nothing; empty if it has messages, or time left."""
+        limit_s, read = self._topics.first_result_s, sum(self._offsets.values())
+        silent = {topic: each.sink for topic, each in self._outputs.items() if not each.messages}
+        if self._results or not silent or self._waited_s <= limit_s:
+            return ""
+        writes, reads = variables("output", silent.values(), self._sinks), variables("input", self._streams.values())
+        group = "$STREAMGAUGE_GROUP"
+        if self._topics.attached:  # it has no variables of ours
+            writes, reads, group = "topic of the output", "topic of the input", "group in its file"
+        if read:
+            seen = f"its group {self._group_id} has committed {read:,} of {events:,} events"
+            advice = f"Check that it writes there ({writes})"
+        else:
+            seen = f"its group {self._group_id} has committed none of {events:,} events"
+            advice = (
+                f"Check that it reads {', '.join(self._streams)} ({reads}) as "
+                f"group {self._group_id} ({group}) from the earliest offset, and writes there ({writes})"
+            )
+        return (
+            f"no message came on {', '.join(silent)} within {limit_s:g} s of the first event, and {seen}. "
+            f"{advice}; if results may take longer, raise timeout in its file"
+        )

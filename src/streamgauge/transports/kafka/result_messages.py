@@ -1,0 +1,149 @@
+"""Results as messages: JSON objects, with marks before and after each batch.
+
+- A result's key names its batch; a mark's key is `MARK`.
+- The first mark of a batch has the column types and the read positions. The second one completes the batch.
+- A repeated first mark discards the results since the previous one: the batch was restarted.
+- A query without batches has one first mark with `endless`, and more marks as its read positions advance.
+
+JSON has no NaN, timestamps or bytes, so `wire` converts them and `table_of` restores them.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
+
+from streamgauge.core.schema import EMISSION_TIME, TYPES, arrow_type
+from streamgauge.core.units import backquote
+
+MARK = b"mark"
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+_PLAIN = ("int", "bigint", "boolean", "string")
+"""Types that JSON has, also in arrays."""
+_OTHERS = {"tinyint": pa.int8(), "smallint": pa.int16(), "float": pa.float32(), "date": pa.date32()}
+"""Types that streams do not have, and results of user jobs may have."""
+Types = dict[str, str]
+"""Column to Spark SQL type."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """The offset that a reader of a stream reached in one partition."""
+
+    stream: str
+    reader: int
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A mark. `sinks`: sink to its column types.
+
+    `positions`: in a first mark, the end positions of the batch. In later marks of an `endless` batch, the positions up
+    to which all results were written.
+    """
+
+    query: str
+    batch: int
+    first: bool
+    sinks: dict[str, Types] = field(default_factory=dict)
+    positions: tuple[Position, ...] = ()
+    endless: bool = False
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+
+def mark_of(value: bytes) -> Mark:
+    fields_ = json.loads(value)
+    positions = tuple(Position(**each) for each in fields_.pop("positions"))
+    return Mark(**fields_, positions=positions)
+
+
+def key_of(query: str, batch: int) -> str:
+    return f"{query}/{batch}"
+
+
+def wire(name: str, kind: str, of: str = "") -> str:
+    """Spark SQL that converts a column (or a field of the struct `of`) for JSON without loss."""
+    column = f"{of}.{backquote(name)}" if of else backquote(name)
+    if kind == "timestamp":
+        return f"unix_micros({column})"
+    if kind == "date":
+        return f"unix_date({column})"
+    if kind in ("double", "float") or kind.startswith("decimal("):
+        return f"cast({column} AS string)"
+    return f"base64({column})" if kind == "binary" else column
+
+
+def table_of(values: Sequence[bytes], sinks: Mapping[str, Types], received_us: Sequence[int]) -> dict[str, pa.Table]:
+    """Sink to its results in order of arrival, with `emission_time` from `received_us`, shape (messages,).
+
+    With one sink a message is its row, with several an object of rows.
+
+    Raises:
+        pa.ArrowInvalid: a message is malformed.
+    """
+    fields = {sink: pa.schema([(name, _wired(kind)) for name, kind in types.items()]) for sink, types in sinks.items()}
+    several = len(sinks) > 1
+    structs = pa.schema([(sink, pa.struct(list(of))) for sink, of in fields.items()])
+    whole = structs if several else next(iter(fields.values()))
+    text = b"\n".join(values)
+    table = pa.json.read_json(
+        io.BytesIO(text),
+        pa.json.ReadOptions(use_threads=False, block_size=max(len(text) + 1, 1)),
+        pa.json.ParseOptions(explicit_schema=whole, unexpected_field_behavior="error"),
+    )
+    emission_times = pa.array(received_us, pa.int64())
+    if not several:
+        return {sink: _restored(table, types, emission_times) for sink, types in sinks.items()}
+    return {sink: _rows_in(table.column(sink), fields[sink], types, emission_times) for sink, types in sinks.items()}
+
+
+def _rows_in(column: pa.ChunkedArray, fields: pa.Schema, types: Types, emission_times: pa.Array) -> pa.Table:
+    valid, structs = column.is_valid(), column.combine_chunks().drop_null()
+    return _restored(pa.Table.from_arrays(structs.flatten(), schema=fields), types, emission_times.filter(valid))
+
+
+def is_carried(kind: str) -> bool:
+    """Whether a message can hold a column of this Spark type."""
+    element = kind.removeprefix("array<").removesuffix(">")
+    if kind.startswith("array<"):
+        return element in _PLAIN
+    return element in (*_PLAIN, *_OTHERS, *TYPES) or _DECIMAL.fullmatch(element) is not None
+
+
+def carried_type(kind: str) -> pa.DataType:
+    """The Arrow type of a carried type."""
+    if match := _DECIMAL.fullmatch(kind):
+        return pa.decimal128(int(match.group(1)), int(match.group(2)))
+    return _OTHERS.get(kind) or arrow_type(kind)
+
+
+def _wired(kind: str) -> pa.DataType:
+    if kind.startswith("array<"):
+        return pa.list_(_wired(kind[len("array<") : -1]))
+    if kind in ("double", "float", "binary") or _DECIMAL.fullmatch(kind):
+        return pa.string()
+    return {"timestamp": pa.int64(), "date": pa.int32()}.get(kind) or carried_type(kind)
+
+
+def _restored(table: pa.Table, types: Types, emission_times: pa.Array) -> pa.Table:
+    columns = [_column(table.column(name), kind) for name, kind in types.items()]
+    return pa.Table.from_arrays([*columns, emission_times], names=[*types, EMISSION_TIME])
+
+
+def _column(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
+    if kind == "binary":
+        values = [None if text is None else base64.b64decode(text) for text in column.to_pylist()]
+        return pa.chunked_array([values], pa.binary())
+    return pc.cast(column, carried_type(kind))

@@ -1,0 +1,179 @@
+"""What outlets log: unread event time, deliveries to readers, and what was sent if they do not observe reads.
+
+A job may read a stream several times: by several queries, or by branches of one query. An event is ingested at its
+first delivery to any reader, and later deliveries carry that time. Redelivery to the same reader (retried task,
+restarted query) is distinguished from the first delivery to another reader.
+"""
+
+from __future__ import annotations
+
+import bisect
+import threading
+from collections import deque
+from collections.abc import Mapping
+from itertools import pairwise
+
+import pyarrow as pa
+
+from streamgauge.transports.spi import BusyInterval, Chunk, Delivery, OutletConfig
+
+
+class UnreadTime:
+    """The chunks of one partition that were offered and not read: one definition for every outlet.
+
+    Two plans of a test bed may lie apart in event time. What was never offered cannot wait, so a gap does not count: a
+    generator that waited for a read of it would wait for ever.
+
+    A chunk without events counts only behind one with events. At the front nothing of it can be read.
+    """
+
+    def __init__(self) -> None:
+        self._chunks: deque[tuple[int, int, int]] = deque()
+        self._read_us = self._chunks_us = self.events = 0
+
+    @property
+    def read_us(self) -> int:
+        """The event time up to which everything was read; 0 before the first read."""
+        return self._read_us
+
+    @property
+    def us(self) -> int:
+        """The event time of the chunks that wait, without the part of the first one that was read, microseconds."""
+        if not self._chunks:
+            return 0
+        return self._chunks_us - max(0, self._read_us - self._chunks[0][0])
+
+    def with_chunk(self, from_us: int, to_us: int) -> int:
+        """The event time that would wait with one more chunk, microseconds."""
+        return self.us + to_us - from_us
+
+    def add(self, from_us: int, to_us: int, events: int) -> None:
+        """A chunk was offered."""
+        self._chunks.append((from_us, to_us, events))
+        self._chunks_us += to_us - from_us
+        self.events += events
+        self._drop_read()
+
+    def read(self, before_us: int) -> None:
+        """Everything before `before_us` was read. Earlier times than before change nothing."""
+        self._read_us = max(self._read_us, before_us)
+        self._drop_read()
+
+    def _drop_read(self) -> None:
+        while self._chunks and (self._chunks[0][1] <= self._read_us or not self._chunks[0][2]):
+            from_us, to_us, events = self._chunks.popleft()
+            self._chunks_us -= to_us - from_us
+            self.events -= events
+
+
+Reader = tuple[str, int]
+"""(query, number of its reader of the stream)."""
+
+
+class ReadLog:
+    """The log of one stream."""
+
+    def __init__(self, stream: str) -> None:
+        self._stream = stream
+        self._first: list[Delivery] = []
+        self._had: dict[Reader, list[tuple[int, int]]] = {}
+        self._reached: dict[Reader, int] = {}
+
+    def note(self, from_us: int, to_us: int, batch: int, reader: Reader, now_us: int) -> list[Delivery]:
+        """Splits one read into first deliveries, redeliveries and shared parts, in order; `events` is not set.
+
+        First deliveries get `now_us` as ingest time, other parts that of their first delivery.
+        """
+        had = self._had.setdefault(reader, [])
+        parts = []
+        for low, high in pairwise(self._borders(from_us, to_us, had)):
+            first_us = next((part.ingest_us for part in self._first if part.from_us <= low < part.to_us), None)
+            is_redelivery = any(begin <= low < end for begin, end in had)
+            shared = first_us is not None and not is_redelivery
+            ingest_us = now_us if first_us is None else first_us
+            parts.append(Delivery(self._stream, low, high, 0, ingest_us, batch, is_redelivery, *reader, shared, now_us))
+        had += [(part.from_us, part.to_us) for part in parts if not part.again]
+        self._first = sorted([*self._first, *(part for part in parts if part.first)], key=lambda part: part.from_us)
+        self._reached[reader] = max(self._reached.get(reader, 0), to_us)
+        return parts
+
+    @property
+    def reached_us(self) -> int:
+        """The event time up to which every reader has read; 0 before the first read."""
+        return min(self._reached.values(), default=0)
+
+    def forget(self, before_us: int) -> None:
+        """Drops entries before `before_us`."""
+        del self._first[: bisect.bisect_right(self._first, before_us, key=lambda part: part.to_us)]
+        for reader, had in self._had.items():
+            self._had[reader] = [(begin, end) for begin, end in had if end > before_us]
+
+    def _borders(self, from_us: int, to_us: int, had: list[tuple[int, int]]) -> list[int]:
+        spans = [(part.from_us, part.to_us) for part in self._first] + had
+        inside = {border for pair in spans for border in pair if from_us < border < to_us}
+        return sorted({from_us, to_us} | inside)
+
+
+class WriteOnlyOutlet:
+    """Implements `Outlet` except `location`, `prepared` and `offer`.
+
+    Args:
+        config: the streams and the limits.
+    """
+
+    def __init__(self, config: OutletConfig) -> None:
+        self._config = config
+        self._lock = threading.RLock()
+        self._chunks: list[Chunk] = []
+        self._frontier_us = 0
+        self._unread = UnreadTime()
+        self._sent = dict.fromkeys(config.schemas, 0)
+        self.overflowed = False
+        self.memory_full_us: int | None = None
+
+    def extra_columns(self, _: str) -> tuple[str, ...]:
+        return ()
+
+    def waiting_us(self) -> int:
+        with self._lock:
+            return self._unread.us
+
+    def frontier(self) -> int:
+        return self._frontier_us
+
+    def positions(self) -> dict[str, int]:
+        with self._lock:
+            return dict(self._sent)
+
+    def mark_delivered(self, before_us: int) -> None:
+        with self._lock:
+            self._unread.read(before_us)
+
+    def commit(self, before_us: int) -> None:
+        """Nothing to drop: sent events are not stored here."""
+
+    def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
+        """The offered chunks. The recorder reports what batches read."""
+        with self._lock:
+            chunks, self._chunks = self._chunks, []
+            return chunks, []
+
+    def drain_aborted(self) -> list[int]:
+        return []
+
+    def drain_delivering(self) -> list[BusyInterval]:
+        """Empty: readers only wait until an event is due."""
+        return []
+
+    def _waiting_with(self, from_us: int, to_us: int) -> int:
+        """The event time that would wait to be read with one more chunk."""
+        with self._lock:
+            return self._unread.with_chunk(from_us, to_us)
+
+    def _count(self, chunk: Chunk, batches: Mapping[str, pa.RecordBatch]) -> None:
+        """Logs a sent chunk. The caller holds the lock."""
+        self._frontier_us = chunk.to_us
+        self._chunks.append(chunk)
+        self._unread.add(chunk.from_us, chunk.to_us, chunk.events)
+        for stream, batch in batches.items():
+            self._sent[stream] += batch.num_rows

@@ -1,0 +1,153 @@
+"""Folders that nobody keeps: their owners here are real processes, and are really killed.
+
+One holder at a time, and none that is gone.
+
+A full disk in words: which one, how much is free, what to do.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamgauge.system import disk as scratch
+from streamgauge.system.disk import LOCK, Scratch, full_disk, remove_if_abandoned, sweep, try_lock
+
+OWNER = """
+import sys
+from streamgauge.system.disk import Scratch
+scratch = Scratch("owned")
+(scratch.path / "sub").mkdir()
+(scratch.path / "sub" / "file").write_text("kept")
+print(scratch.name, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Temporary folders are this test's own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+
+@contextmanager
+def owner(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER], env=environment, stdin=pipe, stdout=pipe, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield Path(process.stdout.readline().strip()), process
+        process.kill()
+
+
+def test_a_scratch_folder_goes_with_its_use(tmp_path: Path) -> None:
+    """As any temporary folder; it is found by its name."""
+    with Scratch("testbed") as folder:
+        assert Path(folder).parent == tmp_path
+        assert Path(folder).name.startswith("streamgauge-testbed-")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_owned_stays(tmp_path: Path) -> None:
+    """By this process, or by another one that lives."""
+    with Scratch("testbed") as mine, owner(tmp_path) as (others, _):
+        sweep()
+        remove_if_abandoned(Path(mine))
+        assert Path(mine).exists()
+        assert (others / "sub" / "file").exists()
+
+
+def test_what_a_killed_owner_left_is_removed(tmp_path: Path) -> None:
+    """kill -9 takes the lock from it, and nothing else is needed; what it only linked to stays."""
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    with owner(tmp_path) as (folder, process):
+        (folder / "link").symlink_to(linked)
+        process.kill()
+        process.wait()
+        assert (folder / LOCK).exists()
+        sweep()
+        assert not folder.exists()
+    assert linked.exists()
+
+
+def test_folders_that_are_no_scratch_stay(tmp_path: Path) -> None:
+    """Whatever their name; one that is not there is no error."""
+    other = tmp_path / "streamgauge-of-mine"
+    other.mkdir()
+    sweep()
+    remove_if_abandoned(tmp_path / "streamgauge-nowhere")
+    assert other.exists()
+
+
+def test_a_folder_that_another_removes_at_the_same_time_is_gone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Two orphans of one run: the second had opened the lock before the first removed it."""
+    folder = tmp_path / f"{scratch.PREFIX}there"
+    folder.mkdir()
+    (folder / scratch.LOCK).touch()
+    monkeypatch.setattr(scratch.fcntl, "flock", lambda *_: shutil.rmtree(folder))
+    assert scratch.remove_if_abandoned(folder)
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from streamgauge.system.disk import try_lock
+with try_lock(Path(sys.argv[1])) as mine:
+    print(mine, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_lock_goes_with_its_holder(tmp_path: Path) -> None:
+    """However that ends: here it is killed."""
+    path, pipe = tmp_path / ".lock", subprocess.PIPE
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", HOLDER, str(path)]
+    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "True\n"
+        with try_lock(path) as mine:
+            assert not mine
+        holder.kill()
+    for _ in range(2):
+        with try_lock(path) as mine:
+            assert mine
+
+
+def test_a_file_system_without_locks_hinders_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some network file systems have none."""
+
+    def unknown(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", unknown)
+    with try_lock(tmp_path / ".lock") as mine:
+        assert mine
+
+
+def test_the_sentence_has_the_folder_what_is_free_and_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that is gone has no space to tell."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2**19))
+    told = full_disk(tmp_path)
+    assert told.startswith(f"the disk that holds {tmp_path} is full (0.5 MiB free): free some space, or set TMPDIR=DIR")
+    monkeypatch.undo()
+    assert "is full: free" in full_disk(tmp_path / "gone")

@@ -1,0 +1,297 @@
+"""The endpoint: a real Flight server on the loopback, asked as an engine's adapter asks.
+
+Tokens are compared before anything is read.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.flight as flight
+import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.transports.flight import client
+from streamgauge.transports.flight.client import TokenCheck, call_options
+from streamgauge.transports.flight.endpoints import Cuts, Endpoint, Watch
+from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.spi import BusyTracker
+
+STREAMS = ("purchases", "ads")
+SCHEMA = pa.schema([("price", pa.int32()), *((name, pa.int64()) for name in (EVENT_TIME, INGEST_TIME, EVENT_ID))])
+COLUMNS = ("price", EVENT_TIME, INGEST_TIME, EVENT_ID)
+CHUNK_US, ROWS, TOKEN = 1000, 50, "a-token"
+
+
+@dataclass
+class Served:
+    queue: FlightQueue
+    endpoint: Endpoint
+
+    @property
+    def location(self) -> str:
+        return f"grpc://127.0.0.1:{self.endpoint.port}"
+
+
+def serve() -> Served:
+    queue = FlightQueue(STREAMS, 3600 * US, 2**30, lambda: 123_456)
+    endpoint = Endpoint(queue, dict.fromkeys(STREAMS, SCHEMA), TOKEN, "127.0.0.1", 0)
+    return Served(queue, endpoint)
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    """A queue and the server beside it."""
+    one = serve()
+    yield one
+    one.endpoint.shutdown()
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Served, Served]]:
+    """Two generators' endpoints."""
+    both = serve(), serve()
+    yield both
+    for one in both:
+        one.endpoint.shutdown()
+
+
+def offer(queue: FlightQueue, chunks: range) -> None:
+    for index in chunks:
+        ids = np.arange(index * ROWS, (index + 1) * ROWS)
+        batch = pa.record_batch({"price": (ids % 7).astype(np.int32), EVENT_TIME: ids * 20, EVENT_ID: ids})
+        queue.offer(index * CHUNK_US, (index + 1) * CHUNK_US, dict.fromkeys(STREAMS, batch), 0)
+
+
+@pytest.mark.parametrize("token", ["", "wrong", "a-toke"])
+def test_a_wrong_token_is_refused_everywhere(served: Served, token: str) -> None:
+    """Reading and asking both need the run's token; nothing is delivered without it."""
+    offer(served.queue, range(2))
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        client.act(served.location, token, "frontier")
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        list(client.read_range(served.location, token, "ads", 0, CHUNK_US, COLUMNS, 0))
+    assert served.queue.drain_logs()[1] == []
+
+
+def test_a_missing_token_is_refused(served: Served) -> None:
+    """A client that sends no header at all gets nothing."""
+    offer(served.queue, range(1))
+    ticket = json.dumps({"stream": "ads", "from_us": 0, "to_us": CHUNK_US, "columns": ["price"], "batch": 0})
+    with flight.FlightClient(served.location) as plain:
+        with pytest.raises(flight.FlightUnauthenticatedError):
+            plain.do_get(flight.Ticket(ticket.encode())).read_all()
+        with pytest.raises(flight.FlightUnauthenticatedError):
+            list(plain.do_action(flight.Action("frontier", b"{}")))
+    assert served.queue.drain_logs()[1] == []
+
+
+def test_what_is_read_is_what_the_queue_holds(served: Served) -> None:
+    """The range arrives whole, in order, with its lineage and the stamp of its delivery."""
+    offer(served.queue, range(10))
+    read = pa.Table.from_batches(client.read_range(served.location, TOKEN, "ads", 0, 5 * CHUNK_US, COLUMNS, 3))
+    held = pa.Table.from_batches(served.queue.take("ads", 0, 5 * CHUNK_US, COLUMNS, 4))
+    assert read == held
+    assert read.column(EVENT_ID).to_pylist() == list(range(5 * ROWS))
+    assert set(read.column(INGEST_TIME).to_pylist()) == {123_456}
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told at once", "told later"])
+@pytest.mark.parametrize("aborted", [True, False])
+def test_a_read_that_is_cut_off_is_counted(
+    served: Served, aborted: bool, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that goes after the first part of many; one that takes all, or asks for nothing, is none of those.
+
+    Whether the server hears of the cancelling before the call has ended is a race, so both are tried.
+    """
+    if not told:
+        monkeypatch.setattr(Watch, "read", lambda watch, _, batches: setattr(watch, "_read", (NeverTold(), batches)))
+    rows = 4_000_000  # more than lies between server and reader unread
+    batch = pa.record_batch({name: np.zeros(rows, np.int64) for name in (EVENT_TIME, EVENT_ID)})
+    served.queue.offer(0, CHUNK_US, dict.fromkeys(STREAMS, batch), 0)
+    ticket = {"stream": "ads", "from_us": 0, "to_us": CHUNK_US, "columns": [EVENT_TIME, EVENT_ID], "batch": 0}
+    with flight.FlightClient(served.location) as reader:
+        answer = reader.do_get(flight.Ticket(json.dumps(ticket).encode()), call_options(TOKEN))
+        answer.read_chunk()
+        answer.cancel() if aborted else answer.read_all()
+        client.act(served.location, TOKEN, "frontier")
+        list(client.read_range(served.location, TOKEN, "ads", CHUNK_US, CHUNK_US, COLUMNS, 1))
+    served.endpoint.shutdown()  # returns when every call has ended
+    assert served.queue.drain_aborted() == ([123_456] if aborted else [])
+    assert served.queue.drain_aborted() == []
+
+
+class NeverTold:
+    """The context of a call that ends before its cancelling is known."""
+
+    def is_cancelled(self) -> bool:
+        return False
+
+
+def test_the_time_for_which_a_reader_waits_for_its_delivery_is_known(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the taking, by a queue that takes 30 ms for it, and by one that then refuses."""
+    now, take = [1000], served.queue.take
+
+    def slow(*args: Any, **more: Any) -> Any:
+        now[0] += 30_000
+        return take(*args, **more)
+
+    monkeypatch.setattr(served.queue, "delivering", BusyTracker(lambda: now[0]))
+    monkeypatch.setattr(served.queue, "take", slow)
+    offer(served.queue, range(2))
+    list(client.read_range(served.location, TOKEN, "ads", 0, CHUNK_US, COLUMNS, 0))
+    assert served.queue.drain_delivering() == [(1000, 31_000)]
+    with pytest.raises(flight.FlightServerError):
+        list(client.read_range(served.location, TOKEN, "ads", 0, 9 * CHUNK_US, COLUMNS, 0))
+    assert served.queue.drain_delivering() == [(31_000, 61_000)]
+    assert served.queue.drain_delivering() == []
+
+
+def test_the_batch_of_a_read_is_logged(served: Served) -> None:
+    """The engine's batch number travels with the ticket: it ties a delivery to a commit."""
+    offer(served.queue, range(1))
+    list(client.read_range(served.location, TOKEN, "ads", 0, CHUNK_US, COLUMNS, 42))
+    assert [part.batch for part in served.queue.drain_logs()[1]] == [42]
+
+
+def test_an_empty_range_has_a_schema(served: Served) -> None:
+    """A reader can make an empty table of it."""
+    offer(served.queue, range(1))
+    reader = flight.FlightClient(served.location).do_get(
+        flight.Ticket(
+            json.dumps(
+                {
+                    "stream": "ads",
+                    "from_us": 0,
+                    "to_us": 0,
+                    "columns": list(COLUMNS),
+                    "batch": 0,
+                    "query": "",
+                    "reader": 0,
+                }
+            ).encode()
+        ),
+        call_options(TOKEN),
+    )
+    assert reader.schema == SCHEMA
+    assert reader.read_all().num_rows == 0
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 3 * CHUNK_US), (2 * CHUNK_US, 9 * CHUNK_US)])
+def test_a_range_that_is_not_kept_is_an_error(served: Served, low: int, high: int) -> None:
+    """Committed or beyond the frontier: the reader hears why, and the server goes on."""
+    offer(served.queue, range(4))
+    served.queue.commit(CHUNK_US)
+    with pytest.raises(flight.FlightServerError, match="was requested, but only"):
+        list(client.read_range(served.location, TOKEN, "ads", low, high, COLUMNS, 0))
+    assert client.act(served.location, TOKEN, "frontier") == 4 * CHUNK_US
+
+
+def test_the_common_frontier_is_the_slowest_generators(pair: tuple[Served, Served]) -> None:
+    """No partition is cut later than all generators have reached."""
+    offer(pair[0].queue, range(5))
+    offer(pair[1].queue, range(3))
+    locations = [one.location for one in pair]
+    assert client.common_frontier(locations, TOKEN) == 3 * CHUNK_US
+    assert client.common_cut(locations, TOKEN, 0) == 3 * CHUNK_US
+
+
+def test_streams_of_an_epoch_get_the_same_cut(pair: tuple[Served, Served]) -> None:
+    """The second stream asks later, when more has come, and is told what the first was told."""
+    locations = [one.location for one in pair]
+    position = 0
+    for epoch in range(1, 5):
+        for one in pair:
+            offer(one.queue, range(3 * epoch - 3, 3 * epoch - 1))
+        first = client.common_cut(locations, TOKEN, position, reader="purchases")
+        for one in pair:
+            offer(one.queue, range(3 * epoch - 1, 3 * epoch))
+        second = client.common_cut(locations, TOKEN, position, reader="ads")
+        assert first == second == (3 * epoch - 1) * CHUNK_US
+        position = first
+
+
+def test_cuts_never_go_back() -> None:
+    """A reader that stands further than the frontier (a restart) stays where it is."""
+    cuts = Cuts()
+    assert [cuts.agree(0, 50, reader=who) for who in "ab"] == [50, 50]
+    assert cuts.agree(50, 40, reader="a") == 50
+    assert cuts.agree(90, 60, reader="a") == 90
+
+
+def test_nothing_new_for_the_first_reader_is_nothing_new_for_any() -> None:
+    """A chunk that comes in between must not put the second reader an epoch ahead, for as long as data flow."""
+    cuts = Cuts()
+    assert [cuts.agree(0, frontier, reader=who) for who, frontier in (("a", 50), ("b", 50))] == [50, 50]
+    assert [cuts.agree(50, frontier, reader=who) for who, frontier in (("a", 50), ("b", 80))] == [50, 50]
+    assert [cuts.agree(50, frontier, reader=who) for who, frontier in (("a", 90), ("b", 95))] == [90, 90]
+
+
+def test_queries_cut_each_at_its_own_pace() -> None:
+    """A fast query's next epoch does not move the cut that a slow one's second stream still has to get."""
+    cuts = Cuts()
+    assert cuts.agree(0, 50, "slow", "a") == 50
+    assert cuts.agree(0, 50, "fast", "a") == 50
+    assert cuts.agree(50, 80, "fast", "a") == 80
+    assert cuts.agree(0, 80, "slow", "b") == 50
+    assert cuts.agree(50, 90, "slow", "a") == 90
+
+
+def test_cuts_agree_when_all_ask_at_once() -> None:
+    """Readers that ask at the same moment, with frontiers of their own, get one answer."""
+    cuts, answers = Cuts(), []
+    begin = threading.Barrier(8)
+
+    def ask(frontier_us: int) -> None:
+        begin.wait()
+        answers.append(cuts.agree(0, frontier_us, reader=str(frontier_us)))
+
+    threads = [threading.Thread(target=ask, args=(100 + index,)) for index in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(answers)) == 1
+
+
+@pytest.mark.parametrize("name", ["authorization", "Authorization", "AUTHORIZATION"])
+def test_the_right_token_passes(name: str) -> None:
+    """Header names come in any case."""
+    assert TokenCheck("secret").start_call(None, {name: ["Bearer secret"]}) is not None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": [""]},
+        {"authorization": ["secret"]},
+        {"authorization": ["Bearer "]},
+        {"authorization": ["Bearer secre"]},
+        {"authorization": ["Bearer secret2"]},
+        {"authorization": ["bearer secret"]},
+        {"other": ["Bearer secret"]},
+        {"authorization": ["Bearer wrong", "Bearer secret"]},
+    ],
+)
+def test_everything_else_is_refused(headers: dict[str, list[str]]) -> None:
+    """Missing, shortened, lengthened, or in another place; the message does not hold the token."""
+    with pytest.raises(flight.FlightUnauthenticatedError, match="token is missing or wrong") as caught:
+        TokenCheck("secret").start_call(None, headers)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_token_of_other_letters_is_refused_not_crashed_on() -> None:
+    """Comparing in constant time must not fail on letters outside ASCII."""
+    with pytest.raises(flight.FlightUnauthenticatedError):
+        TokenCheck("secret").start_call(None, {"authorization": ["Bearer sécret"]})

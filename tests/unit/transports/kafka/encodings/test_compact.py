@@ -1,0 +1,93 @@
+"""The compact encoding: every row in one message, which is laid out as is said.
+
+Whole numbers as text of one width: the same as Python's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from streamgauge.core.errors import InputError
+from streamgauge.transports.kafka.encodings.compact import LENGTH_WIDTH, WIDTHS, Compact, write_numbers
+from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of, micros
+
+
+def taken_apart(message: bytes, kinds: dict[str, str]) -> dict[str, Any]:
+    """The definition, in Python."""
+    found: dict[str, Any] = {}
+    place = 0
+    lengths: dict[str, int | None] = {}
+    for name, kind in kinds.items():
+        width = WIDTHS.get(kind, LENGTH_WIDTH)
+        text = message[place : place + width].decode().strip()
+        place += width
+        if kind in ("string", "binary"):
+            lengths[name] = int(text) if text else None
+        elif kind == "boolean":
+            found[name] = {"": None, "true": True, "false": False}[text]
+        else:
+            found[name] = None if not text else float(text) if kind == "double" else int(text)
+    for name, length in lengths.items():
+        part = message[place : place + (length or 0)]
+        place += length or 0
+        found[name] = None if length is None else part.decode() if kinds[name] == "string" else part
+    assert place == len(message)
+    return found
+
+
+def test_each_row_is_one_message() -> None:
+    """Nulls, empty texts, blanks, and the longest numbers of each type."""
+    layout = Compact(tuple(KINDS.items()))
+    messages = layout.messages(layout.encode(batch_of(ROWS, KINDS)))
+    assert [taken_apart(message, KINDS) for message in messages] == [micros(row) for row in ROWS]
+
+
+NUMBERS = {"n": "int", "d": "double", "b": "bigint"}
+
+
+@given(
+    st.lists(st.tuples(st.integers(-(2**31), 2**31 - 1), st.floats(allow_nan=False), st.integers(-(2**63), 2**63 - 1))),
+    st.integers(0, 3),
+)
+def test_numbers_alone_have_one_width(values: list[tuple[int, float, int]], skipped: int) -> None:
+    """They are cut out of one buffer, a slice's too."""
+    rows = [dict(zip(NUMBERS, value, strict=True)) for value in values]
+    whole = batch_of(rows, NUMBERS)
+    layout = Compact(tuple(NUMBERS.items()))
+    messages = layout.messages(layout.encode(whole).slice(skipped))
+    assert [taken_apart(message, NUMBERS) for message in messages] == rows[skipped:]
+
+
+def test_what_cannot_be_said_is_refused() -> None:
+    """A text that is longer than its length can say."""
+    long = pa.RecordBatch.from_arrays([pa.array(["x" * 10**LENGTH_WIDTH])], names=["s"])
+    with pytest.raises(InputError, match="texts of less than"):
+        Compact((("s", "string"),)).encode(long)
+
+
+def written(numbers: list[int], place: int, width: int, wide: int) -> list[str]:
+    """Rows of `wide` bytes, blank but for the numbers."""
+    rows = np.full((len(numbers), wide), ord(" "), np.uint8)
+    write_numbers(np.array(numbers, np.uint64), rows, place, width)
+    return [bytes(row).decode() for row in rows]
+
+
+@given(st.lists(st.integers(0, 2**63 - 1), max_size=20), st.integers(19, 22), st.integers(0, 5), st.integers(0, 5))
+@example([0, 9999, 10_000, 10_001, 99_990_000, 100_000_000, 2**63 - 1], 19, 0, 0)
+def test_they_stand_at_the_end_of_their_width(numbers: list[int], width: int, before: int, after: int) -> None:
+    """With zeros inside and none before, whatever the others are; nothing beside the width is touched."""
+    expected = [" " * before + f"{number:{width}d}" + " " * after for number in numbers]
+    assert written(numbers, before, width, before + width + after) == expected
+
+
+@pytest.mark.parametrize("width", range(1, 12))
+def test_the_longest_of_each_width_fits(width: int) -> None:
+    """Also where the width is no whole number of groups."""
+    numbers = [0, 1, 10 ** (width - 1), 10**width - 1]
+    assert written(numbers, 1, width, width + 2) == [f" {number:{width}d} " for number in numbers]

@@ -1,0 +1,156 @@
+"""Events of programs, byte by byte, against files that were written by hand from the formats' specifications."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.core.schema import arrow_type
+from streamgauge.transports.kafka.encodings.choice import format_of
+from streamgauge.transports.kafka.program_results import ResultParser
+from streamgauge.transports.kafka.topics import MessageFormat, OutputTopic
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+PAGE = Path(__file__).parents[5] / "docs" / "reference" / "wire.md"
+SCHEMA = (GOLDEN / "program.avsc").read_text()
+COLUMNS = (
+    ("user.id", "int"), ("user.city", "string"), ("price", "double"), ("dear", "boolean"), ("payload", "binary"),
+    ("ts", "bigint"),
+)  # fmt: skip
+EVENT = {
+    "user.id": 7, "user.city": 'naïve, "q"', "price": 2.5, "dear": True, "payload": b"\x00\xff",
+    "ts": 1_800_000_000_123,
+}  # fmt: skip
+EVENTS: dict[str, dict[str, Any]] = {"program": EVENT, "program_nulls": EVENT | {"user.city": None, "price": None}}
+FORMATS = {
+    "json": MessageFormat(),
+    "csv": MessageFormat("csv"),
+    "avro": MessageFormat("avro", schema=SCHEMA),
+    "avro-confluent": MessageFormat("avro-confluent", schema=SCHEMA, schema_id=7),
+}
+
+
+def golden(name: str) -> bytes:
+    return (GOLDEN / name).read_bytes()
+
+
+def written(declared: MessageFormat, columns: tuple[tuple[str, str], ...], row: dict[str, Any]) -> bytes:
+    arrays = [pa.array([row[name]], arrow_type(kind)) for name, kind in columns]
+    by = format_of(declared, columns)
+    (message,) = by.messages(by.encode(pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in columns])))
+    return message
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_event_has_the_bytes_that_are_kept(name: str, kind: str) -> None:
+    """Fields within an object, every type, quotes, letters of several bytes, nulls."""
+    assert written(FORMATS[kind], COLUMNS, EVENTS[name]) == golden(f"{name}.{kind}.bin")
+
+
+def test_a_text_is_itself() -> None:
+    """Without quotes."""
+    city = {"city": EVENT["user.city"]}
+    assert written(MessageFormat("text"), (("city", "string"),), city) == golden("program.text.bin")
+    assert golden("program.text.bin").decode() == EVENT["user.city"]
+
+
+def of_json(message: bytes) -> dict[str, Any]:
+    row = json.loads(message)
+    user = row.pop("user")
+    return {f"user.{name}": value for name, value in user.items()} | row | {"payload": base64.b64decode(row["payload"])}
+
+
+def of_csv(message: bytes) -> dict[str, Any]:
+    ((id_, city, price, dear, payload, ts),) = csv.reader(io.StringIO(message.decode(), newline=""))
+    return {
+        "user.id": int(id_), "user.city": city or None, "price": float(price) if price else None,
+        "dear": {"true": True, "false": False}[dear], "payload": base64.b64decode(payload), "ts": int(ts),
+    }  # fmt: skip
+
+
+def of_avro(message: bytes) -> dict[str, Any]:
+    source = io.BytesIO(message)
+    found = dict(record(source, json.loads(SCHEMA), ""))
+    assert source.read() == b""
+    return found
+
+
+def of_confluent(message: bytes) -> dict[str, Any]:
+    assert struct.unpack(">bI", message[:5]) == (0, 7)
+    return of_avro(message[5:])
+
+
+def record(source: io.BytesIO, schema: Any, prefix: str) -> Any:
+    """(dotted name, value) of each plain value."""
+    for field in schema["fields"]:
+        name, kind = prefix + field["name"], field["type"]
+        if isinstance(kind, list):
+            kind = kind[whole(source)]
+        if isinstance(kind, dict):
+            yield from record(source, kind, f"{name}.")
+        else:
+            yield name, READ[kind](source)
+
+
+def whole(source: io.BytesIO) -> int:
+    number, shift = 0, 0
+    while True:
+        (byte,) = source.read(1)
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return number >> 1 ^ -(number & 1)
+
+
+READ: dict[str, Callable[[io.BytesIO], Any]] = {
+    "null": lambda source: None,
+    "long": whole,
+    "double": lambda source: struct.unpack("<d", source.read(8))[0],
+    "boolean": lambda source: source.read(1) == b"\x01",
+    "bytes": lambda source: source.read(whole(source)),
+    "string": lambda source: source.read(whole(source)).decode(),
+}
+READERS = {"json": of_json, "csv": of_csv, "avro": of_avro, "avro-confluent": of_confluent}
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_program_in_plain_python_reads_the_event(name: str, kind: str) -> None:
+    """Without any of our code."""
+    assert READERS[kind](golden(f"{name}.{kind}.bin")) == EVENTS[name]
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_event_that_is_passed_on_is_a_result(name: str, kind: str) -> None:
+    """Its bytes are texts where the format has no bytes."""
+    wide = {"int": "bigint", "binary": "binary" if kind.startswith("avro") else "string"}
+    columns = [(each, wide.get(type_, type_)) for each, type_ in COLUMNS if each != "payload" or "avro" not in kind]
+    of = OutputTopic(dict(columns), ("user.id", "ts"), "ts", format=FORMATS[kind])
+    found = ResultParser(of).parse([golden(f"{name}.{kind}.bin")], [5], 1_800_000_000 * US)
+    (row,) = found.results.to_pylist()
+    expected = EVENTS[name] | {"payload": "AP8=", "event_time": 1_800_000_000_123_000, "emission_time": 5}
+    assert row == {each: expected[each] for each in row}
+    assert {*row} == {*dict(columns), "event_time", "emission_time"}
+
+
+def test_the_page_shows_these_bytes() -> None:
+    """So a reader of the page reads what is sent."""
+    page = PAGE.read_text()
+    for kind in ("json", "csv", "text"):
+        assert golden(f"program.{kind}.bin").decode() in page
+    hexadecimal = " ".join(page.split())
+    for kind in ("avro", "avro-confluent"):
+        assert golden(f"program.{kind}.bin").hex(" ") in hexadecimal
+    assert json.loads(SCHEMA) == json.loads(page.split("```json\n")[1].split("```")[0])

@@ -1,0 +1,64 @@
+"""What a broker has kept: the same messages, whether all between them are read too or each is asked for alone."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from streamgauge.core.errors import DriverError
+from streamgauge.transports.kafka import admin as module
+from streamgauge.transports.kafka.admin import Topics
+from streamgauge.transports.kafka.broker import Broker
+
+COUNT = 30_000
+WANTED = [0, 1, 700, 20_000, 20_001, COUNT - 1]
+SOON_S = 20.0
+
+
+def filled(broker: Broker, topic: str) -> Topics:
+    """A topic with numbers in it."""
+    from confluent_kafka import Producer
+
+    topics = Topics(broker.location)
+    topics.make([topic], 1)
+    client: Any = Producer({"bootstrap.servers": broker.location, "queue.buffering.max.messages": 2 * COUNT})
+    for number in range(COUNT):
+        client.produce(topic, str(number).encode())
+    assert client.flush(SOON_S) == 0
+    return topics
+
+
+@pytest.mark.broker
+def test_messages_are_those_of_their_offsets(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In both ways; one that is not there is said, and is no other."""
+    kept = filled(broker, "kept-numbers").log("kept-numbers", 0)
+    assert kept.end() == COUNT
+    through = [int(message.value()) for message in kept.at(WANTED)]
+    monkeypatch.setattr(module, "SCAN_MESSAGES", 0)
+    alone = [int(message.value()) for message in kept.at(WANTED)]
+    assert through == alone == WANTED
+    assert kept.at([]) == []
+    with pytest.raises(DriverError, match=f"offset {COUNT} of partition 0 is missing"):
+        kept.at([5, COUNT])
+
+
+@pytest.mark.broker
+def test_the_first_message_since_a_time_is_found(broker: Broker) -> None:
+    """By the broker's clock; of a time that has not come it is the end."""
+    before_us = time.time_ns() // 1000
+    kept = filled(broker, "kept-times").log("kept-times", 0)
+    (middle,) = kept.at([COUNT // 2])
+    first = kept.first_since(middle.timestamp()[1] * 1000)
+    assert 0 <= first <= COUNT // 2
+    assert kept.first_since(before_us - 1000) == 0
+    assert kept.first_since(before_us + 3_600_000_000) == COUNT
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("since_us", [0, 1_700_000_000_000_000])
+def test_a_topic_that_is_not_there_has_no_first_message(broker: Broker, since_us: int) -> None:
+    """An error is none of its offsets."""
+    with pytest.raises(DriverError, match="kept-nowhere"):
+        Topics(broker.location).log("kept-nowhere", 0).first_since(since_us)

@@ -1,0 +1,182 @@
+"""The broker of our own: it answers, keeps what it was given, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from base64 import urlsafe_b64decode
+from pathlib import Path
+from unittest.mock import Mock
+
+import psutil
+import pytest
+
+from streamgauge.core.errors import DriverError, MachineError
+from streamgauge.system.child_processes import Child, ChildFailed, wait_until
+from streamgauge.transports.kafka import broker as module
+from streamgauge.transports.kafka.admin import Topics
+from streamgauge.transports.kafka.broker import Broker
+
+GONE_S = 10.0
+
+STARTER = """
+import sys
+from pathlib import Path
+from streamgauge.transports.kafka.broker import Broker
+folder = Path(sys.argv[1])
+broker = Broker(folder / "data", folder / "broker.log")
+print(broker.jvm, flush=True)
+sys.stdin.read()
+"""
+
+
+def gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_no_cluster_is_called_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka's own tool takes what begins with `-` for one, and one broker of 64 would not start."""
+    monkeypatch.setattr(module.os, "urandom", lambda n: b"\xfb" * n)
+    assert not module._cluster_id().startswith("-")
+    assert len(urlsafe_b64decode(f"{module._cluster_id()}==")) == 16
+
+
+@pytest.mark.broker
+def test_a_folder_that_cannot_be_prepared_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the tool's own exit, not by what the broker finds missing afterwards."""
+    monkeypatch.setattr(module, "_cluster_id", lambda: "-an-option")
+    node = module._Node(tmp_path, "127.0.0.1", os.pathsep.join(map(str, module.require_jars())))
+    with pytest.raises(DriverError, match=r"the broker's folder could not be prepared \(exit code 1\)"):
+        node.start()
+
+
+@pytest.mark.broker
+def test_topics_are_made_and_removed(broker: Broker) -> None:
+    """A second one of that name is refused in the broker's own words, and so is the removal of none."""
+    topics = Topics(broker.location)
+    topics.make(["made"], 2)
+    assert "made" in topics.names()
+    assert topics.ends("made", 2) == [0, 0]
+    with pytest.raises(DriverError, match=r"topic made could not be made: .*exists"):
+        topics.make(["made"], 2)
+    topics.remove(["made"])
+    assert wait_until(lambda: "made" not in topics.names(), GONE_S)
+    with pytest.raises(DriverError, match="topic made could not be removed"):
+        topics.remove(["made"])
+
+
+@pytest.mark.broker
+def test_a_topic_that_is_refused_keeps_no_other_from_being_removed(broker: Broker) -> None:
+    """Whatever their order; the one that was refused is named."""
+    topics = Topics(broker.location)
+    topics.make(["after"], 1)
+    with pytest.raises(DriverError, match="topic nobody-made could not be removed"):
+        topics.remove(["nobody-made", "after"])
+    assert wait_until(lambda: "after" not in topics.names(), GONE_S)
+    assert topics.hosts() == {"127.0.0.1"}
+
+
+def test_a_client_that_cannot_be_made_is_said() -> None:
+    """In librdkafka's own words: here of a certificate that is none."""
+    with pytest.raises(DriverError, match=r"no client for 127\.0\.0\.1:9 can be made"):
+        Topics("127.0.0.1:9", {"security.protocol": "SSL", "ssl.ca.location": __file__})
+
+
+@pytest.mark.broker
+def test_it_listens_on_loopback_alone(broker: Broker) -> None:
+    """Clients and the controller both."""
+    listening = [each.laddr for each in psutil.Process(broker.jvm).net_connections("tcp") if each.status == "LISTEN"]
+    assert len(listening) == 2
+    assert {each.ip.removeprefix("::ffff:") for each in listening} == {"127.0.0.1"}
+
+
+@pytest.mark.usefixtures("jars")
+@pytest.mark.broker
+def test_one_that_was_killed_has_its_topics_again(tmp_path: Path) -> None:
+    """At the same place; stopped, its JVM is gone."""
+    with Broker(tmp_path / "data", tmp_path / "broker.log") as broker:
+        topics, before = Topics(broker.location), broker.location
+        topics.make(["kept"], 1)
+        broker.kill()
+        assert not broker.alive
+        broker.restart()
+        assert broker.alive
+        assert broker.location == before
+        assert topics.names() == ["kept"]
+        jvm = broker.jvm
+    assert wait_until(lambda: gone(jvm), GONE_S)
+
+
+@pytest.mark.usefixtures("jars")
+@pytest.mark.broker
+@pytest.mark.parametrize("killed", ["starter", "holder"])
+def test_it_ends_with_whoever_started_it(tmp_path: Path, killed: str) -> None:
+    """Also where that is killed, or the process between them is."""
+    command = [sys.executable, "-c", STARTER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        jvm = int(starter.stdout.readline())
+        holder = psutil.Process(jvm).ppid()
+        os.kill(starter.pid if killed == "starter" else holder, signal.SIGKILL)
+        assert wait_until(lambda: gone(jvm), GONE_S)
+        assert wait_until(lambda: gone(holder), GONE_S)
+        starter.kill()
+
+
+@pytest.mark.usefixtures("jars")
+@pytest.mark.broker
+def test_one_that_is_interrupted_as_it_starts_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process would wait for a lifeline that somebody's memory of the error holds."""
+    started: list[Child] = []
+
+    def interrupted(child: Child, *_: object) -> None:
+        started.append(child)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Child, "ask", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Broker(tmp_path / "data", tmp_path / "broker.log")
+    assert [child.alive for child in started] == [False]
+
+
+def test_without_jars_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is started."""
+
+    def refused() -> list[Path]:
+        raise MachineError("jars are needed")
+
+    monkeypatch.setattr(module, "require_jars", refused)
+    with pytest.raises(MachineError, match="jars are needed"):
+        Broker(tmp_path / "data", tmp_path / "broker.log")
+    assert not (tmp_path / "broker.log").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [("DriverError", r"^it ended; its log: .*broker\.log\. .*\(--brokers\)$"), ("MachineError", "^it ended$")],
+)
+def test_a_failed_start_names_its_log_and_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
+) -> None:
+    """The child's reason first, and alone if it is not the broker's; the child is ended."""
+    child = Mock(spec=Child)
+    child.ask.side_effect = ChildFailed("it ended", kind)
+    monkeypatch.setattr(module, "require_jars", list)
+    monkeypatch.setattr(module, "Child", lambda *_: child)
+    with pytest.raises(DriverError, match=words):
+        Broker(tmp_path / "data", tmp_path / "broker.log")
+    child.stop.assert_called_once()
+
+
+@pytest.mark.broker
+def test_one_that_ends_as_it_starts_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here its folder was never prepared."""
+    monkeypatch.setattr(module._Node, "_format", lambda _: None)
+    node = module._Node(tmp_path, "127.0.0.1", os.pathsep.join(map(str, module.require_jars())))
+    with pytest.raises(DriverError, match=r"the broker ended as it started \(exit code 1\)"):
+        node.start()

@@ -1,0 +1,136 @@
+"""Results as messages: what comes out is what went in, of one sink and of several."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.core.schema import EMISSION_TIME, arrow_type
+from streamgauge.transports.kafka.result_messages import (
+    Mark,
+    Position,
+    is_carried,
+    key_of,
+    mark_of,
+    table_of,
+    wire,
+)
+from streamgauge.transports.kafka.topics import results_of, stream_of, topic_of
+
+KINDS = {
+    "n": "int", "b": "bigint", "d": "double", "f": "boolean", "t": "timestamp", "s": "string", "x": "binary",
+    "a": "array<string>",
+}  # fmt: skip
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, 6, UTC)
+ROWS: list[tuple[Any, ...]] = [
+    (1, 2**63 - 1, 0.1, True, MOMENT, 'a "quoted"\nline', b"\x00\xff", ["x", None, ""]),
+    (None, None, None, None, None, None, None, None),
+    (-1, -(2**63), -math.inf, False, MOMENT, "", b"", []),
+    (0, 0, 1e-300, False, MOMENT, "ü", b"y", ["z"]),
+]
+
+
+def sent(row: tuple[Any, ...]) -> dict[str, Any]:
+    """A row as `wire` and Spark's `to_json` make it: nulls are left out."""
+    streams = {
+        "double": lambda v: "-Infinity" if v == -math.inf else f"{v:E}",
+        "timestamp": lambda v: round(v.timestamp() * 1e6),
+        "binary": lambda v: base64.b64encode(v).decode(),
+    }
+    columns = zip(KINDS.items(), row, strict=True)
+    return {name: streams.get(kind, lambda v: v)(value) for (name, kind), value in columns if value is not None}
+
+
+def expected(rows: list[tuple[Any, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else [[] for _ in KINDS]
+    arrays = [pa.array(column, arrow_type(kind)) for column, kind in zip(columns, KINDS.values(), strict=True)]
+    return pa.Table.from_arrays(arrays, names=list(KINDS))
+
+
+def of_one(values: list[bytes], kinds: dict[str, str] | None = None) -> pa.Table:
+    """The rows of messages that all came at once."""
+    return table_of(values, {"out": kinds or KINDS}, [0] * len(values))["out"].drop([EMISSION_TIME])
+
+
+def test_rows_of_one_sink() -> None:
+    """Every type, nulls, and texts that JSON has to quote."""
+    values = [json.dumps(sent(row)).encode() for row in ROWS]
+    assert of_one(values).equals(expected(ROWS))
+
+
+def test_rows_of_several_sinks() -> None:
+    """A message has those sinks that its row is for; one that got nothing has no rows. Each row has its own stamp."""
+    both = {"first": sent(ROWS[0]), "second": sent(ROWS[3])}
+    values = [json.dumps(each).encode() for each in (both, {"second": sent(ROWS[2])})]
+    stamped = table_of(values, {"first": KINDS, "second": KINDS, "third": KINDS}, [7, 9])
+    assert [stamped[name].column(EMISSION_TIME).to_pylist() for name in stamped] == [[7], [7, 9], []]
+    found = {name: rows.drop([EMISSION_TIME]) for name, rows in stamped.items()}
+    assert found["first"].equals(expected(ROWS[:1]))
+    assert found["second"].equals(expected([ROWS[3], ROWS[2]]))
+    assert found["third"].equals(expected([]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent_as", "value"),
+    [
+        ("decimal(10,2)", "12.50", Decimal("12.50")), ("date", 20_000, date(2024, 10, 4)), ("float", "0.5", 0.5),
+        ("smallint", -3, -3), ("tinyint", 7, 7), ("array<bigint>", [1, None], [1, None]),
+    ],
+)  # fmt: skip
+def test_types_that_only_user_jobs_have_come_through(kind: str, sent_as: Any, value: Any) -> None:
+    """Decimals as texts, dates as days. Nulls stay nulls."""
+    assert is_carried(kind)
+    column = of_one([json.dumps({"v": sent_as}).encode(), b"{}"], {"v": kind}).column("v")
+    assert column.to_pylist() == [value, None]
+
+
+@pytest.mark.parametrize("kind", ["struct<a:int>", "map<string,int>", "array<double>", "array<struct<a:int>>", "void"])
+def test_other_types_are_not_carried(kind: str) -> None:
+    """A user job with such a column is refused before it starts."""
+    assert not is_carried(kind)
+
+
+def test_nan_comes_through() -> None:
+    """As the text that Spark makes of it."""
+    (value,) = of_one([b'{"d": "NaN"}'], {"d": "double"}).column("d").to_pylist()
+    assert math.isnan(value)
+
+
+@pytest.mark.parametrize("value", [b"no object", b'{"other": 1}', b'{"n": "text"}'])
+def test_what_is_no_result_is_no_row(value: bytes) -> None:
+    """Nothing is guessed."""
+    with pytest.raises(pa.ArrowInvalid):
+        of_one([value], {"n": "int"})
+
+
+def test_marks_come_through() -> None:
+    """With types, and with positions."""
+    first = Mark("q0", 7, True, {"out": {"n": "int"}}, (Position("ads", 0, 1, 2**40),))
+    last = Mark("q0", 7, False)
+    endless = Mark("q0", 0, True, {"out": {"n": "int"}}, endless=True)
+    assert [mark_of(mark.to_bytes()) for mark in (first, last, endless)] == [first, last, endless]
+    assert key_of("q0", 7) == "q0/7"
+
+
+def test_names_are_the_runs() -> None:
+    """No stream can have the name of the results."""
+    assert stream_of(topic_of("r1", "ads"), "r1") == "ads"
+    assert results_of("r1") != topic_of("r1", "results")
+    assert results_of("r1").startswith("streamgauge-r1")
+
+
+@pytest.mark.spark
+def test_spark_writes_what_is_read_here(spark: Any) -> None:
+    """By `wire` and `to_json`."""
+    columns = [f"{wire(name, kind)} AS {name}" for name, kind in KINDS.items()]
+    frame = spark.createDataFrame(ROWS, ", ".join(f"{name} {kind}" for name, kind in KINDS.items()))
+    found = frame.selectExpr(*columns).selectExpr("to_json(struct(*)) AS value").collect()
+    values = [row.value.encode() for row in found]
+    assert of_one(values).equals(expected(ROWS))
