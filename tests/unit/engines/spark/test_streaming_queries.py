@@ -60,7 +60,7 @@ def started(handle: Any, counting: RowCounting | None = None) -> StreamingQuerie
     """One query, which Spark runs by this handle."""
     job = SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {}, "local[1]", "", "")
     streaming = StreamingQueries(cast(Any, None), JobSettings(job), counting or RowCounting())
-    streaming._start = lambda _: handle  # type: ignore[method-assign]
+    streaming._start = lambda query: handle  # type: ignore[method-assign]
     streaming.start(*QUERIES)
     return streaming
 
