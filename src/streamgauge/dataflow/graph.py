@@ -15,6 +15,7 @@ from streamgauge.dataflow.nodes import (
     InWindows,
     Lookup,
     Node,
+    OpaqueNode,
     Process,
     RunningAggregate,
     Select,
@@ -22,7 +23,6 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
-    UserJobNode,
     Where,
     WindowAggregate,
     WindowJoin,
@@ -42,7 +42,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (node.input,)
         case SessionAggregate() | Distinct() | TopN() | InWindows():
             return (node.input,)
-        case UserJobNode():
+        case OpaqueNode():
             return node.inputs
         case _:
             assert_never(node)
@@ -57,7 +57,7 @@ def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
             return replace(node, left=inputs_[0], right=inputs_[1])
         case Union() | Process():
             return replace(node, inputs=inputs_)
-        case UserJobNode():
+        case OpaqueNode():
             return replace(node, inputs=tuple(each for each in inputs_ if isinstance(each, Source)))
         case _:
             return replace(node, input=inputs_[0])

@@ -7,7 +7,8 @@ Every expression is Spark SQL text. A node's `name` is the operator's name in re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import WINDOW_END, WINDOW_START
@@ -153,15 +154,20 @@ class Process:
 
 
 @dataclass(frozen=True)
-class UserJobNode:
-    """A user job, a PySpark function in the file `path`: `(spark, inputs by name) -> DataFrame`.
-
-    Spark determines its columns when it analyses the function; `event_time` is always one of them.
+class OpaqueNode:
+    """Code of the user's own between streams and one sink. The file `path` declares what a flow must know of it.
 
     - `times`: for each input, the name of its event time column (a timestamp).
     - `reach_us`: None if unbounded.
-    - `reference`: columns and types of a separate reference. None if the truth is the same function run in batch.
+    - `reference`: columns and types of a separate reference. None if the truth is the same code run in batch.
     """
+
+    kind: ClassVar[str]
+    """Its kind in results."""
+    code: ClassVar[str]
+    """What it is, in a refusal."""
+    reads_lineage: ClassVar[bool] = True
+    """Whether its inputs carry the lineage columns; otherwise only the declared fields."""
 
     inputs: tuple[Source, ...]
     times: tuple[str, ...]
@@ -170,6 +176,22 @@ class UserJobNode:
     keys: tuple[str, ...] = ()
     reach_us: int | None = None
     reference: tuple[tuple[str, ValueType], ...] | None = None
+
+    @property
+    def label(self) -> str:
+        """A short description for pictures of a flow."""
+        return f"{self.name} of {Path(self.path).name}"
+
+
+@dataclass(frozen=True)
+class UserJobNode(OpaqueNode):
+    """A user job, a PySpark function in the file `path`: `(spark, inputs by name) -> DataFrame`.
+
+    Spark determines its columns when it analyses the function; `event_time` is always one of them.
+    """
+
+    kind = "user_job"
+    code = "PySpark code"
 
 
 @dataclass(frozen=True)
@@ -300,7 +322,7 @@ class TopN:
 
 Node = (
     Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin | Explode | Lookup | Union
-    | SessionAggregate | Distinct | IntervalJoin | TopN | Process | UserJobNode | InWindows
+    | SessionAggregate | Distinct | IntervalJoin | TopN | Process | OpaqueNode | InWindows
 )  # fmt: skip
 Mode = Literal["append", "update"]
 

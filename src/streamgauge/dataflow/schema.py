@@ -33,6 +33,7 @@ from streamgauge.dataflow.nodes import (
     InWindows,
     Lookup,
     Node,
+    OpaqueNode,
     Process,
     RunningAggregate,
     Select,
@@ -40,7 +41,6 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
-    UserJobNode,
     Where,
     Window,
     WindowAggregate,
@@ -175,7 +175,7 @@ def _(node: RunningAggregate) -> Pairs:
 
 
 @_columns.register
-def _(node: UserJobNode) -> Pairs:
+def _(node: OpaqueNode) -> Pairs:
     return ()
 
 

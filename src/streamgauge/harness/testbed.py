@@ -26,6 +26,7 @@ from streamgauge.metrics.log.live_figures import OnlineMetrics
 from streamgauge.metrics.records import RUNNER, GeneratorReport, RecorderReport, Role, Tick
 from streamgauge.system.child_processes import Child, stop_all
 from streamgauge.system.scratch import Scratch, sweep
+from streamgauge.transports.kafka.program_topics import ProgramTopics
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import (
     BrokerRequest,
@@ -49,7 +50,7 @@ APPENDS = 100
 class TestBedSettings:
     """The settings for a start, which trials do not change. `keys`: stream to the column with its messages' key.
 
-    `program`: the topics of a program of the user's own, as plain data.
+    `program`: the topics of a program of the user's own.
     """
 
     flow: Flow
@@ -67,7 +68,7 @@ class TestBedSettings:
     keys: dict[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
     ports: tuple[int, ...] = ()
-    program: dict[str, Any] = field(default_factory=dict)
+    program: ProgramTopics | None = None
 
 
 class TestBed:
@@ -311,8 +312,7 @@ class TestBed:
 
     def _start_recorder(self, at: EndpointConfig) -> Child:
         settings = RecorderSettings(
-            at.host, at.port, at.token, self.clock.offset_us, str(self.spool), self.settings.transport,
-            dict(at.options), dict(at.program),
+            at, self.clock.offset_us, str(self.spool), self.settings.transport
         )  # fmt: skip
         return self._child("recorder", "streamgauge.harness.recorder", asdict(settings))
 
@@ -324,18 +324,14 @@ class TestBed:
     def _generator_settings(self, partition: int, at: EndpointConfig, plan: str) -> GeneratorSettings:
         return GeneratorSettings(
             partition=partition,
-            host=at.host,
-            port=at.port,
-            token=at.token,
+            endpoint=at,
             clock_offset_us=self.clock.offset_us,
             bound_us=self.settings.bound_us,
             bytes_max=self.settings.bytes_max // self.settings.partitions,
             columns={name: [c for c in columns if c != INGEST_TIME] for name, columns in self.settings.columns.items()},
             plan=plan,
             transport=self.settings.transport,
-            transport_options=dict(at.options),
             keys=self.settings.keys,
-            program=dict(at.program),
         )
 
     def _child(self, name: str, module: str, settings: Any) -> Child:

@@ -76,7 +76,7 @@ def _kafka() -> Transport:
         return KafkaOutlet(at, config)
 
     def inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
-        if at.program:
+        if at.program is not None:
             from streamgauge.transports.kafka.client.program_endpoint import ProgramInlet
 
             return ProgramInlet(at, receiver)

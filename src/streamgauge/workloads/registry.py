@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from streamgauge.dataflow.expressions.check import checked
 from streamgauge.dataflow.json_form.document import to_json
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.fields import StreamSpec
+from streamgauge.transports.kafka.program_topics import ProgramTopics
 from streamgauge.workloads.features import MEANING, Feature
 
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "set"))]
@@ -105,12 +106,25 @@ class Workload:
     - `features`: what it requires of an engine. `features_with`: {feature: (parameter, value)} for features that depend
       on a parameter.
     - `fixed_rate`: the total rate (events per second) that its parameters fix, or None.
+    - `notes`: what was assumed of it, for the result.
+
+    Its class variables and properties are questions, which a workload of the user's own answers otherwise.
     """
 
     extra_names: ClassVar[tuple[str, ...]] = ("data",)
     """Settings of a workload in addition to its parameters."""
     without_parameters: ClassVar[str] = "leave --set out, except --set data=FILE"
     """The way out of a parameter of a workload that has none."""
+    operators_known: ClassVar[bool] = True
+    """Whether its flow says what it computes; otherwise it is code of the user's own."""
+    watermark_known: ClassVar[bool] = True
+    """Whether an option sets its watermark; otherwise the user's code does."""
+    declares_truth: ClassVar[bool] = False
+    """Whether the user's file says what is right; otherwise the oracle runs the flow."""
+    takes_data: ClassVar[bool] = True
+    """Whether it may replay files in place of generated streams."""
+    observed_from_outside: ClassVar[bool] = False
+    """Whether its progress is read from the offsets that it commits; otherwise the engine reports it."""
 
     name: str
     title: str
@@ -123,6 +137,7 @@ class Workload:
     features: tuple[Feature, ...] = ()
     features_with: Mapping[Feature, tuple[str, Any]] = field(default_factory=dict)
     fixed_rate: Callable[[Any], float | None] = any_rate
+    notes: tuple[str, ...] = ()
 
     @property
     def patience_s(self) -> float:
@@ -135,9 +150,28 @@ class Workload:
         return False
 
     @property
+    def can_restart(self) -> bool:
+        """Whether the system under test can be started anew."""
+        return True
+
+    @property
     def transport_options(self) -> Mapping[str, str]:
         """Options of the transport that it decides itself."""
         return {}
+
+    @property
+    def default_transport_options(self) -> Mapping[str, str]:
+        """Options of the transport where the user gives no other value."""
+        return {}
+
+    @property
+    def program_topics(self) -> ProgramTopics | None:
+        """The topics of a program; None if the driver has its own."""
+        return None
+
+    def may_run_on(self, nodes: Collection[str]) -> bool:
+        """Whether an engine with these nodes could run it, over some transport."""
+        return True
 
     def exercises(self) -> dict[str, Feature]:
         """Every feature by name, followed by the setting that it needs."""

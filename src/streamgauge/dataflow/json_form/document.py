@@ -16,8 +16,7 @@ from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.dataflow import graph, lineage, schema, validate
 from streamgauge.dataflow.describe import KINDS
 from streamgauge.dataflow.json_form.forms import FORMAT_VERSION, NODE_CLASSES, NodeForm, document_form, form_of
-from streamgauge.dataflow.nodes import Flow, Node, RunningAggregate, Sink, Source, UserJobNode
-from streamgauge.dataflow.program import ProgramNode
+from streamgauge.dataflow.nodes import Flow, Node, OpaqueNode, RunningAggregate, Sink, Source
 
 Keys = Mapping[str, str | None]
 DOCUMENT = "flow document"
@@ -34,10 +33,9 @@ def to_json(flow: Flow, keys: Keys | None = None, workload: Mapping[str, Any] | 
     """
     ids: dict[Node, str] = {}
     for node in graph.operators(flow):
-        if isinstance(node, UserJobNode):
-            what = "program" if isinstance(node, ProgramNode) else "user job"
-            rule = f"is {'any code over Kafka' if what == 'program' else 'PySpark code'}, and has no JSON form"
-            raise InputError(Problem(f"{what} {node.name!r}", rule, node.path, "a flow of a workload"))
+        if isinstance(node, OpaqueNode):
+            rule, setting = f"is {node.code}, and has no JSON form", f"{node.kind.replace('_', ' ')} {node.name!r}"
+            raise InputError(Problem(setting, rule, node.path, "a flow of a workload"))
         ids[node] = _free(node.name, ids.values())
     return _document(flow, ids, keys or {}, workload)
 

@@ -22,13 +22,11 @@ from streamgauge.dataflow.json_form.codecs import (
     hints,
     object_form,
 )
-from streamgauge.dataflow.nodes import Mode, Node, Source, Union, UserJobNode
+from streamgauge.dataflow.nodes import Mode, Node, Source, Union
 
 FORMAT_VERSION = 1
 
-NODE_CLASSES: Mapping[str, Any] = {
-    kind: class_ for class_, kind in KINDS.items() if class_ is not Source and not issubclass(class_, UserJobNode)
-}
+NODE_CLASSES: Mapping[str, Any] = {kind: class_ for class_, kind in KINDS.items() if class_ is not Source}
 """Kind to class. A source has a form of its own, and a user job or program has none, because it is code."""
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from streamgauge.dataflow.program import ESCAPED, PLACEHOLDER
+from streamgauge.user_workloads.program_node import ESCAPED, PLACEHOLDER
 
 PREFIX = "STREAMGAUGE_"
 _BRACES = re.compile(f"{ESCAPED.pattern}|{PLACEHOLDER.pattern}")

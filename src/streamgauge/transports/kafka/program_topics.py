@@ -1,12 +1,12 @@
 """What the transport must know of a program of the user's own: its topics, the formats of their messages, its group.
 
-`EndpointConfig.program` and `BrokerRequest.program` carry it as plain data, because other processes read it.
+Processes of the driver get it as JSON.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from streamgauge.transports.kafka.topic_names import input_topics, output_topics
@@ -82,15 +82,11 @@ class ProgramTopics:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ProgramTopics:
-        """The reverse of `plain`."""
+        """The reverse of `dataclasses.asdict`, by way of JSON."""
         inputs = {name: InputTopic(**_with_format(each)) for name, each in plain["inputs"].items()}
         outputs = {name: OutputTopic(**_with_format(each)) for name, each in plain["outputs"].items()}
         starts = tuple((topic, partition, offset) for topic, partition, offset in plain["starts"])
         return cls(**{**plain, "inputs": inputs, "outputs": outputs, "starts": starts})
-
-    def plain(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
 
     def starting_at(self, starts: Iterable[tuple[str, int, int]]) -> ProgramTopics:
         return replace(self, starts=tuple(starts))

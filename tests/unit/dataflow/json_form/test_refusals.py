@@ -18,7 +18,7 @@ from streamgauge.dataflow.json_form.document import from_json, to_json
 from streamgauge.dataflow.json_form.forms import json_schema
 from streamgauge.dataflow.nodes import Flow, Sink, UserJobNode
 from streamgauge.dataflow.operators.api import Processor
-from streamgauge.dataflow.program import ProgramNode
+from streamgauge.user_workloads.program_node import ProgramNode
 from streamgauge.workloads.registry import get
 from tests.unit.dataflow.json_form.helpers_flows import every_node, picky
 

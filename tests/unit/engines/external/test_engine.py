@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamgauge.dataflow.program import Launch
 from streamgauge.engines.external.engine import ended_by_itself, settings_of
+from streamgauge.user_workloads.program_node import Launch
 
 LAUNCH = Launch(("{python}", "job.py", "--group={group}"), "folder")
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from streamgauge.dataflow.program import unknown_placeholders
 from streamgauge.engines.external.placeholders import ProgramEnvironment
+from streamgauge.user_workloads.program_node import unknown_placeholders
 
 INPUTS, OUTPUTS = {"purchases": "streamgauge-r-purchases"}, {"results": "streamgauge-r.results"}
 ONE = ProgramEnvironment("localhost:9092", "g", "r", "/tmp/s", 4, INPUTS, OUTPUTS)

@@ -425,7 +425,7 @@ def test_a_receiver_that_refuses_stops_nobody(broker: Broker) -> None:
 def program_outlet(broker: str, **more: Any) -> KafkaOutlet:
     """Of a program whose messages are JSON with the field `n`."""
     topics = ProgramTopics({"ads": InputTopic(**more)}, {})
-    place = EndpointConfig("", 0, "out", {"brokers": broker}, topics.plain())
+    place = EndpointConfig("", 0, "out", {"brokers": broker}, topics)
     return KafkaOutlet(place, OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7, keys={"ads": "n"}))
 
 

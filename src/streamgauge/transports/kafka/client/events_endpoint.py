@@ -18,7 +18,6 @@ from streamgauge.transports.kafka.client.settings import KafkaSettings
 from streamgauge.transports.kafka.codecs.api import Encoding, columns_of, encoding
 from streamgauge.transports.kafka.formats.api import ProgramFormat
 from streamgauge.transports.kafka.formats.choice import format_of
-from streamgauge.transports.kafka.program_topics import ProgramTopics
 from streamgauge.transports.kafka.topic_names import topic_of
 from streamgauge.transports.send_log import WriteOnlyOutlet
 from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig, Overflow
@@ -38,7 +37,7 @@ class KafkaOutlet(WriteOnlyOutlet):
     def __init__(self, at: EndpointConfig, config: OutletConfig) -> None:
         super().__init__(config)
         self._settings, self._run = KafkaSettings.from_options(at.options), at.token
-        self._program = ProgramTopics.from_plain(at.program) if at.program else None
+        self._program = at.program
         self._planned = self._program.planned if self._program is not None else frozenset()
         self._producer: Producer | None = None
         self._encodings: dict[str, Encoding | ProgramFormat] = {}

@@ -25,7 +25,6 @@ from streamgauge.transports.kafka.client.program_results import Parsed, ResultPa
 from streamgauge.transports.kafka.client.results_consumer import ResultsConsumer
 from streamgauge.transports.kafka.client.results_endpoint import SLICE_US
 from streamgauge.transports.kafka.client.settings import KafkaSettings
-from streamgauge.transports.kafka.program_topics import ProgramTopics
 from streamgauge.transports.kafka.topic_names import group_of, variables
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, EndpointConfig, Receiver
 
@@ -84,13 +83,14 @@ class ProgramInlet:
     """Implements `Inlet`.
 
     Args:
-        at: the brokers (in its options), and `ProgramTopics` as plain data.
+        at: the brokers (in its options), and the topics of the program.
         receiver: stores results.
     """
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
         settings, self._receiver = KafkaSettings.from_options(at.options), receiver
-        self._topics = ProgramTopics.from_plain(at.program)
+        assert at.program is not None
+        self._topics = at.program
         self._group_id = group_of(at.token, self._topics.group)
         self._streams = {topic: stream for stream, topic in self._topics.input_topics(at.token).items()}
         self._outputs = {

@@ -68,7 +68,7 @@ class Followed:
             attached=attached, timeout_s=timeout_s, starts=((*ORDERS, FIRST), *((name, 0, 0) for name in outputs)),
         )  # fmt: skip
         receiver: Any = self
-        ProgramInlet(EndpointConfig("", 0, "run", {"brokers": "b:1"}, topics.plain()), receiver)
+        ProgramInlet(EndpointConfig("", 0, "run", {"brokers": "b:1"}, topics), receiver)
 
     def group(self) -> SimpleNamespace:
         def committed() -> dict[TopicPartition, int]:

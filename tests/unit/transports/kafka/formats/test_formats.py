@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -140,7 +141,7 @@ def test_topics_are_plain_data() -> None:
         {"totals": OutputTopic({"n": "bigint"}, ("n",), "ts"), "other": OutputTopic({"n": "bigint"})},
         group="mine", starts=(("orders", 0, 5),),
     )  # fmt: skip
-    assert ProgramTopics.from_plain(json.loads(json.dumps(topics.plain()))) == topics
+    assert ProgramTopics.from_plain(json.loads(json.dumps(asdict(topics)))) == topics
     assert topics.input_topics("r") == {"purchases": "orders"}
     assert topics.planned == set()
     outputs = {"totals": "streamgauge-r.results-totals", "other": "streamgauge-r.results-other"}
