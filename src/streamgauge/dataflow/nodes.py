@@ -126,8 +126,8 @@ class Process:
       comes from one row.
     - `broadcast`: every instance gets all rows of the last input. Those rows give no results.
     - `reach_us`: how far in event time a row can influence results; None means without end.
-    - `truth`: the same semantics as DuckDB SQL (`dataflow.operators.reference_sql`). Without it the oracle runs the
-      class itself, and verification is not independent.
+    - `truth`: the same semantics as DuckDB SQL (`dataflow.process`). Without it the oracle runs the class
+      itself, and verification is not independent.
 
     The lineage rewrite sets `lineage`, (output name, input column) pairs that a result copies from its row. It also
     sets `order`, the input columns that order rows of equal time.
@@ -165,7 +165,8 @@ class OpaqueNode:
     kind: ClassVar[str]
     """Its kind in results."""
     code: ClassVar[str]
-    """What it is, in a refusal."""
+    plural: ClassVar[str]
+    """What it is, and such nodes, in the words of a refusal."""
     reads_lineage: ClassVar[bool] = True
     """Whether its inputs carry the lineage columns; otherwise only the declared fields."""
 
@@ -192,6 +193,7 @@ class UserJobNode(OpaqueNode):
 
     kind = "user_job"
     code = "PySpark code"
+    plural = "user jobs"
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,8 @@ from streamgauge.config.options_and_settings import SETTINGS, Experiment, build,
 from streamgauge.config.slo import parse_limit
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, attempt, nearest
 from streamgauge.core.units import parse_size
-from streamgauge.dataflow.early_firing import with_early_firing
-from streamgauge.dataflow.graph import operators
-from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.graph import operators, with_early_firing
+from streamgauge.dataflow.nodes import Flow, OpaqueNode
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.registry import capabilities, entry, streaming_engines
 from streamgauge.engines.spi import ANOTHER_ENGINE, BatchInterval, Capabilities, StartRequest
@@ -319,17 +318,14 @@ def _build(workload: Workload, values: Mapping[str, Any], rate_per_s: float) -> 
     return workload.build(workload.read(values), rate_per_s)
 
 
-_IN_WORDS = {"UserJobNode": "user jobs", "ProgramNode": "programs over Kafka"}
-"""A node of a flow in the user's words, if its name says little."""
-
-
 def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
     for node in operators(flow):
         kind = type(node).__name__
         if kind not in engine.nodes:
             because = f": {engine.unsupported_reasons[kind]}" if kind in engine.unsupported_reasons else ""
             way_out = f"--engine {engine.fallback_engine}" if engine.fallback_engine else ANOTHER_ENGINE
-            yield Problem("engine", f"does not support {_IN_WORDS.get(kind, kind)}{because}", engine.name, way_out)
+            what = node.plural if isinstance(node, OpaqueNode) else kind
+            yield Problem("engine", f"does not support {what}{because}", engine.name, way_out)
     if len(flow.sinks) > 1 and not engine.several_sinks:
         names = ", ".join(sink.name for sink in flow.sinks)
         yield Problem("engine", f"{engine.name} writes to one sink only", names, ANOTHER_ENGINE)

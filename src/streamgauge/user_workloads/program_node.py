@@ -62,6 +62,7 @@ class ProgramNode(OpaqueNode):
 
     kind = "program"
     code = "any code over Kafka"
+    plural = "programs over Kafka"
     reads_lineage = False
 
     launch: Launch = Launch()

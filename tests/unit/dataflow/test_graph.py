@@ -13,7 +13,7 @@ from streamgauge.core.lineage_columns import EVENT_TIME
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import hop, source, tumble
 from streamgauge.dataflow.describe import describe
-from streamgauge.dataflow.early_firing import with_early_firing
+from streamgauge.dataflow.graph import with_early_firing
 from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Window
 from streamgauge.engines.duckdb_oracle.lower import by_spans, span_number, sql
