@@ -7,6 +7,7 @@ import pkgutil
 import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -16,13 +17,13 @@ from pydantic.fields import FieldInfo
 
 from streamgauge.core.errors import InputError, Problem, choices_of, near, rule_of
 from streamgauge.core.units import parse_duration
+from streamgauge.dataflow.builder import Names, Stream, tumble
 from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.expressions.check import checked
 from streamgauge.dataflow.json_form.document import to_json
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.transports.kafka.program_topics import ProgramTopics
-from streamgauge.workloads.features import MEANING, Feature
 
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "set"))]
 """A duration in seconds, parsed from text such as `8s` or `500ms`."""
@@ -90,9 +91,75 @@ class Job(NamedTuple):
                 raise InputError(Problem(setting, "must be a condition over the fields of a record", rule, "x IS NULL"))
 
 
+COUNTED_WITHIN = "count in windows of so long, so that the state has an end; 0: since the beginning, as the thesis does"
+"""The description of a parameter with the window of `count_by_key`."""
+
+
+def count_by_key(rows: Stream, window_s: float, *, keys: Names, column: str, name: str) -> Stream:
+    """The number of rows per key, as updates; with a window, one row per key when it closes, which bounds the state."""
+    if window_s:
+        return rows.window(tumble(window_s), keys=keys).aggregate({column: "count(*)"}, name=name)
+    return rows.running({column: "count(*)"}, keys=keys, name=name)
+
+
 def unless(sound: str) -> str:
     """The rule of malformed records, if `sound` is true for well-formed ones. Null counts as malformed."""
     return f"NOT coalesce({sound}, false)"
+
+
+class Feature(StrEnum):
+    """What a workload requires of an engine, by its name in Bordin's overview of applications.
+
+    `MEANING` describes each. Each workload declares its features. Tests compare them with features that can be derived
+    from the flow.
+    """
+
+    FLAT_MAP = "flat-map"
+    FILTER = "filter"
+    COUNTER = "unbounded keyed counter"
+    COUNT_WINDOW = "count-based keyed window"
+    WINDOW = "event-time window"
+    GLOBAL = "global operator"
+    BROADCAST = "broadcast edge"
+    SELF_JOIN = "join of branches"
+    TWO_STREAMS = "two streams"
+    LOOKUP = "lookup"
+    SINKS = "several sinks"
+    FEEDBACK = "feedback loop"
+    PROBABILISTIC = "probabilistic structures"
+    PYTHON = "keyed operator in Python"
+    ROWS = "rows made into others"
+    NOTHING = "transport and sink alone"
+
+
+MEANING = {
+    Feature.FLAT_MAP: "One row gives several, without state.",
+    Feature.FILTER: "Many rows, or nearly all, give nothing.",
+    Feature.COUNTER: "Counts by key that are never forgotten, so the state grows with the keys.",
+    Feature.COUNT_WINDOW: "The last rows of a key, by their number and whatever their time.",
+    Feature.WINDOW: (
+        "Rows of a time, which the watermark closes. The overview has two: slots that a machine's clock ticks on, and "
+        "rows that are taken back one by one; here both are windows of event time."
+    ),
+    Feature.GLOBAL: "All rows, or all of a window, meet in one instance.",
+    Feature.BROADCAST: (
+        "What one operator finds goes to all instances of another. No flow here has it: where the thesis does so, the "
+        "rows pass one instance that writes it on them, or both sides have a key."
+    ),
+    Feature.SELF_JOIN: "A row's parts go different ways, and are put together again.",
+    Feature.TWO_STREAMS: "Rows of two streams meet in one operator.",
+    Feature.LOOKUP: "Each row is looked up in what never changes: a table, places, a map, a model, a lexicon.",
+    Feature.SINKS: "One flow gives results of several kinds, each measured and verified for itself.",
+    Feature.FEEDBACK: (
+        "Results become input. No flow here has it: the input would depend on the engine's answers, and could not be "
+        "planned."
+    ),
+    Feature.PROBABILISTIC: "The state takes less memory than exact answers need; the truth has the same cells.",
+    Feature.PYTHON: "A class in Python sees all rows of a key in the order of time. Ours, not the overview's.",
+    Feature.ROWS: "Expressions over the columns of a row, and nothing else. Ours, not the overview's.",
+    Feature.NOTHING: "No operator at all: the floor that all others stand on. Ours, not the overview's.",
+}
+"""A description of each feature."""
 
 
 @dataclass(frozen=True)

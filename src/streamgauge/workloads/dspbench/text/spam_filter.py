@@ -47,8 +47,7 @@ from streamgauge.dataflow.static_table import Table, table
 from streamgauge.loadgen.datasets.mails import VOCABULARY_MAX, VOCABULARY_MIN, WORDS_MAX, IsSpam, Message, shares, words
 from streamgauge.loadgen.fields import OwnNumber, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Parameters, Workload, double
+from streamgauge.workloads.registry import Feature, Job, Parameters, Workload, double
 
 TOKENS = r"lower(trim(regexp_replace(coalesce(message, ''), '\\W+', ' ')))"
 """The words of a mail, separated by single spaces. Capitals are lowered last, when only ASCII is left. For the JVM, the
