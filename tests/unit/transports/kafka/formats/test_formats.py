@@ -17,6 +17,7 @@ from streamgauge.transports.kafka.formats.avro import Avro
 from streamgauge.transports.kafka.formats.avro_schema import leaves
 from streamgauge.transports.kafka.formats.choice import format_of
 from streamgauge.transports.kafka.program_topics import InputTopic, MessageFormat, OutputTopic, ProgramTopics
+from streamgauge.transports.spi import EndpointConfig
 
 ARROW = {"bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
 COLUMNS: ColumnTypes = (("user.id", "bigint"), ("user.city", "string"), ("dear", "boolean"), ("price", "double"))
@@ -134,14 +135,15 @@ def test_schemas_that_are_not_supported(schema: str, words: str) -> None:
         leaves(schema)
 
 
-def test_topics_are_plain_data() -> None:
+def test_an_endpoint_with_topics_is_plain_data() -> None:
     """Through JSON and back they are the same."""
     topics = ProgramTopics(
         {"purchases": InputTopic("orders", FORMATS["avro"], "sent")},
         {"totals": OutputTopic({"n": "bigint"}, ("n",), "ts"), "other": OutputTopic({"n": "bigint"})},
         group="mine", starts=(("orders", 0, 5),),
     )  # fmt: skip
-    assert ProgramTopics.from_plain(json.loads(json.dumps(asdict(topics)))) == topics
+    endpoint = EndpointConfig("", 0, "r", {"brokers": "b:1"}, topics)
+    assert EndpointConfig.from_plain(json.loads(json.dumps(asdict(endpoint)))) == endpoint
     assert topics.input_topics("r") == {"purchases": "orders"}
     assert topics.planned == set()
     outputs = {"totals": "streamgauge-r.results-totals", "other": "streamgauge-r.results-other"}
