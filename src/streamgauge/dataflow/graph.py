@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from streamgauge.core.lineage_columns import WINDOW_END, WINDOW_START
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import WINDOW_END, WINDOW_START, Schema
 from streamgauge.dataflow.nodes import (
     Distinct,
     Explode,

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.lineage_columns import (
+from streamgauge.core.schema import (
     EVENT_BRANCH,
     EVENT_ID,
     EVENT_ORDINAL,

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import WINDOW_END, WINDOW_START
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import WINDOW_END, WINDOW_START, Schema
 from streamgauge.core.value_types import ValueType
 from streamgauge.dataflow.operators.api import Processor
 from streamgauge.dataflow.static_table import Table

@@ -19,8 +19,7 @@ import inspect
 from collections.abc import Iterator, Sequence
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
-from streamgauge.core.schema import TYPES, quote
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, TYPES, quote
 from streamgauge.dataflow.expressions.types import DUCKDB_TYPES, unsupported_type
 from streamgauge.dataflow.nodes import Process
 from streamgauge.dataflow.operators.api import INPUT, ORDINAL, ROW, TIME, Processor

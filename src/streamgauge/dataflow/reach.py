@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import WINDOW_END
+from streamgauge.core.schema import WINDOW_END
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import (
     Distinct,

@@ -13,15 +13,15 @@ from functools import lru_cache, singledispatch
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.lineage_columns import (
+from streamgauge.core.schema import (
     EMISSION_TIME,
     EVENT_BRANCH,
     EVENT_ORDINAL,
     LINEAGE,
+    TYPES,
     WINDOW_END,
     WINDOW_START,
 )
-from streamgauge.core.schema import TYPES
 from streamgauge.core.units import by_reference
 from streamgauge.dataflow import graph, process
 from streamgauge.dataflow.expressions import check as expressions

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import StreamgaugeError
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.metrics.records import GeneratorReport
 from streamgauge.system.child_processes import serve
 from streamgauge.transports.registry import transport

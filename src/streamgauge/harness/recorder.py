@@ -25,14 +25,13 @@ import pyarrow.compute as pc
 
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError, is_full
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.harness.recorder_heartbeat import Heartbeat
 from streamgauge.metrics.records import Commit, RecorderReport
 from streamgauge.system.child_processes import serve
-from streamgauge.system.full_disk import full_disk
-from streamgauge.transports.busy_time import BusyTracker
+from streamgauge.system.disk import full_disk
 from streamgauge.transports.registry import transport
-from streamgauge.transports.spi import EndpointConfig, OutputProgress, ReadPosition
+from streamgauge.transports.spi import BusyTracker, EndpointConfig, OutputProgress, ReadPosition
 
 Key = tuple[str, int, int, int, str]
 """(query, batch, partition, attempt, sink)."""

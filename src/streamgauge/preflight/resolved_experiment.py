@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX, ServiceLevelObjective
 from streamgauge.config.options_and_settings import Experiment, Load
-from streamgauge.config.slo import ServiceLevelObjective
-from streamgauge.config.thresholds import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Problem
-from streamgauge.core.lineage_columns import INGEST_TIME, LINEAGE
 from streamgauge.core.plugin_options import TUNED
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.schema import INGEST_TIME, LINEAGE
+from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow, OpaqueNode, Process

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from streamgauge.config.options_and_settings import SETTINGS, Experiment
-from streamgauge.core.cpu_sets import format_cpus, parse_cpus
 from streamgauge.core.errors import Problem
+from streamgauge.core.units import format_cpus, parse_cpus
 from streamgauge.system.machine import cpus, split_cpus
 
 QUEUE_BYTES = 4 * 2**30

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.config import reproduce
+from streamgauge.config.limits import parse_limit
 from streamgauge.config.named_files import is_data, is_data_time, is_program
 from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, parse_setting
-from streamgauge.config.slo import parse_limit
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, attempt, nearest
 from streamgauge.core.units import parse_size
 from streamgauge.dataflow.graph import operators, with_early_firing

@@ -54,7 +54,7 @@ class Transport:
 
 def _flight() -> Transport:
     def outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
-        from streamgauge.transports.flight.endpoint import FlightOutlet
+        from streamgauge.transports.flight.endpoints import FlightOutlet
 
         return FlightOutlet(at, config)
 
@@ -62,30 +62,30 @@ def _flight() -> Transport:
 
 
 def _flight_inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
-    from streamgauge.transports.flight.results_server import FlightInlet
+    from streamgauge.transports.flight.endpoints import FlightInlet
 
     return FlightInlet(at, receiver)
 
 
 def _kafka() -> Transport:
-    from streamgauge.transports.kafka.client.settings import SETTINGS, KafkaSettings, problems
+    from streamgauge.transports.kafka.settings import SETTINGS, KafkaSettings, problems
 
     def outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
-        from streamgauge.transports.kafka.client.events_endpoint import KafkaOutlet
+        from streamgauge.transports.kafka.outlet import KafkaOutlet
 
         return KafkaOutlet(at, config)
 
     def inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
         if at.program is not None:
-            from streamgauge.transports.kafka.client.program_endpoint import ProgramInlet
+            from streamgauge.transports.kafka.program_inlet import ProgramInlet
 
             return ProgramInlet(at, receiver)
-        from streamgauge.transports.kafka.client.results_endpoint import KafkaInlet
+        from streamgauge.transports.kafka.inlet import KafkaInlet
 
         return KafkaInlet(at, receiver)
 
     def broker(request: BrokerRequest) -> ManagedBroker:
-        from streamgauge.transports.kafka.broker.cluster import KafkaCluster
+        from streamgauge.transports.kafka.cluster import KafkaCluster
 
         return KafkaCluster(request)
 
@@ -94,12 +94,12 @@ def _kafka() -> Transport:
 
     def require(options: Options) -> None:
         if options.get("brokers"):
-            from streamgauge.transports.kafka.broker.topics import require_brokers
+            from streamgauge.transports.kafka.admin import require_brokers
 
             settings = KafkaSettings.from_options(options)
             require_brokers(settings.brokers, settings.login)
         else:
-            from streamgauge.transports.kafka.broker.broker import require_jars
+            from streamgauge.transports.kafka.broker import require_jars
 
             require_jars()
 
@@ -112,7 +112,7 @@ def _kafka() -> Transport:
 
 def _socket() -> Transport:
     def outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
-        from streamgauge.transports.socket.events_endpoint import SocketOutlet
+        from streamgauge.transports.socket.endpoint import SocketOutlet
 
         return SocketOutlet(at, config)
 

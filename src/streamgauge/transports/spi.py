@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamgauge.core.errors import StreamgaugeError
-from streamgauge.transports.busy_time import BusyInterval
-from streamgauge.transports.kafka.program_topics import ProgramTopics
+from streamgauge.transports.kafka.topics import ProgramTopics
+from streamgauge.transports.spi import BusyInterval
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, replace
 import duckdb
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress, OperatorCounts
 from streamgauge.core.errors import DriverError, is_full
-from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.core.progress_step import ProgressText
+from streamgauge.core.trial import ProgressText
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.latency.hlog_text import hlog_text
 from streamgauge.metrics.log.trial_record import TrialRecord

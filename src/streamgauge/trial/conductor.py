@@ -22,7 +22,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import StreamgaugeError
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
 from streamgauge.metrics.log.trial_log import TrialLog

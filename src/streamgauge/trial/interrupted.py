@@ -26,7 +26,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.causes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
-from streamgauge.system.full_disk import full_disk
+from streamgauge.system.disk import full_disk
 from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.verdict.collect_evidence import collect_evidence

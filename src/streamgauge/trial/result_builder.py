@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.thresholds import BOUND_S_MIN
+from streamgauge.config.limits import BOUND_S_MIN
 from streamgauge.core.clock import US
-from streamgauge.core.cpu_sets import format_cpus
+from streamgauge.core.units import format_cpus
 from streamgauge.engines.registry import entry
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.batch_frontiers import read_skew_us

@@ -13,7 +13,7 @@ from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import require, require_master, starter_of
-from streamgauge.loadgen.generator_capacity import measure_capacity
+from streamgauge.loadgen.plan import measure_capacity
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
 from streamgauge.preflight.validate import check
 from streamgauge.results.causes import Cause

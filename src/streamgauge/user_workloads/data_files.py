@@ -22,12 +22,12 @@ from streamgauge.loadgen.replay.columns import (
     Absent,
     ReplayedColumn,
     ReplayRequest,
+    keys,
     recorded,
     replayed_columns,
     rows_of,
 )
 from streamgauge.loadgen.replay.files import content, digest
-from streamgauge.loadgen.replay.key_dictionary import keys
 from streamgauge.loadgen.replay.text import LeftOut, in_words
 from streamgauge.results.run import DataColumn, ReplayedData
 from streamgauge.workloads.registry import Job, Parameters, Workload

@@ -12,8 +12,7 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, JobError, Problem
-from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END
-from streamgauge.core.schema import quote
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END, quote
 from streamgauge.core.units import parse_duration
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.dataflow.nodes import Flow, Sink, Source
@@ -21,8 +20,7 @@ from streamgauge.jobs import DEFAULT_REACH, TIME, UNBOUNDED, Description, Input,
 from streamgauge.loadgen.fields import SHARES_RULE, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
-from streamgauge.transports.kafka.message_times import UNITS
-from streamgauge.transports.kafka.program_topics import InputTopic, OutputTopic, ProgramTopics
+from streamgauge.transports.kafka.topics import UNITS, InputTopic, OutputTopic, ProgramTopics
 from streamgauge.user_workloads.program_checks import (
     column_problems,
     dry_run_problems,

@@ -15,17 +15,15 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, nearest
-from streamgauge.core.lineage_columns import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START
-from streamgauge.core.schema import quote, quoted
+from streamgauge.core.schema import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, quote, quoted
 from streamgauge.core.value_types import BOOLEAN, DECIMAL, FLOAT, INT, LIST, STRING, TIMESTAMP, ValueType
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.user_code import duckdb_lines, first_line
-from streamgauge.transports.kafka.formats.avro_schema import KINDS as AVRO_TYPES
-from streamgauge.transports.kafka.formats.avro_schema import Leaf, leaves
-from streamgauge.transports.kafka.message_times import UNITS, in_year, units_of
-from streamgauge.transports.kafka.program_topics import AVRO
+from streamgauge.transports.kafka.encodings.avro import KINDS as AVRO_TYPES
+from streamgauge.transports.kafka.encodings.avro import Leaf, leaves
+from streamgauge.transports.kafka.topics import AVRO, UNITS, in_year, units_of
 from streamgauge.user_workloads.program_file import EXAMPLES, FIELDS_EXAMPLE, InputTable, OutputTable, ProgramTable
 from streamgauge.user_workloads.program_node import placeholders, unknown_placeholders
 from streamgauge.user_workloads.reference import table_types, time_name, types_of

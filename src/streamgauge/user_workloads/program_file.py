@@ -14,13 +14,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from streamgauge.core.delivery_guarantee import Delivery
+from streamgauge.core.engine_reports import Delivery
 from streamgauge.core.errors import InputError, JobError, Problem, choices_of, near, nearest, rule_of
 from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
 from streamgauge.loadgen.fitted import Choice
-from streamgauge.transports.kafka.program_topics import AVRO, Kind, MessageFormat, RecordTimestamp
+from streamgauge.transports.kafka.topics import AVRO, Kind, MessageFormat, RecordTimestamp
 from streamgauge.user_workloads.program_node import Ready
 from streamgauge.user_workloads.user_workload import SINK
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import InputError, JobError, Problem, nearest
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
-from streamgauge.core.schema import quote
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, quote
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType, from_duckdb
 from streamgauge.jobs import TIME, Description
 from streamgauge.loadgen.fields import StreamSpec

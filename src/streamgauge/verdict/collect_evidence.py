@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.config.thresholds import BOUND_S_MIN
+from streamgauge.config.limits import BOUND_S_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.latency.histogram import Histogram

@@ -23,7 +23,7 @@ from streamgauge.dataflow.expressions.check import checked
 from streamgauge.dataflow.json_form.document import to_json
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.transports.kafka.program_topics import ProgramTopics
+from streamgauge.transports.kafka.topics import ProgramTopics
 
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "set"))]
 """A duration in seconds, parsed from text such as `8s` or `500ms`."""

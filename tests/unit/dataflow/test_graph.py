@@ -9,14 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import EVENT_TIME, Schema
 from streamgauge.dataflow.builder import hop, source, tumble
 from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.graph import with_early_firing
 from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Window
-from streamgauge.engines.duckdb_oracle.lower import by_spans, span_number, sql
+from streamgauge.engines.duckdb_oracle.lowering import by_spans, span_number, sql
 
 BOUGHT = source("purchases", Schema.from_types(pack="int", price="int"))
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9), st.integers(-20, 60)), max_size=40)

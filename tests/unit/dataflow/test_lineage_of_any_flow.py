@@ -13,7 +13,7 @@ from streamgauge.dataflow import builder, graph, schema
 from streamgauge.dataflow.builder import Stream, flow, session, source, table, tumble, union
 from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.nodes import Flow, Process
-from streamgauge.engines.duckdb_oracle import lower
+from streamgauge.engines.duckdb_oracle import lowering as lower
 from tests.unit.dataflow.helpers_random_flows import flows
 
 A = source("a", Schema.from_types(k="int", v="int", text="string", bits="binary"))

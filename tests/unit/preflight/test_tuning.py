@@ -12,8 +12,8 @@ import pytest
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import build, read, to_toml
 from streamgauge.core.errors import InputError
-from streamgauge.core.lineage_columns import LINEAGE
 from streamgauge.core.plugin_options import Tuning
+from streamgauge.core.schema import LINEAGE
 from streamgauge.engines import registry
 from streamgauge.engines.spi import Capabilities, TuningProfile
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, engine_options, transport_options

@@ -16,7 +16,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment, build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.loadgen.export import write_input
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.log.trial_log import TrialLog

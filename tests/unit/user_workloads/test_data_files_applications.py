@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.loadgen.plan import Plan

@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary.backlog import backlog_of
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment

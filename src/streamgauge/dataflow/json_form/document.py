@@ -15,7 +15,7 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from streamgauge.core.errors import InputError, Problem, choices_of, near, rule_of
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow import builder, graph, lineage, schema
 from streamgauge.dataflow.describe import KINDS
 from streamgauge.dataflow.json_form.codecs import (

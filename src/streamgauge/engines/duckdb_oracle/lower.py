@@ -15,8 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
 
-from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
-from streamgauge.core.schema import quote, quoted
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START, quote, quoted
 from streamgauge.dataflow import graph, process, schema
 from streamgauge.dataflow.expressions import check as expressions
 from streamgauge.dataflow.expressions.check import Checked
@@ -41,7 +40,7 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.engines.duckdb_oracle.static_table import relation_of
+from streamgauge.engines.duckdb_oracle.lowering import relation_of
 
 TIME, SPAN = "__time", "__span"
 Relations = Mapping[str, str]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import DriverError
-from streamgauge.transports.kafka.client.group_offsets import committed_of
-from streamgauge.transports.kafka.topic_names import variables
+from streamgauge.transports.kafka.admin import committed_of
+from streamgauge.transports.kafka.topics import variables
 from streamgauge.user_workloads.program_node import Launch
 
 POLL_S = 0.2

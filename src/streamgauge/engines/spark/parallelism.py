@@ -30,8 +30,7 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 from streamgauge.engines.operator_profiler import ParallelismOptions
-from streamgauge.engines.spark.cluster.standalone import ALL_CORES, EXECUTOR_CORES, is_standalone
-from streamgauge.engines.spark.session.local_master import is_local
+from streamgauge.engines.spark.session.masters import ALL_CORES, EXECUTOR_CORES, is_local, is_standalone
 from streamgauge.engines.spi import StartRequest
 
 SETTING = "spark.sql.shuffle.partitions"

@@ -29,10 +29,9 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.engines.spark.cluster.standalone import SCHEME, places
 from streamgauge.engines.spark.options import CAPABILITIES, LOWERING, LOWERINGS, RULES, check_beside
 from streamgauge.engines.spark.parallelism import parallelism_problems
-from streamgauge.engines.spark.session.local_master import is_valid_local
+from streamgauge.engines.spark.session.masters import SCHEME, is_valid_local, places
 from streamgauge.engines.spi import Capabilities, StartRequest
 from streamgauge.transports.registry import BROKERED
 

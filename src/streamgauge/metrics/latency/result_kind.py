@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.core.lineage_columns import WINDOW_END
+from streamgauge.core.schema import WINDOW_END
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, OpaqueNode, RunningAggregate, Select, Where, WindowJoin
 from streamgauge.metrics.latency.event_latency import Kind

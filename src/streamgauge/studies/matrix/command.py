@@ -24,7 +24,7 @@ from streamgauge.config.matrix import Cell, expand, run_order, select, varied
 from streamgauge.config.options_and_settings import Experiment, Matrix, read, to_toml
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import resume_command
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.check_cells import CheckedCell, check_cells, require_same_files

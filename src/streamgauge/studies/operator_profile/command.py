@@ -32,8 +32,8 @@ from streamgauge.studies.operator_profile.memory import MemorySampler, distribut
 from streamgauge.studies.operator_profile.operator_io import SLICE, OperatorIO, Span, materialise, write_slices
 from streamgauge.studies.operator_profile.profile import METHODS, Timings, profile_figures
 from streamgauge.studies.operator_profile.user_job_rows import user_job_rows
+from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import environment
-from streamgauge.system.scratch import Scratch
 from streamgauge.trial.observers import OnStudy, ignore
 from streamgauge.trial.run import require_machine
 

@@ -23,7 +23,7 @@ from streamgauge.artifacts.run_folder import OUT, SCALE, new_folder, read_study,
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Experiment, Scale, read, to_toml
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.results.scalability import ScaleAxes, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.check_cells import require_same_files

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from streamgauge.transports.kafka.topic_names import input_topics, output_topics
+from streamgauge.transports.kafka.topics import input_topics, output_topics
 
 Kind = Literal["json", "csv", "text", "avro", "avro-confluent"]
 AVRO: tuple[Kind, ...] = ("avro", "avro-confluent")

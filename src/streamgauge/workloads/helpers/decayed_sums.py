@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from streamgauge.core.arrays import Bools, Floats, Int64s
 from streamgauge.dataflow.operators.grouped_arrays import groups
-from streamgauge.loadgen.random.philox import PhiloxBits
+from streamgauge.loadgen.random import PhiloxBits
 
 SHARDS = 64
 """The number of filters; more than the usual parallelism."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from streamgauge.dataflow.builder import source
-from streamgauge.loadgen.datasets.timestamped_text import (
+from streamgauge.loadgen.datasets.texts import (
     ID_DIGITS,
     RECORD_BYTES_MAX,
     RECORD_BYTES_MIN,

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from streamgauge.dataflow.builder import source
-from streamgauge.loadgen.random.distributions import probabilities
+from streamgauge.loadgen.random import probabilities
 from streamgauge.workloads.micro.purchases import Packs, Windowed, ads, purchases
 from streamgauge.workloads.registry import Feature, Job, Workload
 

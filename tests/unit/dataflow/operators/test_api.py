@@ -15,7 +15,7 @@ from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
 from streamgauge.dataflow.operators.api import Processor
 from streamgauge.dataflow.reach import reach_us
-from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.engine import Oracle
 from tests.unit.helpers_duckdb import duckdb_session
 
 EVENTS = source("events", Schema.from_types(key="int", value="int", unused="string"))

@@ -16,8 +16,8 @@ from streamgauge.core.schema import Schema, arrow_type
 from streamgauge.dataflow.builder import Stream, hop, source, tumble, union
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Source, Window
-from streamgauge.engines.duckdb_oracle import lower
-from streamgauge.engines.duckdb_oracle.lower import Relations
+from streamgauge.engines.duckdb_oracle import lowering as lower
+from streamgauge.engines.duckdb_oracle.lowering import Relations
 from tests.helpers_times import us_of
 from tests.unit.helpers_duckdb import duckdb_session
 

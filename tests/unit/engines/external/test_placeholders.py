@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from streamgauge.engines.external.placeholders import ProgramEnvironment
+from streamgauge.engines.external.engine import ProgramEnvironment
 from streamgauge.user_workloads.program_node import unknown_placeholders
 
 INPUTS, OUTPUTS = {"purchases": "streamgauge-r-purchases"}, {"results": "streamgauge-r.results"}

@@ -14,16 +14,15 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.system.child_processes import wait_until
-from streamgauge.transports.kafka.broker.broker import Broker
-from streamgauge.transports.kafka.broker.topics import CREATE_TIME, OLDEST, Topics
-from streamgauge.transports.kafka.client import producer as producer_module
-from streamgauge.transports.kafka.client.events_endpoint import KafkaOutlet
-from streamgauge.transports.kafka.client.result_messages import MARK, Mark, Position, key_of
-from streamgauge.transports.kafka.client.results_endpoint import KafkaInlet
-from streamgauge.transports.kafka.program_topics import InputTopic, ProgramTopics
-from streamgauge.transports.kafka.topic_names import results_of, topic_of
+from streamgauge.transports.kafka import outlet as producer_module
+from streamgauge.transports.kafka.admin import CREATE_TIME, OLDEST, Topics
+from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.inlet import KafkaInlet
+from streamgauge.transports.kafka.outlet import KafkaOutlet
+from streamgauge.transports.kafka.result_messages import MARK, Mark, Position, key_of
+from streamgauge.transports.kafka.topics import InputTopic, ProgramTopics, results_of, topic_of
 from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig, Overflow
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("n", EVENT_TIME, INGEST_TIME, EVENT_ID)])

@@ -7,7 +7,7 @@ and reduces each window once (`dataflow.operators.sliding_window`).
 from __future__ import annotations
 
 from streamgauge.core.errors import InputError
-from streamgauge.core.lineage_columns import WINDOW_END, WINDOW_START
+from streamgauge.core.schema import WINDOW_END, WINDOW_START
 from streamgauge.dataflow import count_window, schema
 from streamgauge.dataflow.nodes import Process, WindowAggregate
 from streamgauge.dataflow.operators.sliding_window import REDUCED_BY, TIMES, SlidingWindow

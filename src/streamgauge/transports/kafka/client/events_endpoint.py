@@ -11,15 +11,13 @@ import pyarrow.compute as pc
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
-from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.core.schema import ColumnTypes
-from streamgauge.transports.kafka.client.producer import Producer
-from streamgauge.transports.kafka.client.settings import KafkaSettings
-from streamgauge.transports.kafka.codecs.api import Encoding, columns_of, encoding
-from streamgauge.transports.kafka.formats.api import ProgramFormat
-from streamgauge.transports.kafka.formats.choice import format_of
-from streamgauge.transports.kafka.topic_names import topic_of
-from streamgauge.transports.send_log import WriteOnlyOutlet
+from streamgauge.core.schema import EVENT_TIME, ColumnTypes
+from streamgauge.transports.kafka.encodings.api import ProgramFormat
+from streamgauge.transports.kafka.encodings.choice import Encoding, columns_of, encoding, format_of
+from streamgauge.transports.kafka.outlet import Producer
+from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.kafka.topics import topic_of
+from streamgauge.transports.logs import WriteOnlyOutlet
 from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig, Overflow
 
 MS = 1000

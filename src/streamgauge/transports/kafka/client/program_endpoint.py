@@ -19,13 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.errors import DriverError
-from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.transports.kafka.client.group_offsets import GroupOffsets, TopicPartition
-from streamgauge.transports.kafka.client.program_results import Parsed, ResultParser
-from streamgauge.transports.kafka.client.results_consumer import ResultsConsumer
-from streamgauge.transports.kafka.client.results_endpoint import SLICE_US
-from streamgauge.transports.kafka.client.settings import KafkaSettings
-from streamgauge.transports.kafka.topic_names import group_of, variables
+from streamgauge.core.schema import EVENT_TIME
+from streamgauge.transports.kafka.admin import GroupOffsets, TopicPartition
+from streamgauge.transports.kafka.inlet import SLICE_US, ResultsConsumer
+from streamgauge.transports.kafka.program_results import Parsed, ResultParser
+from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.kafka.topics import group_of, variables
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, EndpointConfig, Receiver
 
 QUERY = "program"

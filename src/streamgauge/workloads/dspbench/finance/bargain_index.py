@@ -53,7 +53,7 @@ from streamgauge.dataflow.operators.grouped_arrays import (
     sliding_reduce,
     valid_mask,
 )
-from streamgauge.loadgen.datasets.market import Price, Size
+from streamgauge.loadgen.datasets.finance import Price, Size
 from streamgauge.loadgen.datasets.sensors import Reading
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed

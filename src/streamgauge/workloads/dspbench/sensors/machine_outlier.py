@@ -46,12 +46,11 @@ from pydantic import Field
 
 from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
 from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, groups, load, save
-from streamgauge.loadgen.datasets.machines import Cluster, InTurn, Usage
+from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Usage
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, unless

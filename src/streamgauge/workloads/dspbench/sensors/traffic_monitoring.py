@@ -44,8 +44,8 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, group_by_key, group_starts, groups, load, save
-from streamgauge.loadgen.datasets.traffic.gps_traces import SPEED_GRID, Coordinate, Speed, Taxis
-from streamgauge.loadgen.datasets.traffic.road_map import (
+from streamgauge.loadgen.datasets.gps_traces import SPEED_GRID, Coordinate, Speed, Taxis
+from streamgauge.loadgen.datasets.road_map import (
     BEND_X,
     BEND_Y,
     BOX,
@@ -59,11 +59,12 @@ from streamgauge.loadgen.datasets.traffic.road_map import (
     STREETS_MIN,
     VERTICES,
     Box,
+    Parts,
     bend_most,
     crossing_most,
+    read_roads,
     roads,
 )
-from streamgauge.loadgen.datasets.traffic.road_map_file import Parts, read_roads
 from streamgauge.loadgen.fields import Key, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.workloads.registry import Feature, File, Job, Parameters, Workload, double, unless

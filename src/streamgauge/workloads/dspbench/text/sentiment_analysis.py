@@ -29,7 +29,7 @@ from zipfile import ZipFile
 from pydantic import Field
 
 from streamgauge.dataflow.builder import Stream, source
-from streamgauge.loadgen.datasets.opinions import Opinion
+from streamgauge.loadgen.datasets.texts import Opinion
 from streamgauge.loadgen.fields import OwnNumber, StreamSpec
 from streamgauge.loadgen.fitted import Choice
 from streamgauge.loadgen.malformed import with_malformed

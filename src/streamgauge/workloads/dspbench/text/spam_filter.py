@@ -44,7 +44,15 @@ from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
 from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, group_by_key, group_starts, groups, load, save
 from streamgauge.dataflow.static_table import Table, table
-from streamgauge.loadgen.datasets.mails import VOCABULARY_MAX, VOCABULARY_MIN, WORDS_MAX, IsSpam, Message, shares, words
+from streamgauge.loadgen.datasets.texts import (
+    MAIL_WORDS_MAX,
+    VOCABULARY_MAX,
+    VOCABULARY_MIN,
+    IsSpam,
+    Message,
+    shares,
+    words,
+)
 from streamgauge.loadgen.fields import OwnNumber, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Workload, double
@@ -73,7 +81,7 @@ class SpamFilter(Parameters):
     )
     spam: float = Field(0.5, ge=0, le=1, description="share of spam among the mails of both streams")
     words: int = Field(
-        40, ge=1, le=WORDS_MAX, description="mean number of words in a mail (each has 0.5 to 1.5 times as many)"
+        40, ge=1, le=MAIL_WORDS_MAX, description="mean number of words in a mail (each has 0.5 to 1.5 times as many)"
     )
     vocabulary: int = Field(
         10_000, ge=VOCABULARY_MIN, le=VOCABULARY_MAX, description="number of different words, with Zipf's frequencies"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from streamgauge.dataflow.builder import hop, source
-from streamgauge.loadgen.datasets.tweets import Tweet
+from streamgauge.loadgen.datasets.texts import Tweet
 from streamgauge.loadgen.fields import WORDS_MAX, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload

@@ -14,8 +14,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from streamgauge.dataflow.builder import flow, source, tumble
-from streamgauge.loadgen.datasets.access_log import ADDRESSES_MAX
-from streamgauge.loadgen.datasets.clicks import PAGES_MAX, Address, Page, Visitor
+from streamgauge.loadgen.datasets.web import ADDRESSES_MAX, PAGES_MAX, Address, Page, Visitor
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.workloads.helpers.places import count_places
 from streamgauge.workloads.registry import (

@@ -25,7 +25,7 @@ from streamgauge.dataflow.builder import Stream, flow, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.dataflow.operators.grouped_arrays import group_by_key, groups, load, save
-from streamgauge.loadgen.datasets.access_log import ADDRESSES_MAX, AccessLine
+from streamgauge.loadgen.datasets.web import ADDRESSES_MAX, AccessLine
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.workloads.helpers.places import count_places
 from streamgauge.workloads.registry import Feature, File, Job, Parameters, Workload

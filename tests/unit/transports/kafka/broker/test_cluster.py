@@ -13,17 +13,16 @@ import pytest
 
 from streamgauge.core.errors import DriverError, InputError
 from streamgauge.system.child_processes import wait_until
-from streamgauge.transports.kafka.broker import cluster as carrier_module
-from streamgauge.transports.kafka.broker import topics as module
-from streamgauge.transports.kafka.broker.broker import Broker
-from streamgauge.transports.kafka.broker.cluster import KafkaCluster
-from streamgauge.transports.kafka.broker.topics import Topics
-from streamgauge.transports.kafka.client.producer import Producer
-from streamgauge.transports.kafka.client.result_messages import MARK, Mark
-from streamgauge.transports.kafka.client.settings import KafkaSettings
-from streamgauge.transports.kafka.codecs.compact import Compact
-from streamgauge.transports.kafka.program_topics import InputTopic, OutputTopic, ProgramTopics
-from streamgauge.transports.kafka.topic_names import results_of, topic_of
+from streamgauge.transports.kafka import admin as module
+from streamgauge.transports.kafka import cluster as carrier_module
+from streamgauge.transports.kafka.admin import Topics
+from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.cluster import KafkaCluster
+from streamgauge.transports.kafka.encodings.compact import Compact
+from streamgauge.transports.kafka.outlet import Producer
+from streamgauge.transports.kafka.result_messages import MARK, Mark
+from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.kafka.topics import InputTopic, OutputTopic, ProgramTopics, results_of, topic_of
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import BrokerRequest
 from tests.unit.transports.kafka.helpers_secured_broker import wanting_a_log_in

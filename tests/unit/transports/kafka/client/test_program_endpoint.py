@@ -15,17 +15,17 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
-from streamgauge.transports.kafka.client import program_endpoint
-from streamgauge.transports.kafka.client.group_offsets import TopicPartition
-from streamgauge.transports.kafka.client.program_endpoint import (
+from streamgauge.transports.kafka import program_inlet as program_endpoint
+from streamgauge.transports.kafka.admin import TopicPartition
+from streamgauge.transports.kafka.inlet import SLICE_US
+from streamgauge.transports.kafka.program_inlet import (
     COMMITS_S,
     FOREIGN_MIN,
     FOREIGN_S,
     QUIET_S,
     ProgramInlet,
 )
-from streamgauge.transports.kafka.client.results_endpoint import SLICE_US
-from streamgauge.transports.kafka.program_topics import InputTopic, OutputTopic, ProgramTopics
+from streamgauge.transports.kafka.topics import InputTopic, OutputTopic, ProgramTopics
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, EndpointConfig
 
 NOW_US = 1_800_000_000 * US

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.schema import ColumnTypes
-from streamgauge.transports.kafka.formats.api import Foreign, ProgramFormat
-from streamgauge.transports.kafka.formats.avro import Avro
-from streamgauge.transports.kafka.formats.avro_schema import leaves
-from streamgauge.transports.kafka.formats.choice import format_of
-from streamgauge.transports.kafka.program_topics import InputTopic, MessageFormat, OutputTopic, ProgramTopics
+from streamgauge.transports.kafka.encodings.api import Foreign, ProgramFormat
+from streamgauge.transports.kafka.encodings.avro import Avro, leaves
+from streamgauge.transports.kafka.encodings.choice import format_of
+from streamgauge.transports.kafka.topics import InputTopic, MessageFormat, OutputTopic, ProgramTopics
 from streamgauge.transports.spi import EndpointConfig
 
 ARROW = {"bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.nodes import Flow, Process
-from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.telecom.voipstream import RATES, call_rates, global_acd, places
 from streamgauge.workloads.helpers.decayed_sums import SHARDS, BloomFilter, Filter
