@@ -23,7 +23,7 @@ def text_of(document: dict[str, Any]) -> str:
 
 def files() -> Iterator[tuple[Path, str]]:
     """Each file and the text that it must have."""
-    from streamgauge.dataflow.json_form.forms import json_schema
+    from streamgauge.dataflow.json_form.document import json_schema
     from streamgauge.workloads.registry import RATE_PER_S, get, names
 
     yield SCHEMA, text_of(json_schema())

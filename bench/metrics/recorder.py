@@ -30,6 +30,7 @@ from streamgauge.harness.recorder import RecorderSettings
 from streamgauge.metrics.latency.event_latency import LatencyRule, sink_latencies
 from streamgauge.system.child_processes import Child, serve
 from streamgauge.transports.flight import client
+from streamgauge.transports.spi import EndpointConfig
 
 REPEATS = 5
 TASKS, BATCHES, ROWS = 8, 8, 131_072
@@ -113,7 +114,9 @@ def main() -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
         clock, spool = Clock.fixed_now(), Path(folder) / "spool"
         settings = Path(folder) / "settings.json"
-        settings.write_text(json.dumps(asdict(RecorderSettings("127.0.0.1", 0, TOKEN, clock.offset_us, str(spool)))))
+        settings.write_text(
+            json.dumps(asdict(RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), clock.offset_us, str(spool))))
+        )
         log = Path(folder) / "log"
         recorder = Child("recorder", "streamgauge.harness.recorder", [str(settings)], log, core)
         bare = Child("bare", "bench.metrics.recorder", ["serve"], log, core)

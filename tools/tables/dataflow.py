@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamgauge.dataflow.json_form.forms import json_schema
+from streamgauge.dataflow.json_form.document import json_schema
 from streamgauge.workloads.registry import RATE_PER_S, get
 
 EXAMPLE = "windowed_aggregation"

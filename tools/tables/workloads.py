@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from streamgauge.studies.operator_profile.published import best_on_one_node
-from streamgauge.workloads.features import MEANING
-from streamgauge.workloads.registry import catalogue, get, names
+from streamgauge.workloads.registry import MEANING, catalogue, get, names
 from tables.markdown import DOCS, code, listed, table
 
 

@@ -20,8 +20,9 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import Schema
 from streamgauge.core.units import parse_duration
-from streamgauge.dataflow import graph, lineage, validate
+from streamgauge.dataflow import count_window, graph, lineage
 from streamgauge.dataflow import schema as schemas
+from streamgauge.dataflow.expressions.types import element_type
 from streamgauge.dataflow.nodes import (
     Columns,
     Count,
@@ -46,7 +47,6 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.dataflow.operators import count_window
 from streamgauge.dataflow.operators.api import Processor
 from streamgauge.dataflow.static_table import Table, table
 
@@ -115,7 +115,7 @@ def flow(*parts: Flow) -> Flow:
         before = tuple(graph.walk(*(earlier.input for earlier in sinks)))
         sinks.append(replace(sink, input=_disjoint(sink.input, before)))
     joined = Flow(tuple(sinks))
-    validate.check(joined)
+    check(joined)
     return joined
 
 
@@ -223,7 +223,7 @@ class Stream:
         - `reads`: the columns it needs (default: all).
         - `broadcast`: a last input that every instance gets in full. Its rows give no results.
         - `reach`: how long a row can influence results (`"10s"`; None means without end).
-        - `truth`: the same semantics as DuckDB SQL (`dataflow.operators.reference_sql`).
+        - `truth`: the same semantics as DuckDB SQL (`dataflow.process`).
         """
         nodes = [self.node]
         for other in (*others, *([broadcast] if broadcast else [])):
@@ -371,3 +371,52 @@ def _pairs(columns: Mapping[str, str] | None, expressions: Mapping[str, str]) ->
         if not isinstance(expression, str):
             raise InputError(Problem(name, "must be an expression as text", expression, f"{name}={str(expression)!r}"))
     return tuple(pairs)
+
+
+def check(flow: Flow) -> None:
+    """Raises InputError if a node, an operator name or a sink is invalid."""
+    if not flow.sinks:
+        raise InputError(Problem("flow", "must have a sink", "none", '.sink("results")'))
+    for sink in flow.sinks:
+        schemas.columns(sink.input)
+    _check_names(flow)
+    for sink in flow.sinks:
+        _check_sink(sink)
+    _check_sink_names(flow)
+
+
+def _check_sink(sink: Sink) -> None:
+    setting = f"sink {sink.name!r}"
+    for name, type_ in schemas.columns(sink.input).items():
+        if element_type(type_) is not None:
+            rule = f"column {name} is an array, and results cannot hold arrays"
+            raise InputError(Problem(setting, rule, type_, f"explode it, or select(...) without {name}"))
+    is_running = isinstance(sink.input, RunningAggregate)
+    if is_running != (sink.mode == "update"):
+        needed = "update" if is_running else "append"
+        rule = f"takes mode {needed} after {type(sink.input).__name__.lower()}"
+        raise InputError(Problem(setting, rule, sink.mode, f"mode={needed!r}, or none"))
+    if not re.fullmatch(r"\w[\w.-]*", sink.name):
+        rule = "must be a word of letters, digits, _, - and ., because files are named after it"
+        raise InputError(
+            Problem(setting, rule, sink.name, re.sub(r"[^\w.-]+", "_", sink.name).strip("_.-") or "results")
+        )
+
+
+def _check_sink_names(flow: Flow) -> None:
+    """Names must differ by more than case: files are named after sinks, and some file systems ignore case."""
+    seen: set[str] = set()
+    for sink in flow.sinks:
+        if sink.name.lower() in seen:
+            raise InputError(Problem("sink", "two sinks have one name", sink.name, "another name for one of them"))
+        seen.add(sink.name.lower())
+
+
+def _check_names(flow: Flow) -> None:
+    seen: dict[str, Node] = {}
+    for node in graph.operators(flow):
+        if isinstance(node, Source) and isinstance(seen.get(node.name), Source) and seen[node.name] != node:
+            rule = "is read with two schemas"
+            raise InputError(Problem(f"source {node.name!r}", rule, node.schema.names, "one schema for one stream"))
+        if seen.setdefault(node.name, node) != node:
+            raise InputError(Problem("name", "two operators have one name", node.name, "name='...' on one of them"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from streamgauge.dataflow import graph, schema
@@ -15,6 +14,7 @@ from streamgauge.dataflow.nodes import (
     InWindows,
     Lookup,
     Node,
+    OpaqueNode,
     Process,
     RunningAggregate,
     Select,
@@ -23,13 +23,11 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
-    UserJobNode,
     Where,
     Window,
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.dataflow.program import ProgramNode
 
 KINDS: dict[type, str] = {
     Source: "source",
@@ -38,8 +36,6 @@ KINDS: dict[type, str] = {
     WindowAggregate: "window_aggregate",
     RunningAggregate: "running_aggregate",
     WindowJoin: "window_join",
-    UserJobNode: "user_job",
-    ProgramNode: "program",
     Explode: "explode",
     InWindows: "in_windows",
     Lookup: "lookup",
@@ -50,7 +46,7 @@ KINDS: dict[type, str] = {
     TopN: "top_n",
     Process: "process",
 }
-"""The kind of each node, in results and in the JSON form."""
+"""The kind of each node with a JSON form, there and in results."""
 
 LETTERS_MAX = 160
 """The longest expression in a label."""
@@ -74,7 +70,7 @@ def _sink_row(sink: Sink) -> dict[str, Any]:
 def _row(node: Node) -> dict[str, Any]:
     return {
         "name": node.name,
-        "kind": KINDS[type(node)],
+        "kind": node.kind if isinstance(node, OpaqueNode) else KINDS[type(node)],
         "label": _label(node),
         "inputs": [input_.name for input_ in graph.inputs(node)],
         "columns": schema.columns(node),
@@ -95,10 +91,8 @@ def _label(node: Node) -> str:
             return f"{_list(node.aggregates)} by {', '.join(node.keys)} so far"
         case WindowJoin():
             return f"{node.left.name} with {node.right.name} on {', '.join(node.keys)} over {_window(node.window)}"
-        case ProgramNode():
-            return " ".join(node.launch.command) or "a running program"
-        case UserJobNode():
-            return f"{node.name} of {Path(node.path).name}"
+        case OpaqueNode():
+            return node.label
         case Explode():
             return f"each of {node.array} as {node.column}"
         case InWindows():

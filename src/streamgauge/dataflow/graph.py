@@ -1,4 +1,9 @@
-"""A flow as a graph: the inputs of each node, and all nodes in topological order."""
+"""A flow as a graph: the inputs of each node, all nodes in topological order, and rewritings that keep its meaning.
+
+Early firing: windows emit their current values instead of waiting for their end. Engines that only write updates need
+it. A windowed aggregate at a sink becomes a running aggregate by keys and window. Each result is verified as the value
+after all events of its key and window up to the one that caused it.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import WINDOW_END, WINDOW_START, Schema
 from streamgauge.dataflow.nodes import (
     Distinct,
     Explode,
@@ -15,14 +20,15 @@ from streamgauge.dataflow.nodes import (
     InWindows,
     Lookup,
     Node,
+    OpaqueNode,
     Process,
     RunningAggregate,
     Select,
     SessionAggregate,
+    Sink,
     Source,
     TopN,
     Union,
-    UserJobNode,
     Where,
     WindowAggregate,
     WindowJoin,
@@ -42,7 +48,7 @@ def inputs(node: Node) -> tuple[Node, ...]:
             return (node.input,)
         case SessionAggregate() | Distinct() | TopN() | InWindows():
             return (node.input,)
-        case UserJobNode():
+        case OpaqueNode():
             return node.inputs
         case _:
             assert_never(node)
@@ -57,7 +63,7 @@ def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
             return replace(node, left=inputs_[0], right=inputs_[1])
         case Union() | Process():
             return replace(node, inputs=inputs_)
-        case UserJobNode():
+        case OpaqueNode():
             return replace(node, inputs=tuple(each for each in inputs_ if isinstance(each, Source)))
         case _:
             return replace(node, input=inputs_[0])
@@ -101,3 +107,17 @@ def sources(flow: Flow) -> tuple[Source, ...]:
 def carries_lineage(node: Node) -> bool:
     """Whether the lineage rewrite was already applied."""
     return any(isinstance(each, Source) and each.lineage for each in walk(node))
+
+
+def with_early_firing(flow: Flow) -> Flow:
+    """The flow in which every windowed aggregate at a sink fires early."""
+    return Flow(tuple(map(_early, flow.sinks)))
+
+
+def _early(sink: Sink) -> Sink:
+    node = sink.input
+    if not isinstance(node, WindowAggregate):
+        return sink
+    each = InWindows(node.input, node.window, f"{node.name}.windows")
+    keys = (*node.keys, WINDOW_START, WINDOW_END)
+    return replace(sink, input=RunningAggregate(each, keys, node.aggregates, node.name), mode="update")

@@ -41,6 +41,7 @@ from streamgauge.dataflow.nodes import (
     InWindows,
     Lookup,
     Node,
+    OpaqueNode,
     Process,
     RunningAggregate,
     Select,
@@ -48,13 +49,11 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
-    UserJobNode,
     Where,
     WindowAggregate,
     WindowJoin,
 )
 from streamgauge.dataflow.operators.api import ORDINAL
-from streamgauge.dataflow.program import ProgramNode
 
 Times = tuple[str, ...]
 Taken = frozenset[str]
@@ -147,10 +146,9 @@ def _carry(node: Node, times: Times, required: bool, avoid: Taken = _NONE) -> Li
             return LineageNode(updates, (*node.keys, EVENT_TIME), ())
         case WindowJoin() | IntervalJoin():
             return _carry_join(node, times, required, avoid)
-        case ProgramNode():  # its messages hold the declared fields only
-            return LineageNode(node, (), ())
-        case UserJobNode():  # the user's function decides which columns it passes on
-            sources = tuple(replace(each, lineage=(*times, EVENT_ID)) for each in node.inputs)
+        case OpaqueNode():  # the user's code decides which columns it passes on
+            lineage = (*times, EVENT_ID) if node.reads_lineage else ()
+            sources = tuple(replace(each, lineage=lineage) for each in node.inputs)
             return LineageNode(replace(node, inputs=sources), (), ())
         case Process():
             return _carry_process(node, times, required, avoid)
@@ -399,7 +397,7 @@ def _reads(node: Node, required: set[str]) -> tuple[set[str], ...]:
         case Process():
             used = {*node.reads, *node.order, *(column for _, column in node.lineage)}
             return tuple((used & set(schema.columns(input_))) | {EVENT_TIME} for input_ in node.inputs)
-        case UserJobNode():
+        case OpaqueNode():
             return tuple(set(schema.columns(each)) for each in node.inputs)
 
 

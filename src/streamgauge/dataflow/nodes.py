@@ -7,7 +7,8 @@ Every expression is Spark SQL text. A node's `name` is the operator's name in re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
 
 from streamgauge.core.clock import US
 from streamgauge.core.schema import WINDOW_END, WINDOW_START, Schema
@@ -124,8 +125,8 @@ class Process:
       comes from one row.
     - `broadcast`: every instance gets all rows of the last input. Those rows give no results.
     - `reach_us`: how far in event time a row can influence results; None means without end.
-    - `truth`: the same semantics as DuckDB SQL (`dataflow.operators.reference_sql`). Without it the oracle runs the
-      class itself, and verification is not independent.
+    - `truth`: the same semantics as DuckDB SQL (`dataflow.process`). Without it the oracle runs the class
+      itself, and verification is not independent.
 
     The lineage rewrite sets `lineage`, (output name, input column) pairs that a result copies from its row. It also
     sets `order`, the input columns that order rows of equal time.
@@ -152,15 +153,21 @@ class Process:
 
 
 @dataclass(frozen=True)
-class UserJobNode:
-    """A user job, a PySpark function in the file `path`: `(spark, inputs by name) -> DataFrame`.
-
-    Spark determines its columns when it analyses the function; `event_time` is always one of them.
+class OpaqueNode:
+    """Code of the user's own between streams and one sink. The file `path` declares what a flow must know of it.
 
     - `times`: for each input, the name of its event time column (a timestamp).
     - `reach_us`: None if unbounded.
-    - `reference`: columns and types of a separate reference. None if the truth is the same function run in batch.
+    - `reference`: columns and types of a separate reference. None if the truth is the same code run in batch.
     """
+
+    kind: ClassVar[str]
+    """Its kind in results."""
+    code: ClassVar[str]
+    plural: ClassVar[str]
+    """What it is, and such nodes, in the words of a refusal."""
+    reads_lineage: ClassVar[bool] = True
+    """Whether its inputs carry the lineage columns; otherwise only the declared fields."""
 
     inputs: tuple[Source, ...]
     times: tuple[str, ...]
@@ -169,6 +176,23 @@ class UserJobNode:
     keys: tuple[str, ...] = ()
     reach_us: int | None = None
     reference: tuple[tuple[str, ValueType], ...] | None = None
+
+    @property
+    def label(self) -> str:
+        """A short description for pictures of a flow."""
+        return f"{self.name} of {Path(self.path).name}"
+
+
+@dataclass(frozen=True)
+class UserJobNode(OpaqueNode):
+    """A user job, a PySpark function in the file `path`: `(spark, inputs by name) -> DataFrame`.
+
+    Spark determines its columns when it analyses the function; `event_time` is always one of them.
+    """
+
+    kind = "user_job"
+    code = "PySpark code"
+    plural = "user jobs"
 
 
 @dataclass(frozen=True)
@@ -299,7 +323,7 @@ class TopN:
 
 Node = (
     Source | Select | Where | WindowAggregate | RunningAggregate | WindowJoin | Explode | Lookup | Union
-    | SessionAggregate | Distinct | IntervalJoin | TopN | Process | UserJobNode | InWindows
+    | SessionAggregate | Distinct | IntervalJoin | TopN | Process | OpaqueNode | InWindows
 )  # fmt: skip
 Mode = Literal["append", "update"]
 

@@ -15,6 +15,7 @@ from streamgauge.dataflow.nodes import (
     InWindows,
     Lookup,
     Node,
+    OpaqueNode,
     Process,
     RunningAggregate,
     Select,
@@ -22,7 +23,6 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
-    UserJobNode,
     Where,
     Window,
     WindowAggregate,
@@ -93,7 +93,7 @@ def _own_reach_us(node: Node) -> int | None:
             return node.window.range_us
         case SessionAggregate():
             return node.session.gap_us
-        case UserJobNode() | Process():
+        case OpaqueNode() | Process():
             return node.reach_us
         case IntervalJoin():
             return max(abs(node.earliest_us), abs(node.latest_us))

@@ -23,7 +23,7 @@ from streamgauge.core.schema import (
     WINDOW_START,
 )
 from streamgauge.core.units import by_reference
-from streamgauge.dataflow import graph
+from streamgauge.dataflow import graph, process
 from streamgauge.dataflow.expressions import check as expressions
 from streamgauge.dataflow.expressions.types import element_type
 from streamgauge.dataflow.nodes import (
@@ -33,6 +33,7 @@ from streamgauge.dataflow.nodes import (
     InWindows,
     Lookup,
     Node,
+    OpaqueNode,
     Process,
     RunningAggregate,
     Select,
@@ -40,13 +41,11 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
-    UserJobNode,
     Where,
     Window,
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.dataflow.operators import validate
 
 RESERVED = frozenset({*LINEAGE, EMISSION_TIME, EVENT_ORDINAL, EVENT_BRANCH})
 """Column names that streamgauge uses. Names with a leading underscore are reserved for engines."""
@@ -175,7 +174,7 @@ def _(node: RunningAggregate) -> Pairs:
 
 
 @_columns.register
-def _(node: UserJobNode) -> Pairs:
+def _(node: OpaqueNode) -> Pairs:
     return ()
 
 
@@ -306,10 +305,10 @@ def tie_order(node: TopN) -> tuple[str, ...]:
 @_columns.register
 def _(node: Process) -> Pairs:
     _check_rows_before(node)
-    validate.check(node, [columns(input_) for input_ in node.inputs], _setting(node))
+    process.check(node, [columns(input_) for input_ in node.inputs], _setting(node))
     if not graph.carries_lineage(node):
         _check_reserved([name for name, _ in node.gives], _setting(node))
-    return node.gives + validate.lineage_types(node, columns(node.inputs[0]))
+    return node.gives + process.lineage_types(node, columns(node.inputs[0]))
 
 
 _WINDOW: Pairs = ((WINDOW_START, "timestamp"), (WINDOW_END, "timestamp"))

@@ -42,18 +42,14 @@ class GeneratorSettings:
     """The settings of one partition's generator."""
 
     partition: int
-    host: str
-    port: int
-    token: str
+    endpoint: EndpointConfig
     clock_offset_us: int
     bound_us: int
     bytes_max: int
     columns: dict[str, list[str]]
     plan: str
     transport: str
-    transport_options: dict[str, str] = field(default_factory=dict)
     keys: dict[str, str] = field(default_factory=dict)
-    program: dict[str, Any] = field(default_factory=dict)
 
 
 class Stock:
@@ -123,8 +119,7 @@ class Generator:
         config = OutletConfig(
             schemas, settings.bound_us, settings.bytes_max, clock.now_us, settings.partition, settings.keys
         )
-        at = EndpointConfig(settings.host, settings.port, settings.token, settings.transport_options, settings.program)
-        return cls(settings, clock, transport(settings.transport).open_outlet(at, config))
+        return cls(settings, clock, transport(settings.transport).open_outlet(settings.endpoint, config))
 
     def listen(self) -> dict[str, Any]:
         return {"location": self._outlet.location}
@@ -252,7 +247,10 @@ def requests(generators: Sequence[Generator]) -> dict[str, Callable[..., list[An
 
 def main() -> None:
     path = Path(sys.argv[1])
-    settings = [GeneratorSettings(**each) for each in json.loads(path.read_text())]
+    settings = (
+        GeneratorSettings(**{**each, "endpoint": EndpointConfig.from_plain(each["endpoint"])})
+        for each in json.loads(path.read_text())
+    )
     serve(dict(requests([Generator.opened(each) for each in settings])), scratch=path.parent)
 
 

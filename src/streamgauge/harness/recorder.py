@@ -42,14 +42,10 @@ LATENCY_SHARES = (0.5, 0.9, 0.99)
 
 @dataclass(frozen=True)
 class RecorderSettings:
-    host: str
-    port: int
-    token: str
+    endpoint: EndpointConfig
     clock_offset_us: int
     spool: str
     transport: str = "flight"
-    transport_options: dict[str, str] = field(default_factory=dict)
-    program: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -166,8 +162,7 @@ class Recorder:
         self._reached: deque[OutputProgress] = deque()
         self._remarks: dict[str, tuple[int, str]] = {}
         self._rejected = ""
-        at = EndpointConfig(settings.host, settings.port, settings.token, settings.transport_options, settings.program)
-        self._inlet = transport(settings.transport).open_inlet(at, self)
+        self._inlet = transport(settings.transport).open_inlet(settings.endpoint, self)
         self._heart.start()
 
     def listen(self) -> dict[str, Any]:
@@ -286,7 +281,8 @@ def _note(staged: Staged, batch: pa.RecordBatch) -> None:
 
 def main() -> None:
     path = Path(sys.argv[1])
-    recorder = Recorder(RecorderSettings(**json.loads(path.read_text())))
+    plain = json.loads(path.read_text())
+    recorder = Recorder(RecorderSettings(**{**plain, "endpoint": EndpointConfig.from_plain(plain["endpoint"])}))
     serve({"listen": recorder.listen, "status": recorder.status}, scratch=path.parent)
 
 

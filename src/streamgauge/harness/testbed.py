@@ -36,6 +36,7 @@ from streamgauge.transports.spi import (
     new_run,
     new_token,
 )
+from streamgauge.transports.topics import ProgramTopics
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan
@@ -49,7 +50,7 @@ APPENDS = 100
 class TestBedSettings:
     """The settings for a start, which trials do not change. `keys`: stream to the column with its messages' key.
 
-    `program`: the topics of a program of the user's own, as plain data.
+    `program`: the topics of a program of the user's own.
     """
 
     flow: Flow
@@ -67,7 +68,7 @@ class TestBedSettings:
     keys: dict[str, str] = field(default_factory=dict)
     host: str = "127.0.0.1"
     ports: tuple[int, ...] = ()
-    program: dict[str, Any] = field(default_factory=dict)
+    program: ProgramTopics | None = None
 
 
 class TestBed:
@@ -313,8 +314,7 @@ class TestBed:
 
     def _start_recorder(self, at: EndpointConfig) -> Child:
         settings = RecorderSettings(
-            at.host, at.port, at.token, self.clock.offset_us, str(self.spool), self.settings.transport,
-            dict(at.options), dict(at.program),
+            at, self.clock.offset_us, str(self.spool), self.settings.transport
         )  # fmt: skip
         return self._child("recorder", "streamgauge.harness.recorder", asdict(settings))
 
@@ -326,18 +326,14 @@ class TestBed:
     def _generator_settings(self, partition: int, at: EndpointConfig, plan: str) -> GeneratorSettings:
         return GeneratorSettings(
             partition=partition,
-            host=at.host,
-            port=at.port,
-            token=at.token,
+            endpoint=at,
             clock_offset_us=self.clock.offset_us,
             bound_us=self.settings.bound_us,
             bytes_max=self.settings.bytes_max // self.settings.partitions,
             columns={name: [c for c in columns if c != INGEST_TIME] for name, columns in self.settings.columns.items()},
             plan=plan,
             transport=self.settings.transport,
-            transport_options=dict(at.options),
             keys=self.settings.keys,
-            program=dict(at.program),
         )
 
     def _child(self, name: str, module: str, settings: Any) -> Child:

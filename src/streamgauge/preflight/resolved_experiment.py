@@ -5,26 +5,27 @@ Only `preflight.validate` creates one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX, ServiceLevelObjective
 from streamgauge.config.options_and_settings import Experiment, Load
 from streamgauge.core.clock import US
+from streamgauge.core.errors import Problem
+from streamgauge.core.plugin_options import TUNED
 from streamgauge.core.schema import INGEST_TIME, LINEAGE
 from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
-from streamgauge.dataflow.nodes import Flow, Process, UserJobNode
+from streamgauge.dataflow.nodes import Flow, OpaqueNode, Process
 from streamgauge.dataflow.reach import reach_us, slide_us, tail_us
 from streamgauge.engines.registry import entry
-from streamgauge.engines.spi import Capabilities, StartRequest
+from streamgauge.engines.spi import Capabilities, StartRequest, TuningProfile
 from streamgauge.loadgen.fields import Payload, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import RISES_FROM, RISES_TO, RateProfile, parse_profile
 from streamgauge.loadgen.replay.columns import require_times
-from streamgauge.preflight.tuning import engine_options, transport_options
 from streamgauge.system.machine import cpus
 from streamgauge.transports.registry import BROKERED, STAMPS
 from streamgauge.workloads.registry import Workload
@@ -87,10 +88,10 @@ class ResolvedExperiment:
     def lineage_flow(self) -> Flow:
         """The flow that runs, with the lineage columns that identify and time its results.
 
-        A user job may name any of them. Over a broker its ingest time is null.
+        The user's own code may name any of them. Over a broker its ingest time is null.
         """
-        is_user_job = any(isinstance(node, UserJobNode) for node in graph.operators(self.flow))
-        return with_lineage(self.flow, ingest_time=is_user_job or self.experiment.transport in STAMPS)
+        is_opaque = any(isinstance(node, OpaqueNode) for node in graph.operators(self.flow))
+        return with_lineage(self.flow, ingest_time=is_opaque or self.experiment.transport in STAMPS)
 
     @property
     def keyed(self) -> bool:
@@ -312,3 +313,30 @@ def spare_s(duration_s: float) -> float:
 
 def _rise_s(warmup_s: float, fresh: bool) -> float:
     return RISE_SHARE * min(warmup_s, FRESH_WARMUP_S) if fresh else min(WARM_RISE_S, warmup_s / 2)
+
+
+_EMPTY = TuningProfile()
+
+
+def engine_options(experiment: Experiment, engine: Capabilities | None) -> dict[str, str]:
+    """The engine's options; without an engine that is known, only the user's."""
+    return {**_profile(experiment, engine).options, **experiment.options}
+
+
+def transport_options(experiment: Experiment, engine: Capabilities) -> dict[str, str]:
+    """The transport's options: where neither the user nor the profile says anything, the engine's own."""
+    by_profile = _profile(experiment, engine).transport_options.get(experiment.transport, {})
+    return {**engine.transport_options, **by_profile, **experiment.transport_options}
+
+
+def tuning_problems(experiment: Experiment, engine: Capabilities, engines_with_it: Sequence[str]) -> Iterator[Problem]:
+    """A profile that the engine does not have; `engines_with_it` names those that do."""
+    if experiment.tuning in engine.profiles:
+        return
+    rule = f"must be {' or '.join(engine.profiles)}: {engine.name} has no other tuning profile"
+    others = f", or --engine {engines_with_it[0]}" if engines_with_it else ""
+    yield Problem("tuning", rule, experiment.tuning, f"--tuning {TUNED}{others}")
+
+
+def _profile(experiment: Experiment, engine: Capabilities | None) -> TuningProfile:
+    return engine.profiles.get(experiment.tuning, _EMPTY) if engine is not None else _EMPTY

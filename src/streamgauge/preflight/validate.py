@@ -22,23 +22,21 @@ from streamgauge.config.named_files import is_data, is_data_time, is_program
 from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, parse_setting
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, attempt, nearest
 from streamgauge.core.units import parse_size
-from streamgauge.dataflow.early_firing import with_early_firing
-from streamgauge.dataflow.graph import operators
-from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.graph import operators, with_early_firing
+from streamgauge.dataflow.nodes import Flow, OpaqueNode
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.registry import capabilities, entry, streaming_engines
 from streamgauge.engines.spi import ANOTHER_ENGINE, BatchInterval, Capabilities, StartRequest
 from streamgauge.loadgen.rate_profile import RATE_MAX_PER_S, parse_profile
-from streamgauge.preflight.memory_budget import QUEUE_BYTES, Budget
-from streamgauge.preflight.processors import assigned_cpus, processor_problems
-from streamgauge.preflight.program.program import Program
 from streamgauge.preflight.resolved_experiment import (
     ResolvedExperiment,
     input_tail_us,
     may_extend,
     spare_s,
     start_request_of,
+    tuning_problems,
 )
+from streamgauge.preflight.resources import QUEUE_BYTES, Budget, assigned_cpus, processor_problems
 from streamgauge.preflight.sample_size import (
     DECIDING,
     SPANS_S,
@@ -49,12 +47,10 @@ from streamgauge.preflight.sample_size import (
     queue_problems,
     spacings,
 )
-from streamgauge.preflight.tuning import tuning_problems
-from streamgauge.preflight.user_data import idle_parameters, with_user_data
-from streamgauge.preflight.user_job import UserJob
-from streamgauge.preflight.workload import get as get_workload
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes
 from streamgauge.transports import registry as transports
+from streamgauge.user_workloads.data_files import idle_parameters, with_user_data
+from streamgauge.user_workloads.lookup import get as get_workload
 from streamgauge.workloads.registry import Job, Workload
 
 _ROUNDING = 1e-6
@@ -85,9 +81,10 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     request = start_request_of(experiment, engine, flow, bytes_max, partitions, budget.reserved_bytes(processes))
     interval = entry(engine.name).interval(request) if engine else BatchInterval()
     spaced = spacings(flow, interval)
+    could_run = engine is not None and (workload is None or workload.may_run_on(engine.nodes))
     problems += [
         *reproduce.unsupported_settings(experiment), *_text_problems(experiment),
-        *_transport_problems(experiment, engine if _may_run(workload, engine) else None, partitions),
+        *_transport_problems(experiment, engine if could_run else None, partitions),
         *_prometheus_problems(experiment, partitions), *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
         *budget.problems(processes),
@@ -222,10 +219,9 @@ def fixed_rate(experiment: Experiment) -> float | None:
 
 def _with_brokers(experiment: Experiment, workload: Workload | None) -> Experiment:
     """The experiment with the brokers of a program's file, unless others are given."""
-    options = experiment.transport_options
-    if not isinstance(workload, Program) or not workload.brokers or options.get("brokers"):
-        return experiment
-    return experiment.model_copy(update={"transport_options": {**options, "brokers": workload.brokers}})
+    defaults = workload.default_transport_options if workload is not None else {}
+    given = {name: value for name, value in experiment.transport_options.items() if value or name not in defaults}
+    return experiment.model_copy(update={"transport_options": {**defaults, **given}}) if defaults else experiment
 
 
 def refuse_program(experiment: Experiment) -> None:
@@ -244,7 +240,7 @@ def _program_problems(experiment: Experiment, workload: Workload | None) -> Iter
     if encoding := experiment.transport_options.get("encoding"):
         rule = "is for workloads of the list, and a program's file names the format of each topic"
         yield Problem("transport option encoding", rule, encoding, 'format = "avro" below [inputs.NAME]')
-    if command == "sustain" and isinstance(workload, Program) and workload.topics.attached:
+    if command == "sustain" and workload is not None and not workload.can_restart:
         rule = "starts the program anew for each trial, and with attach it runs already"
         yield Problem(command, rule, experiment.workload, f"command = [...] in its file, or {way_out}")
 
@@ -273,13 +269,6 @@ def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | N
     way_out = f"--engine {nearest(experiment.engine, names)} (streamgauge engines lists them)"
     problems.append(Problem("engine", f"must be one of {', '.join(names)}", experiment.engine, way_out))
     return None
-
-
-def _may_run(workload: Workload | None, engine: Capabilities | None) -> bool:
-    """Whether another transport could help: an engine that runs no user jobs runs none over any."""
-    if not isinstance(workload, UserJob):
-        return True
-    return engine is not None and type(workload.node).__name__ in engine.nodes
 
 
 def _engines_with_profile(tuning: str) -> list[str]:
@@ -315,7 +304,7 @@ def _engine_problems(
 
 def _fallback_flow(experiment: Experiment, workload: Workload) -> Flow | None:
     """The nearest flow that builds: without data, and with wrong parameters, else all, at their defaults. Or None."""
-    plain = workload if isinstance(workload, UserJob) else get_workload(experiment.workload)
+    plain = get_workload(experiment.workload) if workload.takes_data else workload
     given = {key: value for key, value in experiment.parameters.items() if not is_data(key) and not is_data_time(key)}
     valid = {key: value for key, value in given.items() if attempt(partial(plain.read, {key: value}), []) is not None}
     for values in (valid, {}):
@@ -329,17 +318,14 @@ def _build(workload: Workload, values: Mapping[str, Any], rate_per_s: float) -> 
     return workload.build(workload.read(values), rate_per_s)
 
 
-_IN_WORDS = {"UserJobNode": "user jobs", "ProgramNode": "programs over Kafka"}
-"""A node of a flow in the user's words, if its name says little."""
-
-
 def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
     for node in operators(flow):
         kind = type(node).__name__
         if kind not in engine.nodes:
             because = f": {engine.unsupported_reasons[kind]}" if kind in engine.unsupported_reasons else ""
             way_out = f"--engine {engine.fallback_engine}" if engine.fallback_engine else ANOTHER_ENGINE
-            yield Problem("engine", f"does not support {_IN_WORDS.get(kind, kind)}{because}", engine.name, way_out)
+            what = node.plural if isinstance(node, OpaqueNode) else kind
+            yield Problem("engine", f"does not support {what}{because}", engine.name, way_out)
     if len(flow.sinks) > 1 and not engine.several_sinks:
         names = ", ".join(sink.name for sink in flow.sinks)
         yield Problem("engine", f"{engine.name} writes to one sink only", names, ANOTHER_ENGINE)

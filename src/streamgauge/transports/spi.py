@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from streamgauge.core.errors import Problem, StreamgaugeError
 from streamgauge.core.plugin_options import Setting
+from streamgauge.transports.topics import ProgramTopics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,14 +91,20 @@ class EndpointConfig:
     """Address, access token and options of an endpoint.
 
     If there is a broker, the endpoint does not listen. It connects to the address in `options`.
-    `program`: `transports.kafka.topics.ProgramTopics` as plain data, for a program of the user's own.
+    `program`: the topics of a program of the user's own.
     """
 
     host: str
     port: int
     token: str
     options: Mapping[str, str] = field(default_factory=dict)
-    program: Mapping[str, Any] = field(default_factory=dict)
+    program: ProgramTopics | None = None
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> EndpointConfig:
+        """The reverse of `dataclasses.asdict`, by way of JSON."""
+        program = plain["program"]
+        return cls(**{**plain, "program": ProgramTopics.from_plain(program) if program is not None else None})
 
 
 @dataclass(frozen=True)
@@ -198,7 +205,7 @@ class BrokerRequest:
     host: str
     cpus: tuple[int, ...] | None = None
     options: Mapping[str, str] = field(default_factory=dict)
-    program: Mapping[str, Any] = field(default_factory=dict)
+    program: ProgramTopics | None = None
 
 
 class ManagedBroker(Protocol):

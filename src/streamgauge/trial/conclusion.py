@@ -18,7 +18,6 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import driver, engine_batches, operators, time_series
 from streamgauge.metrics.summary.late_rows import late_rows, late_rows_in_words
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.causes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
@@ -102,7 +101,7 @@ class Conclusion:
         base = _with_operators(resolved, folder, record, report, base)
         late = late_rows(report.progress, record.spans.start_us)
         if late:
-            words = late_rows_in_words(late, record, isinstance(resolved.workload, UserJob))
+            words = late_rows_in_words(late, record, not resolved.workload.watermark_known)
             base = base.warned(Caution(WarningCode.ROWS_DROPPED_AS_LATE, words))
         folder.write_result(base)
         counted = resolved.engine.has_batch_ids
@@ -231,7 +230,7 @@ def _unverified(error: BaseException, reported: bool) -> Verification:
 def _verified(
     resolved: ResolvedExperiment, testbed: TestBed, record: TrialRecord, keep_in: RunFolder | None, stage: ProgressText
 ) -> VerificationResult:
-    if isinstance(resolved.workload, UserJob):
+    if resolved.workload.declares_truth:
         return verify_user_job(resolved, record, testbed.folder / "engine" / "batch.log", keep_in, stage)
     stage.set(COMPARING)
     return verify(resolved, record, keep_in)

@@ -27,7 +27,6 @@ from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.program.program import Program
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Verdict
@@ -63,7 +62,7 @@ def testbed_settings(resolved: ResolvedExperiment) -> TestBedSettings:
         driver_cpus=resolved.driver_cpus, transport=resolved.experiment.transport,
         transport_options=resolved.transport_options, keys=resolved.keys, host=resolved.experiment.bind,
         ports=tuple(range(port, port + resolved.partitions + 1)) if port else (),
-        program=resolved.workload.topics.plain() if isinstance(resolved.workload, Program) else {},
+        program=resolved.workload.program_topics,
     )  # fmt: skip
 
 

@@ -7,9 +7,9 @@ from typing import Any
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.dataflow.describe import describe
-from streamgauge.preflight.user_data import with_user_data
-from streamgauge.preflight.workload import get
 from streamgauge.results.run import Result
+from streamgauge.user_workloads.data_files import with_user_data
+from streamgauge.user_workloads.lookup import get
 
 
 def flow_of_experiment(result: Result) -> list[dict[str, Any]] | None:

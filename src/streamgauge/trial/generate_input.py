@@ -16,13 +16,11 @@ from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.export import Progress, existing_parts, write_input
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import Piece, RateProfile, parse_profile
-from streamgauge.preflight import user_job
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_data import absolute_paths, with_absolute_paths
-from streamgauge.preflight.user_data_summary import input_notes, replayed_data
-from streamgauge.preflight.user_job import changed_files
 from streamgauge.preflight.validate import check, start_us
 from streamgauge.results.run import Input, Result
+from streamgauge.user_workloads.data_files import input_notes, replayed_data
+from streamgauge.user_workloads.lookup import absolute_path, absolute_paths, changed_files, with_absolute_paths
 from streamgauge.workloads.registry import Workload
 
 _OWN = ("out", "load.of")
@@ -114,7 +112,7 @@ def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Probl
     own, run_settings = with_absolute_paths(experiment), result.experiment
     if run_settings:
         workload, parameters = (
-            user_job.absolute_path(run_settings["workload"]),
+            absolute_path(run_settings["workload"]),
             absolute_paths(run_settings["workload"], run_settings["parameters"]),
         )
         run_settings = {**run_settings, "workload": workload, "parameters": parameters}

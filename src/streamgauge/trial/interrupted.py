@@ -23,7 +23,6 @@ from streamgauge.metrics.latency.hlog_text import hlog_text
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary.time_series import series_table
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.causes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
@@ -158,7 +157,7 @@ def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) 
 
 
 def _rule(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults) -> LatencyRule:
-    if isinstance(resolved.workload, UserJob):
+    if resolved.workload.declares_truth:
         return truth.rule_of(resolved, record, received)
     return rule_of(resolved, record)
 

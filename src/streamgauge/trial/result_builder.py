@@ -9,8 +9,6 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.limits import BOUND_S_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.units import format_cpus
-from streamgauge.dataflow import graph
-from streamgauge.dataflow.program import ProgramNode
 from streamgauge.engines.registry import entry
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.log.batch_frontiers import read_skew_us
@@ -18,8 +16,6 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import backlog, driver, lag, rates, resources
 from streamgauge.metrics.summary.spans import phases
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_data_summary import input_notes, replayed_data
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.causes import Cause, WarningCode
 from streamgauge.results.run import Caution, Result
 from streamgauge.results.verdict import Verdict
@@ -27,6 +23,7 @@ from streamgauge.system.machine import allowed_cpus, cpus, environment
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED
 from streamgauge.trial.duplicate_work import duplicate_work, redelivered_share, times
+from streamgauge.user_workloads.data_files import input_notes, replayed_data
 from streamgauge.verdict.criteria.driver import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, MACHINE_SHARE_MAX, background_load, background_load_warning
 
@@ -147,8 +144,7 @@ def _not_seen(resolved: ResolvedExperiment) -> Iterator[str]:
         return
     transport, engine = resolved.experiment.transport, resolved.experiment.engine
     yield f"processing-time latency is unknown: over {transport} the driver does not see when an event is read"
-    programs = (isinstance(node, ProgramNode) for node in graph.operators(resolved.flow))
-    if not any(programs):  # a group's offsets are read from outside, which a remark says
+    if not resolved.workload.observed_from_outside:  # a remark says how the group's offsets move
         claim = "reports of its batches, since it commits no offsets that could be read from outside"
         yield f"progress (backlog, lag, ingested rate) is what {engine} {claim}"
 
@@ -175,8 +171,7 @@ def _of_keys(record: TrialRecord) -> Iterator[Caution]:
 def _of_reads(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[Caution]:
     """Warnings about partitions that were read far apart, and about duplicate reads and work."""
     skew_us = read_skew_us(record.trial_log, record.spans.measured_from_us, record.spans.measured_to_us)
-    # A user job states its own delay, as a program does, which is not known here.
-    has_own_delay = isinstance(resolved.workload, UserJob) and (resolved.reads_unevenly or resolved.hides_reads)
+    has_own_delay = not resolved.workload.watermark_known and (resolved.reads_unevenly or resolved.hides_reads)
     if skew_us > resolved.watermark_delay_us and resolved.closing_sinks and not has_own_delay:
         sentence = (
             f"partitions were read up to {skew_us / US:.2g} s apart, and the watermark stays "

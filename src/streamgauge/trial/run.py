@@ -15,8 +15,6 @@ from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import require, require_master, starter_of
 from streamgauge.loadgen.plan import measure_capacity
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
-from streamgauge.preflight.user_data import with_absolute_paths
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
 from streamgauge.results.causes import Cause
 from streamgauge.results.run import Result
@@ -30,6 +28,7 @@ from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.observers import OnResult, ignore
 from streamgauge.trial.prometheus.endpoint import exported
 from streamgauge.trial.trial_result import TrialResult
+from streamgauge.user_workloads.lookup import with_absolute_paths
 
 STOPPED_AT_START = "stopped at its start, before the measurement"
 
@@ -133,7 +132,7 @@ def _conducted(
     trial = JudgedTrial(
         resolved, load.rate, fresh=True, duration_s=load.duration, may_extend=may_extend(load),
         keep_results=experiment.keep_results, probe_batches=stores_engine_progress(experiment),
-        recheck_missing=not isinstance(resolved.workload, UserJob),
+        recheck_missing=not resolved.workload.declares_truth,
     )  # fmt: skip
     engine = starter_of(experiment.engine, resolved.sut_cpus, experiment.parallelism)
     with TrialConductor.on_test_bed(

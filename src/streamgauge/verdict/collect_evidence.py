@@ -16,7 +16,6 @@ from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary import driver, resources
 from streamgauge.metrics.summary.spans import within
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.latency import Latencies
 from streamgauge.verdict.criteria.driver import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, Evidence, Samples, Work
@@ -44,7 +43,7 @@ def collect_evidence(
     planned, offered = _offered_in_time(record)
     backlogs = backlogs_of(record)
     bound_s, cut = resolved.bound_s(rate_per_s)
-    user_job = isinstance(resolved.workload, UserJob)
+    user_job = not resolved.workload.operators_known
     steady = resolved.experiment.load.profile == "constant"
     return Evidence(
         planned_per_s=planned.astype(float),

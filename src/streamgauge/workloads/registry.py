@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -16,12 +17,13 @@ from pydantic.fields import FieldInfo
 
 from streamgauge.core.errors import InputError, Problem, choices_of, near, rule_of
 from streamgauge.core.units import parse_duration
+from streamgauge.dataflow.builder import Names, Stream, tumble
 from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.expressions.check import checked
 from streamgauge.dataflow.json_form.document import to_json
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.workloads.features import MEANING, Feature
+from streamgauge.transports.topics import ProgramTopics
 
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "set"))]
 """A duration in seconds, parsed from text such as `8s` or `500ms`."""
@@ -89,9 +91,75 @@ class Job(NamedTuple):
                 raise InputError(Problem(setting, "must be a condition over the fields of a record", rule, "x IS NULL"))
 
 
+COUNTED_WITHIN = "count in windows of so long, so that the state has an end; 0: since the beginning, as the thesis does"
+"""The description of a parameter with the window of `count_by_key`."""
+
+
+def count_by_key(rows: Stream, window_s: float, *, keys: Names, column: str, name: str) -> Stream:
+    """The number of rows per key, as updates; with a window, one row per key when it closes, which bounds the state."""
+    if window_s:
+        return rows.window(tumble(window_s), keys=keys).aggregate({column: "count(*)"}, name=name)
+    return rows.running({column: "count(*)"}, keys=keys, name=name)
+
+
 def unless(sound: str) -> str:
     """The rule of malformed records, if `sound` is true for well-formed ones. Null counts as malformed."""
     return f"NOT coalesce({sound}, false)"
+
+
+class Feature(StrEnum):
+    """What a workload requires of an engine, by its name in Bordin's overview of applications.
+
+    `MEANING` describes each. Each workload declares its features. Tests compare them with features that can be derived
+    from the flow.
+    """
+
+    FLAT_MAP = "flat-map"
+    FILTER = "filter"
+    COUNTER = "unbounded keyed counter"
+    COUNT_WINDOW = "count-based keyed window"
+    WINDOW = "event-time window"
+    GLOBAL = "global operator"
+    BROADCAST = "broadcast edge"
+    SELF_JOIN = "join of branches"
+    TWO_STREAMS = "two streams"
+    LOOKUP = "lookup"
+    SINKS = "several sinks"
+    FEEDBACK = "feedback loop"
+    PROBABILISTIC = "probabilistic structures"
+    PYTHON = "keyed operator in Python"
+    ROWS = "rows made into others"
+    NOTHING = "transport and sink alone"
+
+
+MEANING = {
+    Feature.FLAT_MAP: "One row gives several, without state.",
+    Feature.FILTER: "Many rows, or nearly all, give nothing.",
+    Feature.COUNTER: "Counts by key that are never forgotten, so the state grows with the keys.",
+    Feature.COUNT_WINDOW: "The last rows of a key, by their number and whatever their time.",
+    Feature.WINDOW: (
+        "Rows of a time, which the watermark closes. The overview has two: slots that a machine's clock ticks on, and "
+        "rows that are taken back one by one; here both are windows of event time."
+    ),
+    Feature.GLOBAL: "All rows, or all of a window, meet in one instance.",
+    Feature.BROADCAST: (
+        "What one operator finds goes to all instances of another. No flow here has it: where the thesis does so, the "
+        "rows pass one instance that writes it on them, or both sides have a key."
+    ),
+    Feature.SELF_JOIN: "A row's parts go different ways, and are put together again.",
+    Feature.TWO_STREAMS: "Rows of two streams meet in one operator.",
+    Feature.LOOKUP: "Each row is looked up in what never changes: a table, places, a map, a model, a lexicon.",
+    Feature.SINKS: "One flow gives results of several kinds, each measured and verified for itself.",
+    Feature.FEEDBACK: (
+        "Results become input. No flow here has it: the input would depend on the engine's answers, and could not be "
+        "planned."
+    ),
+    Feature.PROBABILISTIC: "The state takes less memory than exact answers need; the truth has the same cells.",
+    Feature.PYTHON: "A class in Python sees all rows of a key in the order of time. Ours, not the overview's.",
+    Feature.ROWS: "Expressions over the columns of a row, and nothing else. Ours, not the overview's.",
+    Feature.NOTHING: "No operator at all: the floor that all others stand on. Ours, not the overview's.",
+}
+"""A description of each feature."""
 
 
 @dataclass(frozen=True)
@@ -105,12 +173,25 @@ class Workload:
     - `features`: what it requires of an engine. `features_with`: {feature: (parameter, value)} for features that depend
       on a parameter.
     - `fixed_rate`: the total rate (events per second) that its parameters fix, or None.
+    - `notes`: what was assumed of it, for the result.
+
+    Its class variables and properties are questions, which a workload of the user's own answers otherwise.
     """
 
     extra_names: ClassVar[tuple[str, ...]] = ("data",)
     """Settings of a workload in addition to its parameters."""
     without_parameters: ClassVar[str] = "leave --set out, except --set data=FILE"
     """The way out of a parameter of a workload that has none."""
+    operators_known: ClassVar[bool] = True
+    """Whether its flow says what it computes; otherwise it is code of the user's own."""
+    watermark_known: ClassVar[bool] = True
+    """Whether an option sets its watermark; otherwise the user's code does."""
+    declares_truth: ClassVar[bool] = False
+    """Whether the user's file says what is right; otherwise the oracle runs the flow."""
+    takes_data: ClassVar[bool] = True
+    """Whether it may replay files in place of generated streams."""
+    observed_from_outside: ClassVar[bool] = False
+    """Whether its progress is read from the offsets that it commits; otherwise the engine reports it."""
 
     name: str
     title: str
@@ -123,6 +204,7 @@ class Workload:
     features: tuple[Feature, ...] = ()
     features_with: Mapping[Feature, tuple[str, Any]] = field(default_factory=dict)
     fixed_rate: Callable[[Any], float | None] = any_rate
+    notes: tuple[str, ...] = ()
 
     @property
     def patience_s(self) -> float:
@@ -135,9 +217,28 @@ class Workload:
         return False
 
     @property
+    def can_restart(self) -> bool:
+        """Whether the system under test can be started anew."""
+        return True
+
+    @property
     def transport_options(self) -> Mapping[str, str]:
         """Options of the transport that it decides itself."""
         return {}
+
+    @property
+    def default_transport_options(self) -> Mapping[str, str]:
+        """Options of the transport where the user gives no other value."""
+        return {}
+
+    @property
+    def program_topics(self) -> ProgramTopics | None:
+        """The topics of a program; None if the driver has its own."""
+        return None
+
+    def may_run_on(self, nodes: Collection[str]) -> bool:
+        """Whether an engine with these nodes could run it, over some transport."""
+        return True
 
     def exercises(self) -> dict[str, Feature]:
         """Every feature by name, followed by the setting that it needs."""

@@ -21,7 +21,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.admin import Topics
 from streamgauge.transports.kafka.cluster import KafkaCluster
-from streamgauge.transports.kafka.topics import topic_of
+from streamgauge.transports.topics import topic_of
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.workloads import registry
 from tests.helpers_application_variants import together

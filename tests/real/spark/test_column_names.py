@@ -29,10 +29,10 @@ from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
 from streamgauge.jobs import Integer, job, stream
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.replay.fit_sample import fit
-from streamgauge.preflight import user_job_reference
 from streamgauge.transports.kafka.encodings.avro import Avro
 from streamgauge.transports.kafka.encodings.json import Json
 from streamgauge.transports.kafka.result_messages import table_of
+from streamgauge.user_workloads.reference import job_columns
 from streamgauge.verification.user_job.rows import COPY, expect, identity, numbered
 
 NAMES = [
@@ -163,7 +163,7 @@ def test_references_and_answers_take_any_name(names: list[str]) -> None:
 
     described = whole.__streamgauge__  # type: ignore[attr-defined]
     streams = (StreamSpec("trips", described.inputs[0].fields, 1.0),)
-    assert {*names} <= {*dict(user_job_reference.columns(Path("my_job.py"), described, streams))}
+    assert {*names} <= {*dict(job_columns(Path("my_job.py"), described, streams))}
     right = pa.table({**{name: [1, 2, 3] for name in names}, EVENT_TIME: [10, 20, 30]})
     wrong = right.set_column(len(names) - 1, names[-1], [[1, 2, 4]]) if len(names) > 1 else right
     with duckdb.connect() as connection:

@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.core.schema import Schema
-from streamgauge.dataflow import graph, schema, validate
+from streamgauge.dataflow import builder, graph, schema
 from streamgauge.dataflow.builder import hop, session, source, table, tumble, union
 from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow
@@ -121,7 +121,7 @@ def test_results_are_own_columns_then_times_then_ids(name: str) -> None:
     """The rewrite changes none of the flow's own columns and appends lineage in a fixed order."""
     own = schema.columns(FLOWS[name].sink.input)
     lineaged = with_lineage(FLOWS[name])
-    validate.check(lineaged)
+    builder.check(lineaged)
     actual = schema.columns(lineaged.sink.input)
     assert list(actual) == [*own, *TIMES, *ADDED_IDS.get(name, [])]
     assert {column: actual[column] for column in own} == own

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
-from streamgauge.dataflow import graph, schema, validate
+from streamgauge.dataflow import builder, graph, schema
 from streamgauge.dataflow.builder import Stream, flow, session, source, table, tumble, union
 from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.nodes import Flow, Process
@@ -50,7 +50,7 @@ def check(flow_: Flow) -> None:
     """Own columns first, ids among those that arrive, and a text that DuckDB binds."""
     for one in flow_.each():
         for carried in (with_lineage(one), with_lineage(one, ingest_time=False)):
-            validate.check(carried)
+            builder.check(carried)
             own, came = list(schema.columns(one.sink.input)), list(schema.columns(carried.sink.input))
             assert came[: len(own)] == own
             assert set(identity(one)) <= set(came)

@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.core.errors import ExpressionError, InputError
 from streamgauge.core.schema import Schema
-from streamgauge.dataflow import builder, graph, schema, static_table, validate
+from streamgauge.dataflow import builder, graph, schema, static_table
 from streamgauge.dataflow.nodes import (
     Flow,
     RunningAggregate,
@@ -120,10 +120,10 @@ def test_two_operators_of_one_name_are_refused() -> None:
     """Results are by operator name, so names differ; one node met twice is one operator."""
     twice = Where(Where(PURCHASES, "price > 1"), "price > 2")
     with pytest.raises(InputError, match="two operators have one name"):
-        validate.check(Flow((Sink(twice, "out", "append"),)))
+        builder.check(Flow((Sink(twice, "out", "append"),)))
     cheap = Where(PURCHASES, "price < 9", "cheap")
     other = Select(cheap, (("user_id", "user_id"), ("p", "price")))
-    validate.check(Flow((Sink(WindowJoin(cheap, other, tumble(1), ("user_id",)), "out", "append"),)))
+    builder.check(Flow((Sink(WindowJoin(cheap, other, tumble(1), ("user_id",)), "out", "append"),)))
 
 
 def test_one_stream_with_two_schemas_is_refused() -> None:
@@ -131,15 +131,15 @@ def test_one_stream_with_two_schemas_is_refused() -> None:
     other = Source("purchases", Schema.from_types(user_id="int"))
     flow = Flow((Sink(WindowJoin(PURCHASES, other, tumble(1), ("user_id",)), "out", "append"),))
     with pytest.raises(InputError, match="two schemas"):
-        validate.check(flow)
+        builder.check(flow)
 
 
 def test_sink_mode_fits_what_comes() -> None:
     """Updates come from a running aggregate, and only from there."""
     with pytest.raises(InputError, match="takes mode update"):
-        validate.check(Flow((Sink(COUNT, "out", "append"),)))
+        builder.check(Flow((Sink(COUNT, "out", "append"),)))
     with pytest.raises(InputError, match="takes mode append"):
-        validate.check(Flow((Sink(REVENUE, "out", "update"),)))
+        builder.check(Flow((Sink(REVENUE, "out", "update"),)))
 
 
 def test_walk_gives_inputs_first_and_each_once() -> None:

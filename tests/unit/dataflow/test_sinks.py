@@ -4,7 +4,7 @@ import pytest
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
-from streamgauge.dataflow import graph, validate
+from streamgauge.dataflow import builder, graph
 from streamgauge.dataflow.builder import flow, source, tumble
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow
@@ -65,7 +65,7 @@ def test_a_sink_is_named_as_a_file_can_be(name: str) -> None:
 def test_a_flow_without_a_sink_is_refused() -> None:
     """Nothing would be answered."""
     with pytest.raises(InputError, match="must have a sink"):
-        validate.check(Flow(()))
+        builder.check(Flow(()))
 
 
 def test_a_stream_carries_what_any_sink_needs() -> None:

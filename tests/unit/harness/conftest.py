@@ -9,6 +9,7 @@ import pytest
 
 from streamgauge.core.clock import Clock
 from streamgauge.harness.recorder import Recorder, RecorderSettings
+from streamgauge.transports.spi import EndpointConfig
 from tests.unit.harness.helpers_recorder import TOKEN, Served
 
 
@@ -16,6 +17,8 @@ from tests.unit.harness.helpers_recorder import TOKEN, Served
 def served(tmp_path: Path) -> Iterator[Served]:
     """A recorder that listens on the loopback."""
     spool = tmp_path / "spool"
-    recorder = Recorder(RecorderSettings("127.0.0.1", 0, TOKEN, Clock.fixed_now().offset_us, str(spool)))
+    recorder = Recorder(
+        RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), Clock.fixed_now().offset_us, str(spool))
+    )
     yield Served(recorder, spool)
     recorder.close()

@@ -21,7 +21,7 @@ from streamgauge.harness.generator import Generator, GeneratorSettings, Stock
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.transports.spi import Chunk, Delivery, Outlet, Overflow
+from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, Outlet, Overflow
 from tests.helpers_recording import append_and_return
 
 RATE, STREAM = 1000.0, "purchases"
@@ -133,7 +133,7 @@ class Stage:
     def __init__(self, folder: Path, partition: int = 0) -> None:
         self.clock, self.outlet, self._folder = PlayedClock(), Recording(), folder
         settings = GeneratorSettings(
-            partition=partition, host="", port=0, token="", clock_offset_us=0, bound_us=US, bytes_max=1,
+            partition=partition, endpoint=EndpointConfig("", 0, ""), clock_offset_us=0, bound_us=US, bytes_max=1,
             columns={STREAM: ["price"]}, plan="", transport="flight",
         )  # fmt: skip
         clock: Any = self.clock

@@ -23,6 +23,7 @@ from streamgauge.harness.recorder_heartbeat import BEAT_US
 from streamgauge.system.child_processes import Child, wait_until
 from streamgauge.transports.flight import client
 from streamgauge.transports.flight.client import call_options
+from streamgauge.transports.spi import EndpointConfig
 from tests.unit.harness.helpers_recorder import TOKEN, Served, results, rows_staged
 
 
@@ -186,7 +187,7 @@ def test_a_schema_is_announced_before_rows(served: Served) -> None:
 
 def test_the_recorder_is_a_process_of_its_own(tmp_path: Path) -> None:
     """Started by file, asked over its lifeline, sent to over Flight."""
-    settings = RecorderSettings("127.0.0.1", 0, TOKEN, 0, str(tmp_path / "spool"))
+    settings = RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), 0, str(tmp_path / "spool"))
     path = tmp_path / "settings.json"
     path.write_text(json.dumps(asdict(settings)))
     child = Child("recorder", "streamgauge.harness.recorder", [str(path)], tmp_path / "recorder.log")
@@ -206,7 +207,7 @@ def test_the_recorder_is_a_process_of_its_own(tmp_path: Path) -> None:
 def test_a_recorder_that_was_stopped_says_so(tmp_path: Path) -> None:
     """A real process: for how long it did not run at all, and when that ended."""
     clock, length_us = Clock.fixed_now(), 300_000
-    settings = RecorderSettings("127.0.0.1", 0, TOKEN, clock.offset_us, str(tmp_path / "spool"))
+    settings = RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), clock.offset_us, str(tmp_path / "spool"))
     path = tmp_path / "recorder.json"
     path.write_text(json.dumps(asdict(settings)))
     child = Child("recorder", "streamgauge.harness.recorder", [str(path)], tmp_path / "log")

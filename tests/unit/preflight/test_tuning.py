@@ -16,8 +16,7 @@ from streamgauge.core.plugin_options import Tuning
 from streamgauge.core.schema import LINEAGE
 from streamgauge.engines import registry
 from streamgauge.engines.spi import Capabilities, TuningProfile
-from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.tuning import engine_options, transport_options
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment, engine_options, transport_options
 from streamgauge.preflight.validate import check
 from streamgauge.transports.registry import transport
 from streamgauge.workloads.registry import names

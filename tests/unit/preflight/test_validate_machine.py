@@ -12,7 +12,7 @@ import pytest
 from streamgauge.config import options_and_settings as experiment
 from streamgauge.engines.spark import options as settings
 from streamgauge.preflight import validate
-from streamgauge.preflight.memory_budget import GENERATOR_BYTES
+from streamgauge.preflight.resources import GENERATOR_BYTES
 from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.system import machine
 from tests.helpers_recording import append_and_return

@@ -22,12 +22,12 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary.rates import offered_input
-from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Result
 from streamgauge.trial import conductor as trial
 from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.generate_input import generate
+from streamgauge.user_workloads.lookup import with_absolute_paths
 
 START_US = 1_700_000_000 * US
 VALUES: dict[str, Any] = {

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.causes import WarningCode
 from streamgauge.trial import result_builder
+from streamgauge.user_workloads.user_job import UserJob
+from streamgauge.workloads.registry import Workload
 
 
 @pytest.mark.parametrize(("own", "warned"), [(False, True), (True, False)])
@@ -21,7 +22,7 @@ def test_a_program_drops_nothing_by_a_watermark_of_ours(
     for name, value in (("read_skew_us", 5 * US), ("redelivered_share", ()), ("duplicate_work", ())):
         monkeypatch.setattr(result_builder, name, lambda *_, value=value: value)
     resolved: Any = SimpleNamespace(
-        workload=object.__new__(UserJob) if own else None, reads_unevenly=False, hides_reads=True,
+        workload=UserJob if own else Workload, reads_unevenly=False, hides_reads=True,
         watermark_delay_us=0, closing_sinks=("results",), flow=None,
     )  # fmt: skip
     record: Any = SimpleNamespace(

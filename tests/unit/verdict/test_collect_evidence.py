@@ -14,11 +14,11 @@ from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.summary.backlog import backlog_of
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
 from streamgauge.results.causes import Cause
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import stopping_rules
+from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.verdict import judge
 from tests.unit.helpers_trials import LATENCIES, RATE, START, cut_short, done_of
@@ -222,7 +222,7 @@ def test_a_task_retried_outside_the_span_decides_nothing(
 ) -> None:
     """By what it read again and by what it sent again, each when that was: a fresh engine may still be starting."""
     nothing: Any = None
-    job = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, node=nothing, notes=())
+    job = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, node=nothing)
     resolved = replace(resolved, workload=job) if own else resolved
     reading, sending = done_of(make), done_of(make)
     reading.trial_log.deliveries[0].append(read_again(at_s))
@@ -256,7 +256,7 @@ def test_an_own_job_may_end_a_read_as_it_likes(resolved: ResolvedExperiment, mak
     record = done_of(make)
     record.trial_log.aborted_us = [START + 9 * US]
     nothing: Any = None
-    own = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, node=nothing, notes=())
+    own = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, node=nothing)
     found = collect_module.collect_evidence(replace(resolved, workload=own), record, RATE, verified(), LATENCIES)
     assert found.aborted_reads == 0
 

@@ -26,7 +26,7 @@ from streamgauge.dataflow.nodes import (  # fmt: skip
 )
 from streamgauge.dataflow.schema import STATEFUL
 from streamgauge.workloads import registry
-from streamgauge.workloads.features import MEANING, Feature
+from streamgauge.workloads.registry import MEANING, Feature
 
 LONG = 1000
 """Letters of an expression that has a table in it: no rule that a person writes is so long."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamgauge.core.errors import InputError
-from streamgauge.dataflow import graph, schema, validate
+from streamgauge.dataflow import builder, graph, schema
 from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
@@ -51,9 +51,9 @@ def test_the_first_workloads_are_there() -> None:
 def test_every_workload_gives_a_job_that_is_right(name: str) -> None:
     """With default parameters: the flow checks, its streams are those it reads, and shares add up to one."""
     job = _job(name)
-    validate.check(job.flow)
+    builder.check(job.flow)
     for one in job.flow.each():  # sinks of one flow may ask their operators for other lineage
-        validate.check(with_lineage(one))
+        builder.check(with_lineage(one))
         assert is_independent(one)  # verification runs no class of the workload's
     streams = {stream.name: stream.schema for stream in job.streams}
     assert {source.name: source.schema for source in graph.sources(job.flow)} == streams

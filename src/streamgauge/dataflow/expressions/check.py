@@ -21,8 +21,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.core.errors import ExpressionError, Problem
-from streamgauge.dataflow.expressions.refused import Refused
-from streamgauge.dataflow.expressions.types import Types, available_columns, bound_type
+from streamgauge.dataflow.expressions.types import Refused, Types, available_columns, bound_type
 
 if TYPE_CHECKING:
     from sqlglot import exp

@@ -13,8 +13,7 @@ from collections.abc import Iterable
 import sqlglot
 from sqlglot import exp
 
-from streamgauge.dataflow.expressions import arrays, regex, timestamps
-from streamgauge.dataflow.expressions.refused import Refused
+from streamgauge.dataflow.expressions import regex, rules
 from streamgauge.dataflow.expressions.rules import (
     INTEGERS,
     NUMBERS,
@@ -26,6 +25,7 @@ from streamgauge.dataflow.expressions.rules import (
     need,
     plain_text,
 )
+from streamgauge.dataflow.expressions.types import Refused
 
 BIGINT_MAX = 2**63 - 1
 
@@ -174,11 +174,11 @@ def called(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 _BY_NAME: dict[str, Rule] = {
-    "array_repeat": arrays.repeat,
-    "timestamp_micros": timestamps.from_unix(1),
-    "timestamp_millis": timestamps.from_unix(1_000),
-    "timestamp_seconds": timestamps.from_unix(1_000_000),
-    "try_to_timestamp": timestamps.parsed,
+    "array_repeat": rules.array_repeat,
+    "timestamp_micros": rules.from_unix(1),
+    "timestamp_millis": rules.from_unix(1_000),
+    "timestamp_seconds": rules.from_unix(1_000_000),
+    "try_to_timestamp": rules.parsed_time,
 }
 
 
@@ -289,11 +289,11 @@ RULES: dict[type[exp.Expression], Rule] = {
     **dict.fromkeys((exp.Abs, exp.Add, exp.Mul, exp.Neg, exp.Sub), arithmetic),
     **dict.fromkeys((exp.And, exp.Not, exp.Or), logic),
     exp.Anonymous: called,
-    exp.Array: arrays.array,
-    exp.ArrayContains: arrays.contains,
-    exp.ArraySize: arrays.size,
+    exp.Array: rules.array,
+    exp.ArrayContains: rules.array_contains,
+    exp.ArraySize: rules.array_size,
     exp.Avg: mean,
-    exp.Bracket: arrays.element,
+    exp.Bracket: rules.array_element,
     exp.Case: choice,
     exp.Ceil: whole("ceil"),
     exp.Concat: joined,
@@ -325,12 +325,12 @@ RULES: dict[type[exp.Expression], Rule] = {
     exp.StartsWith: text,
     exp.Substring: substring,
     exp.Sum: total,
-    exp.TimestampTrunc: timestamps.truncated,
+    exp.TimestampTrunc: rules.truncated_time,
     exp.Trim: trim,
     exp.TryCast: try_cast,
-    exp.UnixMicros: timestamps.to_unix(1),
-    exp.UnixMillis: timestamps.to_unix(1_000),
-    exp.UnixSeconds: timestamps.to_unix(1_000_000),
+    exp.UnixMicros: rules.to_unix(1),
+    exp.UnixMillis: rules.to_unix(1_000),
+    exp.UnixSeconds: rules.to_unix(1_000_000),
     exp.Upper: text,
 }
 """The allowed nodes and their translation to DuckDB."""

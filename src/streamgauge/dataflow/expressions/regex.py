@@ -11,7 +11,6 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from streamgauge.dataflow.expressions.refused import Refused
 from streamgauge.dataflow.expressions.rules import (
     STRING,
     TypeOf,
@@ -21,6 +20,7 @@ from streamgauge.dataflow.expressions.rules import (
     plain_number,
     plain_text,
 )
+from streamgauge.dataflow.expressions.types import Refused
 
 _SPACES = r" \t\n\x0B\f\r"
 _DOT = r"[^\n\r\x{85}\x{2028}\x{2029}]"

@@ -1,13 +1,18 @@
-"""Type names, and the type of an expression over typed columns by DuckDB's binder."""
+"""Type names, the type of an expression over typed columns by DuckDB's binder, and the exception of every rule.
+
+None of it loads sqlglot.
+"""
 
 from __future__ import annotations
 
 import threading
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamgauge.core.schema import quote
-from streamgauge.dataflow.expressions.refused import Refused
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 _PLAIN_TYPES = {
     "int": "INTEGER",
@@ -34,6 +39,14 @@ def element_type(type_: str) -> str | None:
 
 def available_columns(types: Types) -> str:
     return "the available columns: " + ", ".join(f"{name} ({type_})" for name, type_ in types)
+
+
+class Refused(Exception):
+    """An expression that is not allowed: the rule it breaks, the way out, and the node, if known."""
+
+    def __init__(self, rule: str, way_out: str, node: exp.Expression | None = None) -> None:
+        super().__init__(rule)
+        self.rule, self.way_out, self.node = rule, way_out, node
 
 
 @lru_cache(maxsize=8192)

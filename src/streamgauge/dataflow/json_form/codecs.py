@@ -1,34 +1,47 @@
 """How the value of each field of a node stands in JSON, derived from the field's type.
 
 A dataclass becomes an object of its fields, a tuple a list. Types with a rule of their own: expressions, pairs of
-columns, static tables, Python classes and their parameters.
+columns, static tables, Python classes and their parameters. In a static table a timestamp is in microseconds since
+1970, binary is base64, and doubles that JSON lacks are the texts of `_NOT_FINITE`.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import importlib
+import math
+import operator
 import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ConfigDict, JsonValue, with_config
 from pydantic import Field as Limits
 from typing_extensions import TypedDict
 
-from streamgauge.core.schema import TYPES, Field, Schema
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.schema import TYPES, Field, Schema, arrow_type
 from streamgauge.dataflow.expressions import check
-from streamgauge.dataflow.json_form import tables, values
 from streamgauge.dataflow.nodes import Columns, Copies, Expression, Keys, OutputTypes, Positive
 from streamgauge.dataflow.operators.api import Processor
-from streamgauge.dataflow.static_table import Table
+from streamgauge.dataflow.static_table import Table, table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Types = Mapping[str, str]
 LIST: Any = list
 LITERAL: Any = typing.Literal
 """As values, so that their parts may be computed."""
 NOT_EMPTY = Limits(min_length=1)
+CLASS, FIELDS = "class", "fields"
+"""The members of an object that stands for an instance of a frozen dataclass."""
+Rows = Mapping[str, list[Any]]
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 class Codec(NamedTuple):
@@ -140,6 +153,124 @@ def _pairs(form: Any, second: str) -> Codec:
     )
 
 
+def path_of(class_: type) -> str:
+    """`module:Class`. Raises InputError unless the class can be imported by it."""
+    path = f"{class_.__module__}:{class_.__qualname__}"
+    if class_.__module__ != "__main__" and _imported(path) is class_:
+        return path
+    rule = "cannot be imported by its name, so a flow's JSON form cannot name it"
+    raise InputError(Problem("class", rule, path, "define it at the top level of a module that is no script"))
+
+
+def operator_at(path: str, place: str) -> type[Processor]:
+    """The class of a process. Imports its module."""
+    class_ = _imported(path)
+    if isinstance(class_, type) and issubclass(class_, Processor):
+        return class_
+    rule = "must be a subclass of Processor that can be imported"
+    raise InputError(Problem(place, rule, path, "module:Class, and its package on the Python path"))
+
+
+def _imported(path: str) -> Any:
+    """The object at `module:name`; None if nothing is there."""
+    module, _, name = path.partition(":")
+    try:
+        return operator.attrgetter(name)(importlib.import_module(module))
+    except (ImportError, AttributeError, ValueError, TypeError):
+        return None
+
+
+def value_to_json(value: Any, setting: str) -> Any:
+    """A parameter of a process as JSON. Raises InputError if it is no plain value."""
+    if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
+        return value
+    if type(value) is tuple:
+        return [value_to_json(item, setting) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {
+            field.name: value_to_json(getattr(value, field.name), setting) for field in fields(value) if field.init
+        }
+        return {CLASS: path_of(type(value)), FIELDS: parts}
+    rule = "has no JSON form"
+    raise InputError(Problem(setting, rule, value, "a finite number, a text, a tuple or a frozen dataclass of these"))
+
+
+def value_from_json(value: Any, place: str) -> Any:
+    """The inverse of `value_to_json`."""
+    if isinstance(value, list):
+        return tuple(value_from_json(item, f"{place}[{number}]") for number, item in enumerate(value))
+    if not isinstance(value, Mapping):
+        return value
+    class_ = _imported(str(value.get(CLASS)))
+    parts: Any = value.get(FIELDS)
+    if set(value) != {CLASS, FIELDS} or not (isinstance(class_, type) and _is_frozen(class_)):
+        rule = f"must have only the members {CLASS}, a frozen dataclass that can be imported, and {FIELDS}"
+        raise InputError(Problem(place, rule, value, f'{{"{CLASS}": "module:Class", "{FIELDS}": {{}}}}'))
+    try:
+        return class_(**{name: value_from_json(part, f"{place}.{name}") for name, part in parts.items()})
+    except (TypeError, AttributeError) as error:
+        names = ", ".join(field.name for field in fields(class_) if field.init)
+        raise InputError(Problem(f"{place}.{FIELDS}", f"do not fit the class ({error})", parts, names)) from None
+
+
+def _is_frozen(class_: type) -> bool:
+    return is_dataclass(class_) and bool(class_.__dataclass_params__.frozen)  # type: ignore[attr-defined]
+
+
+def rows_of(table_: Table) -> dict[str, list[Any]]:
+    """The values of each column."""
+    rows = table_.to_arrow()
+    return {name: _column_to_json(rows.column(name), type_) for name, type_ in table_.schema.types().items()}
+
+
+def _column_to_json(column: pa.ChunkedArray, type_: str) -> list[Any]:
+    import pyarrow as pa
+
+    if type_ == "timestamp":
+        return list(column.cast(pa.int64()).to_pylist())
+    plain = list(column.to_pylist())
+    if type_ == "binary":
+        return [None if each is None else base64.b64encode(each).decode() for each in plain]
+    if type_ == "double":
+        return [each if each is None or math.isfinite(each) else _not_finite(each) for each in plain]
+    return plain
+
+
+def _not_finite(number: float) -> str:
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+def table_of(name: str, schema: Schema, rows: Rows, place: str) -> Table:
+    """The static table of these rows. Raises InputError with their `place` if they do not fit the schema."""
+    import pyarrow as pa
+
+    types = schema.types()
+    if set(rows) != set(types):
+        raise InputError(Problem(place, "must have the columns of the schema", ", ".join(rows), ", ".join(types)))
+    columns = {column: _column_from_json(rows[column], type_, f"{place}.{column}") for column, type_ in types.items()}
+    if len({len(column) for column in columns.values()}) > 1:
+        got = ", ".join(f"{column}: {len(values)}" for column, values in columns.items())
+        raise InputError(Problem(place, "must have as many values in each column", got, "null for a missing value"))
+    return table(name, pa.table(columns), schema)
+
+
+def _column_from_json(values: list[Any], type_: str, place: str) -> pa.Array:
+    import pyarrow as pa
+
+    try:
+        if type_ == "timestamp":
+            return pa.array(values, pa.int64()).cast(arrow_type(type_))
+        if type_ == "binary":
+            values = [None if each is None else base64.b64decode(each, validate=True) for each in values]
+        if type_ == "double":
+            values = [_NOT_FINITE.get(each, each) if isinstance(each, str) else each for each in values]
+        return pa.array(values, arrow_type(type_))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, binascii.Error) as error:
+        reason = str(error).splitlines()[0]
+        way_out = "other values, or another type in the schema"
+        raise InputError(Problem(place, f"must hold values of type {type_}", reason, way_out)) from None
+
+
 _RULES[Field] = record(Field, type=LITERAL[TYPES])
 _RULES |= {
     Expression: Codec(EXPRESSION, _expression, lambda data, _: data["sql"]),
@@ -152,11 +283,11 @@ _RULES |= {
     ),
     OutputTypes: _pairs(typing.Annotated[LIST[COLUMN], NOT_EMPTY], "type"),
     Copies: _pairs(LIST[COPY], "column"),
-    type[Processor]: Codec(str, lambda class_, _: values.path_of(class_), values.operator_at),
+    type[Processor]: Codec(str, lambda class_, _: path_of(class_), operator_at),
     tuple[tuple[str, Any], ...]: Codec(
         dict[str, JsonValue],
-        lambda pairs, _: {name: values.to_json(value, f"parameter {name!r}") for name, value in pairs},
-        lambda data, place: tuple((name, values.from_json(value, f"{place}.{name}")) for name, value in data.items()),
+        lambda pairs, _: {name: value_to_json(value, f"parameter {name!r}") for name, value in pairs},
+        lambda data, place: tuple((name, value_from_json(value, f"{place}.{name}")) for name, value in data.items()),
     ),
     Table: Codec(
         object_form(
@@ -167,9 +298,9 @@ _RULES |= {
         lambda table, available: {
             "name": table.name,
             "schema": codec_of(Schema).write(table.schema, available),
-            "rows": tables.rows_of(table),
+            "rows": rows_of(table),
         },
-        lambda data, place: tables.table_of(
+        lambda data, place: table_of(
             data["name"], codec_of(Schema).read(data["schema"], f"{place}.schema"), data["rows"], f"{place}.rows"
         ),
     ),

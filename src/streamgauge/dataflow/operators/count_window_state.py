@@ -26,7 +26,7 @@ from streamgauge.dataflow.operators.grouped_arrays import (
 )
 
 Aggregates = tuple[tuple[str, str, str], ...]
-"""(output column, function, input column or `*`); `dataflow.operators.count_window` lists the functions."""
+"""(output column, function, input column or `*`); `dataflow.count_window` lists the functions."""
 
 
 @dataclass(frozen=True)

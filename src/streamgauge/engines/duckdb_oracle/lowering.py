@@ -17,7 +17,7 @@ from functools import cache, lru_cache, singledispatch
 from pathlib import Path
 
 from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START, quote, quoted
-from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow import graph, process, schema
 from streamgauge.dataflow.expressions import check as expressions
 from streamgauge.dataflow.expressions.check import Checked
 from streamgauge.dataflow.expressions.types import DUCKDB_TYPES
@@ -41,7 +41,6 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.dataflow.operators import reference_sql
 from streamgauge.dataflow.static_table import Table
 from streamgauge.system.disk import Scratch
 
@@ -295,7 +294,7 @@ def _(node: Process, relations: Relations) -> str:
     if node.truth is None:
         return f"SELECT * FROM {relations[node.name]}"
     inputs = [lower(input_, relations) for input_ in node.inputs]
-    return reference_sql.statement(node, inputs, [schema.columns(input_) for input_ in node.inputs], TIME)
+    return process.statement(node, inputs, [schema.columns(input_) for input_ in node.inputs], TIME)
 
 
 def _floor(time: str, step: int) -> str:

@@ -16,14 +16,14 @@ import psutil
 
 from streamgauge.core.errors import EngineError, StreamgaugeError
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.dataflow.program import ESCAPED, PLACEHOLDER, Launch, ProgramNode
 from streamgauge.engines.external.readiness import POLL_S, Readiness, last_lines
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import cpus
 from streamgauge.transports.kafka.settings import KafkaSettings
-from streamgauge.transports.kafka.topics import group_of, input_topics, output_topics
+from streamgauge.transports.topics import group_of, input_topics, output_topics
+from streamgauge.user_workloads.program_node import ESCAPED, PLACEHOLDER, Launch, ProgramNode
 
 REQUEST_S = 20.0
 STOP_S = 4.0

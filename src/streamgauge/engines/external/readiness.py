@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import DriverError
-from streamgauge.dataflow.program import Launch
 from streamgauge.transports.kafka.admin import committed_of
-from streamgauge.transports.kafka.topics import variables
+from streamgauge.transports.topics import variables
+from streamgauge.user_workloads.program_node import Launch
 
 POLL_S = 0.2
 STARTED_S = 1.0

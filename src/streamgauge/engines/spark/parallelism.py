@@ -17,6 +17,7 @@ from streamgauge.dataflow.nodes import (
     InWindows,
     Lookup,
     Node,
+    OpaqueNode,
     Process,
     RunningAggregate,
     Select,
@@ -24,7 +25,6 @@ from streamgauge.dataflow.nodes import (
     Source,
     TopN,
     Union,
-    UserJobNode,
     Where,
     WindowAggregate,
     WindowJoin,
@@ -109,7 +109,7 @@ def parallelism_options(node: Node) -> ParallelismOptions:
             return ParallelismOptions(False, "a source has a task for each partition (--partitions)")
         case Lookup():
             return ParallelismOptions(False, "its table is sent to every task, so it is fused with what it reads")
-        case UserJobNode():
+        case OpaqueNode():
             return ParallelismOptions(False, NOT_VISIBLE)
         case Select() | Where() | Explode() | InWindows() | Union() | Process():
             return ParallelismOptions(False, "fused with what it reads: it has that one's tasks")

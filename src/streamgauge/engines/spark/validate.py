@@ -20,12 +20,12 @@ from streamgauge.dataflow.nodes import (
     Flow,
     IntervalJoin,
     Node,
+    OpaqueNode,
     Process,
     RunningAggregate,
     SessionAggregate,
     Source,
     TopN,
-    UserJobNode,
     WindowAggregate,
     WindowJoin,
 )
@@ -111,7 +111,7 @@ def _unused_delay(request: StartRequest) -> Iterator[Problem]:
     packed = [option.removeprefix(LOWERING) for option, value in request.options.items() if value == "packed"]
     for node in graph.operators(request.flow):
         cut_evenly = isinstance(node, Process) and node.keys and request.transport not in BROKERED
-        if isinstance(node, UserJobNode) or cut_evenly or node.name in packed:
+        if isinstance(node, OpaqueNode) or cut_evenly or node.name in packed:
             rule = f"does not apply to {node.name}, whose watermark has no delay"
             yield Problem(f"option {name}", rule, request.options[name], "leave it out")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamgauge.core.schema import WINDOW_END
 from streamgauge.dataflow import graph, schema
-from streamgauge.dataflow.nodes import Explode, Flow, Lookup, RunningAggregate, Select, UserJobNode, Where, WindowJoin
+from streamgauge.dataflow.nodes import Explode, Flow, Lookup, OpaqueNode, RunningAggregate, Select, Where, WindowJoin
 from streamgauge.metrics.latency.event_latency import Kind
 
 
@@ -28,7 +28,7 @@ def has_matches(flow: Flow) -> bool:
 
 def latencies_of(flow: Flow) -> tuple[str, ...] | None:
     """The latencies that a flow's sinks have; None for user jobs, whose columns are unknown before the run."""
-    if any(isinstance(node, UserJobNode) for node in graph.operators(flow)):
+    if any(isinstance(node, OpaqueNode) for node in graph.operators(flow)):
         return None
     kinds = {kind_of(one) for one in flow.each()}
     counted = ("until_counted",) if "update" in kinds else ()

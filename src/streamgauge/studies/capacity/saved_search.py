@@ -14,9 +14,8 @@ from streamgauge.config.options_and_settings import Experiment
 from streamgauge.config.options_and_settings import read as read_experiment
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_data import with_absolute_paths
-from streamgauge.preflight.user_job import changed_files
 from streamgauge.studies.capacity.search_state import TrialOutcome
+from streamgauge.user_workloads.lookup import changed_files, with_absolute_paths
 
 _SEARCH_SETTINGS = "must be the search's own with --resume"
 _FREE = ("out", "search.resume", "search.trials_max", "prometheus")

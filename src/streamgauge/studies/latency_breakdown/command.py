@@ -27,7 +27,6 @@ from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Wh
 from streamgauge.engines.latency_probe import LatencyProbe, ProbeRequest
 from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
 from streamgauge.studies.latency_breakdown.decompose import decompose
@@ -206,7 +205,7 @@ def _resolved(trial: Experiment, probe: LatencyProbe) -> ResolvedExperiment:
     if problems:
         raise InputError(problems)
     resolved = check(trial)
-    if isinstance(resolved.workload, UserJob):
+    if not resolved.workload.operators_known:
         rule = "must be a built-in workload, because the operators of a user job are not visible"
         raise InputError(Problem("workload", rule, trial.workload, "stamped_text, identity, filter or throughput"))
     if not _row_by_row(resolved.flow):

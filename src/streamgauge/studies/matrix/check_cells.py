@@ -11,11 +11,11 @@ from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import changed_files
 from streamgauge.preflight.validate import check
 from streamgauge.studies.latency_breakdown.command import check_trials
 from streamgauge.studies.operator_profile.apply_advice import check_all
 from streamgauge.studies.operator_profile.command import check_input
+from streamgauge.user_workloads.lookup import changed_files
 
 JAVA_START_S, START_S = 20.0, 6.0
 """Start of an engine, with and without a JVM, the end of the trial and its verification included."""

@@ -25,7 +25,6 @@ from streamgauge.config.options_and_settings import Experiment, Matrix, read, to
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import resume_command
 from streamgauge.core.trial import TrialSnapshot
-from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.check_cells import CheckedCell, check_cells, require_same_files
@@ -34,6 +33,7 @@ from streamgauge.studies.matrix.table import TABLES, cells_table, write_tables
 from streamgauge.system.machine import environment
 from streamgauge.trial.observers import OnResult, OnStudy, ignore
 from streamgauge.trial.run import require_machine
+from streamgauge.user_workloads.lookup import with_absolute_paths
 
 REPEATABLE = ("invalid", "undecided")
 """Verdicts of ended cells that `--resume` runs again if `--cells` names them."""

@@ -11,13 +11,13 @@ from pathlib import Path
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, write_study, write_text
 from streamgauge.config.options_and_settings import Characterize, Experiment, build, to_toml
 from streamgauge.dataflow import graph
-from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.validate import check
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
 from streamgauge.studies.operator_profile.command import check_input, profiler_of
 from streamgauge.trial.observers import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show, snapshots
 from streamgauge.trial.run import run_single
+from streamgauge.user_workloads.lookup import with_absolute_paths
 
 APPLIED = "applied.toml"
 

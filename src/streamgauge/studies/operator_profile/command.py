@@ -26,7 +26,6 @@ from streamgauge.dataflow.nodes import Flow, Node, Source, UserJobNode
 from streamgauge.engines.operator_profiler import IsolatedOperator, OperatorProfiler, Slice
 from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.profile import OperatorProfile, ProfiledOperator, ProfileInput, ProfileRequest
 from streamgauge.studies.operator_profile.memory import MemorySampler, distribution
@@ -151,7 +150,7 @@ def _measure(resolved: ResolvedExperiment, config: Characterize, request: Profil
 
 def _flow(resolved: ResolvedExperiment) -> Flow:
     """The flow to profile. A user job's function may read lineage; other flows run without it."""
-    return resolved.lineage_flow if isinstance(resolved.workload, UserJob) else resolved.flow
+    return resolved.flow if resolved.workload.operators_known else resolved.lineage_flow
 
 
 def _notes(config: Characterize, operators: Sequence[ProfiledOperator]) -> list[str]:
@@ -182,7 +181,7 @@ def _count(
     counted: dict[Node, OperatorIO] = {}
     operators: list[IsolatedOperator] = []
     with duckdb.connect(str(private / "rows.duckdb")) as connection:
-        own = user_job_rows(resolved, private) if isinstance(resolved.workload, UserJob) else None
+        own = user_job_rows(resolved, private) if resolved.workload.declares_truth else None
         for one in materialise(connection, _flow(resolved), plan, span, own):
             counted[one.node] = one
             say(f"reference   {one.node.name}: {one.rows_out:,} rows")

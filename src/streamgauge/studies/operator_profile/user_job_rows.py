@@ -9,22 +9,17 @@ from streamgauge.core.schema import quote
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import BatchRequest
-from streamgauge.preflight import user_job_reference
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.studies.operator_profile.operator_io import UserJobRows
+from streamgauge.user_workloads.user_workload import user_workload
 
 
 def user_job_rows(resolved: ResolvedExperiment, private: Path) -> UserJobRows:
     """A function that computes the rows of this job; `private` is a folder for temporary files."""
-    workload = resolved.workload
-    assert isinstance(workload, UserJob)
-    if workload.description.reference is not None:
-        return lambda connection, _, tables: user_job_reference.answer(
-            connection,
-            workload.path,
-            workload.description,
-            {name: f"SELECT * FROM {quote(table)}" for name, table in tables.items()},
+    workload, sink = user_workload(resolved.workload), resolved.flow.sink.name
+    if workload.described(sink).reference is not None:
+        return lambda connection, _, tables: workload.answer(
+            connection, sink, {name: f"SELECT * FROM {quote(table)}" for name, table in tables.items()}
         )
     return lambda connection, job, tables: _in_batch(connection, job, tables, resolved, private)
 

@@ -24,7 +24,6 @@ from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Experiment, Scale, read, to_toml
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.trial import TrialSnapshot
-from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.results.scalability import ScaleAxes, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.check_cells import require_same_files
@@ -39,6 +38,7 @@ from streamgauge.system.machine import environment
 from streamgauge.trial.observers import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show
 from streamgauge.trial.run import require_machine
+from streamgauge.user_workloads.lookup import with_absolute_paths
 
 RESUME, STUDY = "search.resume", "a study"
 TABLES = "trials"

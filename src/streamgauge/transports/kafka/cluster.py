@@ -13,8 +13,8 @@ from streamgauge.transports.kafka.admin import CREATE_TIME, Topics
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.result_messages import MARK, mark_of, table_of
 from streamgauge.transports.kafka.settings import KafkaSettings, on_this_machine
-from streamgauge.transports.kafka.topics import ProgramTopics, group_of, results_of, topic_of
 from streamgauge.transports.spi import BrokerRequest, EndpointConfig, IndexSampler
+from streamgauge.transports.topics import group_of, results_of, topic_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +35,7 @@ class KafkaCluster:
         self._stack = ExitStack()
         self._broker: Broker | None = None
         options, self._run = dict(request.options), request.run
-        self._program = ProgramTopics.from_plain(request.program) if request.program else None
+        self._program = request.program
         if not options.get("brokers"):
             self._broker = self._stack.enter_context(Broker(request.folder, request.log, request.host, request.cpus))
             options["brokers"] = self._broker.location
@@ -45,7 +45,7 @@ class KafkaCluster:
             self._stack.close()
             raise
         starts = [(topic, each, first) for (topic, each), first in self._firsts.items()]
-        program = self._program.starting_at(starts).plain() if self._program is not None else {}
+        program = self._program.starting_at(starts) if self._program is not None else None
         self.at = EndpointConfig("", 0, request.run, options, program)
 
     def _prepare(self, request: BrokerRequest, settings: KafkaSettings) -> None:

@@ -25,8 +25,8 @@ from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.transports.kafka.result_messages import MARK, Mark, Types, carried_type, mark_of, table_of
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
-from streamgauge.transports.kafka.topics import results_of
 from streamgauge.transports.spi import EndpointConfig, Receiver
+from streamgauge.transports.topics import results_of
 
 SETTINGS: dict[str, Any] = {
     "enable.auto.commit": False,

@@ -25,9 +25,9 @@ from streamgauge.core.schema import EVENT_TIME, ColumnTypes
 from streamgauge.transports.kafka.encodings.api import Encoding
 from streamgauge.transports.kafka.encodings.choice import columns_of, encoding, format_of
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
-from streamgauge.transports.kafka.topics import ProgramTopics, topic_of
 from streamgauge.transports.logs import WriteOnlyOutlet
 from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig, Overflow
+from streamgauge.transports.topics import topic_of
 
 SETTINGS: dict[str, Any] = {
     "socket.nagle.disable": True,
@@ -180,7 +180,7 @@ class KafkaOutlet(WriteOnlyOutlet):
     def __init__(self, at: EndpointConfig, config: OutletConfig) -> None:
         super().__init__(config)
         self._settings, self._run = KafkaSettings.from_options(at.options), at.token
-        self._program = ProgramTopics.from_plain(at.program) if at.program else None
+        self._program = at.program
         self._planned = self._program.planned if self._program is not None else frozenset()
         self._producer: Producer | None = None
         self._encodings: dict[str, Encoding] = {}

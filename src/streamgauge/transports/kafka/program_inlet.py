@@ -24,8 +24,8 @@ from streamgauge.transports.kafka.admin import GroupOffsets, TopicPartition
 from streamgauge.transports.kafka.inlet import SLICE_US, ResultsConsumer
 from streamgauge.transports.kafka.program_results import Parsed, ResultParser
 from streamgauge.transports.kafka.settings import KafkaSettings
-from streamgauge.transports.kafka.topics import ProgramTopics, group_of, variables
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, EndpointConfig, Receiver
+from streamgauge.transports.topics import group_of, variables
 
 QUERY = "program"
 POLL_S = 0.5
@@ -82,13 +82,14 @@ class ProgramInlet:
     """Implements `Inlet`.
 
     Args:
-        at: the brokers (in its options), and `ProgramTopics` as plain data.
+        at: the brokers (in its options), and the topics of the program.
         receiver: stores results.
     """
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
         settings, self._receiver = KafkaSettings.from_options(at.options), receiver
-        self._topics = ProgramTopics.from_plain(at.program)
+        assert at.program is not None
+        self._topics = at.program
         self._group_id = group_of(at.token, self._topics.group)
         self._streams = {topic: stream for stream, topic in self._topics.input_topics(at.token).items()}
         self._outputs = {

@@ -17,7 +17,7 @@ from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END, arrow
 from streamgauge.transports.kafka.encodings.api import Foreign, ProgramFormat
 from streamgauge.transports.kafka.encodings.choice import format_of
 from streamgauge.transports.kafka.encodings.json import WORDS
-from streamgauge.transports.kafka.topics import FAR_US, OutputTopic, in_year, is_near, units_of
+from streamgauge.transports.topics import FAR_US, OutputTopic, in_year, is_near, units_of
 
 SHOWN_BYTES = 120
 """How much of a foreign message is shown."""

@@ -33,11 +33,10 @@ from streamgauge.metrics.latency.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight import user_job_reference
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.system.disk import Scratch
 from streamgauge.system.user_code import first_line
+from streamgauge.user_workloads.user_workload import user_workload
 from streamgauge.verification.batch_order import BATCH, BatchNumbers
 from streamgauge.verification.regenerated_input import RegeneratedInput
 from streamgauge.verification.sink_comparison import (
@@ -150,14 +149,9 @@ def _plain(error: Exception) -> str:
     return first_line(error) if isinstance(error, duckdb.Error) else str(error)
 
 
-def _job(resolved: ResolvedExperiment) -> UserJob:
-    assert isinstance(resolved.workload, UserJob)
-    return resolved.workload
-
-
 def _described(resolved: ResolvedExperiment) -> Description:
     """What the job declares of the only sink."""
-    return _job(resolved).described(resolved.flow.sink.name)
+    return user_workload(resolved.workload).described(resolved.flow.sink.name)
 
 
 def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults) -> LatencyRule:
@@ -295,26 +289,25 @@ def _truth(
     resolved: ResolvedExperiment, connection: Any, inputs: dict[str, Path], folder: Path, log: Path,
     stage: ProgressText, order: str,
 ) -> Iterator[AnswerBefore]:  # fmt: skip
-    job, described = _job(resolved), _described(resolved)
-    if described.reference is not None:
+    workload = user_workload(resolved.workload)
+    if _described(resolved).reference is not None:
         stage.set("running the reference and comparing every answer")
-        yield lambda before_us: _by_reference(job.path, described, connection, inputs, before_us, order)
+        sink = resolved.flow.sink.name
+        yield lambda before_us: workload.answer(connection, sink, _tables(inputs, before_us, order))
         return
     plugin = entry(resolved.engine.name)
-    request = BatchRequest(job.node, inputs, resolved.experiment.options, folder, log, stage, order)
+    request = BatchRequest(workload.batch_job, inputs, resolved.experiment.options, folder, log, stage, order)
     with plugin.batch_answer(request) as answer:
         yield lambda before_us: connection.read_parquet(
             str(answer(folder / f"answer-{before_us}", before_us) / "*.parquet")
         )
 
 
-def _by_reference(
-    path: Path, described: Description, connection: Any, inputs: dict[str, Path], before_us: int | None, order: str
-) -> Any:
+def _tables(inputs: dict[str, Path], before_us: int | None, order: str) -> dict[str, str]:
+    """Stream to the query of its part that the truth is computed from."""
     until = "true" if before_us is None else f"{order} < {before_us}"
     columns = "*" if order == EVENT_TIME else f"* EXCLUDE ({order})"
-    tables = {name: f"SELECT {columns} FROM read_parquet('{file}') WHERE {until}" for name, file in inputs.items()}
-    return user_job_reference.answer(connection, path, described, tables)
+    return {name: f"SELECT {columns} FROM read_parquet('{file}') WHERE {until}" for name, file in inputs.items()}
 
 
 def _compare_rows(

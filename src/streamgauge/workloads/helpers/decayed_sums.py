@@ -1,4 +1,4 @@
-"""Exponentially decaying sums per key (exact, or in the cells of a filter), and exact recently seen keys.
+"""Exponentially decaying sums per key, and recently seen keys: exact, or in the cells of a filter.
 
 Bianchi, d'Heureuse and Niccolini (2011) store such sums in on-demand time-decaying Bloom filters: a counter decays when
 it is read, by the time since its last read. No maintained library has them: count-min sketches cannot scale cells down,
@@ -9,16 +9,25 @@ and again as DuckDB SQL for verification.
 of `width` cells; a sum is the minimum of its cells. There are `SHARDS` filters and flows are keyed by shard, so that
 results do not depend on the parallelism. Unlike in Bordin's code, an amount is added to all cells of its key, not only
 to the smallest. Otherwise the order of keys in a cell would matter. So sums are overestimated more.
+
+Recently seen keys may also stand in Bloom filters of rbloom. Whether a filter reports a key as seen depends on earlier
+keys, so keys are tested and added one by one, which is too slow in pure Python. Each shard has two filters to forget
+old keys: one of the current span of time, one of the current and previous span. rbloom does not specify its cells, so
+its version is pinned. A key's cells are the middle bits of a 128-bit linear congruential generator seeded with the key.
+`BloomFilter.sql` restates this, and a test compares both.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import rbloom
 from numpy.typing import NDArray
 
 from streamgauge.core.arrays import Bools, Floats, Int64s
@@ -35,6 +44,8 @@ MIXER, MIXED_BITS = 0x7FEB352D, 16
 """The second hashing step: without it, consecutive keys would spread more evenly than random keys."""
 BLOCK_DECAYS = 500
 """SQL sums within blocks of this many decays: exp(500) does not overflow, and exp(-500) is negligible."""
+BLOOM_MULTIPLIER = 47026247687942121848144207491837418733
+P64, P96, P128 = 2**64, 2**96, 2**128
 
 
 @dataclass(frozen=True)
@@ -250,3 +261,114 @@ def seen_sql(relation: str, by: str, memory_us: int) -> str:
     span = f"_time // {memory_us}"
     before = f"lag({span}) OVER (PARTITION BY {by} ORDER BY _row)"
     return f"SELECT *, coalesce({before} < {span} - 1, true) AS fresh FROM {relation}"
+
+
+@dataclass(frozen=True)
+class BloomFilter:
+    """Filters for `capacity` keys in total. A key is two numbers, each from 0 to 2**31 - 1.
+
+    `error_rate`: the share of new keys that a full filter reports as seen; below 0.5.
+    """
+
+    capacity: int
+    error_rate: float
+
+    def empty(self) -> rbloom.Bloom:
+        """An empty filter of one shard. Keys are integers and used as hashes."""
+        return rbloom.Bloom(math.ceil(self.capacity / SHARDS), self.error_rate, operator.index)
+
+    @property
+    def hashes(self) -> int:
+        """The number of cells per key; a saved filter starts with it."""
+        return int.from_bytes(self.empty().save_bytes()[:8], "little")
+
+    @property
+    def width(self) -> int:
+        """The number of cells in a shard's filter."""
+        return self.empty().size_in_bits
+
+    def sql(self, shard: str, first: str, second: str) -> tuple[str, ...]:
+        """The cells of a row's key `first * WORD + second`, as DuckDB expressions."""
+        cells, factor, added = [], 1, 0
+        for _ in range(self.hashes):
+            factor, added = factor * BLOOM_MULTIPLIER % P128, (added * BLOOM_MULTIPLIER + 1) % P128
+            by_first = f"{first}::HUGEINT * {factor % P64} % {P64} * {WORD}"
+            state = f"({by_first} + {second}::HUGEINT * {factor % P96} % {P96} + {added % P96}) % {P96}"
+            cells.append(f"({shard} * {self.width} + {state} // {WORD} % {self.width})::BIGINT")
+        return tuple(cells)
+
+
+class _FilterPair:
+    """The two filters of a shard in one span."""
+
+    def __init__(self, span: int, current: rbloom.Bloom, recent: rbloom.Bloom) -> None:
+        self.span, self.current, self.recent = span, current, recent
+
+    def at(self, span: int) -> _FilterPair:
+        """Advances to this span or a later one."""
+        if span > self.span:
+            self.current, self.recent = self.recent, self.current
+            self.current.clear()
+            if span > self.span + 1:
+                self.recent.clear()
+            self.span = span
+        return self
+
+    def add(self, keys: list[int]) -> list[bool]:
+        """Whether each key was new when it came."""
+        recent, new = self.recent, []
+        for key in keys:
+            is_new = key not in recent
+            if is_new:
+                recent.add(key)
+            new.append(is_new)
+        self.current.update(keys)
+        return new
+
+
+class RecentKeysInBloom:
+    """`decayed_sums.RecentKeys` with Bloom filters: new keys may be reported as seen, but not the reverse."""
+
+    def __init__(self, memory_us: int, size: BloomFilter) -> None:
+        self._memory_us, self._size = memory_us, size
+        self._shards: dict[int, _FilterPair] = {}
+
+    def add(self, keys: Int64s, times_us: Int64s) -> Bools:
+        """Adds rows in order of time; keys are `first * WORD + second`. Returns whether each is new, shape (rows,)."""
+        new = np.zeros(len(keys), np.bool_)
+        if not len(keys):
+            return new
+        shards, spans = keys // WORD % SHARDS, times_us // self._memory_us
+        order = np.argsort(shards, kind="stable")
+        begins, _ = groups(shards[order], spans[order])
+        for rows in np.split(order, begins[1:]):
+            filters = self._filters(int(shards[rows[0]]), int(spans[rows[0]]))
+            new[rows] = filters.add(keys[rows].tolist())
+        return new
+
+    def _filters(self, shard: int, span: int) -> _FilterPair:
+        pair = self._shards.get(shard)
+        if pair is None:
+            pair = self._shards[shard] = _FilterPair(span, self._size.empty(), self._size.empty())
+        return pair.at(span)
+
+    @property
+    def state(self) -> dict[str, pa.Array]:
+        """For `save`."""
+        filters = self._shards.values()
+        return {
+            "shards": pa.array(list(self._shards), pa.int64()),
+            "spans": pa.array([each.span for each in filters], pa.int64()),
+            "now": pa.array([each.current.save_bytes() for each in filters], pa.large_binary()),
+            "lately": pa.array([each.recent.save_bytes() for each in filters], pa.large_binary()),
+        }
+
+    def restore(self, shards: pa.Array, spans: pa.Array, now: pa.Array, lately: pa.Array) -> None:
+        rows = zip(*(each.to_pylist() for each in (shards, spans, now, lately)), strict=True)
+        self._shards = {
+            shard: _FilterPair(span, _loaded(first), _loaded(second)) for shard, span, first, second in rows
+        }
+
+
+def _loaded(saved: bytes) -> rbloom.Bloom:
+    return rbloom.Bloom.load_bytes(saved, operator.index)

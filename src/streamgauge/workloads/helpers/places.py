@@ -23,7 +23,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, flow
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.workloads.helpers.counts import count_by_key
+from streamgauge.workloads.registry import count_by_key
 
 DATA = "data"
 MADE = Path(__file__).parent / DATA / "places.mmdb"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from streamgauge.dataflow.builder import source
-from streamgauge.workloads.features import Feature
 from streamgauge.workloads.micro.purchases import PRICE_MAX, Purchases, purchases
-from streamgauge.workloads.registry import Job, Workload
+from streamgauge.workloads.registry import Feature, Job, Workload
 
 
 class Parameters(Purchases):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from streamgauge.dataflow.builder import source
-from streamgauge.workloads.features import Feature
 from streamgauge.workloads.micro.purchases import Purchases, purchases
-from streamgauge.workloads.registry import Job, Workload
+from streamgauge.workloads.registry import Feature, Job, Workload
 
 
 def build(parameters: Purchases, rate_per_s: float) -> Job:

@@ -9,8 +9,7 @@ from pydantic import Field
 
 from streamgauge.dataflow.builder import source
 from streamgauge.loadgen.fields import Integer, Payload, StreamSpec
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Parameters, Workload
+from streamgauge.workloads.registry import Feature, Job, Parameters, Workload
 
 
 class Throughput(Parameters):

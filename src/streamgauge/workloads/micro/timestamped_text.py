@@ -18,8 +18,7 @@ from streamgauge.loadgen.datasets.texts import (
     TimestampedText,
 )
 from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Parameters, Workload
+from streamgauge.workloads.registry import Feature, Job, Parameters, Workload
 
 
 class TimestampedTextParameters(Parameters):

@@ -6,9 +6,8 @@ Source: Karimov et al. 2018, section IV.
 from __future__ import annotations
 
 from streamgauge.dataflow.builder import source
-from streamgauge.workloads.features import Feature
 from streamgauge.workloads.micro.purchases import Purchases, Windowed, purchases
-from streamgauge.workloads.registry import Job, Workload
+from streamgauge.workloads.registry import Feature, Job, Workload
 
 
 class Parameters(Windowed, Purchases):

@@ -13,9 +13,8 @@ from pydantic import Field
 
 from streamgauge.dataflow.builder import source
 from streamgauge.loadgen.random import probabilities
-from streamgauge.workloads.features import Feature
 from streamgauge.workloads.micro.purchases import Packs, Windowed, ads, purchases
-from streamgauge.workloads.registry import Job, Workload
+from streamgauge.workloads.registry import Feature, Job, Workload
 
 SHARE = 0.5
 

@@ -18,8 +18,7 @@ from pydantic import Field
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.dataflow.builder import Stream, source, tumble
 from streamgauge.dataflow.nodes import Window
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Seconds, Workload
+from streamgauge.workloads.registry import Feature, Job, Seconds, Workload
 from streamgauge.workloads.scalability.measurements import (
     SENSORS_MAX,
     SOURCE,

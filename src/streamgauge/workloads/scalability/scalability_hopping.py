@@ -11,8 +11,7 @@ from pydantic import Field
 
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.dataflow.builder import hop, source
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Seconds, Workload
+from streamgauge.workloads.registry import Feature, Job, Seconds, Workload
 from streamgauge.workloads.scalability.measurements import SOURCE, Keys, measurements, rate_of_keys
 
 WEEKDAYS = 7

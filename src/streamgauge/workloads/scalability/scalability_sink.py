@@ -11,8 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from streamgauge.dataflow.builder import source
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Workload
+from streamgauge.workloads.registry import Feature, Job, Workload
 from streamgauge.workloads.scalability.measurements import SOURCE, Keys, measurements, rate_of_keys
 
 _COLUMNS = {

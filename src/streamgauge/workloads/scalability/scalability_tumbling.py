@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from streamgauge.dataflow.builder import source, tumble
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Seconds, Workload
+from streamgauge.workloads.registry import Feature, Job, Seconds, Workload
 from streamgauge.workloads.scalability.measurements import SOURCE, Keys, measurements, rate_of_keys
 
 _MEAN = "try_divide(sum(watts), count(*))"

@@ -15,8 +15,7 @@ from streamgauge.dataflow.static_table import Table, table
 from streamgauge.loadgen.fields import Key, StreamSpec
 from streamgauge.loadgen.fitted import Choice
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, unless
+from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, unless
 
 EVENT_TYPES = ("view", "click", "purchase")
 AD_TYPES = ("banner", "modal", "sponsored-search", "mail", "mobile")

@@ -5,8 +5,7 @@ from threading import Thread
 import pytest
 
 from streamgauge.core.schema import TYPES, quote
-from streamgauge.dataflow.expressions.refused import Refused
-from streamgauge.dataflow.expressions.types import DUCKDB_TYPES, bound_type
+from streamgauge.dataflow.expressions.types import DUCKDB_TYPES, Refused, bound_type
 
 
 def test_every_type_of_a_flow_has_a_duckdb_type_and_comes_back() -> None:

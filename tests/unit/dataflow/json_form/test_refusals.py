@@ -14,11 +14,10 @@ from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import hop, source, table
 from streamgauge.dataflow.json_form.codecs import codec_of
-from streamgauge.dataflow.json_form.document import from_json, to_json
-from streamgauge.dataflow.json_form.forms import json_schema
+from streamgauge.dataflow.json_form.document import from_json, json_schema, to_json
 from streamgauge.dataflow.nodes import Flow, Sink, UserJobNode
 from streamgauge.dataflow.operators.api import Processor
-from streamgauge.dataflow.program import ProgramNode
+from streamgauge.user_workloads.program_node import ProgramNode
 from streamgauge.workloads.registry import get
 from tests.unit.dataflow.json_form.helpers_flows import every_node, picky
 

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
-from streamgauge.dataflow import graph, validate
+from streamgauge.dataflow import builder, graph
 from streamgauge.dataflow.builder import flow, hop, source, table
-from streamgauge.dataflow.early_firing import with_early_firing
-from streamgauge.dataflow.json_form.document import from_json, to_json
-from streamgauge.dataflow.json_form.forms import NODE_CLASSES
+from streamgauge.dataflow.graph import with_early_firing
+from streamgauge.dataflow.json_form.document import NODE_CLASSES, from_json, to_json
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, InWindows, Process
 from streamgauge.workloads import registry
@@ -37,7 +36,7 @@ def early(flow_: Flow) -> Iterator[Flow]:
     """With early firing, if the flow can have it."""
     fired = with_early_firing(flow_)
     with contextlib.suppress(InputError):
-        validate.check(fired)
+        builder.check(fired)
         yield from (fired, with_lineage(fired))
 
 

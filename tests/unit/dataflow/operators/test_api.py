@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
-from streamgauge.dataflow import graph, schema, validate
+from streamgauge.dataflow import builder, graph, schema
 from streamgauge.dataflow.builder import Stream, source, tumble
 from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
@@ -116,7 +116,7 @@ def test_two_inputs_take_numbers_where_names_clash() -> None:
     """The same operator on both sides is one; another one of its name gets a number."""
     both = keyed(EVENTS.where("value > 1"), OTHERS.where("name = 'a'"), reads=("value", "name"))
     assert [node.name for node in graph.walk(both.node)] == ["events", "where", "others", "where_2", "process"]
-    validate.check(both.sink("out"))
+    builder.check(both.sink("out"))
 
 
 REFUSED: list[tuple[Any, str]] = [

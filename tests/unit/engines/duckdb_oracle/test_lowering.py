@@ -200,12 +200,12 @@ def test_a_flow_without_lineage_is_answered_too(con: duckdb.DuckDBPyConnection) 
 
 
 def test_kinds_are_all_the_nodes_there_are() -> None:
-    """No node kind lacks a lowering, but a user's PySpark function, whose truth is elsewhere."""
+    """No node kind lacks a lowering, but code of the user's own, whose truth is elsewhere."""
     from typing import get_args
 
-    from streamgauge.dataflow.nodes import Node, UserJobNode
+    from streamgauge.dataflow.nodes import Node, OpaqueNode
 
-    assert set(lowering.kinds()) == set(get_args(Node)) - {UserJobNode}
+    assert set(lowering.kinds()) == set(get_args(Node)) - {OpaqueNode}
 
 
 def test_unknown_node_is_named() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.dataflow.program import Launch, unknown_placeholders
 from streamgauge.engines.external.engine import ProgramEnvironment, ended_by_itself, settings_of
+from streamgauge.user_workloads.program_node import Launch, unknown_placeholders
 
 LAUNCH = Launch(("{python}", "job.py", "--group={group}"), "folder")
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException
 
-from streamgauge.dataflow.program import Launch, Ready
 from streamgauge.engines.external import readiness
 from streamgauge.engines.external.readiness import LOG_BYTES, STARTED_S, Readiness, last_lines, output_end
+from streamgauge.user_workloads.program_node import Launch, Ready
 
 GROUP, TOPICS = "orders-job", ("ads", "views")
 

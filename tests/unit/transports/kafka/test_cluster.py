@@ -22,9 +22,9 @@ from streamgauge.transports.kafka.encodings.compact import Compact
 from streamgauge.transports.kafka.outlet import Producer
 from streamgauge.transports.kafka.result_messages import MARK, Mark
 from streamgauge.transports.kafka.settings import KafkaSettings
-from streamgauge.transports.kafka.topics import InputTopic, OutputTopic, ProgramTopics, results_of, topic_of
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import BrokerRequest
+from streamgauge.transports.topics import InputTopic, OutputTopic, ProgramTopics, results_of, topic_of
 from tests.unit.transports.kafka.helpers_secured_broker import wanting_a_log_in
 
 GONE_S = 20.0
@@ -146,7 +146,7 @@ def test_inputs_of_a_program_keep_planned_times(broker: Broker, tmp_path: Path) 
     """Those with planned times, whose append times are then not known; results and other inputs have append times."""
     inputs = {"ads": InputTopic(), "purchases": InputTopic(record_timestamp="sent")}
     program = ProgramTopics(inputs, {"results": OutputTopic({"n": "bigint"})})
-    request = replace(broker_request(tmp_path, "timed", brokers=broker.location), program=program.plain())
+    request = replace(broker_request(tmp_path, "timed", brokers=broker.location), program=program)
     carrier, topics = KafkaCluster(request), Topics(broker.location)
     topics.require_planned_times([topic_of("timed", "ads")])
     for name in (topic_of("timed", "purchases"), *program.output_topics("timed").values()):
@@ -169,7 +169,7 @@ def test_topics_of_a_program_that_runs_already_must_keep_planned_times(broker: B
             inputs = {"ads": InputTopic("theirs", record_timestamp=kept)}
             outputs = {"results": OutputTopic({"n": "bigint"}, topic="their-results")}
             program = ProgramTopics(inputs, outputs, attached=True)
-            request = replace(broker_request(tmp_path, "their", brokers=broker.location), program=program.plain())
+            request = replace(broker_request(tmp_path, "their", brokers=broker.location), program=program)
             with times:
                 KafkaCluster(request).close()
     finally:

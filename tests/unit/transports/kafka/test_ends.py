@@ -22,8 +22,8 @@ from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.inlet import KafkaInlet
 from streamgauge.transports.kafka.outlet import KafkaOutlet
 from streamgauge.transports.kafka.result_messages import MARK, Mark, Position, key_of
-from streamgauge.transports.kafka.topics import InputTopic, ProgramTopics, results_of, topic_of
 from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig, Overflow
+from streamgauge.transports.topics import InputTopic, ProgramTopics, results_of, topic_of
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("n", EVENT_TIME, INGEST_TIME, EVENT_ID)])
 TYPES = {"n": "int", EVENT_TIME: "bigint"}
@@ -424,7 +424,7 @@ def test_a_receiver_that_refuses_stops_nobody(broker: Broker) -> None:
 def program_outlet(broker: str, **more: Any) -> KafkaOutlet:
     """Of a program whose messages are JSON with the field `n`."""
     topics = ProgramTopics({"ads": InputTopic(**more)}, {})
-    place = EndpointConfig("", 0, "out", {"brokers": broker}, topics.plain())
+    place = EndpointConfig("", 0, "out", {"brokers": broker}, topics)
     return KafkaOutlet(place, OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7, keys={"ads": "n"}))
 
 

@@ -25,8 +25,8 @@ from streamgauge.transports.kafka.program_inlet import (
     QUIET_S,
     ProgramInlet,
 )
-from streamgauge.transports.kafka.topics import InputTopic, OutputTopic, ProgramTopics
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, EndpointConfig
+from streamgauge.transports.topics import InputTopic, OutputTopic, ProgramTopics
 
 NOW_US = 1_800_000_000 * US
 OF = OutputTopic({"ts": "bigint"}, ("ts",), "ts", reach_s=20.0)
@@ -68,7 +68,7 @@ class Followed:
             attached=attached, timeout_s=timeout_s, starts=((*ORDERS, FIRST), *((name, 0, 0) for name in outputs)),
         )  # fmt: skip
         receiver: Any = self
-        ProgramInlet(EndpointConfig("", 0, "run", {"brokers": "b:1"}, topics.plain()), receiver)
+        ProgramInlet(EndpointConfig("", 0, "run", {"brokers": "b:1"}, topics), receiver)
 
     def group(self) -> SimpleNamespace:
         def committed() -> dict[TopicPartition, int]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from streamgauge.core.clock import US
 from streamgauge.transports.kafka.encodings.choice import columns_of, encoding
 from streamgauge.transports.kafka.program_results import ResultParser
-from streamgauge.transports.kafka.topics import OutputTopic
+from streamgauge.transports.topics import OutputTopic
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "wire.md"

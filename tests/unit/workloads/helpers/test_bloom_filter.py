@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.dataflow.operators.grouped_arrays import load, save
-from streamgauge.workloads.helpers.bloom_filter import BloomFilter, RecentKeysInBloom
-from streamgauge.workloads.helpers.decayed_sums import SHARDS, WORD, RecentKeys
+from streamgauge.workloads.helpers.decayed_sums import SHARDS, WORD, BloomFilter, RecentKeys, RecentKeysInBloom
 from tests.unit.helpers_duckdb import duckdb_session
 
 LARGE, SMALL = BloomFilter(100_000, 0.0001), BloomFilter(SHARDS, 0.3)

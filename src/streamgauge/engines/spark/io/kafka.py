@@ -35,7 +35,7 @@ from streamgauge.engines.spi import Edges
 from streamgauge.transports.kafka.encodings.choice import encoding
 from streamgauge.transports.kafka.result_messages import MARK, Mark, Position, Types, is_carried, key_of, wire
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
-from streamgauge.transports.kafka.topics import results_of, stream_of, topic_of
+from streamgauge.transports.topics import results_of, stream_of, topic_of
 
 WHOLE = {"startingOffsets": "earliest", "failOnDataLoss": "true"}
 """Without these a job would not read all that it is offered."""

@@ -16,10 +16,9 @@ from math import gcd
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import WINDOW_END, WINDOW_START
-from streamgauge.dataflow import schema
+from streamgauge.dataflow import count_window, schema
 from streamgauge.dataflow.expressions import check
 from streamgauge.dataflow.nodes import Process, RunningAggregate, Window, WindowAggregate, WindowJoin
-from streamgauge.dataflow.operators import count_window
 from streamgauge.dataflow.operators.sliding_window import REDUCED_BY, TIMES, SlidingWindow
 
 NO_DELAY = "0 seconds"

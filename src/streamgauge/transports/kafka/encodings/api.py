@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from streamgauge.core.schema import ColumnTypes
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Kind = Literal["json", "csv", "text", "avro", "avro-confluent"]
-AVRO: tuple[Kind, ...] = ("avro", "avro-confluent")
-
-
-@dataclass(frozen=True)
-class MessageFormat:
-    """How a message of a program carries fields.
-
-    - `delimiter`: of CSV. `schema`: Avro's, as JSON text. `schema_id`: in the header of Confluent's framing.
-    """
-
-    kind: Kind = "json"
-    delimiter: str = ","
-    schema: str = ""
-    schema_id: int = 1
 
 
 class Encoding(ABC):

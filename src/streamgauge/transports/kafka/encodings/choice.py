@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 
 from streamgauge.core.schema import TYPES, ColumnTypes, arrow_type
-from streamgauge.transports.kafka.encodings.api import EngineEncoding, MessageFormat, ProgramFormat
+from streamgauge.transports.kafka.encodings.api import EngineEncoding, ProgramFormat
 from streamgauge.transports.kafka.encodings.avro import Avro
 from streamgauge.transports.kafka.encodings.compact import Compact
 from streamgauge.transports.kafka.encodings.json import Json
 from streamgauge.transports.kafka.encodings.text import Csv, Text
+from streamgauge.transports.topics import MessageFormat
 
 _KINDS = {arrow_type(kind): kind for kind in TYPES}
 

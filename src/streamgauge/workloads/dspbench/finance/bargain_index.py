@@ -57,8 +57,7 @@ from streamgauge.loadgen.datasets.finance import Price, Size
 from streamgauge.loadgen.datasets.sensors import Reading
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import FINITE_MAX, TIE, Job, Parameters, Workload, double, unless
+from streamgauge.workloads.registry import FINITE_MAX, TIE, Feature, Job, Parameters, Workload, double, unless
 
 MEAN_PRICE, SIZE_MAX = 20.0, 1000
 

@@ -40,8 +40,7 @@ from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent,
 from streamgauge.loadgen.datasets.finance import STATES, State, shares
 from streamgauge.loadgen.fields import Key, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Parameters, Workload, unless
+from streamgauge.workloads.registry import Feature, Job, Parameters, Workload, unless
 
 GRID = 2**20
 """Probabilities and entropies are multiples of 1/2**20, so that their sums are exact in any order."""

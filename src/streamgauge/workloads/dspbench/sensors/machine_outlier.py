@@ -53,8 +53,7 @@ from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent,
 from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Usage
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, unless
+from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, unless
 
 ColumnArrays = dict[str, NDArray[Any]]
 

@@ -48,8 +48,7 @@ from streamgauge.dataflow.operators.api import ROW, TIME, Processor
 from streamgauge.dataflow.schema import seconds
 from streamgauge.loadgen.datasets.plugs import HOUSES_MAX, LOAD, WORK, PlugId, PlugProperty, PlugValue
 from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, unless
+from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, unless
 
 LOAD_MAX_W = 1_000_000
 PLUG = ("house", "household", "plug")

@@ -32,8 +32,7 @@ from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent,
 from streamgauge.loadgen.datasets.sensors import Reading
 from streamgauge.loadgen.fields import Key, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import FINITE_MAX, TIE, Job, Parameters, Workload, double, unless
+from streamgauge.workloads.registry import FINITE_MAX, TIE, Feature, Job, Parameters, Workload, double, unless
 
 MEANS = {"temp": 22.0, "humid": 40.0, "light": 300.0, "volt": 2.7}
 """Ordinary values of a sensor in the Intel Berkeley lab: degrees Celsius, percent, lux, volts."""

@@ -67,8 +67,7 @@ from streamgauge.loadgen.datasets.road_map import (
 )
 from streamgauge.loadgen.fields import Key, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import File, Job, Parameters, Workload, double, unless
+from streamgauge.workloads.registry import Feature, File, Job, Parameters, Workload, double, unless
 
 SPEED_MAX, WINDOW_MAX = 500, 60
 """Bounds in km/h and in accepted speeds: up to them, all products of the rule stay below 2**63."""

@@ -55,21 +55,21 @@ from streamgauge.dataflow.operators.grouped_arrays import load, save
 from streamgauge.loadgen.datasets.calls import SUBSCRIBERS_MAX, Called, Caller, Duration, Established
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.helpers.bloom_filter import BloomFilter, RecentKeysInBloom
 from streamgauge.workloads.helpers.decayed_sums import (
     HASHES_MAX,
     SHARDS,
     WORD,
+    BloomFilter,
     DecayedSums,
     Exact,
     Filter,
     Places,
     RecentKeys,
+    RecentKeysInBloom,
     decayed_sql,
     seen_sql,
 )
-from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, double, unless
+from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, double, unless
 
 DAY_S = 86_400
 WHOLE = f"calling >= 0 AND called >= 0 AND calling <> called AND duration >= 0 AND duration <= {DAY_S}"

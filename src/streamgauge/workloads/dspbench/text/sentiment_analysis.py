@@ -33,8 +33,7 @@ from streamgauge.loadgen.datasets.texts import Opinion
 from streamgauge.loadgen.fields import OwnNumber, StreamSpec
 from streamgauge.loadgen.fitted import Choice
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Parameters, Workload
+from streamgauge.workloads.registry import Feature, Job, Parameters, Workload
 
 OTHER_LANGUAGES = {"ja": 0.35, "es": 0.25, "pt": 0.2, "ar": 0.2}
 """Language to its share of the non-English tweets."""

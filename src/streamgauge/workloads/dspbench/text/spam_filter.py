@@ -55,8 +55,7 @@ from streamgauge.loadgen.datasets.texts import (
 )
 from streamgauge.loadgen.fields import OwnNumber, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Parameters, Workload, double
+from streamgauge.workloads.registry import Feature, Job, Parameters, Workload, double
 
 TOKENS = r"lower(trim(regexp_replace(coalesce(message, ''), '\\W+', ' ')))"
 """The words of a mail, separated by single spaces. Capitals are lowered last, when only ASCII is left. For the JVM, the

@@ -15,8 +15,7 @@ from streamgauge.dataflow.builder import hop, source
 from streamgauge.loadgen.datasets.texts import Tweet
 from streamgauge.loadgen.fields import WORDS_MAX, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload
+from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload
 
 TOPICS = r"regexp_extract_all(text, '(^|\\s)(#[^\\s]+)', 2)"
 """White space is ASCII white space with vertical tab, as the flow language defines it for every engine."""

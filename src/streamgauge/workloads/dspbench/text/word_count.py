@@ -13,9 +13,7 @@ from pydantic import Field
 
 from streamgauge.dataflow.builder import source
 from streamgauge.loadgen.fields import WORDS_MAX, StreamSpec, Text
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.helpers.counts import MEANING, count_by_key
-from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload
+from streamgauge.workloads.registry import COUNTED_WITHIN, Feature, Job, Parameters, Seconds, Workload, count_by_key
 
 WORDS = "regexp_extract_all(text, '[A-Za-z0-9_]+', 0)"
 """Each word is lowered after the split, because engines disagree about some letters of other alphabets ('İ'), which no
@@ -26,7 +24,7 @@ word contains. Removing those from the line first costs half of all the work.
 class WordCount(Parameters):
     """Parameters of the lines and the bound of the state. The thesis has only numbers of instances."""
 
-    window: Seconds = Field(0.0, ge=0, le=86_400, description=MEANING)
+    window: Seconds = Field(0.0, ge=0, le=86_400, description=COUNTED_WITHIN)
     words: int = Field(10, ge=1, le=WORDS_MAX, description="number of words in a line")
 
 

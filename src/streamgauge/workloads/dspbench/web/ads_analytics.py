@@ -13,8 +13,7 @@ from pydantic import Field
 from streamgauge.dataflow.builder import hop, source
 from streamgauge.loadgen.fields import Key, StreamSpec
 from streamgauge.loadgen.malformed import with_malformed
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Parameters, Seconds, Workload, unless
+from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, unless
 
 WHOLE = "query_id IS NOT NULL AND ad_id IS NOT NULL"
 

@@ -16,10 +16,18 @@ from pydantic import Field
 from streamgauge.dataflow.builder import flow, source, tumble
 from streamgauge.loadgen.datasets.web import ADDRESSES_MAX, PAGES_MAX, Address, Page, Visitor
 from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.helpers.counts import MEANING, count_by_key
 from streamgauge.workloads.helpers.places import count_places
-from streamgauge.workloads.registry import File, Job, Parameters, Seconds, Workload, unless
+from streamgauge.workloads.registry import (
+    COUNTED_WITHIN,
+    Feature,
+    File,
+    Job,
+    Parameters,
+    Seconds,
+    Workload,
+    count_by_key,
+    unless,
+)
 
 SITE = "'all'"
 """The key of counts over all clicks. Each counted stream adds it, so that no stream carries it."""
@@ -29,7 +37,7 @@ VISITOR = "nullif(coalesce(nullif(client, ''), ip), '')"
 class ClickAnalytics(Parameters):
     """Parameters of the clicks and the bound of the state. The thesis has only numbers of instances."""
 
-    window: Seconds = Field(0.0, ge=0, le=86_400, description=MEANING)
+    window: Seconds = Field(0.0, ge=0, le=86_400, description=COUNTED_WITHIN)
     visitors: int = Field(65_536, ge=1, le=ADDRESSES_MAX, description="number of visitors, by name and address")
     pages: int = Field(1000, ge=1, le=PAGES_MAX, description="number of pages of the site")
     nameless: float = Field(0.1, ge=0, le=1, description="share of the clicks without a client")

@@ -27,9 +27,8 @@ from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.dataflow.operators.grouped_arrays import group_by_key, groups, load, save
 from streamgauge.loadgen.datasets.web import ADDRESSES_MAX, AccessLine
 from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.workloads.features import Feature
 from streamgauge.workloads.helpers.places import count_places
-from streamgauge.workloads.registry import File, Job, Parameters, Workload
+from streamgauge.workloads.registry import Feature, File, Job, Parameters, Workload
 
 UNESCAPED = r"""if(contains(line, '\\'), replace(replace(line, '\\\\', '_'), '\\"', '_'), line)"""
 """The line without quotes inside its request: each `\\\\` and `\\"` is replaced by another character.

@@ -58,8 +58,7 @@ from streamgauge.dataflow.operators.api import INPUT, ROW, Processor
 from streamgauge.dataflow.operators.grouped_arrays import group_by_key, group_starts, load, save
 from streamgauge.loadgen.datasets.leads import DEVIATION_MAX, MEAN_MAX, Action, Owner, Reward, Round, Turn
 from streamgauge.loadgen.fields import INT_MAX, Integer, StreamSpec
-from streamgauge.workloads.features import Feature
-from streamgauge.workloads.registry import Job, Parameters, Workload, unless
+from streamgauge.workloads.registry import Feature, Job, Parameters, Workload, unless
 
 ACTIONS_MAX = 100
 PIECE_CELLS = 2**19

@@ -14,7 +14,7 @@ from streamgauge.engines.spark.io import kafka
 from streamgauge.engines.spark.io.kafka import PositionReports, Writer, messages
 from streamgauge.engines.spi import Edge, Edges
 from streamgauge.transports.kafka.result_messages import Mark
-from streamgauge.transports.kafka.topics import topic_of
+from streamgauge.transports.topics import topic_of
 
 ONE = {"out": {"key": "int", "event_time": "bigint", "mean": "double"}}
 TWO = {"a": {"n": "int"}, "b": {"at": "timestamp"}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,8 @@ from streamgauge.core.schema import ColumnTypes
 from streamgauge.transports.kafka.encodings.api import Foreign, ProgramFormat
 from streamgauge.transports.kafka.encodings.avro import Avro, leaves
 from streamgauge.transports.kafka.encodings.choice import format_of
-from streamgauge.transports.kafka.topics import InputTopic, MessageFormat, OutputTopic, ProgramTopics
+from streamgauge.transports.spi import EndpointConfig
+from streamgauge.transports.topics import InputTopic, MessageFormat, OutputTopic, ProgramTopics
 
 ARROW = {"bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
 COLUMNS: ColumnTypes = (("user.id", "bigint"), ("user.city", "string"), ("dear", "boolean"), ("price", "double"))
@@ -132,14 +134,15 @@ def test_schemas_that_are_not_supported(schema: str, words: str) -> None:
         leaves(schema)
 
 
-def test_topics_are_plain_data() -> None:
+def test_an_endpoint_with_topics_is_plain_data() -> None:
     """Through JSON and back they are the same."""
     topics = ProgramTopics(
         {"purchases": InputTopic("orders", FORMATS["avro"], "sent")},
         {"totals": OutputTopic({"n": "bigint"}, ("n",), "ts"), "other": OutputTopic({"n": "bigint"})},
         group="mine", starts=(("orders", 0, 5),),
     )  # fmt: skip
-    assert ProgramTopics.from_plain(json.loads(json.dumps(topics.plain()))) == topics
+    endpoint = EndpointConfig("", 0, "r", {"brokers": "b:1"}, topics)
+    assert EndpointConfig.from_plain(json.loads(json.dumps(asdict(endpoint)))) == endpoint
     assert topics.input_topics("r") == {"purchases": "orders"}
     assert topics.planned == set()
     outputs = {"totals": "streamgauge-r.results-totals", "other": "streamgauge-r.results-other"}

@@ -18,7 +18,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.schema import arrow_type
 from streamgauge.transports.kafka.encodings.choice import format_of
 from streamgauge.transports.kafka.program_results import ResultParser
-from streamgauge.transports.kafka.topics import MessageFormat, OutputTopic
+from streamgauge.transports.topics import MessageFormat, OutputTopic
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PAGE = Path(__file__).parents[5] / "docs" / "reference" / "wire.md"

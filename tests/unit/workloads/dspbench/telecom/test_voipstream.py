@@ -21,8 +21,7 @@ from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.telecom.voipstream import RATES, call_rates, global_acd, places
-from streamgauge.workloads.helpers.bloom_filter import BloomFilter
-from streamgauge.workloads.helpers.decayed_sums import SHARDS, Filter
+from streamgauge.workloads.helpers.decayed_sums import SHARDS, BloomFilter, Filter
 from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
 

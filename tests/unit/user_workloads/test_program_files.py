@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from streamgauge.preflight.program.program import program
+from streamgauge.user_workloads.program import program
 
 PROGRAM = """
 kind = "program"

@@ -5,33 +5,36 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, JobError, Problem
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END, quote
 from streamgauge.core.units import parse_duration
-from streamgauge.core.value_types import ValueType
+from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.dataflow.nodes import Flow, Sink, Source
-from streamgauge.dataflow.program import Launch, ProgramNode
 from streamgauge.jobs import DEFAULT_REACH, TIME, UNBOUNDED, Description, Input, RecordKey
 from streamgauge.loadgen.fields import SHARES_RULE, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
-from streamgauge.preflight.program import dry_run
-from streamgauge.preflight.program.reference import columns_of, reference_of, time_name
-from streamgauge.preflight.program.rules import (
+from streamgauge.transports.topics import UNITS, InputTopic, OutputTopic, ProgramTopics
+from streamgauge.user_workloads.program_checks import (
     column_problems,
+    dry_run_problems,
     inputs_with,
     latency_key_problems,
     message_type,
+    sample_unit_problem,
     stream_problems,
     table_problems,
 )
-from streamgauge.preflight.program.tables import InputTable, OutputTable, ProgramTable, read
-from streamgauge.preflight.user_job import NoParameters, UserJob
-from streamgauge.transports.kafka.topics import UNITS, InputTopic, OutputTopic, ProgramTopics
+from streamgauge.user_workloads.program_file import InputTable, OutputTable, ProgramTable, read
+from streamgauge.user_workloads.program_node import Launch, ProgramNode
+from streamgauge.user_workloads.reference import program_columns, time_name, types_of
+from streamgauge.user_workloads.user_workload import NoParameters, UserWorkload
 from streamgauge.workloads.registry import Job
 
 SPARE_S = 5.0
@@ -48,12 +51,12 @@ _ATTACHED = "the program ran already, so its CPU and memory are not known, and i
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program(UserJob):
+class Program(UserWorkload):
     """A program from a file. `outputs`: sink to what the program declares of it. `brokers`: those of its file."""
 
-    without_parameters = "leave --set out, and change the values in its file"
+    observed_from_outside = True
+    node_kind = ProgramNode
 
-    node: ProgramNode
     outputs: Mapping[str, Description]
     topics: ProgramTopics
     brokers: str = ""
@@ -70,9 +73,21 @@ class Program(UserJob):
         return True
 
     @property
+    def can_restart(self) -> bool:
+        return not self.topics.attached
+
+    @property
     def transport_options(self) -> Mapping[str, str]:
         """The formats of its inputs, for the result."""
         return {"encoding": "+".join(dict.fromkeys(each.format.kind for each in self.topics.inputs.values()))}
+
+    @property
+    def default_transport_options(self) -> Mapping[str, str]:
+        return {"brokers": self.brokers} if self.brokers else {}
+
+    @property
+    def program_topics(self) -> ProgramTopics:
+        return self.topics
 
 
 def program(path: Path) -> Program:
@@ -97,13 +112,11 @@ def _program(path: Path, table: ProgramTable) -> Program:
     name = folder.name if path.stem == "program" else path.stem
     flow = Flow(tuple(Sink(node, sink, table.by_sink[sink].mode) for sink, node in nodes.items()))
     assumed = [note for each in outputs.values() for note in each.assumed] + ([_ATTACHED] if table.attach else [])
-    first = next(iter(outputs))
     return Program(
         name=name, title=name.replace("_", " "), summary=table.title or "a program of the user's own",
         source=str(path), parameters=NoParameters, build=lambda parameters, rate_per_s: Job(flow, streams),
         files={file: digest(place) for file, place in _files(path, table, folder).items()}, path=path,
-        description=outputs[first], node=nodes[first], notes=(*notes, *dict.fromkeys(assumed)), outputs=outputs,
-        topics=topics, brokers=table.brokers,
+        notes=(*notes, *dict.fromkeys(assumed)), outputs=outputs, topics=topics, brokers=table.brokers,
     )  # fmt: skip
 
 
@@ -147,9 +160,40 @@ def _described(
     if not (output.time or output.window_end or output.latency_key):
         assumed.append(_TIMELESS.format(sink=node.name))
     return Description(
-        inputs, output.mode, output.keys, node.reach_us, reference_of(output), tuple(assumed), output.delivery,
+        inputs, output.mode, output.keys, node.reach_us, _reference(output), tuple(assumed), output.delivery,
         _record_key(output, streams),
     )  # fmt: skip
+
+
+def _reference(output: OutputTable) -> Callable[[Any], Any]:
+    """The reference with the event time and the end of a window (a timestamp), by the fields that it names.
+
+    The event time is null if the output names neither.
+    """
+
+    def answer(connection: Any) -> Any:
+        relation = connection.sql(output.reference)
+        return relation.project(_dated(output, types_of(relation)))
+
+    return answer
+
+
+def _dated(output: OutputTable, types: Mapping[str, ValueType]) -> str:
+    """The columns of the reference, of these types, with the event time and the end of the window, as SQL."""
+    unit_us = UNITS[output.time_unit]
+
+    def micros(name: str) -> str:
+        return f"epoch_us({quote(name)})" if types[name].name == TIMESTAMP else f"{quote(name)}::BIGINT * {unit_us}"
+
+    added = {EVENT_TIME: "NULL::BIGINT"}
+    if output.window_end:
+        end = micros(output.window_end)
+        added = {EVENT_TIME: f"{end} - 1", WINDOW_END: f"make_timestamp({end})"}
+    if output.time:
+        added[EVENT_TIME] = micros(output.time)
+    replaced = [f"{sql} AS {quote(name)}" for name, sql in added.items() if name in types]
+    new = [f"{sql} AS {quote(name)}" for name, sql in added.items() if name not in types]
+    return ", ".join([f"* REPLACE ({', '.join(replaced)})" if replaced else "*", *new])
 
 
 def _record_key(output: OutputTable, streams: tuple[StreamSpec, ...]) -> RecordKey | None:
@@ -206,13 +250,13 @@ def _columns(path: Path, table: ProgramTable, streams: tuple[StreamSpec, ...]) -
         raise InputError(problems)
     columns = {}
     for sink, output in table.by_sink.items():
-        columns[sink] = columns_of(f"{path.name}: {table.reference_setting_of(sink)}", output.reference, streams)
+        columns[sink] = program_columns(f"{path.name}: {table.reference_setting_of(sink)}", output.reference, streams)
         problems += column_problems(path, table, sink, columns[sink])
         if output.latency_key:
             problems += latency_key_problems(path, table, sink, columns[sink], streams)
     if problems:
         raise InputError(problems)
-    if problems := list(dry_run.problems(path, table, streams)):
+    if problems := list(dry_run_problems(path, table, streams)):
         raise InputError(problems)
     return columns
 
@@ -228,7 +272,7 @@ def _streams(path: Path, table: ProgramTable) -> tuple[tuple[StreamSpec, ...], t
             fields = sample.fields
             if given.time is not None and sample.last_time is not None:
                 place = f"{path.name}: inputs.{name}"
-                if problem := dry_run.sample_unit_problem(place, given.time_unit, sample.last_time):
+                if problem := sample_unit_problem(place, given.time_unit, sample.last_time):
                     raise InputError(problem)
             notes += [f"{name} is fitted to {given.sample}: {text}" for text in sample.notes]
         specs.append(StreamSpec(name, (*fields, *_time_field(given)), share, given.key))

@@ -1,50 +1,36 @@
 """Workloads on a user's own files: `--set data=FILE`, or `--set data.STREAM=FILE` if there are several streams.
 
-`--set data.time=COLUMN`, or `data.STREAM.time`, names the data's time column.
+`--set data.time=COLUMN`, or `data.STREAM.time`, names the data's time column. A result sums the data up: readable rows,
+and how often the input repeats them.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from streamgauge.config.named_files import DATA, DATA_TIME, is_data, is_data_time
-from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.dataflow.expressions.check import checked
 from streamgauge.dataflow.graph import with_schemas
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.loadgen.replay.columns import Absent, ReplayedColumn, ReplayRequest, recorded
-from streamgauge.loadgen.replay.files import digest
-from streamgauge.preflight import user_job
-from streamgauge.preflight.user_job import UserJob
-from streamgauge.transports import registry as transports
-from streamgauge.workloads import registry
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.replay.columns import (
+    Absent,
+    ReplayedColumn,
+    ReplayRequest,
+    keys,
+    recorded,
+    replayed_columns,
+    rows_of,
+)
+from streamgauge.loadgen.replay.files import content, digest
+from streamgauge.loadgen.replay.text import LeftOut, in_words
+from streamgauge.results.run import DataColumn, ReplayedData
 from streamgauge.workloads.registry import Job, Parameters, Workload
-
-
-def with_absolute_paths(experiment: Experiment) -> Experiment:
-    """The experiment with absolute paths of user job, data and client files."""
-    parameters = absolute_paths(experiment.workload, experiment.parameters)
-    options = transports.with_absolute_paths(experiment.transport, experiment.transport_options)
-    paths = {"workload": user_job.absolute_path(experiment.workload), "parameters": parameters}
-    paths |= {"transport_options": options}
-    return experiment.model_copy(update=paths)
-
-
-def absolute_paths(workload: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters with absolute paths of data and other files. An empty path stays empty, for its own refusal."""
-    built_in = registry.get(workload) if workload in registry.names() else None
-
-    def absolute(name: str, value: Any) -> Any:
-        is_path = is_data(name) or (built_in is not None and built_in.is_file(name))
-        return os.path.abspath(str(value)) if is_path and value else value
-
-    return {name: absolute(name, value) for name, value in values.items()}
 
 
 def with_user_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workload, dict[str, Any]]:
@@ -59,7 +45,7 @@ def with_user_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workl
     if not files and not times:
         digests = _digests(_parameter_files(workload, parameters))
         return replace(workload, files={**workload.files, **digests}), parameters
-    if isinstance(workload, UserJob):
+    if not workload.takes_data:
         name, value = next(iter({**files, **times}.items()))
         rule = (
             f"is for built-in workloads, which replay a file; {workload.name} is a user job, which names its own files"
@@ -187,3 +173,72 @@ def _source(field: Any) -> Any:
     if isinstance(field, ReplayedColumn):
         return field.name, field.spark_type, field.nullable, field.file, field.numbering, field.step
     return field
+
+
+def replayed_data(plan: Plan, until_us: int) -> tuple[ReplayedData, ...]:
+    """The replayed files, with the rows offered before `until_us`."""
+    return tuple(
+        _data(stream, plan.planned_events(plan.start_us, until_us, number))
+        for number, stream in enumerate(plan.streams)
+        if replayed_columns(stream)
+    )
+
+
+def _data(stream: StreamSpec, events: int) -> ReplayedData:
+    taken, rows = replayed_columns(stream), rows_of(stream)
+    file = taken[0].file
+    return ReplayedData(
+        stream=stream.name,
+        file=file.path,
+        sha256=file.digest,
+        rows=rows,
+        left_out=content(file).left_out.lines,
+        left_out_no_utf8=content(file).left_out.no_utf8,
+        rounds=events / rows,
+        time=next((field.name for field in taken if field.step), None),
+        columns=tuple(map(_column, taken)),
+    )
+
+
+def _column(field: ReplayedColumn) -> DataColumn:
+    if field.numbering is not None:
+        numbered = len(keys(field.numbering))
+        return DataColumn(name=field.name, unreadable=0, empty=field.values.null_count, numbered=numbered)
+    wrong = content(field.file).unreadable.get(field.name)
+    unreadable = wrong.count if wrong is not None else 0
+    return DataColumn(name=field.name, unreadable=unreadable, empty=field.values.null_count - unreadable)
+
+
+def input_notes(workload: Workload, data: Sequence[ReplayedData]) -> tuple[str, ...]:
+    """Notes on an input: what was assumed of the workload, and the summary of `data`."""
+    return (*workload.notes, *notes_of(data))
+
+
+def notes_of(data: Sequence[ReplayedData]) -> tuple[str, ...]:
+    """`data` in sentences."""
+    return tuple(note for one in data for note in _notes(one))
+
+
+def _notes(data: ReplayedData) -> Iterator[str]:
+    if data.left_out:
+        yield f"data of {data.stream}: {in_words(LeftOut(data.left_out, data.left_out_no_utf8))}"
+    for column in data.columns:
+        wrong = [
+            *([f"unreadable value: {column.unreadable:,}"] if column.unreadable else []),
+            *([f"no value: {column.empty:,}"] if column.empty else []),
+        ]
+        if wrong:
+            null = column.unreadable + column.empty
+            yield f"data of {data.stream}: {column.name} is null in {null:,} of {data.rows:,} rows ({'; '.join(wrong)})"
+        if column.numbered is not None:
+            numbered = f"{column.numbered:,} keys that are not numbers of its type are numbered by first appearance"
+            yield f"data of {data.stream}: {column.name}: {numbered}"
+    if data.rounds > 1:
+        how = f"{data.time} continues from round to round" if data.time else _REPEATED
+        rows = "its one row comes" if data.rows == 1 else f"its {data.rows:,} rows come"
+        # %.3g would print a thousand as a power of ten.
+        times = f"{data.rounds:,.0f}" if data.rounds >= 100 else f"{data.rounds:.3g}"
+        yield f"data of {data.stream}: {rows} {times} times; {how}"
+
+
+_REPEATED = "times in the rows repeat in each round (data.time=COLUMN makes a time column continue)"

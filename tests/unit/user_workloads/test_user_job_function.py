@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.core.errors import JobError
-from streamgauge.preflight.user_job import user_job
+from streamgauge.user_workloads.user_job import user_job
 
 HEAD = """\
 from pyspark.sql import functions as F

@@ -1,86 +1,52 @@
-"""User jobs as workloads: a Python file with one function marked `@job`."""
+"""User jobs as workloads: a Python file with one function marked `@job`.
+
+Two mistakes in the function show in its text before Spark starts: a query of its own, and no return. Everything else is
+left to Python and Spark, whose messages name the line.
+"""
 
 from __future__ import annotations
 
+import ast
 import inspect
-import os
-from collections.abc import Iterator, Mapping
+import textwrap
+import traceback
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
-from streamgauge.config.named_files import is_own_file
 from streamgauge.core.errors import InputError, JobError, Problem
 from streamgauge.dataflow.nodes import Flow, Sink, Source, UserJobNode
 from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
 from streamgauge.loadgen.fields import SHARES_RULE, StreamSpec, sum_to_one
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
-from streamgauge.preflight import user_job_function, user_job_reference
-from streamgauge.system.user_code import import_file
-from streamgauge.workloads import registry
-from streamgauge.workloads.registry import Job, Parameters, Workload
+from streamgauge.system.user_code import NO_QUERY, WITHOUT_SINK, import_file
+from streamgauge.user_workloads.reference import job_columns
+from streamgauge.user_workloads.user_workload import SINK, NoParameters, UserWorkload
+from streamgauge.workloads.registry import Job
 
-SINK = "results"
-
-
-class NoParameters(Parameters):
-    """A user job has no parameters: the user changes its file."""
+_BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+NO_RETURN = "must return a DataFrame"
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserJob(Workload):
-    """A workload from a file; `notes` state what was assumed and fitted."""
+class UserJob(UserWorkload):
+    """A PySpark job from a file."""
 
-    extra_names = ()
-    without_parameters = "leave --set out, and change the values in its file"
-
-    path: Path
     description: Description
     node: UserJobNode
-    notes: tuple[str, ...]
+
+    node_kind = UserJobNode
 
     def described(self, sink: str) -> Description:
-        """What the job declares of a sink."""
         return self.description
 
-
-def get(name: str) -> Workload:
-    """A workload by name, or a user job by file. Raises InputError if it does not exist or cannot be used."""
-    if name.endswith(".py"):
-        return user_job(Path(name))
-    if name not in registry.names() and (file := _intended_file(name)):
-        raise InputError(Problem("workload", _FILES_RULE, name, file))
-    return registry.get(name)
-
-
-_FILES_RULE = "a user job must be a file that ends in .py, and a program over Kafka one that ends in .toml"
-
-
-def _intended_file(name: str) -> str | None:
-    """The file that a name seems to mean; None for a name like a workload's."""
-    path = Path(name)
-    if not path.name:
-        return None
-    for program in (path / "program.toml", path.with_suffix(".toml")):
-        if program.is_file():
-            return str(program)
-    if path.suffix:
-        return f"{path.with_suffix('.py')}, with one function marked @job"
-    return f"{name}.py" if len(path.parts) > 1 or Path(f"{name}.py").is_file() else None
-
-
-def absolute_path(name: str) -> str:
-    """The absolute path of the file of a user job or a program; any other workload's name unchanged."""
-    return os.path.abspath(name) if is_own_file(name) else name
-
-
-def changed_files(workload: Workload, previous: Mapping[str, str], way_out: str) -> Iterator[Problem]:
-    """The workload's files whose SHA-256 differs from `previous`, the digests in a run's result."""
-    for name, before in previous.items():
-        if workload.files.get(name) != before:
-            got = f"SHA-256 {workload.files[name][:12]}, was {before[:12]}" if name in workload.files else "none"
-            yield Problem(name, "must be unchanged since that run", got, way_out)
+    @property
+    def batch_job(self) -> UserJobNode:
+        return self.node
 
 
 def user_job(path: Path) -> UserJob:
@@ -96,8 +62,8 @@ def _workload(path: Path) -> UserJob:
     function = _function(path, module)
     description: Description = getattr(function, DESCRIPTION)
     streams, notes = _streams(path, description.inputs)
-    columns = user_job_reference.columns(path, description, streams) if description.reference is not None else None
-    if wrong := user_job_function.problems(path, function):
+    columns = job_columns(path, description, streams) if description.reference is not None else None
+    if wrong := function_problems(path, function):
         raise JobError(wrong)
     sources = tuple(Source(stream.name, stream.schema) for stream in streams)
     times = tuple(one.time for one in description.inputs)
@@ -163,3 +129,63 @@ def _shares(inputs: tuple[Input, ...]) -> list[float]:
         got = [each.share for each in inputs]
         raise JobError(Problem("@job share", f"{SHARES_RULE}, or have none at all", got, "share=0.5 on each of two"))
     return given
+
+
+def function_problems(path: Path, function: FunctionType) -> list[Problem]:
+    """The queries that a job's function certainly starts; without these, that it never returns a value."""
+    source, first_line = inspect.getsourcelines(function)
+    definition = ast.parse(textwrap.dedent("".join(source))).body[0]
+    if not isinstance(definition, ast.FunctionDef):
+        return []
+
+    def problem(node: ast.AST, rule: str, got: str, way_out: str) -> Problem:
+        line = first_line + getattr(node, "lineno", 1) - 1
+        frame = traceback.FrameSummary(inspect.getsourcefile(function) or str(path), line, function.__name__)
+        return Problem(str(path), rule, got, f"{way_out}:\n{''.join(traceback.format_list([frame])).rstrip()}")
+
+    queries = [node for node in _certain(definition.body) if _starts_query(node)]
+    if queries:
+        return [problem(node, NO_QUERY, ast.unparse(node), WITHOUT_SINK) for node in queries]
+    if _returns_or_raises(definition.body):
+        return []
+    way_out = f"end {definition.name}() with return"
+    return [problem(definition.body[-1], NO_RETURN, "NoneType (it has no return)", way_out)]
+
+
+def _certain(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    """The nodes outside of nested functions that surely run: in no branch, and after none that may end the function."""
+    for statement in body:
+        if isinstance(statement, _BRANCHES):
+            if _returns_or_raises([statement]):
+                return
+            continue
+        yield from _own_nodes([statement])
+        if isinstance(statement, ast.Return | ast.Raise):
+            return
+
+
+def _returns_or_raises(body: Iterable[ast.AST]) -> bool:
+    """Whether a value is returned or yielded, or an error raised, anywhere but in nested functions."""
+    return any(
+        isinstance(node, ast.Raise | ast.Yield | ast.YieldFrom)
+        or (isinstance(node, ast.Return) and node.value is not None)
+        for node in _own_nodes(body)
+    )
+
+
+def _own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes outside of nested functions and classes."""
+    for node in body:
+        yield node
+        if not isinstance(node, _SCOPES):
+            yield from _own_nodes(ast.iter_child_nodes(node))
+
+
+def _starts_query(node: ast.AST) -> bool:
+    """`...writeStream....start()`, or a wait for the end of any query."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr == "awaitAnyTermination":
+        return True
+    chain = (each.attr for each in ast.walk(node.func) if isinstance(each, ast.Attribute))
+    return node.func.attr in ("start", "toTable") and "writeStream" in chain

@@ -1,26 +1,47 @@
-"""The reference of a user job: DuckDB SQL, or a function that takes a DuckDB connection.
+"""References: what is right by the user's own file, as DuckDB SQL or (of a job) a function that takes a connection.
 
-Each stream is a table of the same name with the columns of the job's DataFrame: fields, lineage, the time column.
+- Of a job: each stream is a table of the same name with the columns of its DataFrame: fields, lineage, the time column.
+- Of a program: tables of its inputs have fields and times, and results get the time and the window that its file names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamgauge.core.errors import JobError, Problem, nearest
+from streamgauge.core.errors import InputError, JobError, Problem, nearest
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, quote
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType, from_duckdb
-from streamgauge.jobs import Description
+from streamgauge.jobs import TIME, Description
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.system.user_code import duckdb_lines, first_line, user_errors
 
 _TYPES = {"double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMP"}
+PLANNED_TIME = "planned_time"
+"""The time column of the tables of a program's reference, if a field has the usual name."""
 
 
-def columns(path: Path, described: Description, streams: tuple[StreamSpec, ...]) -> tuple[tuple[str, ValueType], ...]:
+def types_of(relation: Any) -> dict[str, ValueType]:
+    """The columns of a DuckDB relation."""
+    return dict(zip(relation.columns, map(from_duckdb, relation.types), strict=True))
+
+
+def _field_types(stream: StreamSpec) -> dict[str, str]:
+    """The fields of a stream and their types in DuckDB."""
+    return {name: _TYPES.get(kind, kind) for name, kind in stream.schema.types().items()}
+
+
+def _empty(types: Mapping[str, str]) -> str:
+    """A table without rows, of these types in DuckDB."""
+    nulls = (f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in types.items())
+    return f"SELECT {', '.join(nulls)} LIMIT 0"
+
+
+def job_columns(
+    path: Path, described: Description, streams: tuple[StreamSpec, ...]
+) -> tuple[tuple[str, ValueType], ...]:
     """The columns of a reference and their types, from a run over empty tables.
 
     Raises JobError if it fails, lacks event_time, or lacks a key column.
@@ -29,9 +50,10 @@ def columns(path: Path, described: Description, streams: tuple[StreamSpec, ...])
 
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        tables = {each.name: _empty(each) for each in streams}
+        lineage = dict.fromkeys((EVENT_TIME, INGEST_TIME, EVENT_ID), "BIGINT")
+        tables = {each.name: _empty(_field_types(each) | lineage) for each in streams}
         relation = answer(connection, path, described, tables)
-        types = dict(zip(relation.columns, map(from_duckdb, relation.types), strict=True))
+        types = types_of(relation)
     event_time = types.get(EVENT_TIME)
     if event_time != ValueType(INT):
         rule = "must also give event_time, in microseconds as BIGINT"
@@ -111,7 +133,34 @@ def _relation(connection: Any, path: Path, value: Any) -> Any:
         raise JobError(Problem(f"{path.name}: reference", rule, got, way_out)) from None
 
 
-def _empty(stream: StreamSpec) -> str:
-    types = {name: _TYPES.get(kind, kind) for name, kind in stream.schema.types().items()}
-    types |= dict.fromkeys((EVENT_TIME, INGEST_TIME, EVENT_ID), "bigint")
-    return "SELECT " + ", ".join(f"CAST(NULL AS {kind}) AS {quote(name)}" for name, kind in types.items()) + " LIMIT 0"
+def time_name(stream: StreamSpec) -> str:
+    """The column of the table of a program's input with the event time as a timestamp."""
+    taken = {name.lower() for name in stream.schema.names}
+    return PLANNED_TIME if TIME in taken else TIME
+
+
+def program_columns(setting: str, reference: str, streams: Sequence[StreamSpec]) -> dict[str, ValueType]:
+    """The fields of a result and their types, from a run over empty tables. Raises InputError if it fails."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        for stream in streams:
+            connection.execute(f"CREATE VIEW {quote(stream.name)} AS {_empty(table_types(stream))}")
+        rule = f"must be DuckDB SQL over its inputs ({', '.join(each.name for each in streams)})"
+        try:
+            relation = connection.sql(reference)
+        except duckdb.Error as error:
+            quoting = '; a field whose name is a word of SQL needs double quotes, such as "end"'
+            way_out = "correct it" + (quoting if isinstance(error, duckdb.ParserException) else "")
+            more = "\n  ".join([way_out, *duckdb_lines(error)])
+            raise InputError(Problem(setting, rule, first_line(error), more)) from None
+        if relation is None:  # the query is empty or a comment
+            way_out = f'reference = "SELECT ... FROM {streams[0].name}"'
+            raise InputError(Problem(setting, rule, reference, way_out))
+        return types_of(relation)
+
+
+def table_types(stream: StreamSpec) -> dict[str, str]:
+    """The columns of the table of a program's input, and their types in DuckDB."""
+    return _field_types(stream) | {EVENT_TIME: "BIGINT", time_name(stream): "TIMESTAMP"}

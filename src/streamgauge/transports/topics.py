@@ -1,19 +1,17 @@
 """The topics of a run: their names, and what the transport must know of a program of the user's own.
 
 Each name contains the run id, so that other topics are not touched. A program may have topics of its own names, formats
-of their messages, and its consumer group. `EndpointConfig.program` and `BrokerRequest.program` carry these as plain
-data, because other processes read it. Times in its messages have units.
+of their messages, and its consumer group. Processes of the driver get them as JSON. Times in its messages have units.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from streamgauge.core.clock import US
-from streamgauge.transports.kafka.encodings.api import MessageFormat
 
 
 def topic_of(run: str, stream: str) -> str:
@@ -83,6 +81,23 @@ def in_year(time_us: float) -> str:
         return "out of range"
 
 
+Kind = Literal["json", "csv", "text", "avro", "avro-confluent"]
+AVRO: tuple[Kind, ...] = ("avro", "avro-confluent")
+
+
+@dataclass(frozen=True)
+class MessageFormat:
+    """How a message of a program carries fields.
+
+    - `delimiter`: of CSV. `schema`: Avro's, as JSON text. `schema_id`: in the header of Confluent's framing.
+    """
+
+    kind: Kind = "json"
+    delimiter: str = ","
+    schema: str = ""
+    schema_id: int = 1
+
+
 RecordTimestamp = Literal["planned", "sent"]
 
 
@@ -139,15 +154,11 @@ class ProgramTopics:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ProgramTopics:
-        """The reverse of `plain`."""
+        """The reverse of `dataclasses.asdict`, by way of JSON."""
         inputs = {name: InputTopic(**_with_format(each)) for name, each in plain["inputs"].items()}
         outputs = {name: OutputTopic(**_with_format(each)) for name, each in plain["outputs"].items()}
         starts = tuple((topic, partition, offset) for topic, partition, offset in plain["starts"])
         return cls(**{**plain, "inputs": inputs, "outputs": outputs, "starts": starts})
-
-    def plain(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
 
     def starting_at(self, starts: Iterable[tuple[str, int, int]]) -> ProgramTopics:
         return replace(self, starts=tuple(starts))

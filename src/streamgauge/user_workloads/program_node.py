@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from streamgauge.dataflow.nodes import UserJobNode
+from streamgauge.dataflow.nodes import OpaqueNode
 
 Ready = Literal["consumer", "committed", "line", "started"]
 PLACEHOLDERS = ("python", "brokers", "group", "run", "scratch", "parallelism", "input", "output")
@@ -54,13 +54,22 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class ProgramNode(UserJobNode):
+class ProgramNode(OpaqueNode):
     """One output of a program that reads its inputs from Kafka and writes its results there.
 
     `path` is the file that declares it. The nodes of several outputs have the same launch.
     """
 
-    launch: Launch = field(default_factory=Launch)
+    kind = "program"
+    code = "any code over Kafka"
+    plural = "programs over Kafka"
+    reads_lineage = False
+
+    launch: Launch = Launch()
+
+    @property
+    def label(self) -> str:
+        return " ".join(self.launch.command) or "a running program"
 
 
 def placeholders(streams: Iterable[str], sinks: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streamgauge.core.schema import EVENT_TIME, Schema
 from streamgauge.dataflow.builder import hop, source, tumble
 from streamgauge.dataflow.describe import describe
-from streamgauge.dataflow.early_firing import with_early_firing
+from streamgauge.dataflow.graph import with_early_firing
 from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Window
 from streamgauge.engines.duckdb_oracle.lowering import by_spans, span_number, sql

@@ -15,12 +15,11 @@ from streamgauge.dataflow.graph import sources
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.replay.columns import ReplayedColumn
 from streamgauge.loadgen.replay.files import content, digest
-from streamgauge.preflight import user_data
-from streamgauge.preflight.user_data import absolute_paths, with_absolute_paths, with_user_data
-from streamgauge.preflight.user_data_summary import notes_of, replayed_data
-from streamgauge.preflight.user_job import changed_files
 from streamgauge.preflight.validate import check
 from streamgauge.trial import run as single
+from streamgauge.user_workloads import data_files as user_data
+from streamgauge.user_workloads.data_files import notes_of, replayed_data, with_user_data
+from streamgauge.user_workloads.lookup import absolute_paths, changed_files, with_absolute_paths
 from streamgauge.workloads.registry import get
 
 

@@ -15,9 +15,9 @@ from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_data_summary import notes_of, replayed_data
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import ReplayedData
+from streamgauge.user_workloads.data_files import notes_of, replayed_data
 from streamgauge.verification.malformed import counting
 from streamgauge.workloads.registry import names
 from tests.unit.helpers_duckdb import duckdb_session

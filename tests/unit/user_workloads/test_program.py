@@ -12,16 +12,15 @@ import pytest
 from streamgauge.config.options_and_settings import Experiment, build, read
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, JobError
-from streamgauge.dataflow.program import ProgramNode
 from streamgauge.jobs import RecordKey
-from streamgauge.preflight import user_job_reference
-from streamgauge.preflight.program.program import Program, program
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity.command import Sustain
 from streamgauge.studies.latency_breakdown.command import check_trials
 from streamgauge.studies.operator_profile.command import check_input
 from streamgauge.trial.events import unobserved
+from streamgauge.user_workloads.program import Program, program
+from streamgauge.user_workloads.program_node import ProgramNode
 
 GOOD = """
 kind = "program"
@@ -103,13 +102,12 @@ def test_engine_transport_and_encoding_follow(write: Write) -> None:
     assert found.columns == {"purchases": ("user_id", "price", "ts")}
 
 
-def test_the_recorder_is_told_the_results(write: Write) -> None:
-    """As plain data, because another process reads it."""
-    workload = program(write(('reach = "0s"', 'reach = "5s"')))
-    told = workload.topics.plain()
-    assert (list(told["inputs"]), told["group"], told["timeout_s"]) == (["purchases"], "", 30.0)
-    assert (told["outputs"]["results"]["reach_s"], workload.topics.first_result_s) == (5.0, 35.0)
-    assert told["outputs"]["results"]["types"] == {"user_id": "bigint", "price": "bigint", "ts": "bigint"}
+def test_the_recorder_gets_the_results(write: Write) -> None:
+    """Their types, and how long the first of them may take."""
+    topics = program(write(('reach = "0s"', 'reach = "5s"'))).topics
+    assert (list(topics.inputs), topics.group, topics.timeout_s) == (["purchases"], "", 30.0)
+    assert (topics.outputs["results"].reach_s, topics.first_result_s) == (5.0, 35.0)
+    assert topics.outputs["results"].types == {"user_id": "bigint", "price": "bigint", "ts": "bigint"}
 
 
 def test_the_time_field_has_its_unit(write: Write) -> None:
@@ -124,7 +122,7 @@ def answer(workload: Program, rows: str) -> list[tuple[object, ...]]:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         tables = {"purchases": rows}
-        relation = user_job_reference.answer(connection, workload.path, workload.description, tables)
+        relation = workload.answer(connection, "results", tables)
         return list(relation.fetchall())
 
 
@@ -426,7 +424,7 @@ TIMELESS = ('time = "ts"\nreach', 'latency_key = ["user_id", "ts"]\nreach')
 def test_results_without_a_time_may_name_their_record(write: Write) -> None:
     """By fields of one input, which every result then has."""
     workload = program(write(TIMELESS))
-    assert workload.description.latency_key == RecordKey("purchases", ("user_id", "ts"))
+    assert workload.described("results").latency_key == RecordKey("purchases", ("user_id", "ts"))
     assert workload.topics.outputs["results"].required == ("user_id", "ts")
     assert not any("they have no latency" in note for note in workload.notes)
 

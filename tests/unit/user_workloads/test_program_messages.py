@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from streamgauge.core.errors import JobError
-from streamgauge.preflight.program.program import program
-from tests.unit.preflight.test_program import GOOD
+from streamgauge.user_workloads.program import program
+from tests.unit.user_workloads.test_program import GOOD
 
 REFERENCE = 'reference = "SELECT user_id, price, ts FROM purchases WHERE price > 90"\n'
 FIELDS = GOOD.partition("[inputs.purchases.fields]")[2].partition("[output]")[0]

@@ -1,0 +1,1 @@
+"""Workloads of a user's own: PySpark jobs, programs over Kafka, data files; and the look-up of any workload."""

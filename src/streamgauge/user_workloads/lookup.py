@@ -1,0 +1,78 @@
+"""The one look-up of a workload by what the command line names, and the files that decide it.
+
+A workload is built in, a PySpark job (`FILE.py`), or a program over Kafka (`FILE.toml`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from streamgauge.config.named_files import is_data, is_own_file, is_program
+from streamgauge.config.options_and_settings import Experiment
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.transports import registry as transports
+from streamgauge.user_workloads.program import program
+from streamgauge.user_workloads.user_job import user_job
+from streamgauge.workloads import registry
+from streamgauge.workloads.registry import Workload
+
+
+def get(name: str) -> Workload:
+    """The workload of a name or a file. Raises InputError if it does not exist or cannot be used."""
+    if is_program(name):
+        return program(Path(name))
+    if name.endswith(".py"):
+        return user_job(Path(name))
+    if name not in registry.names() and (file := _intended_file(name)):
+        rule = "a user job must be a file that ends in .py, and a program over Kafka one that ends in .toml"
+        raise InputError(Problem("workload", rule, name, file))
+    return registry.get(name)
+
+
+def _intended_file(name: str) -> str | None:
+    """The file that a name seems to mean; None for a name like a workload's."""
+    path = Path(name)
+    if not path.name:
+        return None
+    for file in (path / "program.toml", path.with_suffix(".toml")):
+        if file.is_file():
+            return str(file)
+    if path.suffix:
+        return f"{path.with_suffix('.py')}, with one function marked @job"
+    return f"{name}.py" if len(path.parts) > 1 or Path(f"{name}.py").is_file() else None
+
+
+def changed_files(workload: Workload, previous: Mapping[str, str], way_out: str) -> Iterator[Problem]:
+    """The workload's files whose SHA-256 differs from `previous`, the digests in a run's result."""
+    for name, before in previous.items():
+        if workload.files.get(name) != before:
+            got = f"SHA-256 {workload.files[name][:12]}, was {before[:12]}" if name in workload.files else "none"
+            yield Problem(name, "must be unchanged since that run", got, way_out)
+
+
+def with_absolute_paths(experiment: Experiment) -> Experiment:
+    """The experiment with absolute paths of user job, data and client files."""
+    parameters = absolute_paths(experiment.workload, experiment.parameters)
+    options = transports.with_absolute_paths(experiment.transport, experiment.transport_options)
+    paths = {"workload": absolute_path(experiment.workload), "parameters": parameters}
+    paths |= {"transport_options": options}
+    return experiment.model_copy(update=paths)
+
+
+def absolute_path(name: str) -> str:
+    """The absolute path of the file of a user job or a program; any other workload's name unchanged."""
+    return os.path.abspath(name) if is_own_file(name) else name
+
+
+def absolute_paths(workload: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters with absolute paths of data and other files. An empty path stays empty, for its own refusal."""
+    built_in = registry.get(workload) if workload in registry.names() else None
+
+    def absolute(name: str, value: Any) -> Any:
+        is_path = is_data(name) or (built_in is not None and built_in.is_file(name))
+        return os.path.abspath(str(value)) if is_path and value else value
+
+    return {name: absolute(name, value) for name, value in values.items()}

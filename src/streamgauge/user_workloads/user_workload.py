@@ -1,0 +1,60 @@
+"""What PySpark jobs and programs have alike: a file of the user's own declares the workload and its truth."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from streamgauge.dataflow.nodes import OpaqueNode, UserJobNode
+from streamgauge.jobs import Description
+from streamgauge.user_workloads import reference
+from streamgauge.workloads.registry import Parameters, Workload
+
+SINK = "results"
+"""The name of the only sink."""
+
+
+class NoParameters(Parameters):
+    """A user's workload has no parameters: the user changes its file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UserWorkload(Workload, ABC):
+    """A workload from a file; `notes` state what was assumed and fitted."""
+
+    extra_names = ()
+    without_parameters = "leave --set out, and change the values in its file"
+    operators_known = False
+    watermark_known = False
+    declares_truth = True
+    takes_data = False
+
+    node_kind: ClassVar[type[OpaqueNode]]
+    """The class of its nodes."""
+
+    path: Path
+
+    def may_run_on(self, nodes: Collection[str]) -> bool:
+        return self.node_kind.__name__ in nodes
+
+    @abstractmethod
+    def described(self, sink: str) -> Description:
+        """What its file declares of a sink."""
+
+    @property
+    def batch_job(self) -> UserJobNode:
+        """The job that the engine runs in batch for the truth, if a sink has no reference."""
+        raise NotImplementedError(f"the file of {self.name} must have a reference")
+
+    def answer(self, connection: Any, sink: str, tables: Mapping[str, str]) -> Any:
+        """The relation of a sink's reference over `tables`: a query with fields and lineage, by stream."""
+        return reference.answer(connection, self.path, self.described(sink), tables)
+
+
+def user_workload(workload: Workload) -> UserWorkload:
+    """A workload that declares its truth, as what it is."""
+    assert isinstance(workload, UserWorkload)
+    return workload
