@@ -98,7 +98,7 @@ class FieldSpec(ABC):
         return {"int": 4, "bigint": 8, "double": 8}[self.spark_type] + (_VALIDITY_BYTES if self.nullable else 0)
 
     def concatenated(self, parts: Sequence[pa.Array]) -> pa.Array:
-        """A column from its parts, of which there may be none."""
+        """A column from its parts; an empty one without parts."""
         return pa.concat_arrays(parts) if parts else pa.array([], arrow_type(self.spark_type))
 
 
