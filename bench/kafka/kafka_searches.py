@@ -52,11 +52,10 @@ class Shares:
 def shares_of(result: dict[str, Any]) -> Shares:
     """The CPU shares of the trial that a search shows."""
 
-    def used(role: str, broker: bool) -> float:
-        own = (one for one in result["processes"] if one["role"] == role and (one["name"] == "broker") == broker)
-        return sum(float(one["cpu_percent_mean"]) for one in own)
+    def used(role: str) -> float:
+        return sum(float(one["cpu_percent_mean"]) for one in result["processes"] if one["role"] == role)
 
-    return Shares(used("driver", broker=False), used("driver", broker=True), used("sut", broker=False))
+    return Shares(used("driver"), used("broker"), used("sut"))
 
 
 def note_of(result: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_ex
 from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.system import machine

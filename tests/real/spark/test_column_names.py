@@ -34,7 +34,7 @@ from streamgauge.preflight import user_job_reference
 from streamgauge.transports.kafka.client.result_messages import table_of
 from streamgauge.transports.kafka.codecs.avro import Avro
 from streamgauge.transports.kafka.codecs.json import JsonObjects
-from streamgauge.verification.user_job.rows import COPY, expect, identity, numbered
+from streamgauge.verification.user_job_rows import COPY, expect, identity, numbered
 
 NAMES = [
     "fare.amount ($)", "Trip ID", "a b/c", 'said "yes"', "it's", "tick`tick", "`quoted`", "Größe", "数", "select", "*",

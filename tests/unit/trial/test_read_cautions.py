@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.preflight.user_job import UserJob
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.trial import result_builder
 
 

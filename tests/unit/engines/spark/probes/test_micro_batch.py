@@ -15,8 +15,8 @@ from streamgauge.engines.spark.observe.event_log import BatchWork
 from streamgauge.engines.spark.probes.micro_batch import Batch, ReadVisibility, batches_of, stage_times_of
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.records import Commit
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.studies.latency_breakdown.driver_timestamps import commits, first_reads
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
 from streamgauge.studies.latency_breakdown.trial_evidence import result_times
